@@ -1,0 +1,34 @@
+"""Recipes: the full configuration of a training run, its presets, its differences and its sweep designs."""
+
+from .designs import CONTROL, Arm, Grid, LeaveOneOut, OneFactor, PlannedRun, expand, load_design, plan_hash, planned_runs
+from .errors import RecipeError
+from .paths import check_path, diff, get_value, leaf_paths, load_recipe, with_changes
+from .presets import PRESETS, SCALERL, SCALERL_REVERSIONS, preset
+from .schema import SECONDS_PER_UNIT, ComputeUnit, Recipe
+
+__all__ = [
+    "CONTROL",
+    "PRESETS",
+    "SCALERL",
+    "SCALERL_REVERSIONS",
+    "SECONDS_PER_UNIT",
+    "Arm",
+    "ComputeUnit",
+    "Grid",
+    "LeaveOneOut",
+    "OneFactor",
+    "PlannedRun",
+    "Recipe",
+    "RecipeError",
+    "check_path",
+    "diff",
+    "expand",
+    "get_value",
+    "leaf_paths",
+    "load_design",
+    "load_recipe",
+    "plan_hash",
+    "planned_runs",
+    "preset",
+    "with_changes",
+]

@@ -1,0 +1,167 @@
+"""Sweep designs: from one base recipe to the arms and runs of an ablation.
+
+Leave-one-out (§4 of the paper) starts from the full recipe and reverts one ingredient an arm; one-factor sets
+one field an arm to each of its values; grid crosses all fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from .errors import RecipeError, from_validation, suggestion
+from .paths import get_value, with_changes
+from .presets import SCALERL_REVERSIONS
+from .schema import Recipe, Section
+
+MAX_RUNS = 1000
+CONTROL = "control"
+
+Seeds = Annotated[tuple[int, ...], Field(min_length=1, max_length=100)]
+
+
+class LeaveOneOut(Section):
+    """Control plus one arm for every ingredient of ScaleRL, that ingredient reverted."""
+
+    kind: Literal["leave_one_out"]
+    ingredients: tuple[str, ...] | None = Field(None, description=f"Which to revert; all of {sorted(SCALERL_REVERSIONS)} by default.")
+    seeds: Seeds = (0,)
+
+
+class OneFactor(Section):
+    """Control plus one arm for every value of every factor, all other fields as in the base recipe."""
+
+    kind: Literal["one_factor"]
+    factors: dict[str, list[Any]] = Field(min_length=1, description="Dotted field to the values to try.")
+    seeds: Seeds = (0,)
+
+
+class Grid(Section):
+    """Every combination of the factors' values; the combination equal to the base recipe is the control."""
+
+    kind: Literal["grid"]
+    factors: dict[str, list[Any]] = Field(min_length=1, description="Dotted field to the values to cross.")
+    seeds: Seeds = (0,)
+
+
+Design = Annotated[LeaveOneOut | OneFactor | Grid, Field(discriminator="kind")]
+_ADAPTER: TypeAdapter[LeaveOneOut | OneFactor | Grid] = TypeAdapter(Design)
+
+
+class Arm(Section):
+    """One variation of a sweep: its name, its difference from the base recipe, its resolved recipe."""
+
+    name: str
+    changes: dict[str, Any]
+    recipe: Recipe
+
+    @property
+    def is_control(self) -> bool:
+        """True for the arm that changes nothing."""
+        return not self.changes
+
+
+class PlannedRun(Section):
+    """One arm with one seed: what will be a run."""
+
+    arm: str
+    changes: dict[str, Any]
+    seed: int
+    is_control: bool
+    recipe: Recipe
+
+
+def load_design(body: Any) -> LeaveOneOut | OneFactor | Grid:
+    """Validate a design given as a plain mapping; RecipeError names every fault under `design.`."""
+    try:
+        return _ADAPTER.validate_python(body)
+    except ValidationError as error:
+        kinds = {kind.model_fields["kind"].default: kind for kind in (LeaveOneOut, OneFactor, Grid)}
+        known = {"": sorted({name for kind in kinds.values() for name in kind.model_fields})}
+        faults = from_validation(error, known).problems
+        raise RecipeError([fault | {"field": f"design.{fault['field']}"} for fault in faults]) from None
+
+
+def expand(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[Arm]:
+    """The arms of a design, control first.
+
+    Raises:
+        RecipeError: a field that does not exist, a value it does not take, an arm that changes nothing, two equal arms.
+    """
+    changes_by_arm = _named_changes(base, design)
+    arms = [Arm(name=CONTROL, changes={}, recipe=base)]
+    arms += [Arm(name=name, changes=changes, recipe=with_changes(base, changes)) for name, changes in changes_by_arm.items()]
+    _refuse_equal_arms(arms)
+    return arms
+
+
+def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[PlannedRun]:
+    """Every arm with every seed, control first; at most MAX_RUNS."""
+    arms = expand(base, design)
+    if len(arms) * len(design.seeds) > MAX_RUNS:
+        message = f"{len(arms)} arms x {len(design.seeds)} seeds is more than {MAX_RUNS} runs; split the sweep"
+        raise RecipeError.one("design", len(arms) * len(design.seeds), message)
+    if len(set(design.seeds)) != len(design.seeds):
+        raise RecipeError.one("design.seeds", list(design.seeds), "a seed stands twice; each seed of an arm is one run")
+    return [
+        PlannedRun(arm=arm.name, changes=arm.changes, seed=seed, is_control=arm.is_control, recipe=with_changes(arm.recipe, {"seed": seed}))
+        for seed in design.seeds
+        for arm in arms
+    ]
+
+
+def plan_hash(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> str:
+    """Digest of everything that decides what will be run: a submission may name it to be sure it gets what was planned."""
+    body = {"base": base.to_dict(), "design": design.model_dump(mode="json")}
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> dict[str, dict[str, Any]]:
+    if isinstance(design, LeaveOneOut):
+        return _leave_one_out(base, design.ingredients)
+    for path, values in design.factors.items():
+        get_value(base, path)  # fails for a field that does not exist
+        if not values:
+            raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
+    if isinstance(design, OneFactor):
+        single = [{path: value} for path, values in design.factors.items() for value in values]
+        return {_arm_name(change): change for change in single if not _is_base(base, change)}
+    combinations = itertools.product(*design.factors.values())
+    crossed = [dict(zip(design.factors, values, strict=True)) for values in combinations]
+    differing = [{path: value for path, value in change.items() if get_value(base, path) != value} for change in crossed]
+    return {_arm_name(change): change for change in differing if change}
+
+
+def _leave_one_out(base: Recipe, ingredients: tuple[str, ...] | None) -> dict[str, dict[str, Any]]:
+    for name in ingredients or ():
+        if name not in SCALERL_REVERSIONS:
+            message = "no such ingredient" + suggestion(name, list(SCALERL_REVERSIONS))
+            raise RecipeError.one("design.ingredients", name, message)
+    chosen = ingredients if ingredients is not None else tuple(SCALERL_REVERSIONS)
+    reverted = {f"no-{name}": dict(SCALERL_REVERSIONS[name]) for name in chosen}
+    unchanged = [name for name, changes in reverted.items() if _is_base(base, changes)]
+    if unchanged:
+        message = "the base recipe already lacks it; leave it out of `ingredients`"
+        raise RecipeError.one("design.ingredients", unchanged[0].removeprefix("no-"), message)
+    return reverted
+
+
+def _is_base(base: Recipe, changes: dict[str, Any]) -> bool:
+    return with_changes(base, changes).digest == base.digest
+
+
+def _arm_name(changes: dict[str, Any]) -> str:
+    return " ".join(f"{path.rsplit('.', 1)[-1]}={value}" for path, value in changes.items())
+
+
+def _refuse_equal_arms(arms: list[Arm]) -> None:
+    seen: dict[str, str] = {}
+    for arm in arms:
+        digest = arm.recipe.digest
+        if digest in seen:
+            raise RecipeError.one("design", arm.name, f"is the same recipe as arm `{seen[digest]}`")
+        seen[digest] = arm.name

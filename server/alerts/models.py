@@ -1,0 +1,74 @@
+"""Tables of alerts, the channels they go to, and each delivery."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from server.database import Base, new_id
+
+
+class Alert(Base):
+    """Something a person should see. At most one open alert per run and kind."""
+
+    __tablename__ = "alerts"
+    __table_args__ = (
+        CheckConstraint("level IN ('WARN', 'ALERT')", name="level"),
+        Index("uq_alerts_open", "run_id", "kind", unique=True, postgresql_where=text("resolved_at IS NULL")),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("alr"))
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"))
+    kind: Mapped[str]  # below_forecast, run_failed
+    level: Mapped[str]
+    title: Mapped[str]
+    text: Mapped[str]
+    since_compute: Mapped[float | None]
+    at_compute: Mapped[float | None]
+    evidence: Mapped[dict[str, Any]]
+    opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    acknowledged_at: Mapped[datetime | None]
+    resolved_at: Mapped[datetime | None]
+
+
+class Channel(Base):
+    """Where alerts are sent. `secret` signs the body (Standard Webhooks)."""
+
+    __tablename__ = "channels"
+    __table_args__ = (CheckConstraint("kind IN ('slack', 'webhook')", name="kind"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("chn"))
+    name: Mapped[str]
+    kind: Mapped[str]
+    url: Mapped[str]
+    secret: Mapped[str]
+    min_level: Mapped[str] = mapped_column(default="ALERT")
+    enabled: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Delivery(Base):
+    """One alert to one channel: retried with back-off until delivered or given up."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        UniqueConstraint("alert_id", "channel_id", "level"),
+        CheckConstraint("status IN ('pending', 'delivered', 'failed')", name="status"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("dlv"))
+    alert_id: Mapped[str] = mapped_column(ForeignKey("alerts.id"))
+    channel_id: Mapped[str] = mapped_column(ForeignKey("channels.id"))
+    level: Mapped[str]
+    status: Mapped[str] = mapped_column(default="pending")
+    tries: Mapped[int] = mapped_column(default=0)
+    not_before: Mapped[datetime] = mapped_column(server_default=func.now())
+    lease: Mapped[str | None]
+    lease_expires_at: Mapped[datetime | None]
+    response_status: Mapped[int | None]
+    response_text: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    delivered_at: Mapped[datetime | None]

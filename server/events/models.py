@@ -1,0 +1,48 @@
+"""Tables of events (the audit log, and what the browser's stream reads) and of the outbox."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Identity, Index, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from server.database import Base, TransactionId
+
+
+class Event(Base):
+    """Something that happened, by whom and why. Append-only.
+
+    `transaction` lets readers of the cursor stop before the oldest transaction still running: ids are drawn
+    before commit, so a plain `id > cursor` could skip an event that commits late.
+    """
+
+    __tablename__ = "events"
+    __table_args__ = (Index("ix_events_run_id_id", "run_id", "id"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    transaction: Mapped[int] = mapped_column(TransactionId, server_default=text("pg_current_xact_id()"))
+    kind: Mapped[str]  # run.status, run.desired, evaluation, forecast, recommendation, alert, checkpoint, sweep.created, ...
+    run_id: Mapped[str | None]
+    sweep_id: Mapped[str | None]
+    actor: Mapped[str]  # token id, `trainer`, `reconciler`, `policy`, ...
+    from_state: Mapped[str | None]
+    to_state: Mapped[str | None]
+    reason: Mapped[str | None]
+    evidence: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class OutboxMessage(Base):
+    """A task to publish to the broker, written in the same transaction as the change that asks for it."""
+
+    __tablename__ = "outbox"
+    __table_args__ = (Index("ix_outbox_due", "not_before", postgresql_where=text("published_at IS NULL")),)
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    task: Mapped[str]
+    args: Mapped[list[Any]]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    not_before: Mapped[datetime] = mapped_column(server_default=func.now())
+    published_at: Mapped[datetime | None]
