@@ -1,0 +1,88 @@
+"""What endpoints depend on: a session that commits at the edge, the clock, and who is calling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from sqlalchemy.orm import Session
+
+from server.access.service import Identity, authenticate
+from server.database import transaction
+from server.errors import Forbidden, Unauthenticated
+from server.settings import Settings
+
+SESSION_COOKIE = "forecurve_session"
+
+
+def db_session(request: Request) -> Iterator[Session]:
+    """One transaction per request: committed when the handler returns, rolled back when it raises."""
+    with transaction(request.app.state.sessions) as session:
+        yield session
+
+
+def clock() -> datetime:
+    """The time now, in UTC; tests override it."""
+    return datetime.now(UTC)
+
+
+def app_settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+DbSession = Annotated[Session, Depends(db_session, scope="function")]
+Now = Annotated[datetime, Depends(clock)]
+AppSettings = Annotated[Settings, Depends(app_settings)]
+
+
+def caller(request: Request, session: DbSession, now: Now) -> Identity:
+    """The identity of the request, from its bearer token or its session cookie."""
+    header = request.headers.get("authorization", "")
+    secret = header[7:].strip() if header[:7].lower() == "bearer " else request.cookies.get(SESSION_COOKIE)
+    if not secret:
+        raise Unauthenticated("Send `Authorization: Bearer <token>`, or log in; `forecurve status` prints a login link.")
+    identity = authenticate(session, secret, now)
+    if identity.kind == "session" and request.method not in ("GET", "HEAD") and not _same_origin(request):
+        raise Forbidden("A browser session may change things only from this site's own pages.")
+    return identity
+
+
+Caller = Annotated[Identity, Depends(caller)]
+
+
+def require(scope: str) -> Any:
+    """A dependency that yields the Identity, or refuses it when `scope` is not among what it may do."""
+
+    def check(identity: Caller) -> Identity:
+        if scope not in identity.allowed:
+            raise Forbidden(f"This needs scope `{scope}`; the token `{identity.name}` has {sorted(identity.scopes)}.")
+        return identity
+
+    return Depends(check)
+
+
+def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> None:
+    """Refuse an ingest token that was minted for another run or attempt."""
+    if "ingest" not in identity.scopes or identity.run_id != run_id:
+        raise Forbidden(f"Run {run_id} takes reports only with its own ingest token.")
+    if attempt is not None and identity.attempt is not None and identity.attempt != attempt:
+        raise Forbidden(f"This ingest token is for attempt {identity.attempt}, the report says attempt {attempt}.")
+
+
+Reader = Annotated[Identity, require("read")]
+Operator = Annotated[Identity, require("operate")]
+Admin = Annotated[Identity, require("admin")]
+Ingest = Annotated[Identity, require("ingest")]
+
+
+def _same_origin(request: Request) -> bool:
+    fetch_site = request.headers.get("sec-fetch-site")
+    if fetch_site is not None:
+        return fetch_site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and origin == f"{request.url.scheme}://{request.url.netloc}"
+
+
