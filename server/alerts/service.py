@@ -1,0 +1,128 @@
+"""Opening, raising, reading and acknowledging alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from server.database import new_id
+from server.errors import NotFound
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.pagination import newest_first
+from server.runs.models import Run
+
+from .models import Alert, Channel, Delivery
+
+LEVELS = ("WARN", "ALERT")
+"""From the lowest to the highest."""
+
+DELIVER_TASK = "worker.tasks.deliver"
+
+
+def open_alert(
+    session: Session,
+    run: Run,
+    *,
+    kind: str,
+    level: str,
+    title: str,
+    text: str,
+    now: datetime,
+    since_compute: float | None = None,
+    at_compute: float | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    actor: str = "watch",
+) -> Alert:
+    """Say once that something is wrong with `run`: an alert, its event, a delivery for every channel that wants it.
+
+    A run has at most one open alert of a kind. Saying it again changes nothing; saying it at a higher level raises
+    the open alert (new words and evidence) and delivers it anew.
+    """
+    said = {
+        "level": level,
+        "title": title,
+        "text": text,
+        "since_compute": since_compute,
+        "at_compute": at_compute,
+        "evidence": dict(evidence or {}),
+    }
+    # Two workers may say it at once: the unique index lets one of them open it.
+    fresh = insert(Alert).values(id=new_id("alr"), run_id=run.id, kind=kind, opened_at=now, **said)
+    fresh = fresh.on_conflict_do_nothing(index_elements=["run_id", "kind"], index_where=Alert.resolved_at.is_(None))
+    opened = session.scalar(fresh.returning(Alert.id))
+    mine = select(Alert).where(Alert.run_id == run.id, Alert.kind == kind, Alert.resolved_at.is_(None))
+    alert = session.scalars(mine.with_for_update().execution_options(populate_existing=True)).one()
+    if opened is not None:
+        _announce(session, run, alert, previous=None, now=now, actor=actor)
+    elif LEVELS.index(level) > LEVELS.index(alert.level):
+        previous = alert.level
+        for name, value in said.items():
+            setattr(alert, name, value)
+        alert.acknowledged_at = None  # who acknowledged a warning has not seen the alert
+        _announce(session, run, alert, previous=previous, now=now, actor=actor)
+    return alert
+
+
+def list_alerts(
+    session: Session, *, run_id: str | None, is_open: bool | None, cursor: str | None, limit: int
+) -> tuple[Sequence[Alert], str | None]:
+    """One page of alerts, newest first. Open means: not resolved."""
+    query = select(Alert)
+    if run_id is not None:
+        query = query.where(Alert.run_id == run_id)
+    if is_open is not None:
+        query = query.where(Alert.resolved_at.is_(None) if is_open else Alert.resolved_at.is_not(None))
+    return newest_first(session, query, Alert.id, cursor, limit)
+
+
+def list_deliveries(
+    session: Session, *, alert_id: str | None, cursor: str | None, limit: int
+) -> tuple[Sequence[Delivery], str | None]:
+    """One page of deliveries, newest first."""
+    query = select(Delivery)
+    if alert_id is not None:
+        query = query.where(Delivery.alert_id == alert_id)
+    return newest_first(session, query, Delivery.id, cursor, limit)
+
+
+def acknowledge(session: Session, alert_id: str, *, actor: str, now: datetime) -> Alert:
+    """Say that a person has seen the alert. A second time changes nothing."""
+    alert = session.scalar(select(Alert).where(Alert.id == alert_id).with_for_update())
+    if alert is None:
+        raise NotFound(f"There is no alert {alert_id!r}; `GET /v1/alerts` lists them.")
+    if alert.acknowledged_at is None:
+        alert.acknowledged_at = now
+        run = session.get_one(Run, alert.run_id)
+        record(session, "alert.acknowledged", actor=actor, run_id=run.id, sweep_id=run.sweep_id, alert=alert.id)
+    return alert
+
+
+def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:
+    """Event and deliveries of an alert that was opened or raised."""
+    record(
+        session,
+        "alert",
+        actor=actor,
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        from_state=previous,
+        to_state=alert.level,
+        reason=alert.title,
+        alert=alert.id,
+        alert_kind=alert.kind,
+    )
+    # A warning that nobody has tried to send yet is overtaken: the alert's own delivery says more.
+    overtaken = Delivery.level != alert.level, Delivery.status == "pending", Delivery.tries == 0
+    session.execute(delete(Delivery).where(Delivery.alert_id == alert.id, *overtaken))
+    reached = LEVELS[: LEVELS.index(alert.level) + 1]
+    for channel in session.scalars(select(Channel.id).where(Channel.enabled, Channel.min_level.in_(reached))):
+        delivery = Delivery(id=new_id("dlv"), alert_id=alert.id, channel_id=channel, level=alert.level, not_before=now)
+        session.add(delivery)
+        enqueue(session, DELIVER_TASK, delivery.id)
+    session.flush()
