@@ -18,6 +18,7 @@ class Settings(BaseSettings):
     redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
 
     public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
+    trainer_url: str = Field("", description="Where launched trainers reach the API, when that differs from `public_url`.")
     data_dir: Path = Field(Path(".data"), description="Run directories: checkpoints, spools, logs.")
 
     ray_url: str = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")

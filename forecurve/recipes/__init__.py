@@ -1,6 +1,17 @@
 """Recipes: the full configuration of a training run, its presets, its differences and its sweep designs."""
 
-from .designs import CONTROL, Arm, Grid, LeaveOneOut, OneFactor, PlannedRun, expand, load_design, plan_hash, planned_runs
+from .designs import (
+    CONTROL,
+    Arm,
+    Grid,
+    LeaveOneOut,
+    OneFactor,
+    PlannedRun,
+    expand,
+    load_design,
+    plan_hash,
+    planned_runs,
+)
 from .errors import RecipeError
 from .paths import check_path, diff, get_value, leaf_paths, load_recipe, with_changes
 from .presets import PRESETS, SCALERL, SCALERL_REVERSIONS, preset

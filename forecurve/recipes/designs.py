@@ -11,7 +11,7 @@ import itertools
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from .errors import RecipeError, from_validation, suggestion
 from .paths import get_value, with_changes
@@ -28,7 +28,9 @@ class LeaveOneOut(Section):
     """Control plus one arm for every ingredient of ScaleRL, that ingredient reverted."""
 
     kind: Literal["leave_one_out"]
-    ingredients: tuple[str, ...] | None = Field(None, description=f"Which to revert; all of {sorted(SCALERL_REVERSIONS)} by default.")
+    ingredients: tuple[str, ...] | None = Field(
+        None, description=f"Which to revert; all of {sorted(SCALERL_REVERSIONS)} by default."
+    )
     seeds: Seeds = (0,)
 
 
@@ -48,8 +50,11 @@ class Grid(Section):
     seeds: Seeds = (0,)
 
 
-Design = Annotated[LeaveOneOut | OneFactor | Grid, Field(discriminator="kind")]
-_ADAPTER: TypeAdapter[LeaveOneOut | OneFactor | Grid] = TypeAdapter(Design)
+_KINDS: dict[str, type[LeaveOneOut] | type[OneFactor] | type[Grid]] = {
+    "leave_one_out": LeaveOneOut,
+    "one_factor": OneFactor,
+    "grid": Grid,
+}
 
 
 class Arm(Section):
@@ -77,12 +82,15 @@ class PlannedRun(Section):
 
 def load_design(body: Any) -> LeaveOneOut | OneFactor | Grid:
     """Validate a design given as a plain mapping; RecipeError names every fault under `design.`."""
+    if not isinstance(body, dict):
+        raise RecipeError.one("design", body, f"a design is a mapping with `kind`, one of {', '.join(_KINDS)}")
+    kind = body.get("kind")
+    if kind not in _KINDS:
+        raise RecipeError.one("design.kind", kind, f"must be one of {', '.join(_KINDS)}")
     try:
-        return _ADAPTER.validate_python(body)
+        return _KINDS[kind].model_validate(body)
     except ValidationError as error:
-        kinds = {kind.model_fields["kind"].default: kind for kind in (LeaveOneOut, OneFactor, Grid)}
-        known = {"": sorted({name for kind in kinds.values() for name in kind.model_fields})}
-        faults = from_validation(error, known).problems
+        faults = from_validation(error, {"": list(_KINDS[kind].model_fields)}).problems
         raise RecipeError([fault | {"field": f"design.{fault['field']}"} for fault in faults]) from None
 
 
@@ -94,7 +102,9 @@ def expand(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[Arm]:
     """
     changes_by_arm = _named_changes(base, design)
     arms = [Arm(name=CONTROL, changes={}, recipe=base)]
-    arms += [Arm(name=name, changes=changes, recipe=with_changes(base, changes)) for name, changes in changes_by_arm.items()]
+    arms += [
+        Arm(name=name, changes=changes, recipe=with_changes(base, changes)) for name, changes in changes_by_arm.items()
+    ]
     _refuse_equal_arms(arms)
     return arms
 
@@ -108,7 +118,13 @@ def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[P
     if len(set(design.seeds)) != len(design.seeds):
         raise RecipeError.one("design.seeds", list(design.seeds), "a seed stands twice; each seed of an arm is one run")
     return [
-        PlannedRun(arm=arm.name, changes=arm.changes, seed=seed, is_control=arm.is_control, recipe=with_changes(arm.recipe, {"seed": seed}))
+        PlannedRun(
+            arm=arm.name,
+            changes=arm.changes,
+            seed=seed,
+            is_control=arm.is_control,
+            recipe=with_changes(arm.recipe, {"seed": seed}),
+        )
         for seed in design.seeds
         for arm in arms
     ]
@@ -127,12 +143,16 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> dict
         get_value(base, path)  # fails for a field that does not exist
         if not values:
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
+        if any(value in values[:i] for i, value in enumerate(values)):
+            raise RecipeError.one(f"design.factors.{path}", values, "a value stands twice; each value is one arm")
     if isinstance(design, OneFactor):
         single = [{path: value} for path, values in design.factors.items() for value in values]
         return {_arm_name(change): change for change in single if not _is_base(base, change)}
     combinations = itertools.product(*design.factors.values())
     crossed = [dict(zip(design.factors, values, strict=True)) for values in combinations]
-    differing = [{path: value for path, value in change.items() if get_value(base, path) != value} for change in crossed]
+    differing = [
+        {path: value for path, value in change.items() if get_value(base, path) != value} for change in crossed
+    ]
     return {_arm_name(change): change for change in differing if change}
 
 

@@ -35,7 +35,9 @@ def load_recipe(body: Any) -> Recipe:
         RecipeError: an unknown key, a wrong type or a value out of range; all faults at once.
     """
     if not isinstance(body, dict):
-        raise RecipeError.one("recipe", type(body).__name__, "a recipe is a mapping of sections; see `forecurve recipe show scalerl`")
+        raise RecipeError.one(
+            "recipe", type(body).__name__, "a recipe is a mapping of sections; see `forecurve recipe show scalerl`"
+        )
     try:
         return Recipe.model_validate(body)
     except ValidationError as error:

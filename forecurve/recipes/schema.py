@@ -41,7 +41,9 @@ class Task(Section):
     kind: Literal["torus"] = "torus"
     min_moves: int = Field(3, ge=1, le=12, description="Fewest moves in a prompt.")
     max_moves: int = Field(12, ge=1, le=12, description="Most moves in a prompt.")
-    echo_start: bool = Field(True, description="The response begins with the start cell; without it the curve has two phases.")
+    echo_start: bool = Field(
+        True, description="The response begins with the start cell; without it the curve has two phases."
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -57,7 +59,9 @@ class Model(Section):
     width: int = Field(64, ge=16, le=512, description="Residual width; a multiple of `heads`.")
     layers: int = Field(2, ge=1, le=12)
     heads: int = Field(4, ge=1, le=16)
-    base: Literal["warm-start"] = Field("warm-start", description="Weights the run starts from: the supervised warm start.")
+    base: Literal["warm-start"] = Field(
+        "warm-start", description="Weights the run starts from: the supervised warm start."
+    )
 
     @model_validator(mode="after")
     def _divisible(self) -> Self:
@@ -74,14 +78,18 @@ class Algorithm(Section):
         description="cispo: truncated importance-sampling REINFORCE, gradient through log-prob only (§3.2). "
         "dapo: the asymmetric PPO clip of DAPO.",
     )
-    is_weight_cap: float = Field(4.0, gt=0, description="CISPO's epsilon_max, absolute: the weight is min(ratio, cap). §3.2 finds 4, 5, 8 alike.")
+    is_weight_cap: float = Field(
+        4.0, gt=0, description="CISPO's epsilon_max, absolute: the weight is min(ratio, cap). §3.2 finds 4, 5, 8 alike."
+    )
     clip_low: float = Field(0.2, gt=0, lt=1, description="DAPO: lower clip, ratio >= 1 - clip_low.")
     clip_high: float = Field(0.26, gt=0, description="DAPO: upper clip, ratio <= 1 + clip_high (A.16).")
     aggregation: Literal["prompt", "sample", "token"] = Field(
-        "prompt", description="How token losses are averaged: per prompt (ScaleRL), per sample (GRPO) or over all tokens (§3.2)."
+        "prompt",
+        description="How token losses are averaged: per prompt (ScaleRL), per sample (GRPO) or over all tokens (§3.2).",
     )
     advantage_scale: Literal["batch", "prompt", "none"] = Field(
-        "batch", description="Centred advantages are divided by their std over the batch (ScaleRL), the prompt (GRPO) or not at all (§3.2)."
+        "batch",
+        description="Centred advantages are divided by their std over the batch (ScaleRL), the prompt (GRPO) or not at all (§3.2).",
     )
     zero_variance_filter: Literal["shrink", "off"] = Field(
         "shrink", description="Prompts whose rewards are all equal are dropped from the batch, not replaced (§3.2)."
@@ -90,7 +98,10 @@ class Algorithm(Section):
         "fp32", description="Precision of the language-model head in the generator and the learner alike (§3.2, A.19)."
     )
     max_staleness: int = Field(
-        8, ge=0, le=64, description="k of PipelineRL-k: the learner is at most k weight versions ahead of the oldest token it trains on (§3.1)."
+        8,
+        ge=0,
+        le=64,
+        description="k of PipelineRL-k: the learner is at most k weight versions ahead of the oldest token it trains on (§3.1).",
     )
 
 
@@ -98,13 +109,17 @@ class Batch(Section):
     """How much is sampled for one optimiser step."""
 
     prompts_per_step: int = Field(32, ge=1, le=4096)
-    generations_per_prompt: int = Field(16, ge=2, le=256, description="G of the paper; two at least, or no advantage exists.")
+    generations_per_prompt: int = Field(
+        16, ge=2, le=256, description="G of the paper; two at least, or no advantage exists."
+    )
 
 
 class Generation(Section):
     """How responses are sampled. Ratios need the full distribution, so there is no top-p or top-k here."""
 
-    max_tokens: int = Field(24, ge=4, le=64, description="Response budget in tokens; longer responses are cut and earn nothing.")
+    max_tokens: int = Field(
+        24, ge=4, le=64, description="Response budget in tokens; longer responses are cut and earn nothing."
+    )
     temperature: float = Field(1.0, gt=0, le=4)
 
 
@@ -120,7 +135,9 @@ class Optimizer(Section):
 
     learning_rate: float = Field(3e-4, gt=0, le=1)
     warmup_steps: int = Field(20, ge=0)
-    milestones: tuple[LearningRateMilestone, ...] = Field((), description="Changes of the learning rate, by rising step.")
+    milestones: tuple[LearningRateMilestone, ...] = Field(
+        (), description="Changes of the learning rate, by rising step."
+    )
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.95, ge=0, lt=1)
     epsilon: float = Field(1e-15, gt=0, description="A.3 uses 1e-15.")
@@ -140,7 +157,9 @@ class Evaluation(Section):
 
     every_steps: int = Field(10, ge=1, description="Cadence in optimiser steps; step 0 is always evaluated.")
     prompts: int = Field(256, ge=16, le=65536)
-    samples: int = Field(4, ge=1, le=64, description="Generations per prompt; 2 or more give a noise estimate per evaluation.")
+    samples: int = Field(
+        4, ge=1, le=64, description="Generations per prompt; 2 or more give a noise estimate per evaluation."
+    )
 
 
 class CheckpointPolicy(Section):

@@ -1,0 +1,121 @@
+"""Sweep designs: arms, runs, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forecurve.recipes import (
+    SCALERL,
+    SCALERL_REVERSIONS,
+    RecipeError,
+    diff,
+    expand,
+    load_design,
+    plan_hash,
+    planned_runs,
+    with_changes,
+)
+
+
+def fault(body: Any) -> dict[str, Any]:
+    with pytest.raises(RecipeError) as caught:
+        planned_runs(SCALERL, load_design(body))
+    return caught.value.problems[0]
+
+
+def test_leave_one_out_reverts_each_ingredient_alone() -> None:
+    arms = expand(SCALERL, load_design({"kind": "leave_one_out"}))
+    assert [arm.name for arm in arms] == ["control", *(f"no-{name}" for name in SCALERL_REVERSIONS)]
+    for arm in arms[1:]:
+        changed = {path: after for path, (_, after) in diff(SCALERL, arm.recipe).items()}
+        assert changed == arm.changes == SCALERL_REVERSIONS[arm.name.removeprefix("no-")]
+
+
+def test_leave_one_out_of_chosen_ingredients_only() -> None:
+    arms = expand(SCALERL, load_design({"kind": "leave_one_out", "ingredients": ["cispo", "pipeline"]}))
+    assert [arm.name for arm in arms] == ["control", "no-cispo", "no-pipeline"]
+
+
+def test_an_unknown_ingredient_is_named() -> None:
+    problem = fault({"kind": "leave_one_out", "ingredients": ["cispoo"]})
+    assert problem["field"] == "design.ingredients"
+    assert "did you mean `cispo`" in problem["message"]
+
+
+def test_an_ingredient_that_the_base_lacks_cannot_be_left_out() -> None:
+    base = with_changes(SCALERL, {"algorithm.loss": "dapo"})
+    with pytest.raises(RecipeError, match="already lacks it"):
+        expand(base, load_design({"kind": "leave_one_out"}))
+
+
+def test_one_factor_changes_one_field_an_arm_and_skips_the_base_value() -> None:
+    design = load_design(
+        {"kind": "one_factor", "factors": {"optimizer.learning_rate": [1e-4, 3e-4], "algorithm.loss": ["dapo"]}}
+    )
+    arms = expand(SCALERL, design)
+    assert [arm.changes for arm in arms] == [{}, {"optimizer.learning_rate": 1e-4}, {"algorithm.loss": "dapo"}]
+
+
+def test_a_grid_crosses_all_fields_and_names_only_differences() -> None:
+    factors = {"algorithm.loss": ["cispo", "dapo"], "batch.prompts_per_step": [8, 32]}
+    arms = expand(SCALERL, load_design({"kind": "grid", "factors": factors}))
+    assert [arm.changes for arm in arms] == [
+        {},
+        {"batch.prompts_per_step": 8},
+        {"algorithm.loss": "dapo", "batch.prompts_per_step": 8},
+        {"algorithm.loss": "dapo"},
+    ]
+
+
+def test_every_arm_runs_with_every_seed() -> None:
+    design = load_design({"kind": "leave_one_out", "ingredients": ["cispo"], "seeds": [1, 2, 3]})
+    runs = planned_runs(SCALERL, design)
+    assert [(run.arm, run.seed) for run in runs] == [
+        (arm, seed) for seed in (1, 2, 3) for arm in ("control", "no-cispo")
+    ]
+    assert all(run.recipe.seed == run.seed for run in runs)
+    assert [run.is_control for run in runs] == [True, False] * 3
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"kind": "grid", "factors": {"optimizer.lr": [1]}}, "optimizer.lr"),
+        ({"kind": "one_factor", "factors": {"algorithm.loss": ["x"]}}, "algorithm.loss"),
+        ({"kind": "one_factor", "factors": {"algorithm.loss": []}}, "design.factors.algorithm.loss"),
+        ({"kind": "one_factor", "factors": {"algorithm.loss": ["dapo", "dapo"]}}, "design.factors.algorithm.loss"),
+        ({"kind": "leave_one_out", "seeds": [1, 1]}, "design.seeds"),
+        ({"kind": "leave_one_out", "seeds": []}, "design.seeds"),
+        ({"kind": "leave_one_out", "seed": [1]}, "design.seed"),
+        ({"kind": "random"}, "design.kind"),
+        ({}, "design.kind"),
+        (None, "design"),
+        ({"kind": "leave_one_out", "seeds": list(range(100)), "ingredients": []}, None),
+    ],
+)
+def test_a_design_that_cannot_be_run_names_its_field(body: Any, field: str | None) -> None:
+    if field is None:
+        assert len(planned_runs(SCALERL, load_design(body))) == 100
+        return
+    assert fault(body)["field"] == field
+
+
+def test_more_runs_than_a_sweep_may_have_are_refused() -> None:
+    values = [i / 1000 for i in range(1, 60)]
+    body = {"kind": "one_factor", "factors": {"optimizer.learning_rate": values}, "seeds": list(range(20))}
+    assert "split the sweep" in fault(body)["message"]
+
+
+@given(st.permutations(sorted(SCALERL_REVERSIONS)))
+def test_the_plan_hash_names_exactly_what_would_run(ingredients: list[str]) -> None:
+    design = load_design({"kind": "leave_one_out", "ingredients": ingredients})
+    assert plan_hash(SCALERL, design) == plan_hash(
+        SCALERL, load_design({"kind": "leave_one_out", "ingredients": ingredients})
+    )
+    other = load_design({"kind": "leave_one_out", "ingredients": ingredients[:-1]})
+    assert plan_hash(SCALERL, design) != plan_hash(SCALERL, other)
+    assert plan_hash(SCALERL, design) != plan_hash(with_changes(SCALERL, {"seed": 1}), design)

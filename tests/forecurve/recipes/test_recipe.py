@@ -1,0 +1,127 @@
+"""The Recipe: what it refuses, and that its digest names it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forecurve.recipes import (
+    PRESETS,
+    SCALERL,
+    RecipeError,
+    diff,
+    get_value,
+    leaf_paths,
+    load_recipe,
+    preset,
+    with_changes,
+)
+
+
+def fault(body: Any) -> dict[str, Any]:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(body)
+    assert len(caught.value.problems) == 1
+    return caught.value.problems[0]
+
+
+def test_an_unknown_key_is_named_with_the_near_miss() -> None:
+    problem = fault({"algorithm": {"los": "cispo"}})
+    assert problem["field"] == "algorithm.los"
+    assert problem["value"] == "cispo"
+    assert "did you mean `loss`" in problem["message"]
+
+
+def test_an_unknown_section_lists_what_exists() -> None:
+    problem = fault({"zzz": 1})
+    assert problem["field"] == "zzz"
+    assert "algorithm" in problem["message"]
+
+
+def test_every_fault_is_reported_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe({"optimizer": {"learning_rate": -1}, "batch": {"generations_per_prompt": 1}, "foo": 1})
+    assert {p["field"] for p in caught.value.problems} == {
+        "optimizer.learning_rate",
+        "batch.generations_per_prompt",
+        "foo",
+    }
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, -1e-3, "fast"])
+def test_a_learning_rate_that_is_no_positive_number_is_refused(value: Any) -> None:
+    problem = fault({"optimizer": {"learning_rate": value}})
+    assert problem["field"] == "optimizer.learning_rate"
+
+
+def test_a_recipe_that_is_no_mapping_is_refused() -> None:
+    assert fault([1, 2])["field"] == "recipe"
+
+
+def test_milestones_must_rise() -> None:
+    milestones = [{"step": 20, "factor": 2}, {"step": 10, "factor": 3}]
+    problem = fault({"optimizer": {"milestones": milestones}})
+    assert problem["field"] == "optimizer"
+    assert "[20, 10]" in problem["message"]
+
+
+def test_width_must_divide_by_heads() -> None:
+    assert "not a multiple of heads 4" in fault({"model": {"width": 66}})["message"]
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_preset_survives_the_trip_through_json(name: str) -> None:
+    recipe = preset(name)
+    again = load_recipe(json.loads(json.dumps(recipe.to_dict())))
+    assert again == recipe
+    assert again.digest == recipe.digest
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    with pytest.raises(RecipeError, match="scalerl"):
+        preset("scale-rl")
+
+
+def test_the_digest_ignores_the_name_and_sees_everything_else() -> None:
+    assert with_changes(SCALERL, {"name": "other"}).digest == SCALERL.digest
+    changed = {path: _another_value(path) for path in leaf_paths() if _another_value(path) is not None}
+    digests = {with_changes(SCALERL, {path: value}).digest for path, value in changed.items()}
+    assert len(digests) == len(changed)
+    assert SCALERL.digest not in digests
+
+
+def _another_value(path: str) -> Any:
+    value = get_value(SCALERL, path)
+    if path in ("name", "model.width", "model.heads", "task.min_moves", "task.max_moves"):
+        return None
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    return value * 0.5 or 1.0 if isinstance(value, float) else None
+
+
+def test_a_change_to_a_field_that_does_not_exist_names_the_field() -> None:
+    with pytest.raises(RecipeError) as caught:
+        with_changes(SCALERL, {"loss": "dapo"})
+    assert caught.value.problems[0]["field"] == "loss"
+    assert "algorithm.loss" in caught.value.problems[0]["message"]
+
+
+def test_a_section_is_no_field() -> None:
+    with pytest.raises(RecipeError, match="is a section"):
+        with_changes(SCALERL, {"optimizer": {}})
+
+
+@given(st.sampled_from(leaf_paths()))
+def test_setting_a_field_to_its_own_value_changes_nothing(path: str) -> None:
+    assert with_changes(SCALERL, {path: get_value(SCALERL, path)}) == SCALERL
+
+
+def test_diff_shows_the_fields_that_differ_and_only_those() -> None:
+    other = with_changes(SCALERL, {"algorithm.loss": "dapo", "seed": 3, "name": "x"})
+    assert diff(SCALERL, other) == {"algorithm.loss": ("cispo", "dapo"), "seed": (0, 3)}
