@@ -39,7 +39,7 @@ def refusal(address: Address, *, allow_private: bool) -> str | None:
     if inner.is_link_local or inner.is_multicast or inner.is_unspecified:
         return f"{address} is a link-local, multicast or unspecified address"
     if not allow_private and not inner.is_global:
-        return f"{address} is not a public address"
+        return f"{address} is not a public address (FORECURVE_ALLOW_PRIVATE_WEBHOOKS=true allows private ones)"
     return None
 
 

@@ -2,6 +2,74 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from server.dependencies import Admin, AppSettings, DbSession, Now, Operator, Reader
+from server.pagination import Cursor, Limit, Page
+
+from . import channels, service
+from .schemas import AlertRead, ChannelCreate, ChannelCreated, ChannelRead, DeliveryRead
 
 router = APIRouter(tags=["alerts"])
+
+
+@router.get("/alerts")
+def list_alerts(
+    session: DbSession,
+    _: Reader,
+    run_id: str | None = None,
+    is_open: Annotated[bool | None, Query(alias="open", description="Only alerts that are, or are not, open.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[AlertRead]:
+    """Alerts, newest first. An alert is open until it is resolved; acknowledging it does not close it."""
+    rows, following = service.list_alerts(session, run_id=run_id, is_open=is_open, cursor=cursor, limit=limit)
+    return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
+
+
+@router.post("/alerts/{alert_id}:acknowledge")
+def acknowledge_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
+    """Say that you have seen the alert."""
+    return AlertRead.model_validate(service.acknowledge(session, alert_id, actor=identity.token_id, now=now))
+
+
+@router.post("/channels", status_code=201)
+def create_channel(
+    body: ChannelCreate, session: DbSession, identity: Admin, settings: AppSettings, now: Now
+) -> ChannelCreated:
+    """Add a Slack incoming webhook or a generic webhook. The answer carries the signing secret, once."""
+    channel = channels.create_channel(
+        session,
+        name=body.name,
+        kind=body.kind,
+        url=body.url,
+        min_level=body.min_level,
+        allow_private=settings.allow_private_webhooks,
+        actor=identity.token_id,
+        now=now,
+    )
+    return ChannelCreated.of(channel)
+
+
+@router.get("/channels")
+def list_channels(session: DbSession, _: Admin, cursor: Cursor = None, limit: Limit = 50) -> Page[ChannelRead]:
+    """The channels in use."""
+    rows, following = channels.list_channels(session, cursor=cursor, limit=limit)
+    return Page(items=[ChannelRead.of(row) for row in rows], next_cursor=following)
+
+
+@router.delete("/channels/{channel_id}", status_code=204)
+def delete_channel(channel_id: str, session: DbSession, identity: Admin, now: Now) -> None:
+    """Send nothing there any more; its URL and secret are forgotten."""
+    channels.delete_channel(session, channel_id, actor=identity.token_id, now=now)
+
+
+@router.get("/deliveries")
+def list_deliveries(
+    session: DbSession, _: Reader, alert_id: str | None = None, cursor: Cursor = None, limit: Limit = 50
+) -> Page[DeliveryRead]:
+    """Deliveries of alerts to channels: what was sent, what was answered, what is still to be tried."""
+    rows, following = service.list_deliveries(session, alert_id=alert_id, cursor=cursor, limit=limit)
+    return Page(items=[DeliveryRead.model_validate(row) for row in rows], next_cursor=following)

@@ -1,0 +1,97 @@
+"""Channels: where alerts are sent, and the secret that signs what is sent."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from server.errors import Invalid, NotFound
+from server.events.service import record
+from server.pagination import newest_first
+
+from .addresses import is_private, parse_address, refusal
+from .models import Channel, Delivery
+
+SECRET_PREFIX = "whsec_"
+"""Standard Webhooks: what follows is the signing key in base64."""
+
+
+def create_channel(
+    session: Session, *, name: str, kind: str, url: str, min_level: str, allow_private: bool, actor: str, now: datetime
+) -> Channel:
+    """Add a channel with a fresh secret. Invalid when the URL could never be delivered to."""
+    check_url(url, allow_private=allow_private)
+    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, created_at=now)
+    session.add(channel)
+    session.flush()
+    record(session, "channel.created", actor=actor, channel=channel.id, name=name, channel_kind=kind)
+    return channel
+
+
+def list_channels(session: Session, *, cursor: str | None, limit: int) -> tuple[Sequence[Channel], str | None]:
+    """One page of the channels in use, newest first. A deleted channel is gone from here."""
+    return newest_first(session, select(Channel).where(Channel.enabled), Channel.id, cursor, limit)
+
+
+def delete_channel(session: Session, channel_id: str, *, actor: str, now: datetime) -> None:
+    """Send nothing there any more, and forget its URL and secret. The row stays, because past deliveries name it."""
+    gone = update(Channel).where(Channel.id == channel_id, Channel.enabled).values(enabled=False, url="", secret="")
+    name = session.scalar(gone.returning(Channel.name))
+    if name is None:
+        raise NotFound(f"There is no channel {channel_id!r}; `GET /v1/channels` lists them.")
+    waiting = Delivery.channel_id == channel_id, Delivery.status == "pending"
+    session.execute(
+        update(Delivery).where(*waiting).values(status="failed", lease=None, response_text="The channel was deleted.")
+    )
+    record(session, "channel.deleted", actor=actor, channel=channel_id, name=name)
+
+
+def check_url(url: str, *, allow_private: bool) -> None:
+    """Refuse a URL that can never be delivered to. A name is resolved and judged anew at each delivery."""
+    fault = _fault(url, allow_private=allow_private)
+    if fault is not None:
+        raise Invalid.field("url", url, fault)
+
+
+def signing_key(secret: str) -> bytes:
+    """The HMAC key in a channel's secret."""
+    return base64.b64decode(secret.removeprefix(SECRET_PREFIX))
+
+
+def shown_url(channel: Channel) -> str:
+    """The URL as it may be shown: a Slack webhook's path is itself a credential."""
+    if channel.kind != "slack" or not channel.url:
+        return channel.url
+    parts = urlsplit(channel.url)
+    return f"{parts.scheme}://{parts.netloc}/…"
+
+
+def _fault(url: str, *, allow_private: bool) -> str | None:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"this is not a URL ({error}); give one like https://hooks.example.com/services/..."
+    if parts.scheme not in (("https", "http") if allow_private else ("https",)) or not host:
+        way_out = "an https:// URL, or http:// to a private address" if allow_private else "an https:// URL with a host"
+        return f"give {way_out}"
+    if parts.username is not None or parts.password is not None:
+        return "leave user name and password out of the URL; the body is signed with the channel's secret"
+    if not url.isprintable() or " " in url:
+        return "a URL has no spaces or control characters"
+    address = parse_address(host)
+    if address is None:
+        return None
+    reason = refusal(address, allow_private=allow_private)
+    if reason is not None:
+        return reason
+    if parts.scheme == "http" and not is_private(address):
+        return f"http:// goes only to private addresses, {host} is public; use https://"
+    return None

@@ -1,0 +1,97 @@
+"""What the alerts room takes and gives over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .channels import shown_url
+from .models import Channel
+
+Level = Literal["WARN", "ALERT"]
+
+
+class AlertRead(BaseModel):
+    """Something a person should see about a run."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    run_id: str
+    kind: str = Field(description="below_forecast or run_failed")
+    level: Level
+    title: str
+    text: str
+    since_compute: float | None = Field(description="From which compute on it holds, in the run's unit.")
+    at_compute: float | None = Field(description="At which compute it was seen, in the run's unit.")
+    evidence: dict[str, Any]
+    opened_at: datetime
+    acknowledged_at: datetime | None
+    resolved_at: datetime | None
+
+
+class ChannelCreate(BaseModel):
+    """A place to send alerts to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100)
+    kind: Literal["slack", "webhook"]
+    url: str = Field(max_length=2000)
+    min_level: Level = Field("ALERT", description="The lowest level that is sent here.")
+
+
+class ChannelRead(BaseModel):
+    """A channel, without its secret; the path of a Slack URL is a credential and is not shown either."""
+
+    id: str
+    name: str
+    kind: Literal["slack", "webhook"]
+    url: str
+    min_level: Level
+    created_at: datetime
+
+    @classmethod
+    def of(cls, channel: Channel) -> ChannelRead:
+        return cls(**_channel_fields(channel))
+
+
+class ChannelCreated(ChannelRead):
+    """A new channel with its secret, shown this once: verify `webhook-signature` with it (Standard Webhooks)."""
+
+    secret: str
+
+    @classmethod
+    def of(cls, channel: Channel) -> ChannelCreated:
+        return cls(**_channel_fields(channel), secret=channel.secret)
+
+
+class DeliveryRead(BaseModel):
+    """One alert to one channel, and how it went."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    alert_id: str
+    channel_id: str
+    level: Level
+    status: Literal["pending", "delivered", "failed"]
+    tries: int
+    not_before: datetime = Field(description="The next try is not before this time, while pending.")
+    response_status: int | None
+    response_text: str | None = Field(description="The first 2 KB of the answer, or why there was none.")
+    created_at: datetime
+    delivered_at: datetime | None
+
+
+def _channel_fields(channel: Channel) -> dict[str, Any]:
+    return {
+        "id": channel.id,
+        "name": channel.name,
+        "kind": channel.kind,
+        "url": shown_url(channel),
+        "min_level": channel.min_level,
+        "created_at": channel.created_at,
+    }
