@@ -131,7 +131,7 @@ def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[P
 
 
 def plan_hash(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> str:
-    """Digest of everything that decides what will be run: a submission may name it to be sure it gets what was planned."""
+    """Digest of all that decides what will be run; a submission may name it to be sure it gets what was planned."""
     body = {"base": base.to_dict(), "design": design.model_dump(mode="json")}
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 

@@ -83,6 +83,6 @@ def check_path(path: str) -> None:
 
 
 def diff(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Fields in which two recipes differ, dotted path to (control's value, other's value). The name is no difference."""
+    """Fields in which two recipes differ: dotted path to (control's, other's) value. The name is no difference."""
     pairs = ((path, get_value(control, path), get_value(other, path)) for path in leaf_paths() if path != "name")
     return {path: (ours, theirs) for path, ours, theirs in pairs if ours != theirs}

@@ -9,7 +9,7 @@ from .paths import with_changes
 from .schema import Recipe
 
 SCALERL = Recipe(name="scalerl-testbed")
-"""ScaleRL (§4) on the testbed: CISPO, prompt aggregation, batch scale, zero-variance filter, fp32 head, PipelineRL-8."""
+"""ScaleRL (§4) on the testbed: CISPO, prompt averages, batch scale, zero-variance filter, fp32 head, PipelineRL-8."""
 
 SCALERL_REVERSIONS: dict[str, dict[str, Any]] = {
     "cispo": {"algorithm.loss": "dapo"},

@@ -89,7 +89,8 @@ class Algorithm(Section):
     )
     advantage_scale: Literal["batch", "prompt", "none"] = Field(
         "batch",
-        description="Centred advantages are divided by their std over the batch (ScaleRL), the prompt (GRPO) or not at all (§3.2).",
+        description="Centred advantages are divided by their std over the batch (ScaleRL), "
+        "the prompt (GRPO) or not at all (§3.2).",
     )
     zero_variance_filter: Literal["shrink", "off"] = Field(
         "shrink", description="Prompts whose rewards are all equal are dropped from the batch, not replaced (§3.2)."
@@ -101,7 +102,8 @@ class Algorithm(Section):
         8,
         ge=0,
         le=64,
-        description="k of PipelineRL-k: the learner is at most k weight versions ahead of the oldest token it trains on (§3.1).",
+        description="k of PipelineRL-k: the learner is at most k weight versions ahead of "
+        "the oldest token it trains on (§3.1).",
     )
 
 
