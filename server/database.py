@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Engine, MetaData, create_engine
+from sqlalchemy import DateTime, Engine, MetaData, cast, create_engine
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 from sqlalchemy.types import UserDefinedType
@@ -27,7 +27,7 @@ class Base(DeclarativeBase):
     """Base of every table. Times carry a zone; dicts and lists are JSONB."""
 
     metadata = MetaData(naming_convention=_NAMING)
-    type_annotation_map = {
+    type_annotation_map: ClassVar = {
         datetime: DateTime(timezone=True),
         dict[str, Any]: JSONB,
         list[Any]: JSONB,
@@ -35,12 +35,22 @@ class Base(DeclarativeBase):
 
 
 class TransactionId(UserDefinedType[int]):
-    """Postgres' xid8. Readers of a cursor compare it with the oldest running transaction, so that no late commit is skipped."""
+    """Postgres' xid8: the number of a transaction, by which readers of events keep their cursor."""
 
     cache_ok = True
 
     def get_col_spec(self, **_: Any) -> str:
         return "xid8"
+
+    def bind_processor(self, dialect: Any) -> Any:
+        """xid8 has no cast from a number, only from text."""
+        return lambda value: None if value is None else str(value)
+
+    def bind_expression(self, bindparam: Any) -> Any:
+        return cast(bindparam, self)
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return lambda value: None if value is None else int(value)
 
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
+from fastapi.testclient import TestClient
 from filelock import FileLock
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session, sessionmaker
@@ -34,18 +36,14 @@ def _prepare_template(url: str, shared: Path) -> None:
     marker = shared / "template.ready"
     if marker.exists():
         return
-    from alembic import command
-    from alembic.config import Config
+    from server.migrate import upgrade
 
     with psycopg.connect(url, autocommit=True) as connection:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
-    config = Config()
-    config.set_main_option("script_location", "migrations")
-    config.attributes["url"] = database_url(url, TEMPLATE)
-    command.upgrade(config, "head")
+    upgrade(database_url(url, TEMPLATE))
     marker.touch()
 
 
@@ -86,3 +84,49 @@ def sessions(engine: Engine) -> Iterator[sessionmaker[Session]]:
     with engine.begin() as connection:
         for table in reversed(Base.metadata.sorted_tables):
             connection.execute(text(f"DELETE FROM {table.name}"))
+
+
+class Clock:
+    """The time that the API believes it is; tests move it instead of sleeping."""
+
+    def __init__(self) -> None:
+        self.now = datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def api(sessions: sessionmaker[Session], engine: Engine, clock: Clock, tmp_path: Path) -> Iterator[TestClient]:
+    """The API on real Postgres, with `clock` as its time. Settings are `api.app.state.settings`."""
+    from server import dependencies
+    from server.app import create_api
+    from server.settings import Settings
+
+    settings = Settings(DATABASE_URL=engine.url.render_as_string(hide_password=False), data_dir=tmp_path)
+    app = create_api(settings, sessions)
+    app.dependency_overrides[dependencies.clock] = clock
+    with TestClient(app) as client:
+        yield client
+
+
+@pytest.fixture
+def headers(sessions: sessionmaker[Session], clock: Clock) -> dict[str, dict[str, str]]:
+    """Request headers by scope: `headers["read"]`, `["operate"]`, `["admin"]`, each with a token of its own."""
+    from server.access.service import mint
+
+    with sessions.begin() as session:
+        minted = {
+            scope: mint(session, kind="api", name=f"test {scope}", scopes=[scope], now=clock.now)[1]
+            for scope in ("read", "operate", "admin")
+        }
+    return {scope: {"Authorization": f"Bearer {secret}"} for scope, secret in minted.items()}

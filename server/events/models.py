@@ -14,16 +14,22 @@ from server.database import Base, TransactionId
 class Event(Base):
     """Something that happened, by whom and why. Append-only.
 
-    `transaction` lets readers of the cursor stop before the oldest transaction still running: ids are drawn
-    before commit, so a plain `id > cursor` could skip an event that commits late.
+    `transaction` is the reader's cursor: ids are drawn before commit, so `id > cursor` could skip an event that
+    commits late. Readers go by transaction and stop before the oldest one still running (see service.read_after).
     """
 
     __tablename__ = "events"
-    __table_args__ = (Index("ix_events_run_id_id", "run_id", "id"),)
+    __table_args__ = (
+        Index("ix_events_transaction_id", "transaction", "id"),
+        Index("ix_events_run_id_transaction_id", "run_id", "transaction", "id"),
+        Index("ix_events_sweep_id_transaction_id", "sweep_id", "transaction", "id"),
+    )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
     transaction: Mapped[int] = mapped_column(TransactionId, server_default=text("pg_current_xact_id()"))
-    kind: Mapped[str]  # run.status, run.desired, evaluation, forecast, recommendation, alert, checkpoint, sweep.created, ...
+    kind: Mapped[
+        str
+    ]  # run.status, run.desired, evaluation, forecast, recommendation, alert, checkpoint, sweep.created, ...
     run_id: Mapped[str | None]
     sweep_id: Mapped[str | None]
     actor: Mapped[str]  # token id, `trainer`, `reconciler`, `policy`, ...

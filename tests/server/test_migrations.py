@@ -1,0 +1,78 @@
+"""Migrations on a database of their own: up, check, down, up again, and two migrators at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic import command
+
+from server.migrate import alembic_config, upgrade
+from tests.conftest import database_url
+
+
+@pytest.fixture
+def empty_database(postgres_url: str) -> Iterator[str]:
+    name = f"migrations_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield database_url(postgres_url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _tables(url: str) -> set[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    return {row[0] for row in rows}
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_models(empty_database: str) -> None:
+    upgrade(empty_database)
+    command.check(alembic_config(empty_database))  # raises when the models say anything else
+    from server.models import Base
+
+    assert _tables(empty_database) == set(Base.metadata.tables) | {"alembic_version"}
+
+
+def test_down_removes_everything_and_up_works_again(empty_database: str) -> None:
+    upgrade(empty_database)
+    command.downgrade(alembic_config(empty_database), "base")
+    assert _tables(empty_database) == {"alembic_version"}
+    upgrade(empty_database)
+    command.check(alembic_config(empty_database))
+
+
+def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, tmp_path: Path) -> None:
+    environment = os.environ | {"DATABASE_URL": empty_database}
+
+    def migrate(_: int) -> subprocess.CompletedProcess[str]:
+        root = Path(__file__).parents[2]
+        code = f"import sys; sys.path.insert(0, {str(root)!r}); from server.migrate import main; sys.exit(main())"
+        command_line = [sys.executable, "-c", code]
+        return subprocess.run(command_line, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    with ThreadPoolExecutor(2) as pool:  # from another folder, too: no alembic.ini and no working directory is needed
+        done = list(pool.map(migrate, range(2)))
+    assert [process.returncode for process in done] == [0, 0], [process.stderr for process in done]
+    assert "runs" in _tables(empty_database)
+
+
+def test_migrate_without_a_database_says_what_to_set(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-m", "server.migrate"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "DATABASE_URL" in done.stderr
