@@ -1,0 +1,123 @@
+"""What a delivery says: Slack Block Kit for Slack, plain JSON for any other receiver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from server.alerts.models import Alert
+from server.forecasts.models import Forecast
+from server.runs.models import Run
+
+_HEADER_CHARS = 150
+_SECTION_CHARS = 3000
+"""Slack refuses longer ones."""
+
+_SIGNS = {"WARN": ":warning:", "ALERT": ":rotating_light:"}
+
+
+@dataclass(frozen=True)
+class Notice:
+    """All that a message needs of one alert, read in one transaction.
+
+    `pass_rate` is the run's last evaluation. `expected` is what the frozen forecast said of the moment of the alert
+    (median, lower, upper of the 90 % interval), `at_budget` what the newest forecast says of the budget.
+    """
+
+    level: str
+    alert: dict[str, Any]
+    run: dict[str, Any]
+    pass_rate: float | None
+    expected: dict[str, float] | None
+    at_budget: dict[str, float] | None
+    url: str
+
+
+def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str, public_url: str) -> Notice:
+    """The Notice of `alert` for a delivery of `level`; `forecast` is the run's newest."""
+    at_budget = (forecast.summary.get("at_budget") or {}).get("curve") if forecast is not None else None
+    return Notice(
+        level=level,
+        alert={
+            "id": alert.id,
+            "kind": alert.kind,
+            "level": alert.level,
+            "title": alert.title,
+            "text": alert.text,
+            "since_compute": alert.since_compute,
+            "at_compute": alert.at_compute,
+            "opened_at": alert.opened_at.isoformat(),
+            "evidence": alert.evidence,
+        },
+        run={
+            "id": run.id,
+            "name": run.name,
+            "arm": run.arm,
+            "sweep_id": run.sweep_id,
+            "status": run.status,
+            "compute_unit": run.compute_unit,
+            "budget_compute": run.budget_compute,
+            "last_compute": run.last_compute,
+        },
+        pass_rate=run.last_reward,
+        expected=alert.evidence.get("expected"),
+        at_budget=at_budget,
+        url=f"{public_url.rstrip('/')}/runs/{run.id}",
+    )
+
+
+def webhook_body(notice: Notice, now: datetime) -> dict[str, Any]:
+    """The generic message: `type`, `timestamp` and `data`, as Standard Webhooks advises."""
+    data = {"alert": notice.alert, "run": notice.run, "url": notice.url}
+    numbers = {"pass_rate": notice.pass_rate, "expected": notice.expected, "at_budget": notice.at_budget}
+    return {"type": f"alert.{notice.alert['kind']}", "timestamp": now.isoformat(), "data": {**data, **numbers}}
+
+
+def slack_body(notice: Notice) -> dict[str, Any]:
+    """Block Kit: header, what happened, the figures, and a link to the run's page. `text` is for notifications."""
+    title = f"{_SIGNS.get(notice.level, '')} {notice.alert['title']}".strip()
+    link = {"type": "button", "text": {"type": "plain_text", "text": "Open the run"}, "url": notice.url}
+    return {
+        "text": f"{notice.level}: {notice.alert['title']}",
+        "blocks": [
+            {"type": "header", "text": {"type": "plain_text", "text": _cut(title, _HEADER_CHARS), "emoji": True}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(notice.alert["text"]), _SECTION_CHARS)}},
+            {"type": "section", "fields": [_field(name, value) for name, value in _figures(notice)]},
+            {"type": "actions", "elements": [link]},
+            {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{notice.level} · {notice.alert['id']}"}]},
+        ],
+    }
+
+
+def escape(text: str) -> str:
+    """The three characters that Slack's mrkdwn takes for its own, so that a run's name cannot mention or link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _figures(notice: Notice) -> list[tuple[str, str]]:
+    unit = notice.run["compute_unit"]
+    figures = [("Run", notice.run["name"])]
+    if notice.run["arm"]:
+        figures.append(("Arm", notice.run["arm"]))
+    if notice.pass_rate is not None:
+        figures.append(("Pass rate", f"{notice.pass_rate:.2f}"))
+    if notice.expected is not None:
+        figures.append(("Forecast for now", _interval(notice.expected)))
+    if notice.at_budget is not None:
+        figures.append(("Forecast at budget", _interval(notice.at_budget)))
+    if notice.alert["since_compute"] is not None:
+        figures.append(("Since", f"{notice.alert['since_compute']:.3g} {unit}"))
+    return figures
+
+
+def _interval(estimate: dict[str, float]) -> str:
+    return f"{estimate['median']:.2f} (90 %: {estimate['lower']:.2f} to {estimate['upper']:.2f})"
+
+
+def _field(name: str, value: str) -> dict[str, str]:
+    return {"type": "mrkdwn", "text": _cut(f"*{name}*\n{escape(value)}", 2000)}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,173 @@
+"""Delivering one alert to one channel: claim, send outside any transaction, write down how it went."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import random
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import httpx
+from sqlalchemy import or_, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.alerts.channels import signing_key
+from server.alerts.models import Alert, Channel, Delivery
+from server.alerts.service import DELIVER_TASK
+from server.database import transaction
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.forecasts.models import Forecast
+from server.runs.models import Run
+from server.settings import Settings
+
+from .messages import Notice, make_notice, slack_body, webhook_body
+from .safe_http import Answer, Refused, Resolve, post, resolve_host
+
+MAX_TRIES = 8
+_FIRST_WAIT_S, _WAIT_GROWTH, _LONGEST_WAIT_S = 5.0, 4.0, 7200.0
+"""5 s, 20 s, 80 s, ... 2 h: eight tries span about four hours, longer than most outages of a chat service."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A claimed delivery with everything that sending needs; nothing of it is read again."""
+
+    delivery_id: str
+    lease: str
+    tries: int
+    kind: str
+    url: str
+    secret: str
+    notice: Notice
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a try went. `final`: no further try can help. `wait_s`: what the receiver asked for."""
+
+    delivered: bool
+    status: int | None
+    text: str
+    final: bool = False
+    wait_s: float = 0.0
+
+
+def deliver(
+    sessions: sessionmaker[Session],
+    settings: Settings,
+    delivery_id: str,
+    now: datetime,
+    *,
+    resolve: Resolve = resolve_host,
+    jitter: Callable[[], float] = random.random,
+) -> None:
+    """Try once to deliver. Does nothing when the delivery is over, not due, or in another worker's hands.
+
+    `jitter` gives numbers in [0, 1) that spread the retries of many deliveries.
+    """
+    with transaction(sessions) as session:
+        parcel = _claim(session, settings, delivery_id, now)
+    if parcel is None:
+        return
+    result = _send(parcel, settings, now, resolve)
+    with transaction(sessions) as session:
+        _finish(session, parcel, result, now, jitter)
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    """The `webhook-signature` of Standard Webhooks: base64 HMAC-SHA256 over `id.timestamp.body`."""
+    content = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.new(signing_key(secret), content, hashlib.sha256).digest()).decode()
+
+
+def backoff_s(tries: int, jitter: float) -> float:
+    """Seconds to wait after the `tries`-th failed try, give or take 20 %."""
+    return float(min(_FIRST_WAIT_S * _WAIT_GROWTH ** (tries - 1), _LONGEST_WAIT_S) * (0.8 + 0.4 * jitter))
+
+
+def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime) -> Parcel | None:
+    lease = secrets.token_hex(8)
+    free = or_(Delivery.lease.is_(None), Delivery.lease_expires_at <= now)
+    due = Delivery.id == delivery_id, Delivery.status == "pending", Delivery.not_before <= now, free
+    # The try is counted before it is made, so that one which kills its worker is not repeated for ever.
+    claim = update(Delivery).where(*due).values(
+        lease=lease, lease_expires_at=now + timedelta(seconds=settings.lease_s), tries=Delivery.tries + 1
+    )  # fmt: skip
+    delivery = session.scalar(claim.returning(Delivery))
+    if delivery is None:
+        return None
+    channel = session.get_one(Channel, delivery.channel_id)
+    alert = session.get_one(Alert, delivery.alert_id)
+    run = session.get_one(Run, alert.run_id)
+    forecast = session.get(Forecast, run.forecast_id) if run.forecast_id else None
+    notice = make_notice(alert, run, forecast, level=delivery.level, public_url=settings.public_url)
+    return Parcel(delivery.id, lease, delivery.tries, channel.kind, channel.url, channel.secret, notice)
+
+
+def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -> Result:
+    if parcel.tries > MAX_TRIES:
+        return Result(False, None, f"Given up: {MAX_TRIES} tries did not end.", final=True)
+    message = slack_body(parcel.notice) if parcel.kind == "slack" else webhook_body(parcel.notice, now)
+    body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    timestamp = int(now.timestamp())
+    headers = {
+        "content-type": "application/json",
+        "user-agent": "forecurve",
+        "webhook-id": parcel.delivery_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(parcel.secret, parcel.delivery_id, timestamp, body),
+    }
+    try:
+        answer = post(parcel.url, body, headers, allow_private=settings.allow_private_webhooks, resolve=resolve)
+    except Refused as refused:
+        return Result(False, None, f"Not sent: {refused}.", final=True)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return Result(False, None, f"No answer: {type(error).__name__}: {error}")
+    return _judge(answer)
+
+
+def _judge(answer: Answer) -> Result:
+    gone = answer.status == 410  # Standard Webhooks: the receiver wants no more of these
+    return Result(answer.is_success, answer.status, answer.text, final=gone, wait_s=answer.retry_after_s or 0.0)
+
+
+def _finish(session: Session, parcel: Parcel, result: Result, now: datetime, jitter: Callable[[], float]) -> None:
+    values: dict[str, object] = {
+        "lease": None,
+        "lease_expires_at": None,
+        "response_status": result.status,
+        "response_text": result.text[:2048],
+    }
+    over = result.delivered or result.final or parcel.tries >= MAX_TRIES
+    again_at = now + timedelta(seconds=max(backoff_s(parcel.tries, jitter()), min(result.wait_s, _LONGEST_WAIT_S)))
+    if result.delivered:
+        values |= {"status": "delivered", "delivered_at": now}
+    elif over:
+        values |= {"status": "failed"}
+    else:
+        values |= {"not_before": again_at}
+    mine = Delivery.id == parcel.delivery_id, Delivery.lease == parcel.lease
+    if session.scalar(update(Delivery).where(*mine).values(**values).returning(Delivery.id)) is None:
+        return  # the lease ran out, or the channel was deleted meanwhile
+    if not over:
+        enqueue(session, DELIVER_TASK, parcel.delivery_id, not_before=again_at)
+        return
+    record(
+        session,
+        "delivery",
+        actor="notify",
+        run_id=parcel.notice.run["id"],
+        sweep_id=parcel.notice.run["sweep_id"],
+        from_state="pending",
+        to_state=str(values["status"]),
+        reason=None if result.delivered else result.text[:200],
+        delivery=parcel.delivery_id,
+        alert=parcel.notice.alert["id"],
+        tries=parcel.tries,
+    )
