@@ -29,7 +29,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the receiver said: HTTP status, the first KEPT_BYTES of the body, the seconds to wait if it asked for that."""
+    """What the receiver said: HTTP status, the first KEPT_BYTES of the body, seconds to wait if it asked for that."""
 
     status: int
     text: str
