@@ -1,4 +1,4 @@
-"""The one function that moves a run from status to status: checked, guarded by the version, written to the audit log."""
+"""The one function that moves a run between statuses: checked, guarded by the version, written to the audit log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transition(
 ) -> Run:
     """Move `run` to status `to` and record event `run.status`; the caller commits.
 
-    `reason` says in words why, and replaces `run.reason`. `evidence` is kept with the event as JSON; `attempt` is added to it.
+    `reason` says in words why, and replaces `run.reason`. `evidence` is kept with the event as JSON, with the attempt.
     `started_at` is set when the run first runs, `finished_at` when it is over.
 
     Raises:
