@@ -1,0 +1,160 @@
+"""Alerts, channels and deliveries over HTTP."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.alerts.models import Channel, Delivery
+from server.alerts.service import open_alert
+from tests.server.forecasts.seeds import START, make_run
+
+Headers = dict[str, dict[str, str]]
+SLACK = {"name": "team", "kind": "slack", "url": "https://hooks.slack.com/services/T0/B0/verysecret"}
+
+
+@pytest.fixture
+def alerts(api: TestClient, headers: Headers, sessions: sessionmaker[Session]) -> list[str]:
+    """Ids of three alerts of two runs, oldest first; the first is resolved. A channel gets each of them."""
+    api.post("/v1/channels", json={**SLACK, "min_level": "WARN"}, headers=headers["admin"]).raise_for_status()
+    with sessions.begin() as session:
+        one, two = make_run(session, "one"), make_run(session, "two")
+        opened = [
+            open_alert(session, run, kind=kind, level="ALERT", title="t", text="x", now=START)
+            for run, kind in ((one, "below_forecast"), (one, "run_failed"), (two, "below_forecast"))
+        ]
+        opened[0].resolved_at = START
+        return [alert.id for alert in opened]
+
+
+def test_alerts_are_listed_newest_first_by_run_and_by_open(
+    api: TestClient, headers: Headers, alerts: list[str]
+) -> None:
+    def listed(**query: object) -> list[str]:
+        answer = api.get("/v1/alerts", params=query, headers=headers["read"])  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+        return [item["id"] for item in answer.json()["items"]]
+
+    run = api.get("/v1/alerts", headers=headers["read"]).json()["items"][-1]["run_id"]
+    assert listed() == alerts[::-1]
+    assert listed(open=True) == [alerts[2], alerts[1]]
+    assert listed(open=False) == [alerts[0]]
+    assert listed(run_id=run) == [alerts[1], alerts[0]]
+    first = api.get("/v1/alerts?limit=2", headers=headers["read"]).json()
+    assert [item["id"] for item in first["items"]] == [alerts[2], alerts[1]]
+    assert listed(limit=2, cursor=first["next_cursor"]) == [alerts[0]]
+
+
+def test_acknowledging_is_written_down_once_and_leaves_the_alert_open(
+    api: TestClient, headers: Headers, alerts: list[str], clock: object
+) -> None:
+    path = f"/v1/alerts/{alerts[1]}:acknowledge"
+    first = api.post(path, headers=headers["operate"]).json()
+    clock.advance(60)  # type: ignore[attr-defined]
+    assert api.post(path, headers=headers["operate"]).json() == first
+    assert first["acknowledged_at"] is not None
+    assert first["resolved_at"] is None
+    assert api.post(path, headers=headers["read"]).status_code == 403
+    missing = api.post("/v1/alerts/alr_nothing:acknowledge", headers=headers["operate"])
+    assert (missing.status_code, missing.json()["code"]) == (404, "not-found")
+
+
+def test_deliveries_are_listed_by_alert(api: TestClient, headers: Headers, alerts: list[str]) -> None:
+    every = api.get("/v1/deliveries", headers=headers["read"]).json()["items"]
+    one = api.get(f"/v1/deliveries?alert_id={alerts[0]}", headers=headers["read"]).json()["items"]
+    assert len(every) == 3
+    assert [(d["alert_id"], d["status"], d["tries"]) for d in one] == [(alerts[0], "pending", 0)]
+
+
+def test_a_channels_secret_is_shown_once_and_its_slack_path_never(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    made = api.post("/v1/channels", json=SLACK, headers=headers["admin"])
+    assert made.status_code == 201, made.text
+    secret = made.json()["secret"]
+    assert secret.startswith("whsec_")
+    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
+    (listed,) = api.get("/v1/channels", headers=headers["admin"]).json()["items"]
+    assert "secret" not in listed
+    assert "verysecret" not in made.text + str(listed)
+    assert listed["min_level"] == "ALERT"
+    with sessions() as session:
+        assert session.get_one(Channel, listed["id"]).url == SLACK["url"]
+
+
+def test_a_deleted_channel_keeps_its_past_but_neither_url_nor_secret_nor_pending_deliveries(
+    api: TestClient, headers: Headers, alerts: list[str], sessions: sessionmaker[Session]
+) -> None:
+    (channel,) = api.get("/v1/channels", headers=headers["admin"]).json()["items"]
+    path = f"/v1/channels/{channel['id']}"
+    assert api.delete(path, headers=headers["admin"]).status_code == 204
+    assert api.delete(path, headers=headers["admin"]).status_code == 404
+    assert api.get("/v1/channels", headers=headers["admin"]).json()["items"] == []
+    with sessions() as session:
+        row = session.get_one(Channel, channel["id"])
+        assert (row.enabled, row.url, row.secret) == (False, "", "")
+        assert {d.status for d in session.query(Delivery)} == {"failed"}
+
+
+def test_channels_are_for_administrators(api: TestClient, headers: Headers) -> None:
+    for scope in ("read", "operate"):
+        assert api.post("/v1/channels", json=SLACK, headers=headers[scope]).status_code == 403
+        assert api.get("/v1/channels", headers=headers[scope]).status_code == 403
+        assert api.delete("/v1/channels/chn_x", headers=headers[scope]).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.com/x",
+        "ftp://hooks.example.com/x",
+        "hooks.example.com/x",
+        "https://",
+        "https://user:pass@hooks.example.com/x",
+        "https://127.0.0.1/x",
+        "https://10.0.0.8/x",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[::1]/x",
+        "https://[::ffff:10.0.0.8]/x",
+        "https://[64:ff9b::a00:8]/x",
+        "https://0.0.0.0/x",
+        "https://hooks.example.com:99999/x",
+        "https://hooks.example.com/a b",
+        "https://[oops/x",
+    ],
+)
+def test_a_url_that_leads_inside_or_nowhere_is_refused_by_name(api: TestClient, headers: Headers, url: str) -> None:
+    answer = api.post("/v1/channels", json={**SLACK, "url": url}, headers=headers["admin"])
+    assert answer.status_code == 422, answer.text
+    (fault,) = answer.json()["errors"]
+    assert (fault["field"], fault["value"]) == ("url", url)
+    assert len(fault["message"]) > 20
+    assert api.get("/v1/channels", headers=headers["admin"]).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("http://127.0.0.1:8080/x", 201),
+        ("https://10.0.0.8/x", 201),
+        ("http://slack-proxy.internal/x", 201),
+        ("http://169.254.169.254/latest", 422),
+        ("http://93.184.215.14/x", 422),
+    ],
+)
+def test_where_private_webhooks_are_allowed_http_goes_to_private_addresses_only(
+    api: TestClient, headers: Headers, url: str, status: int
+) -> None:
+    api.app.state.settings.allow_private_webhooks = True  # type: ignore[attr-defined]
+    answer = api.post("/v1/channels", json={**SLACK, "url": url}, headers=headers["admin"])
+    assert answer.status_code == status, answer.text
+
+
+def test_unknown_fields_kinds_and_levels_are_refused(api: TestClient, headers: Headers) -> None:
+    for bad, field in ({"kind": "pager"}, "kind"), ({"min_level": "LOUD"}, "min_level"), ({"colour": "red"}, "colour"):
+        answer = api.post("/v1/channels", json={**SLACK, **bad}, headers=headers["admin"])
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == field

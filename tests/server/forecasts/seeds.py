@@ -1,0 +1,102 @@
+"""Rows that the tests of forecasts, alerts, refit and notify start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.alerts.models import Channel
+from server.events.models import Event, OutboxMessage
+from server.metrics.models import Evaluation
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from server.sweeps.models import Sweep
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SECRET = "whsec_" + "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0IQ=="
+
+
+def make_run(session: Session, name: str = "no-cispo", **columns: Any) -> Run:
+    """A running run with a budget of 100 GPU-hours, unless `columns` say otherwise."""
+    columns = {
+        "arm": name,
+        "compute_unit": "GPU-hours",
+        "budget_compute": 100.0,
+        "status": "running",
+        "attempt": 1,
+    } | columns
+    run = Run(name=name, changes={}, **columns)
+    session.add(run)
+    session.flush()
+    return run
+
+
+def make_sweep(session: Session, policy: str = "advise") -> Sweep:
+    recipe = RecipeRow(name="scalerl", digest="sha256:0", body={})
+    session.add(recipe)
+    session.flush()
+    sweep = Sweep(name="leave-one-out", base_recipe_id=recipe.id, design={}, plan_hash="0", policy=policy)
+    session.add(sweep)
+    session.flush()
+    return sweep
+
+
+def make_channel(
+    session: Session, url: str, kind: str = "webhook", min_level: str = "ALERT", **columns: Any
+) -> Channel:
+    channel = Channel(name=f"{kind} of the test", kind=kind, url=url, secret=SECRET, min_level=min_level, **columns)
+    session.add(channel)
+    session.flush()
+    return channel
+
+
+def sigmoid(compute: Any, A: float = 0.78, R0: float = 0.12, C_mid: float = 12.0, B: float = 1.6) -> Any:
+    """R(C) of the house's curve."""
+    return R0 + (A - R0) / (1 + (C_mid / np.maximum(compute, 1e-12)) ** B)
+
+
+def add_evaluations(
+    session: Session,
+    run: Run,
+    compute: Sequence[float],
+    reward: Sequence[float],
+    *,
+    attempt: int = 1,
+    first_step: int = 0,
+) -> None:
+    """Evaluations every ten steps, as the ingest would leave them: last_* and dirty_at follow."""
+    first = START + timedelta(seconds=first_step)
+    for number, (c, r) in enumerate(zip(compute, reward, strict=True)):
+        session.add(
+            Evaluation(
+                run_id=run.id,
+                attempt=attempt,
+                step=first_step + 10 * number,
+                compute=float(c),
+                reward=float(r),
+                prompts=256,
+                samples=4,
+                variance=6e-5,
+                time=first + timedelta(seconds=number),
+            )
+        )
+    run.last_step = first_step + 10 * (len(compute) - 1)
+    run.last_compute, run.last_reward = float(compute[-1]), float(reward[-1])
+    run.dirty_at = START
+    session.flush()
+
+
+def events(session: Session, run: Run, kind: str) -> list[Event]:
+    return list(session.scalars(select(Event).where(Event.run_id == run.id, Event.kind == kind).order_by(Event.id)))
+
+
+def enqueued(session: Session, task: str) -> list[list[Any]]:
+    """Arguments of every message for `task`, oldest first."""
+    return list(
+        session.scalars(select(OutboxMessage.args).where(OutboxMessage.task == task).order_by(OutboxMessage.id))
+    )
