@@ -1,0 +1,157 @@
+"""The `/v1` API for people and scripts: a thin wrapper over HTTP. Answers are plain JSON objects as documented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from .errors import ApiError
+from .http import make_http, problem
+
+Json = dict[str, Any]
+
+
+class Api:
+    """Calls the service at `url` with a bearer token.
+
+    Every method raises ApiError: with the service's own words (field, value, way out) when it refused, with
+    `code="unreachable"` when no answer came.
+    """
+
+    def __init__(self, url: str, token: str | None, *, timeout_s: float = 30.0):
+        self.url = url.rstrip("/")
+        self._http = make_http(url, token, timeout_s=timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # recipes and sweeps
+
+    def presets(self) -> Json:
+        return self.get("/v1/recipes:presets")
+
+    def plan_sweep(self, body: Json) -> Json:
+        """What `create_sweep` would create: arms, runs, compute, plan_hash."""
+        return self.post("/v1/sweeps:plan", body)
+
+    def create_sweep(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        return self.post("/v1/sweeps", body, idempotency_key=idempotency_key)
+
+    def sweeps(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/sweeps", **filters)
+
+    def sweep(self, sweep_id: str) -> Json:
+        """One sweep with its runs."""
+        return self.get(f"/v1/sweeps/{sweep_id}")
+
+    def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
+        return self.post(f"/v1/sweeps/{sweep_id}:stop", {"reason": reason})
+
+    # runs
+
+    def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        return self.post("/v1/runs", body, idempotency_key=idempotency_key)
+
+    def runs(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/runs", **filters)
+
+    def run(self, run_id: str) -> Json:
+        return self.get(f"/v1/runs/{run_id}")
+
+    def stop_run(self, run_id: str, reason: str | None = None) -> Json:
+        return self.post(f"/v1/runs/{run_id}:stop", {"reason": reason})
+
+    def cancel_run(self, run_id: str, reason: str | None = None) -> Json:
+        return self.post(f"/v1/runs/{run_id}:cancel", {"reason": reason})
+
+    def curve(self, run_id: str) -> Json:
+        """All that a chart of the run needs: points, forecast with its band, frozen forecast, marks."""
+        return self.get(f"/v1/runs/{run_id}/curve")
+
+    def recipe(self, run_id: str) -> Json:
+        return self.get(f"/v1/runs/{run_id}/recipe")
+
+    def events(self, since: int = 0, **filters: Any) -> Json:
+        return self.get("/v1/events", since=since, **filters)
+
+    # alerts
+
+    def alerts(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/alerts", **filters)
+
+    def deliveries(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/deliveries", **filters)
+
+    def create_channel(self, body: Json) -> Json:
+        """Register where alerts go; the signing secret is in this answer and never again."""
+        return self.post("/v1/channels", body)
+
+    def delete_channel(self, channel_id: str) -> None:
+        self._send("DELETE", f"/v1/channels/{channel_id}")
+
+    # access
+
+    def me(self) -> Json:
+        """The token in use."""
+        return self.get("/v1/me")
+
+    # plain HTTP
+
+    def get(self, path: str, **query: Any) -> Json:
+        return _object(self._send("GET", path, params=_present(query)))
+
+    def post(self, path: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return _object(self._send("POST", path, json=_present(body), headers=headers))
+
+    def items(self, path: str, *, limit: int | None = None, **query: Any) -> Iterator[Json]:
+        """The things of a list, newest first, page after page; at most `limit`."""
+        cursor, left = None, limit
+        while left is None or left > 0:
+            page = self.get(path, cursor=cursor, limit=min(left or 200, 200), **query)
+            yield from page["items"]
+            cursor = page.get("next_cursor")
+            left = None if left is None else left - len(page["items"])
+            if not cursor:
+                return
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            way_out = "is it running? `forecurve up` starts one here, `--url` or FORECURVE_URL names another"
+            raise ApiError(
+                f"no answer from {self.url} ({type(error).__name__}); {way_out}", code="unreachable"
+            ) from error
+        if response.status_code >= 400:
+            raise problem(response)
+        return response
+
+
+def _present(values: Json) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _object(response: httpx.Response) -> Json:
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ApiError(
+            f"{response.request.url} is no Forecurve API: it answered no JSON object",
+            status=response.status_code,
+            code="not-forecurve",
+        )
+    return body

@@ -1,0 +1,69 @@
+"""The heartbeat: says that training is alive, hears whether it should stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from .errors import ApiError
+from .transport import Transport
+
+log = logging.getLogger("forecurve")
+
+FIRST_INTERVAL_S = 5.0
+
+
+class Heart:
+    """A thread that beats at the interval the service asks for. Silence of the service never stops training.
+
+    Args:
+        on_stop: called with the reason when the service asks the run to stop.
+    """
+
+    def __init__(self, transport: Transport, *, on_stop: Callable[[str], None], interval_s: float = FIRST_INTERVAL_S):
+        self._transport = transport
+        self._on_stop = on_stop
+        self._interval_s = interval_s
+        self._progress: dict[str, Any] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="forecurve-heart", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def note(self, progress: dict[str, Any]) -> None:
+        """What the next beat says: step, compute, message."""
+        self._progress = progress
+
+    def close(self, deadline_s: float = 1.0) -> None:
+        self._stop.set()
+        self._thread.join(deadline_s)
+
+    def _run(self) -> None:
+        while True:
+            self.beat()
+            if self._stop.wait(self._interval_s):
+                return
+
+    def beat(self) -> None:
+        """One beat; any trouble is only logged."""
+        try:
+            answer = self._transport.beat(dict(self._progress))
+            self._obey(answer)
+        except (ApiError, httpx.HTTPError) as error:
+            log.debug("forecurve: no answer to a heartbeat: %s", error)
+            if isinstance(error, ApiError) and error.code in ("superseded", "over"):
+                self._on_stop(error.detail)
+        except Exception as error:  # noqa: BLE001 - an odd answer must not end the heartbeat
+            log.debug("forecurve: a heartbeat's answer could not be read: %s", error)
+
+    def _obey(self, answer: dict[str, Any]) -> None:
+        interval = answer.get("interval_s")
+        if isinstance(interval, int | float) and 0 < interval <= 3600:
+            self._interval_s = float(interval)
+        if answer.get("stop"):
+            self._on_stop(str(answer.get("reason") or "the service asked the run to stop"))

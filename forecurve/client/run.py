@@ -1,0 +1,306 @@
+"""A run, seen from its training loop."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from .errors import ApiError, ClientError
+from .heart import Heart
+from .pending import Pending
+from .sender import Sender
+from .spool import Spool
+from .transport import Transport, backoff_s
+from .values import as_json_number, as_number, evaluation_fault, flatten, utc_now
+
+log = logging.getLogger("forecurve")
+
+FINISH_S = 30.0
+"""How long `finish` waits for the service to take the last reports."""
+
+T = TypeVar("T")
+
+
+class Run:
+    """Reports one attempt of one run. After start-up no method raises, and none waits but `finish`.
+
+    Made by `forecurve.init` (a run of yours) or `forecurve.client.attach` (a run that Forecurve launched).
+
+    Args:
+        spool: None makes a disabled run: every report is dropped.
+        transport: None keeps every report on disk (offline).
+    """
+
+    def __init__(
+        self,
+        run_id: str | None,
+        attempt: int,
+        *,
+        spool: Spool | None,
+        transport: Transport | None = None,
+        flush_s: float = 1.0,
+        heartbeat_s: float = 5.0,
+    ):
+        self.id = run_id
+        self.attempt = attempt
+        self._transport = transport
+        self._spool = spool
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._stop_reason: str | None = None
+        self._last_compute = 0.0
+        self._finished = False
+        self._said: set[str] = set()
+        self._pending = Pending()
+        self._sender = (
+            Sender(self._pending, spool, transport, on_over=self._ask_to_stop, flush_s=flush_s) if spool else None
+        )
+        self._heart = Heart(transport, on_stop=self._ask_to_stop, interval_s=heartbeat_s) if transport else None
+        if self._sender:
+            self._sender.start()
+        if self._heart:
+            self._heart.start()
+
+    @property
+    def directory(self) -> Path | None:
+        """Where this attempt's reports are spooled; None for a disabled run."""
+        return self._spool.directory if self._spool else None
+
+    # start-up
+
+    def recipe(self, deadline_s: float = 60.0) -> dict[str, Any]:
+        """The run's resolved recipe. Waits for a service that is away; the one method that may raise.
+
+        Raises:
+            ApiError: the service refused, or did not answer within the deadline.
+        """
+        if self._transport is None:
+            raise ClientError(
+                "this run is offline or disabled, so no recipe can be read; pass the recipe to the trainer as a file"
+            )
+        return _retried(self._transport.recipe, deadline_s)
+
+    # reports
+
+    def log(self, metrics: Mapping[str, Any], *, step: int, compute: float | None = None) -> None:
+        """Report metric values of an optimiser step. Nested mappings are joined with `/`; NaN and infinities stay."""
+        self._guard("log", lambda: self._log(metrics, step, compute))
+
+    def log_evaluation(
+        self,
+        *,
+        step: int,
+        compute: float,
+        counts: Sequence[int] | None = None,
+        reward: float | None = None,
+        prompts: int | None = None,
+        samples: int | None = None,
+        details: Mapping[str, float] | None = None,
+    ) -> None:
+        """Report a validation point: what the curve is fitted to.
+
+        Args:
+            step: optimiser steps done.
+            compute: spent so far, in the run's unit; never goes backwards within an attempt.
+            counts: successes of every held-out prompt, in a fixed order; gives the best noise estimate.
+            reward: pass rate in [0, 1]; may be left out when `counts` is given.
+            prompts, samples: held-out prompts, and generations per prompt.
+            details: further numbers, such as the mean response length.
+        """
+        evaluation: dict[str, Any] = {"step": step, "compute": compute, "prompts": prompts, "samples": samples}
+        evaluation |= {"counts": counts, "reward": reward, "details": details or {}}
+        self._guard("log_evaluation", lambda: self._log_evaluation(evaluation))
+
+    def log_checkpoint(self, *, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
+        """Report a checkpoint that is complete on disk."""
+        self._guard("log_checkpoint", lambda: self._log_checkpoint(step, compute, path, digest, size_bytes))
+
+    def heartbeat(self, *, step: int, compute: float, message: str | None = None) -> None:
+        """Set what the next background heartbeat says. Cheap; call it as often as you like."""
+        self._guard("heartbeat", lambda: self._note_progress(step, compute, message))
+
+    # control
+
+    @property
+    def should_stop(self) -> bool:
+        """True once the service asked the run to stop: finish the step, evaluate, write a checkpoint, exit."""
+        return self._stop_reason is not None
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run should stop, in words."""
+        return self._stop_reason
+
+    @property
+    def unsent(self) -> int:
+        """Reports on disk that the service has not taken yet."""
+        return self._spool.waiting if self._spool else 0
+
+    def finish(self, outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
+        """Report the outcome (succeeded, stopped or failed) and send what is left, within the deadline.
+
+        What the service does not take in time stays in the spool, and a warning says where.
+        """
+        self._guard("finish", lambda: self._finish(outcome, reason, deadline_s))
+
+    def flush(self, deadline_s: float = 10.0) -> None:
+        """Wait until everything logged so far was taken, at most `deadline_s`."""
+        self._guard("flush", lambda: self._flush(deadline_s))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.finish()
+        elif isinstance(error, KeyboardInterrupt):
+            self.finish("stopped", "interrupted from the keyboard")
+        else:
+            self.finish("failed", f"{type(error).__name__}: {error}")
+
+    # inside
+
+    def _log(self, metrics: Mapping[str, Any], step: int, compute: float | None) -> None:
+        now, spent = utc_now(), None if compute is None else float(compute)
+        points = []
+        for name, value in flatten(metrics):
+            number = as_number(value)
+            if number is None:
+                self._say(f"metric-{name}", f"metric `{name}` is left out: {type(value).__name__} is no number")
+                continue
+            points.append(
+                {"metric": name, "step": int(step), "compute": spent, "value": as_json_number(number), "time": now}
+            )
+        self._pending.add_points(points)
+
+    def _log_evaluation(self, evaluation: dict[str, Any]) -> None:
+        body = _plain_evaluation(evaluation)
+        fault = evaluation_fault(body, self._last_compute)
+        if fault and self._spool:
+            self._say("evaluation", f"the evaluation at step {body['step']} is left out: {fault}")
+            shown = {key: as_json_number(value) if isinstance(value, float) else value for key, value in body.items()}
+            self._spool.put_aside({"kind": "evaluation", "body": shown}, {"detail": fault, "by": "client"})
+            return
+        self._last_compute = body["compute"]
+        body["details"] = {name: as_json_number(value) for name, value in body["details"].items()}
+        self._pending.add_evaluation({key: value for key, value in body.items() if value is not None})
+        if self._sender:
+            self._sender.wake()
+
+    def _log_checkpoint(self, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
+        body: dict[str, Any] = {
+            "step": int(step),
+            "path": str(path),
+            "digest": str(digest),
+            "size_bytes": int(size_bytes),
+        }
+        spent = float(compute)
+        if math.isfinite(spent):
+            body["compute"] = spent
+        self._pending.add_other("checkpoint", body)
+
+    def _note_progress(self, step: int, compute: float, message: str | None) -> None:
+        progress: dict[str, Any] = {"step": int(step)} | ({"message": str(message)} if message else {})
+        spent = float(compute)
+        if math.isfinite(spent):
+            progress["compute"] = spent
+        if self._heart:
+            self._heart.note(progress)
+
+    def _finish(self, outcome: str, reason: str | None, deadline_s: float) -> None:
+        with self._lock:
+            if self._finished:
+                return
+            self._finished = True
+        if self._heart:
+            self._heart.close()
+        if self._sender is None:
+            return
+        self._pending.add_other("outcome", {"outcome": outcome, "reason": reason})
+        left = self._sender.close(deadline_s)
+        if left and self._transport and self._spool:
+            self._say("left", f"{left} reports were not taken in time; they are kept in {self._spool.directory}")
+        if self._transport:
+            self._transport.close()
+
+    def _flush(self, deadline_s: float) -> None:
+        deadline = time.monotonic() + deadline_s
+        if self._sender is None or self._transport is None:
+            return
+        self._sender.wake()
+        while time.monotonic() < deadline and (self._pending or self.unsent):
+            time.sleep(0.02)
+
+    def _ask_to_stop(self, reason: str) -> None:
+        if self._stop_reason is None:
+            log.warning("forecurve: the run is asked to stop: %s", reason)
+            self._stop_reason = reason
+
+    def _guard(self, what: str, work: Callable[[], None]) -> None:
+        """Run `work`; whatever goes wrong is logged once and never reaches the training loop."""
+        if self._spool is None and what != "finish":
+            return
+        if os.getpid() != self._pid or (self._finished and what != "finish"):
+            return  # a forked worker has no threads; after finish there is nobody to report to
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the promise of this class
+            self._say(f"{what}-{type(error).__name__}", f"{what} was left out: {type(error).__name__}: {error}")
+
+    def _say(self, key: str, text: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            log.warning("forecurve: %s", text)
+
+
+def _plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """The evaluation in JSON types, from NumPy, torch or Python numbers."""
+    counts, reward, samples = evaluation["counts"], as_number(evaluation["reward"]), evaluation["samples"]
+    prompts = evaluation["prompts"]
+    plain_counts = None if counts is None else [int(count) for count in counts]
+    if plain_counts is not None and prompts is None:
+        prompts = len(plain_counts)
+    details = {
+        str(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
+    }
+    return {
+        "step": int(evaluation["step"]),
+        "compute": float(evaluation["compute"]),
+        "reward": reward,
+        "prompts": None if prompts is None else int(prompts),
+        "samples": None if samples is None else int(samples),
+        "counts": plain_counts,
+        "details": details,
+        "time": utc_now(),
+    }
+
+
+def _retried(call: Callable[[], T], deadline_s: float) -> T:
+    """Call until the service answers; a refusal is raised at once, silence at the deadline."""
+    deadline, tries = time.monotonic() + deadline_s, 0
+    while True:
+        try:
+            return call()
+        except (ApiError, httpx.HTTPError) as error:
+            if isinstance(error, ApiError) and error.status is not None and error.status < 500 and error.status != 429:
+                raise
+            pause = backoff_s(tries, most=5.0)
+            if time.monotonic() + pause > deadline:
+                if isinstance(error, ApiError):
+                    raise
+                raise ApiError(
+                    f"the service did not answer within {deadline_s:.0f} s: {error}", code="unreachable"
+                ) from error
+            tries += 1
+            time.sleep(pause)

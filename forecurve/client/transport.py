@@ -1,0 +1,128 @@
+"""Sending one entry, and what its answer means for the queue."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from .errors import ApiError
+from .http import make_http, problem
+from .spool import Entry
+
+_OVER = frozenset({"superseded", "over"})
+_LATER = frozenset({408, 425, 429})
+_ACCESS = frozenset({401, 403})
+_PATHS = {"metrics": "metrics", "checkpoint": "checkpoints", "outcome": "outcome"}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The service has it."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """Try again, not before `after_s` when the service said so. `denied`: access was refused, so not soon."""
+
+    reason: str
+    after_s: float | None = None
+    denied: bool = False
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The service will never take it; `over` when the run or this attempt is over."""
+
+    answer: dict[str, Any] = field(default_factory=dict)
+    over: bool = False
+
+
+Answer = Taken | Later | Refused
+
+
+class Transport:
+    """The doors of one attempt of one run: metrics, checkpoints, outcome, heartbeat, recipe."""
+
+    def __init__(self, url: str, token: str, run_id: str, attempt: int):
+        self.url = url.rstrip("/")
+        self.run_id = run_id
+        self.attempt = attempt
+        self._http = make_http(url, token)
+
+    def send(self, entry: Entry) -> Answer:
+        """Send an entry; never raises."""
+        key = f"{self.run_id}-a{self.attempt}-{entry.n}"
+        path = f"/v1/runs/{self.run_id}/{_PATHS[entry.kind]}"
+        try:
+            headers = {} if entry.kind == "metrics" else {"Idempotency-Key": key}  # batches have their own number
+            response = self._http.post(path, json={"attempt": self.attempt} | entry.body, headers=headers)
+        except httpx.HTTPError as error:
+            return Later(f"{type(error).__name__}: {error}")
+        return read_answer(response)
+
+    def beat(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a heartbeat; raises ApiError or httpx.HTTPError."""
+        response = self._http.post(f"/v1/runs/{self.run_id}/heartbeat", json={"attempt": self.attempt} | body)
+        return _json(response)
+
+    def recipe(self) -> dict[str, Any]:
+        """The run's resolved recipe; raises ApiError or httpx.HTTPError."""
+        recipe = _json(self._http.get(f"/v1/runs/{self.run_id}/recipe"))["recipe"]
+        assert isinstance(recipe, dict)
+        return recipe
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def read_answer(response: httpx.Response, now: datetime | None = None) -> Answer:
+    """What an HTTP answer means for the entry that was sent."""
+    status = response.status_code
+    if status < 300:
+        return Taken()
+    error = problem(response)
+    if status in _ACCESS:
+        return Later(error.detail, _retry_after(response, now), denied=True)
+    if status in _LATER or status >= 500 or status < 400:
+        return Later(error.detail, _retry_after(response, now))
+    return Refused(
+        {"status": status, **error.body} if error.body else {"status": status, "detail": error.detail},
+        error.code in _OVER,
+    )
+
+
+def backoff_s(tries: int, *, least: float = 0.5, most: float = 30.0) -> float:
+    """Seconds before try number `tries` + 1: doubling, with jitter over the upper half."""
+    return min(most, least * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)
+
+
+def _retry_after(response: httpx.Response, now: datetime | None) -> float | None:
+    """Seconds of a Retry-After header, given as seconds or as a date; at most five minutes are honoured."""
+    header = response.headers.get("retry-after")
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(header) - (now or datetime.now(UTC))).total_seconds()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), 300.0)
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code >= 400:
+        raise problem(response)
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ApiError(f"{response.request.url} answered something that is no JSON object", status=response.status_code)
+    return body

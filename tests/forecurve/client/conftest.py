@@ -1,0 +1,88 @@
+"""A real HTTP server whose answers a test decides: the service with faults."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+Answer = tuple[int, dict[str, Any], dict[str, str]]
+
+
+class FaultyService:
+    """Takes reports over HTTP; `answer(path, body)` decides what is said. Remembers every request and what it took."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, Any], dict[str, str]]] = []
+        self.answer: Callable[[str, dict[str, Any]], Answer] = lambda path, body: (200, {}, {})
+        self.heartbeat: dict[str, Any] = {"stop": False, "reason": None, "interval_s": 0.05}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def bodies(self, door: str) -> list[dict[str, Any]]:
+        """Bodies received at `/v1/runs/{id}/{door}`, in order."""
+        return [body for path, body, _ in self.requests if path.endswith("/" + door)]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+                service.requests.append((self.path, body, dict(self.headers)))
+                if self.path.endswith("/heartbeat"):
+                    self.reply(200, service.heartbeat, {})
+                else:
+                    self.reply(*service.answer(self.path, body))
+
+            def do_GET(self) -> None:
+                service.requests.append((self.path, {}, dict(self.headers)))
+                self.reply(*service.answer(self.path, {}))
+
+            def reply(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+                text = json.dumps(body).encode()
+                self.send_response(status)
+                for name, value in {
+                    "Content-Type": "application/json",
+                    "Content-Length": str(len(text)),
+                    **headers,
+                }.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def service() -> Iterator[FaultyService]:
+    service = FaultyService()
+    yield service
+    service.close()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """What `condition` gives once it is true; AssertionError when it is not in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.01)
+    raise AssertionError("it did not happen in time")

@@ -1,0 +1,175 @@
+"""The service is down, slow, broken or against us: training never notices, and nothing that was logged is lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from forecurve.client import Run
+from forecurve.client.spool import Spool
+from forecurve.client.transport import Transport
+
+from .conftest import FaultyService, wait_for
+
+
+def start(url: str, directory: Path, attempt: int = 1) -> Run:
+    transport = Transport(url, "secret", "run_1", attempt)
+    return Run("run_1", attempt, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_service_that_is_down_costs_the_training_loop_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    run = start(f"http://127.0.0.1:{free_port()}", tmp_path)
+    began = time.monotonic()
+    for step in range(1000):
+        run.log({"loss": step}, step=step)
+    logged_s = time.monotonic() - began
+    run.finish(deadline_s=0.3)
+
+    assert logged_s < 2.0
+    spool = Spool(tmp_path)
+    entries = []
+    while entry := spool.first():
+        entries.append(entry)
+        spool.settle(entry)
+    steps = [point["step"] for entry in entries if entry.kind == "metrics" for point in entry.body["points"]]
+    assert steps == list(range(1000))
+    assert entries[-1].kind == "outcome"
+
+
+def test_after_a_restart_the_process_replays_what_was_not_taken_under_the_same_numbers(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    service.answer = lambda path, body: (500, {"detail": "broken"}, {})
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    first = wait_for(lambda: service.bodies("metrics"))[0]
+    run._sender.close(0.1)  # type: ignore[union-attr]  # the process dies: no outcome
+    service.requests.clear()
+
+    service.answer = lambda path, body: (200, {}, {})
+    again = start(service.url, tmp_path)
+    again.log_evaluation(step=2, compute=2.0, reward=0.2)
+    again.finish()
+
+    batches = service.bodies("metrics")
+    assert batches[0] == first
+    assert [batch["seq"] for batch in batches] == [1, 2]
+
+
+def test_an_error_of_the_service_is_retried_until_it_takes_the_batch(service: FaultyService, tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def answer(path: str, body: dict) -> tuple:  # type: ignore[type-arg]
+        tries.append(body.get("seq", 0))
+        return (503, {}, {"Retry-After": "0"}) if len(tries) < 4 else (200, {}, {})
+
+    service.answer = answer
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    run.flush()
+    run.finish()
+
+    assert tries[:4] == [1, 1, 1, 1]
+    assert run.unsent == 0
+
+
+def test_retry_after_is_honoured(service: FaultyService, tmp_path: Path) -> None:
+    service.answer = lambda path, body: (429, {}, {"Retry-After": "60"})
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    wait_for(lambda: service.bodies("metrics"))
+
+    wait = run._sender._not_before - time.monotonic()  # type: ignore[union-attr]
+
+    assert 50 < wait <= 60
+    assert len(service.bodies("metrics")) == 1
+    run.finish(deadline_s=0.1)
+
+
+def test_a_superseded_attempt_stops_training_and_keeps_its_reports_aside(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    detail = "attempt 1 was superseded by attempt 2; stop this process"
+    service.answer = lambda path, body: (409, {"code": "superseded", "detail": detail}, {})
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+
+    wait_for(lambda: run.should_stop)
+
+    assert run.stop_reason == detail
+    run.finish("stopped")
+    kept = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+    assert kept[0]["body"]["evaluations"][0]["reward"] == 0.1
+    assert kept[0]["answer"]["status"] == 409
+
+
+def test_a_refused_batch_is_kept_aside_logged_once_and_does_not_hold_up_the_next(
+    service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = {"code": "invalid", "detail": "evaluations.0.reward: too odd", "errors": []}
+    service.answer = lambda path, body: (422, refusal, {}) if body.get("seq") in (1, 2) else (200, {}, {})
+    run = start(service.url, tmp_path)
+    with caplog.at_level(logging.WARNING, logger="forecurve"):
+        for step in (1, 2, 3):
+            run.log_evaluation(step=step, compute=step, reward=0.1)
+            run.flush()
+        run.finish()
+
+    assert [batch["seq"] for batch in service.bodies("metrics")] == [1, 2, 3]
+    assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 2
+    warnings = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "too odd" in warnings[0]
+    assert not run.should_stop
+
+
+def test_refused_access_keeps_the_reports_for_later(service: FaultyService, tmp_path: Path) -> None:
+    service.answer = lambda path, body: (401, {"code": "unauthenticated", "detail": "the token expired"}, {})
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    wait_for(lambda: service.bodies("metrics"))
+    run.finish(deadline_s=0.1)
+
+    assert not (tmp_path / "rejected.jsonl").exists()
+    assert Spool(tmp_path).waiting == 2
+
+
+def test_a_slow_service_does_not_slow_the_training_loop(service: FaultyService, tmp_path: Path) -> None:
+    def answer(path: str, body: dict) -> tuple:  # type: ignore[type-arg]
+        time.sleep(0.3)
+        return 200, {}, {}
+
+    service.answer = answer
+    run = start(service.url, tmp_path)
+    began = time.monotonic()
+    for step in range(200):
+        run.log({"loss": 1.0}, step=step)
+        run.log_evaluation(step=step, compute=step, reward=0.5)
+    assert time.monotonic() - began < 0.3
+    run.finish(deadline_s=5)
+    assert run.unsent == 0
+
+
+def test_a_full_spool_leaves_out_metric_points_but_never_an_evaluation(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, limit_bytes=1)
+    spool.seal_batch({"points": [], "evaluations": []})  # now it is full
+    transport = Transport(f"http://127.0.0.1:{free_port()}", "secret", "run_1", 1)
+    run = Run("run_1", 1, spool=spool, transport=transport, flush_s=0.02)
+    run.log({"loss": 1.0}, step=1)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5)
+    run.finish(deadline_s=0.3)
+
+    queue = [json.loads(line) for line in (tmp_path / "queue.jsonl").read_text().splitlines()]
+    assert sum(len(entry["body"].get("points", [])) for entry in queue) == 0
+    assert sum(len(entry["body"].get("evaluations", [])) for entry in queue) == 1

@@ -1,0 +1,141 @@
+"""A run's reports over real HTTP: what arrives, in which form, under which number."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve.client import Run
+from forecurve.client.spool import Spool
+from forecurve.client.transport import Transport
+
+from .conftest import FaultyService, wait_for
+
+
+def start(service: FaultyService, directory: Path, attempt: int = 1, **options: Any) -> Run:
+    transport = Transport(service.url, "secret", "run_1", attempt)
+    return Run("run_1", attempt, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.02, **options)
+
+
+def test_points_and_evaluations_arrive_numbered_from_one(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    run.log({"train/loss": 0.5}, step=1, compute=0.1)
+    run.log_evaluation(step=1, compute=0.1, counts=[4, 0, 3], samples=4, details={"response_length": 19.2})
+    run.finish()
+
+    batches = service.bodies("metrics")
+    evaluations = [item for batch in batches for item in batch["evaluations"]]
+    points = [item for batch in batches for item in batch["points"]]
+    assert [batch["seq"] for batch in batches] == list(range(1, len(batches) + 1))
+    assert {batch["attempt"] for batch in batches} == {1}
+    assert points[0] | {"time": ""} == {"metric": "train/loss", "step": 1, "compute": 0.1, "value": 0.5, "time": ""}
+    assert evaluations[0]["counts"] == [4, 0, 3]
+    assert evaluations[0]["prompts"] == 3
+    assert "reward" not in evaluations[0]
+    assert service.requests[0][2]["Authorization"] == "Bearer secret"
+
+
+def test_numpy_values_nesting_and_values_that_are_not_finite_survive(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    metrics = {"train": {"loss": np.float32("nan"), "norm": math.inf}, "low": -math.inf, "flag": True, "note": "text"}
+    run.log(metrics, step=np.int64(3))
+    run.finish()
+
+    points = {point["metric"]: point["value"] for batch in service.bodies("metrics") for point in batch["points"]}
+    assert points == {"train/loss": "NaN", "train/norm": "Infinity", "low": "-Infinity", "flag": 1.0}
+
+
+def test_a_checkpoint_and_the_outcome_come_after_what_was_logged(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    run.log({"a": 1}, step=1)
+    run.log_checkpoint(step=1, compute=0.5, path=tmp_path / "c", digest="d" * 64, size_bytes=10)
+    run.finish("stopped", "enough")
+
+    doors = [path.rsplit("/", 1)[-1] for path, _, _ in service.requests if not path.endswith("heartbeat")]
+    assert doors == ["metrics", "checkpoints", "outcome"]
+    assert service.bodies("outcome") == [{"attempt": 1, "outcome": "stopped", "reason": "enough"}]
+    keys = [
+        headers["Idempotency-Key"] for path, _, headers in service.requests if path.endswith(("checkpoints", "outcome"))
+    ]
+    assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "word"),
+    [
+        ({"step": 2, "compute": 0.5, "reward": 0.5}, "backwards"),
+        ({"step": 2, "compute": 2.0, "reward": math.nan}, "between 0 and 1"),
+        ({"step": 2, "compute": math.inf, "reward": 0.5}, "finite"),
+        ({"step": 2, "compute": 2.0, "counts": [5], "samples": 4}, "between 0 and samples"),
+        ({"step": 2, "compute": 2.0}, "neither"),
+    ],
+)
+def test_an_evaluation_that_cannot_hold_is_put_aside_and_the_others_are_sent(
+    service: FaultyService, tmp_path: Path, evaluation: dict[str, Any], word: str
+) -> None:
+    run = start(service, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.2)
+    run.log_evaluation(**evaluation)
+    run.log_evaluation(step=3, compute=3.0, reward=0.4)
+    run.finish()
+
+    sent = [item["step"] for batch in service.bodies("metrics") for item in batch["evaluations"]]
+    assert sent == [1, 3]
+    assert word in (tmp_path / "rejected.jsonl").read_text()
+
+
+def test_nonsense_never_raises(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    run.log("not a mapping", step=1)  # type: ignore[arg-type]
+    run.log({"a": object()}, step="one")  # type: ignore[arg-type]
+    run.log_evaluation(step=None, compute="x")  # type: ignore[arg-type]
+    run.log_checkpoint(step=None, compute=math.nan, path=None, digest=None, size_bytes="many")  # type: ignore[arg-type]
+    run.heartbeat(step=1, compute="x")  # type: ignore[arg-type]
+    run.log({"good": 1}, step=1)
+    run.finish()
+
+    assert [point["metric"] for batch in service.bodies("metrics") for point in batch["points"]] == ["good"]
+
+
+def test_heartbeats_carry_progress_at_the_interval_the_service_asks_for(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    run.heartbeat(step=7, compute=1.5, message="evaluating")
+    wait_for(lambda: {"attempt": 1, "step": 7, "compute": 1.5, "message": "evaluating"} in service.bodies("heartbeat"))
+
+    service.heartbeat = {"stop": False, "interval_s": 3600}
+    wait_for(lambda: run._heart._interval_s == 3600)  # type: ignore[union-attr]
+    run.finish()
+
+
+def test_the_heartbeats_answer_stops_the_run_with_its_reason(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    assert not run.should_stop
+    service.heartbeat = {"stop": True, "reason": "the forecast says so", "interval_s": 0.05}
+
+    wait_for(lambda: run.should_stop)
+
+    assert run.stop_reason == "the forecast says so"
+    run.finish("stopped")
+
+
+def test_a_run_used_as_a_context_reports_how_it_ended(service: FaultyService, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), start(service, tmp_path):
+        _ = 1 / 0
+
+    assert service.bodies("outcome") == [
+        {"attempt": 1, "outcome": "failed", "reason": "ZeroDivisionError: division by zero"}
+    ]
+
+
+def test_a_disabled_run_drops_everything_and_finishes_at_once() -> None:
+    run = Run(None, 1, spool=None)
+    run.log({"a": 1}, step=1)
+    run.log_evaluation(step=1, compute=1, reward=0.5)
+    run.finish()
+
+    assert not run.should_stop
+    assert run.unsent == 0
