@@ -1,0 +1,101 @@
+"""A POST goes to the address that was checked, and to no other."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.worker.receiver import receiving
+from worker.safe_http import Refused, post
+
+
+def test_the_name_is_resolved_once_and_the_checked_address_is_used() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def rebinding(host: str, port: int) -> list[str]:
+        asked.append((host, port))
+        return ["127.0.0.1"] if len(asked) == 1 else ["169.254.169.254"]
+
+    with receiving() as receiver:
+        url = f"http://hooks.internal:{receiver.port}/a?b=c"
+        answer = post(url, b"{}", {"x-test": "1"}, allow_private=True, resolve=rebinding)
+    assert asked == [("hooks.internal", receiver.port)]
+    ((path, headers, body),) = receiver.got
+    assert (path, body, answer.status, answer.text) == ("/a?b=c", b"{}", 200, "ok")
+    assert (headers["host"], headers["x-test"]) == (f"hooks.internal:{receiver.port}", "1")
+
+
+def test_every_address_of_a_name_must_be_allowed() -> None:
+    with receiving() as receiver:
+        url = f"https://both.example:{receiver.port}/"
+        with pytest.raises(Refused, match=r"10\.0\.0\.1 is not a public address"):
+            post(url, b"", {}, allow_private=False, resolve=lambda _, __: ["93.184.215.14", "10.0.0.1"])
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize("scheme", ["file", "gopher", "ftp"])
+def test_other_schemes_are_refused(scheme: str) -> None:
+    with pytest.raises(Refused, match=scheme):
+        post(f"{scheme}://host.example/x", b"", {}, allow_private=True, resolve=lambda _, __: ["127.0.0.1"])
+
+
+def test_http_to_a_public_address_is_refused_even_where_private_ones_are_allowed() -> None:
+    with pytest.raises(Refused, match="public"):
+        post("http://host.example/x", b"", {}, allow_private=True, resolve=lambda _, __: ["93.184.215.14"])
+
+
+def test_an_address_that_does_not_answer_gives_way_to_the_next() -> None:
+    with receiving() as receiver:
+        url = f"http://two.internal:{receiver.port}/"
+        answer = post(url, b"", {}, allow_private=True, resolve=lambda _, __: ["127.0.0.2", "127.0.0.1"])
+    assert answer.status == 200
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with receiving() as receiver:
+        assert post(receiver.url, b"", {}, allow_private=True).status == 200
+
+
+def test_the_certificate_must_be_the_names_though_the_connection_is_to_the_address(tmp_path: Path) -> None:
+    trust, serve = self_signed("hooks.example", tmp_path)
+    resolve = lambda _, __: ["127.0.0.1"]  # noqa: E731
+    with receiving(tls=serve) as receiver:
+        url = f"https://hooks.example:{receiver.port}/"
+        assert post(url, b"", {}, allow_private=True, resolve=resolve, verify=trust).status == 200
+        with pytest.raises(httpx.ConnectError, match=r"(?i)certificate"):
+            post(url.replace("hooks", "other"), b"", {}, allow_private=True, resolve=resolve, verify=trust)
+
+
+def self_signed(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A client context that trusts, and a server context that shows, a certificate for `name` only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "both.pem").write_bytes(private + pem)
+    serve = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serve.load_cert_chain(folder / "both.pem")
+    return ssl.create_default_context(cadata=pem.decode()), serve
