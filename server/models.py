@@ -9,6 +9,7 @@ from server.forecasts.models import Forecast, Recommendation
 from server.metrics.models import Evaluation, IngestBatch, MetricPoint
 from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
+from server.runs.ticks import Tick
 from server.sweeps.models import Sweep
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "Recommendation",
     "Run",
     "Sweep",
+    "Tick",
     "Token",
 ]
