@@ -2,6 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter
 
-router = APIRouter(tags=["forecasts"])
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import DbSession, Now, Operator, Reader
+from server.pagination import Cursor, Limit, Page
+
+from . import curves, recommendations, service
+from .schemas import Acceptance, CurveView, Dismissal, ForecastView, RecommendationView, SweepCurves
+
+router = APIRouter(tags=["forecasts"], route_class=IdempotentRoute)
+
+Status = Literal["open", "accepted", "dismissed", "superseded"]
+
+
+@router.get("/runs/{run_id}/curve", responses={404: {}})
+def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
+    """All that the chart of a run needs: points, newest and frozen forecast, marks, alerts, advice."""
+    return curves.run_curve(session, run_id)
+
+
+@router.get("/sweeps/{sweep_id}/curves", responses={404: {}})
+def read_sweep_curves(sweep_id: str, session: DbSession, _: Reader) -> SweepCurves:
+    """The curves of every run of a sweep."""
+    return curves.sweep_curves(session, sweep_id)
+
+
+@router.get("/runs/{run_id}/forecasts", responses={404: {}})
+def list_forecasts(
+    run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
+) -> Page[ForecastView]:
+    """Every forecast that was made of a run, newest first."""
+    rows, following = service.list_forecasts(session, run_id, cursor=cursor, limit=limit)
+    return Page(items=[ForecastView.of(row) for row in rows], next_cursor=following)
+
+
+@router.get("/forecasts/{forecast_id}", responses={404: {}})
+def read_forecast(forecast_id: str, session: DbSession, _: Reader) -> ForecastView:
+    return ForecastView.of(service.get_forecast(session, forecast_id))
+
+
+@router.get("/recommendations")
+def list_recommendations(
+    session: DbSession,
+    _: Reader,
+    run_id: str | None = None,
+    status: Status | None = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[RecommendationView]:
+    """Recommendations, newest first. A run has at most one open one."""
+    rows, following = recommendations.list_recommendations(
+        session, run_id=run_id, status=status, cursor=cursor, limit=limit
+    )
+    return Page(items=[RecommendationView.model_validate(row) for row in rows], next_cursor=following)
+
+
+@router.post("/recommendations/{recommendation_id}:accept", responses={404: {}, 409: {}})
+def accept_recommendation(
+    recommendation_id: str, session: DbSession, identity: Operator, now: Now, body: Acceptance | None = None
+) -> RecommendationView:
+    """Follow the advice. Accepting `stop` stops the run; the other actions are written down for you to carry out."""
+    reason = body.reason if body else None
+    advice = recommendations.accept(session, recommendation_id, actor=identity.token_id, reason=reason, now=now)
+    return RecommendationView.model_validate(advice)
+
+
+@router.post("/recommendations/{recommendation_id}:dismiss", responses={404: {}, 409: {}})
+def dismiss_recommendation(
+    recommendation_id: str, body: Dismissal, session: DbSession, identity: Operator, now: Now
+) -> RecommendationView:
+    """Do not follow the advice, and say why. It comes back only when its numbers have moved."""
+    advice = recommendations.dismiss(session, recommendation_id, actor=identity.token_id, reason=body.reason, now=now)
+    return RecommendationView.model_validate(advice)

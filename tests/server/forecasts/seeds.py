@@ -11,7 +11,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.alerts.models import Channel
+from server.database import new_id
 from server.events.models import Event, OutboxMessage
+from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
@@ -37,7 +39,7 @@ def make_run(session: Session, name: str = "no-cispo", **columns: Any) -> Run:
 
 
 def make_sweep(session: Session, policy: str = "advise") -> Sweep:
-    recipe = RecipeRow(name="scalerl", digest="sha256:0", body={})
+    recipe = RecipeRow(name="scalerl", digest=new_id("sha256"), body={})
     session.add(recipe)
     session.flush()
     sweep = Sweep(name="leave-one-out", base_recipe_id=recipe.id, design={}, plan_hash="0", policy=policy)
@@ -100,3 +102,37 @@ def enqueued(session: Session, task: str) -> list[list[Any]]:
     return list(
         session.scalars(select(OutboxMessage.args).where(OutboxMessage.task == task).order_by(OutboxMessage.id))
     )
+
+
+def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **columns: Any) -> Forecast:
+    """A stored forecast with a band of 80 points, as a refit leaves it."""
+    grid = np.geomspace(1.0, 125.0, 80)
+    middle = sigmoid(grid)
+    estimate = {"median": 0.78, "lower": 0.76, "upper": 0.81}
+    summary = {
+        "A": estimate,
+        "B": {"median": 1.6, "lower": 1.2, "upper": 2.1},
+        "C_mid": {"median": 12.0, "lower": 10.0, "upper": 15.0},
+        "R0": {"median": 0.12, "lower": 0.11, "upper": 0.13},
+        "identified": {"A": 0.93, "B": 0.97, "C_mid": 0.98, "R0": 0.9},
+        "misfit": None,
+        "at_budget": {"compute": 100.0, "curve": estimate, "evaluation": estimate},
+        "advice": {"action": "continue", "reason": "60 GPU-hours more are expected to buy +0.05."},
+    }
+    offsets = {"median": 0.0, "lower50": -0.01, "upper50": 0.01, "lower90": -0.02, "upper90": 0.02}
+    band = {"compute": grid.tolist(), **{name: (middle + shift).tolist() for name, shift in offsets.items()}}
+    values = {
+        "at_step": 200,
+        "points": 21,
+        "unit": run.compute_unit,
+        "summary": summary,
+        "band": band,
+        "state": {},
+        "sentence": "Ceiling 0.78 (90 %: 0.76 to 0.81).",
+        "seconds": 0.01,
+    }
+    forecast = Forecast(run_id=run.id, at_compute=at_compute, **(values | columns))
+    session.add(forecast)
+    session.flush()
+    run.forecast_id = forecast.id
+    return forecast

@@ -1,0 +1,146 @@
+"""What the chart of a run shows, put together with the same few queries for one run or for a whole sweep."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.alerts.models import Alert
+from server.checkpoints.models import Checkpoint
+from server.errors import NotFound
+from server.events.service import current_cursor
+from server.runs.models import Run
+from server.runs.service import get_run
+from server.runs.views import run_views
+from server.sweeps.models import Sweep
+
+from .curve_data import Point, read_curves
+from .models import Forecast, Recommendation
+from .schemas import (
+    AlertMark,
+    CheckpointMark,
+    CurveView,
+    ForecastView,
+    PointView,
+    RecommendationView,
+    RefitMark,
+    RestartMark,
+    SweepCurves,
+    SweepRef,
+)
+
+
+def run_curve(session: Session, run_id: str) -> CurveView:
+    """The CurveView of one run."""
+    return curve_views(session, [get_run(session, run_id)])[0]
+
+
+def sweep_curves(session: Session, sweep_id: str) -> SweepCurves:
+    """The curves of every run of a sweep, the oldest run first."""
+    sweep = session.get(Sweep, sweep_id)
+    if sweep is None:
+        raise NotFound(f"There is no sweep {sweep_id!r}; `GET /v1/sweeps` lists them.")
+    runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+    units = {run.compute_unit for run in runs}
+    return SweepCurves(
+        sweep=SweepRef.model_validate(sweep),
+        unit=units.pop() if len(units) == 1 else None,
+        runs=curve_views(session, runs),
+    )
+
+
+def curve_views(session: Session, runs: Sequence[Run]) -> list[CurveView]:
+    """CurveViews in the order of `runs`."""
+    # The cursor is read first: what commits while we read is then seen again by who follows the stream from here.
+    cursor = current_cursor(session)
+    material = _Material.read(session, runs)
+    return [_view(run, view, material, cursor) for run, view in zip(runs, run_views(session, runs), strict=True)]
+
+
+@dataclass
+class _Material:
+    """Rows of all the runs, by run; forecasts by their own id."""
+
+    points: dict[str, list[Point]]
+    forecasts: dict[str, ForecastView]
+    checkpoints: dict[str, list[Checkpoint]] = field(default_factory=lambda: defaultdict(list))
+    refits: dict[str, list[RefitMark]] = field(default_factory=lambda: defaultdict(list))
+    alerts: dict[str, list[AlertMark]] = field(default_factory=lambda: defaultdict(list))
+    recommendations: dict[str, RecommendationView] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, session: Session, runs: Sequence[Run]) -> _Material:
+        ids = [run.id for run in runs]
+        shown = {id_ for run in runs for id_ in (run.forecast_id, run.frozen_forecast_id) if id_}
+        found = cls(points=read_curves(session, ids), forecasts=_forecasts(session, shown))
+        steps = Checkpoint.run_id, Checkpoint.step, Checkpoint.attempt
+        for checkpoint in session.scalars(select(Checkpoint).where(Checkpoint.run_id.in_(ids)).order_by(*steps)):
+            found.checkpoints[checkpoint.run_id].append(checkpoint)
+        refits = select(Forecast.run_id, Forecast.id, Forecast.at_compute, Forecast.created_at)
+        for run_id, id_, at_compute, created_at in session.execute(
+            refits.where(Forecast.run_id.in_(ids)).order_by(Forecast.id)
+        ):
+            found.refits[run_id].append(RefitMark(id=id_, at_compute=at_compute, created_at=created_at))
+        for alert in session.scalars(select(Alert).where(Alert.run_id.in_(ids)).order_by(Alert.id)):
+            found.alerts[alert.run_id].append(AlertMark.model_validate(alert))
+        is_open = Recommendation.run_id.in_(ids), Recommendation.status == "open"
+        for advice in session.scalars(select(Recommendation).where(*is_open)):
+            found.recommendations[advice.run_id] = RecommendationView.model_validate(advice)
+        return found
+
+
+def _forecasts(session: Session, ids: Iterable[str]) -> dict[str, ForecastView]:
+    rows = session.scalars(select(Forecast).where(Forecast.id.in_(ids)))
+    return {row.id: ForecastView.of(row) for row in rows}
+
+
+def _view(run: Run, view: Any, material: _Material, cursor: int) -> CurveView:
+    points = material.points[run.id]
+    checkpoints = material.checkpoints[run.id]
+    return CurveView(
+        run=view,
+        unit=run.compute_unit,
+        budget=run.budget_compute,
+        points=[_point(point) for point in points],
+        forecast=material.forecasts.get(run.forecast_id or ""),
+        frozen=material.forecasts.get(run.frozen_forecast_id or ""),
+        checkpoints=[CheckpointMark(step=c.step, compute=c.compute, digest=c.digest) for c in checkpoints],
+        restarts=_restarts(points, checkpoints),
+        refits=material.refits[run.id],
+        alerts=material.alerts[run.id],
+        recommendation=material.recommendations.get(run.id),
+        cursor=cursor,
+    )
+
+
+def _point(point: Point) -> PointView:
+    return PointView(
+        step=point.step,
+        attempt=point.attempt,
+        compute=point.compute,
+        reward=point.reward,
+        se=None if point.variance is None else math.sqrt(point.variance),
+        time=point.time,
+    )
+
+
+def _restarts(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:
+    """One mark per attempt after the first that has evaluations in the curve."""
+    firsts: dict[int, Point] = {}
+    for point in points:
+        firsts.setdefault(point.attempt, point)
+    return [_restart(first, checkpoints) for number, first in sorted(firsts.items()) if number > 1]
+
+
+def _restart(first: Point, checkpoints: Sequence[Checkpoint]) -> RestartMark:
+    older = [c for c in checkpoints if c.attempt < first.attempt and c.step <= first.step and c.compute is not None]
+    came_from = max(older, key=lambda c: (c.attempt, c.step), default=None)
+    if came_from is None or came_from.compute is None:
+        return RestartMark(attempt=first.attempt, step=first.step, compute=first.compute)
+    return RestartMark(attempt=first.attempt, step=came_from.step, compute=came_from.compute)

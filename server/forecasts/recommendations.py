@@ -1,0 +1,175 @@
+"""Recommendations: opened when a forecast's advice says something new, then accepted, dismissed or superseded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.errors import Conflict, NotFound
+from server.events.service import record
+from server.pagination import newest_first
+from server.runs.models import Run
+from server.runs.service import is_over, lock_run, request_stop
+from server.runs.states import DesiredState
+from server.sweeps.models import Sweep
+
+from .models import Forecast, Recommendation
+
+POLICY = "policy"
+"""The actor when a sweep's policy `auto` follows advice by itself."""
+
+
+def recommend(
+    session: Session,
+    run: Run,
+    forecast: Forecast,
+    *,
+    action: str,
+    reason: str,
+    numbers: Mapping[str, Any],
+    now: datetime,
+) -> Recommendation | None:
+    """Open a recommendation when the advice says something new; the one that was open is superseded.
+
+    The same action with nearly the same numbers is not said again, also when a person has answered it: dismissed
+    advice comes back only when its numbers have moved. Of a run that is over, only `scale` is worth saying.
+    Under policy `auto` the advice to stop is followed at once.
+    """
+    session.flush()
+    last = session.scalar(
+        select(Recommendation).where(Recommendation.run_id == run.id).order_by(Recommendation.id.desc()).limit(1)
+    )
+    if is_over(run) and action != "scale":
+        _supersede(session, run, last, now)
+        return None
+    if (
+        last is not None
+        and last.status != "superseded"
+        and last.action == action
+        and nearly_equal(last.numbers, numbers)
+    ):
+        return None
+    _supersede(session, run, last, now)
+    advice = Recommendation(
+        run_id=run.id, forecast_id=forecast.id, action=action, reason=reason, numbers=dict(numbers), created_at=now
+    )
+    session.add(advice)
+    session.flush()
+    _record(session, run, advice, actor="refit", reason=reason)
+    if action == "stop" and _follows_by_itself(session, run):
+        accept(session, advice.id, actor=POLICY, reason=f"The sweep's policy is auto. {reason}", now=now)
+    return advice
+
+
+def list_recommendations(
+    session: Session, *, run_id: str | None, status: str | None, cursor: str | None, limit: int
+) -> tuple[Sequence[Recommendation], str | None]:
+    """One page of recommendations, newest first."""
+    query = select(Recommendation)
+    if run_id is not None:
+        query = query.where(Recommendation.run_id == run_id)
+    if status is not None:
+        query = query.where(Recommendation.status == status)
+    return newest_first(session, query, Recommendation.id, cursor, limit)
+
+
+def accept(
+    session: Session, recommendation_id: str, *, actor: str, reason: str | None, now: datetime
+) -> Recommendation:
+    """Follow the advice. `stop` stops the run (Conflict when it is over); the others are only written down."""
+    advice, run = _take_open(session, recommendation_id)
+    _decide(session, run, advice, "accepted", actor, reason, now)
+    if advice.action == "stop":
+        request_stop(session, run, actor=actor, reason=reason or advice.reason, now=now)
+    return advice
+
+
+def dismiss(session: Session, recommendation_id: str, *, actor: str, reason: str, now: datetime) -> Recommendation:
+    """Do not follow the advice, and say why."""
+    advice, run = _take_open(session, recommendation_id)
+    _decide(session, run, advice, "dismissed", actor, reason, now)
+    return advice
+
+
+def nearly_equal(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two sets of numbers would make the same impression on a person.
+
+    Within 0.005 (half a point of pass rate or of probability) or within a tenth of the value; what is not a number
+    must be equal.
+    """
+    if old.keys() != new.keys():
+        return False
+    return all(_alike(old[key], new[key]) for key in old)
+
+
+def _alike(old: Any, new: Any) -> bool:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return nearly_equal(old, new)
+    if _is_number(old) and _is_number(new):
+        return math.isclose(old, new, rel_tol=0.1, abs_tol=0.005)
+    return bool(old == new)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _still_stands(last: Recommendation, action: str, numbers: Mapping[str, Any]) -> bool:
+    return last.status != "superseded" and last.action == action and nearly_equal(last.numbers, numbers)
+
+
+def _follows_by_itself(session: Session, run: Run) -> bool:
+    if run.sweep_id is None or run.desired_state != DesiredState.RUN:
+        return False
+    return session.get_one(Sweep, run.sweep_id).policy == "auto"
+
+
+def _supersede(session: Session, run: Run, last: Recommendation | None, now: datetime) -> None:
+    if last is None or last.status != "open":
+        return
+    last.status, last.decided_at = "superseded", now
+    session.flush()  # before the next one is opened: the index allows one open per run
+    _record(session, run, last, actor="refit", reason="Newer evaluations say something else.")
+
+
+def _take_open(session: Session, recommendation_id: str) -> tuple[Recommendation, Run]:
+    # The run is locked first, as a refit does, so that an answer and newer advice come one after the other.
+    run_id = session.scalar(select(Recommendation.run_id).where(Recommendation.id == recommendation_id))
+    if run_id is None:
+        raise NotFound(f"There is no recommendation {recommendation_id!r}; `GET /v1/recommendations` lists them.")
+    run = lock_run(session, run_id)
+    advice = session.get_one(Recommendation, recommendation_id, populate_existing=True)
+    if advice.status != "open":
+        raise Conflict(
+            f"Recommendation {advice.id} is {advice.status} already; "
+            f"`GET /v1/recommendations?run_id={run_id}&status=open` has the run's present one.",
+            errors=[{"field": "status", "value": advice.status, "message": "only an open one can be answered"}],
+        )
+    return advice, run
+
+
+def _decide(
+    session: Session, run: Run, advice: Recommendation, status: str, actor: str, reason: str | None, now: datetime
+) -> None:
+    advice.status, advice.decided_by, advice.decided_reason, advice.decided_at = status, actor, reason, now
+    session.flush()
+    _record(session, run, advice, actor=actor, reason=reason)
+
+
+def _record(session: Session, run: Run, advice: Recommendation, *, actor: str, reason: str | None) -> None:
+    record(
+        session,
+        "recommendation",
+        actor=actor,
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        to_state=advice.status,
+        reason=reason,
+        recommendation=advice.id,
+        action=advice.action,
+    )

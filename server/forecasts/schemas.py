@@ -1,0 +1,196 @@
+"""What the forecasts room takes and gives over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.runs.schemas import RunView
+
+from .models import Forecast
+
+Action = Literal["stop", "continue", "scale", "undecided"]
+
+
+class EstimateView(BaseModel):
+    """Posterior median with its 90 % interval; an end is null where it is infinite."""
+
+    median: float | None
+    lower: float | None
+    upper: float | None
+
+
+class BandView(BaseModel):
+    """The predicted curve on a grid of compute: median, 50 % and 90 % band. Lists of equal length."""
+
+    compute: list[float]
+    median: list[float]
+    lower50: list[float]
+    upper50: list[float]
+    lower90: list[float]
+    upper90: list[float]
+
+
+class AtBudget(BaseModel):
+    """The forecast at the budget: of the curve itself, and of one noisy evaluation there."""
+
+    compute: float
+    curve: EstimateView
+    evaluation: EstimateView
+
+
+class Advice(BaseModel):
+    action: Action
+    reason: str
+
+
+class ForecastView(BaseModel):
+    """What was said of a run at one moment, from the evaluations up to `at_compute`."""
+
+    id: str
+    run_id: str
+    created_at: datetime
+    at_compute: float
+    at_step: int
+    points: int
+    unit: str
+    A: EstimateView
+    B: EstimateView
+    C_mid: EstimateView
+    R0: EstimateView
+    identified: dict[str, float] = Field(description="Share of each parameter's precision that comes from the data.")
+    misfit: str | None
+    sentence: str
+    band: BandView
+    at_budget: AtBudget | None
+    advice: Advice | None
+    seconds: float = Field(description="How long the fit took.")
+
+    @classmethod
+    def of(cls, forecast: Forecast) -> ForecastView:
+        said = forecast.summary
+        return cls(
+            id=forecast.id,
+            run_id=forecast.run_id,
+            created_at=forecast.created_at,
+            at_compute=forecast.at_compute,
+            at_step=forecast.at_step,
+            points=forecast.points,
+            unit=forecast.unit,
+            sentence=forecast.sentence,
+            seconds=forecast.seconds,
+            band=BandView.model_validate(forecast.band),
+            **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
+            at_budget=said.get("at_budget"),
+            advice=said.get("advice"),
+        )
+
+
+class RecommendationView(BaseModel):
+    """Advice that a person may accept or dismiss."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    run_id: str
+    forecast_id: str
+    action: Action
+    reason: str
+    numbers: dict[str, Any]
+    status: Literal["open", "accepted", "dismissed", "superseded"]
+    decided_by: str | None
+    decided_reason: str | None
+    decided_at: datetime | None
+    created_at: datetime
+
+
+class Acceptance(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str | None = Field(None, max_length=1000)
+
+
+class Dismissal(BaseModel):
+    """Why the advice is not followed; later advice is judged against it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field(min_length=1, max_length=1000, pattern=r"\S")
+
+
+class PointView(BaseModel):
+    step: int
+    attempt: int
+    compute: float
+    reward: float
+    se: float | None = Field(description="Standard error of the reward.")
+    time: datetime
+
+
+class CheckpointMark(BaseModel):
+    step: int
+    compute: float | None
+    digest: str
+
+
+class RestartMark(BaseModel):
+    """Where an attempt after the first took up: its checkpoint where one is known, else its first evaluation."""
+
+    attempt: int
+    step: int
+    compute: float
+
+
+class RefitMark(BaseModel):
+    id: str
+    at_compute: float
+    created_at: datetime
+
+
+class AlertMark(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    kind: str
+    level: Literal["WARN", "ALERT"]
+    title: str
+    text: str
+    since_compute: float | None
+    at_compute: float | None
+    opened_at: datetime
+    acknowledged_at: datetime | None
+    resolved_at: datetime | None
+
+
+class CurveView(BaseModel):
+    """All that the chart of a run needs, as of `cursor`."""
+
+    run: RunView
+    unit: str
+    budget: float | None
+    points: list[PointView]
+    forecast: ForecastView | None
+    frozen: ForecastView | None
+    checkpoints: list[CheckpointMark]
+    restarts: list[RestartMark]
+    refits: list[RefitMark]
+    alerts: list[AlertMark]
+    recommendation: RecommendationView | None
+    cursor: int = Field(description="Everything up to this place in the stream is in here.")
+
+
+class SweepRef(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+
+
+class SweepCurves(BaseModel):
+    """The curves of a sweep's runs; `unit` is null when they are not in one unit."""
+
+    sweep: SweepRef
+    unit: str | None
+    runs: list[CurveView]

@@ -1,0 +1,84 @@
+"""Writing forecasts down, and reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.database import new_id
+from server.errors import NotFound
+from server.events.service import record
+from server.pagination import newest_first
+from server.runs.models import Run
+
+from .models import Forecast
+
+
+@dataclass(frozen=True)
+class Said:
+    """A forecast that was just made, before it has a row.
+
+    `summary` is `Fit.to_dict()` with its advice, `band` lists over a grid of compute, `state` what `science.watch`
+    needs to judge later points against it (empty when it is not to be the frozen one).
+    """
+
+    at_compute: float
+    at_step: int
+    points: int
+    unit: str
+    summary: dict[str, Any]
+    band: dict[str, list[float]]
+    state: dict[str, Any]
+    sentence: str
+    seconds: float
+
+
+def record_forecast(session: Session, run: Run, said: Said, *, frozen: bool, newest: bool, now: datetime) -> Forecast:
+    """Store a forecast of `run` with its event.
+
+    `newest`: it is what the run's pages show from now on. `frozen`: it is the one that the live run is judged against.
+    """
+    forecast = Forecast(id=new_id("fct"), run_id=run.id, created_at=now, **vars(said))
+    session.add(forecast)
+    if newest:
+        run.forecast_id = forecast.id
+        _record(session, run, "forecast", forecast)
+    if frozen:
+        run.frozen_forecast_id = forecast.id
+        _record(session, run, "forecast.frozen", forecast)
+    return forecast
+
+
+def get_forecast(session: Session, forecast_id: str) -> Forecast:
+    forecast = session.get(Forecast, forecast_id)
+    if forecast is None:
+        raise NotFound(f"There is no forecast {forecast_id!r}; `GET /v1/runs/{{id}}/forecasts` lists those of a run.")
+    return forecast
+
+
+def list_forecasts(
+    session: Session, run_id: str, *, cursor: str | None, limit: int
+) -> tuple[Sequence[Forecast], str | None]:
+    """One page of a run's forecasts, newest first."""
+    if session.get(Run, run_id) is None:
+        raise NotFound(f"There is no run {run_id!r}; `GET /v1/runs` lists them.")
+    return newest_first(session, select(Forecast).where(Forecast.run_id == run_id), Forecast.id, cursor, limit)
+
+
+def _record(session: Session, run: Run, kind: str, forecast: Forecast) -> None:
+    record(
+        session,
+        kind,
+        actor="refit",
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        reason=forecast.sentence,
+        forecast=forecast.id,
+        at_compute=forecast.at_compute,
+        points=forecast.points,
+    )

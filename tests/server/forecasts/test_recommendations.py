@@ -1,0 +1,191 @@
+"""Advice is said once, answered by a person or a policy, and comes back only when it has something new to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.forecasts.models import Recommendation
+from server.forecasts.recommendations import dismiss, nearly_equal, recommend
+from server.runs.models import Run
+from tests.server.forecasts.seeds import START, events, make_forecast, make_run, make_sweep
+
+Headers = dict[str, dict[str, str]]
+
+
+def advise(session: Session, run: Run, action: str, **numbers: Any) -> Recommendation | None:
+    forecast = make_forecast(session, run)
+    return recommend(session, run, forecast, action=action, reason=f"It says {action}.", numbers=numbers, now=START)
+
+
+def statuses(session: Session, run: Run) -> list[tuple[str, str]]:
+    query = select(Recommendation).where(Recommendation.run_id == run.id).order_by(Recommendation.id)
+    return [(row.action, row.status) for row in session.scalars(query)]
+
+
+def test_the_same_advice_is_said_once_while_its_numbers_stand(session: Session) -> None:
+    run = make_run(session)
+    assert advise(session, run, "continue", gain=0.10, chance=0.98) is not None
+    assert advise(session, run, "continue", gain=0.105, chance=0.979) is None
+    assert statuses(session, run) == [("continue", "open")]
+
+
+def test_another_action_or_moved_numbers_supersede_the_open_one(session: Session) -> None:
+    run = make_run(session)
+    advise(session, run, "continue", gain=0.10)
+    advise(session, run, "continue", gain=0.05)
+    advise(session, run, "stop", gain=0.05)
+    assert statuses(session, run) == [("continue", "superseded"), ("continue", "superseded"), ("stop", "open")]
+    said = [(e.to_state, e.evidence["action"]) for e in events(session, run, "recommendation")]
+    assert said == [
+        ("open", "continue"),
+        ("superseded", "continue"),
+        ("open", "continue"),
+        ("superseded", "continue"),
+        ("open", "stop"),
+    ]
+
+
+def test_dismissed_advice_comes_back_only_when_its_numbers_have_moved(session: Session) -> None:
+    run = make_run(session)
+    advice = advise(session, run, "stop", gain=0.004)
+    assert advice is not None
+    dismiss(session, advice.id, actor="tok_1", reason="Wanted for the paper's figure.", now=START)
+    assert advise(session, run, "stop", gain=0.003) is None
+    assert advise(session, run, "stop", gain=-0.1) is not None
+    assert statuses(session, run) == [("stop", "dismissed"), ("stop", "open")]
+
+
+def test_of_a_run_that_is_over_only_scaling_is_advised(session: Session) -> None:
+    run = make_run(session)
+    advise(session, run, "stop", gain=0.0)
+    run.status = "succeeded"
+    assert advise(session, run, "continue", gain=0.0) is None
+    assert advise(session, run, "scale", gain=0.04) is not None
+    assert statuses(session, run) == [("stop", "superseded"), ("scale", "open")]
+
+
+@pytest.mark.parametrize(("policy", "wanted", "status"), [("auto", "stop", "accepted"), ("advise", "run", "open")])
+def test_only_under_policy_auto_is_advice_to_stop_followed_at_once(
+    session: Session, policy: str, wanted: str, status: str
+) -> None:
+    run = make_run(session, sweep_id=make_sweep(session, policy).id)
+    advise(session, run, "continue", gain=0.1)
+    assert run.desired_state == "run"
+    advice = advise(session, run, "stop", gain=0.001)
+    assert advice is not None
+    assert (run.desired_state, advice.status) == (wanted, status)
+    if policy == "auto":
+        assert advice.decided_by == "policy"
+        (event,) = events(session, run, "run.desired")
+        assert (event.actor, event.to_state) == ("policy", "stop")
+        assert "It says stop." in str(event.reason)
+
+
+def test_policy_auto_leaves_a_run_alone_that_is_to_be_cancelled(session: Session) -> None:
+    run = make_run(session, sweep_id=make_sweep(session, "auto").id, desired_state="cancel")
+    advice = advise(session, run, "stop", gain=0.001)
+    assert advice is not None
+    assert (run.desired_state, advice.status) == ("cancel", "open")
+
+
+finite = st.floats(-1e3, 1e3)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.one_of(finite, st.none(), st.booleans(), st.text(max_size=3))))
+def test_numbers_are_nearly_equal_to_themselves_and_to_no_other_set_of_names(numbers: dict[str, Any]) -> None:
+    assert nearly_equal(numbers, dict(numbers))
+    assert not nearly_equal(numbers, {**numbers, "one more": 1})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [(0.100, 0.104, True), (0.10, 0.12, False), (40.0, 43.0, True), (40.0, 50.0, False), (0.001, None, False)],
+)
+def test_half_a_point_or_a_tenth_is_no_news(old: float, new: float | None, same: bool) -> None:
+    assert nearly_equal({"x": old}, {"x": new}) is same
+    assert nearly_equal({"deep": {"x": old}}, {"deep": {"x": new}}) is same
+
+
+def opened(sessions: sessionmaker[Session], action: str = "stop", **run_columns: Any) -> tuple[str, str]:
+    """Ids of a run and of its open recommendation."""
+    with sessions.begin() as session:
+        run = make_run(session)
+        advice = advise(session, run, action, gain=0.001)
+        assert advice is not None
+        for name, value in run_columns.items():
+            setattr(run, name, value)
+        return run.id, advice.id
+
+
+def test_accepting_stop_stops_the_run(api: TestClient, headers: Headers, sessions: sessionmaker[Session]) -> None:
+    run_id, advice_id = opened(sessions)
+    answer = api.post(f"/v1/recommendations/{advice_id}:accept", headers=headers["operate"])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["status"] == "accepted"
+    assert answer.json()["decided_by"].startswith("tok_")
+    with sessions() as session:
+        assert session.get_one(Run, run_id).desired_state == "stop"
+    again = api.post(f"/v1/recommendations/{advice_id}:accept", headers=headers["operate"])
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert "accepted already" in again.json()["detail"]
+
+
+def test_accepting_to_continue_changes_nothing_but_the_record(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    run_id, advice_id = opened(sessions, "continue")
+    body = {"reason": "Agreed."}
+    answer = api.post(f"/v1/recommendations/{advice_id}:accept", json=body, headers=headers["operate"]).json()
+    assert (answer["status"], answer["decided_reason"]) == ("accepted", "Agreed.")
+    with sessions() as session:
+        assert session.get_one(Run, run_id).desired_state == "run"
+
+
+def test_accepting_to_stop_a_run_that_is_over_is_a_conflict_and_leaves_the_advice_open(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    _, advice_id = opened(sessions, status="succeeded")
+    answer = api.post(f"/v1/recommendations/{advice_id}:accept", headers=headers["operate"])
+    assert answer.status_code == 409
+    listed = api.get("/v1/recommendations?status=open", headers=headers["read"]).json()["items"]
+    assert [item["id"] for item in listed] == [advice_id]
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "   "}, {"reason": "x", "why": "y"}])
+def test_dismissing_needs_a_reason(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session], body: dict[str, str]
+) -> None:
+    _, advice_id = opened(sessions)
+    path = f"/v1/recommendations/{advice_id}:dismiss"
+    refused = api.post(path, json=body, headers=headers["operate"])
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    taken = api.post(path, json={"reason": "Needed for a figure."}, headers=headers["operate"])
+    assert (taken.status_code, taken.json()["status"]) == (200, "dismissed")
+
+
+def test_recommendations_are_for_operators_to_answer_and_listed_by_run_and_status(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    run_id, first = opened(sessions)
+    _, second = opened(sessions)
+    for verb in ("accept", "dismiss"):
+        path = f"/v1/recommendations/{first}:{verb}"
+        assert api.post(path, json={"reason": "x"}, headers=headers["read"]).status_code == 403
+    missing = api.post("/v1/recommendations/adv_none:accept", headers=headers["operate"])
+    assert missing.status_code == 404
+    api.post(f"/v1/recommendations/{first}:dismiss", json={"reason": "x"}, headers=headers["operate"])
+
+    def listed(query: str) -> list[str]:
+        return [item["id"] for item in api.get(f"/v1/recommendations{query}", headers=headers["read"]).json()["items"]]
+
+    assert listed("") == [second, first]
+    assert listed(f"?run_id={run_id}") == [first]
+    assert listed("?status=open") == [second]
+    assert api.get("/v1/recommendations?status=lost", headers=headers["read"]).status_code == 422
