@@ -15,12 +15,12 @@ from server.alerts.models import Alert
 from server.checkpoints.models import Checkpoint
 from server.errors import NotFound
 from server.events.service import current_cursor
+from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.service import get_run
 from server.runs.views import run_views
 from server.sweeps.models import Sweep
 
-from .curve_data import Point, read_curves
 from .models import Forecast, Recommendation
 from .schemas import (
     AlertMark,
@@ -78,7 +78,7 @@ class _Material:
     def read(cls, session: Session, runs: Sequence[Run]) -> _Material:
         ids = [run.id for run in runs]
         shown = {id_ for run in runs for id_ in (run.forecast_id, run.frozen_forecast_id) if id_}
-        found = cls(points=read_curves(session, ids), forecasts=_forecasts(session, shown))
+        found = cls(points=validation_curves(session, ids), forecasts=_forecasts(session, shown))
         steps = Checkpoint.run_id, Checkpoint.step, Checkpoint.attempt
         for checkpoint in session.scalars(select(Checkpoint).where(Checkpoint.run_id.in_(ids)).order_by(*steps)):
             found.checkpoints[checkpoint.run_id].append(checkpoint)

@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.service import open_alert
 from server.checkpoints.models import Checkpoint
-from server.forecasts.curve_data import read_curve, read_curves
 from server.forecasts.recommendations import recommend
 from server.forecasts.schemas import CurveView
+from server.metrics.curve import validation_curve, validation_curves
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, add_evaluations, make_forecast, make_run, make_sweep, sigmoid
 
@@ -127,7 +127,7 @@ def test_a_resumed_attempt_supersedes_what_the_older_one_measured_beyond_it(sess
     add_evaluations(session, run, range(10), np.linspace(0.1, 0.19, 10))  # steps 0 to 90
     add_evaluations(session, run, [4.5, 5.5], [0.55, 0.56], attempt=2, first_step=50)
     add_evaluations(session, run, [5.2, 6.2], [0.65, 0.66], attempt=3, first_step=60)
-    points = read_curve(session, run.id)
+    points = validation_curve(session, run.id)
     assert [(p.step, p.attempt) for p in points] == [
         (0, 1),
         (10, 1),
@@ -144,9 +144,9 @@ def test_curves_of_many_runs_do_not_mix(session: Session) -> None:
     runs = [make_run(session, f"r{n}") for n in range(3)]
     for n, run in enumerate(runs[:2]):
         add_evaluations(session, run, range(5), [0.1 * n] * 5)
-    curves = read_curves(session, [run.id for run in runs])
+    curves = validation_curves(session, [run.id for run in runs])
     assert [[p.reward for p in curves[run.id]] for run in runs] == [[0.0] * 5, [0.1] * 5, []]
-    assert read_curves(session, []) == {}
+    assert validation_curves(session, []) == {}
 
 
 @pytest.mark.parametrize(("with_checkpoint", "place"), [(True, (30, 6.0)), (False, (40, 8.0))])
