@@ -1,0 +1,269 @@
+"""A validation curve: what was measured, in which unit, and how noisy each evaluation is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import errors
+from .arrays import FloatArray, IntArray
+from .noise import SamplingNoise, sampling_noise
+
+MIN_POINTS = 3
+MAX_POINTS = 1_000_000
+DEFAULT_UNIT = "GPU-hours"
+
+Counts = Sequence[npt.ArrayLike | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve:
+    """Evaluations of one run in the order of compute.
+
+    Args:
+        compute: compute spent at each evaluation, strictly increasing, in `unit`; shape (N,). 0 is allowed for the
+            first one and is a measurement of R0.
+        reward: mean pass rate at each evaluation, inside `bounds`; shape (N,).
+        unit: the unit of compute, e.g. "GPU-hours".
+        name: what the run is called in sentences and JSON.
+        prompts: prompts in an evaluation: one number, or one per evaluation (None or NaN where unknown).
+        samples: samples per prompt, likewise.
+        variance: known sampling variance of each evaluation, shape (N,); goes before counts and prompts.
+        counts: successes per prompt of each evaluation (prompts in a fixed order), or None where unknown;
+            needs `samples`.
+        start: the measured reward at zero compute, where it is not among the points. It is put in front as an
+            evaluation with the noise of the first one.
+        seed: the seed of the run.
+        bounds: the range of the reward.
+
+    Raises:
+        CurveError: one of its subclasses, naming field, value and way out.
+
+    >>> curve = Curve([1, 2, 4, 8], [0.30, 0.41, 0.52, 0.58], unit="GPU-hours", prompts=1000, samples=16, start=0.2)
+    >>> curve
+    Curve('run': 5 evaluations to 8 GPU-hours, reward 0.2 to 0.58)
+    """
+
+    compute: FloatArray
+    reward: FloatArray
+    unit: str = DEFAULT_UNIT
+    name: str = "run"
+    prompts: FloatArray | None = None
+    samples: FloatArray | None = None
+    variance: FloatArray | None = None
+    counts: tuple[IntArray | None, ...] | None = None
+    start: float | None = None
+    seed: int | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
+    noise: SamplingNoise = field(init=False)
+
+    def __init__(
+        self,
+        compute: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        unit: str = DEFAULT_UNIT,
+        name: str = "run",
+        prompts: npt.ArrayLike | None = None,
+        samples: npt.ArrayLike | None = None,
+        variance: npt.ArrayLike | None = None,
+        counts: Counts | None = None,
+        start: float | None = None,
+        seed: int | None = None,
+        bounds: tuple[float, float] = (0.0, 1.0),
+    ):
+        low, high = _bounds(bounds)
+        x, y = _numbers("compute", compute), _numbers("reward", reward)
+        if len(x) != len(y):
+            raise errors.UnequalLengths(
+                "reward", len(y), f"{len(x)} values are needed, one per compute", "pair them up"
+            )
+        size = len(x)
+        per_point = {
+            "prompts": _per_point("prompts", prompts, size, least=1.0),
+            "samples": _per_point("samples", samples, size, least=1.0),
+            "variance": _per_point("variance", variance, size, least=0.0),
+        }
+        tallies = _tallies(counts, per_point["samples"], size)
+        if start is not None:
+            x, y, per_point, tallies = _with_start(x, y, per_point, tallies, start)
+        _check_size(x)
+        _check_finite("compute", x)
+        _check_finite("reward", y)
+        _check_order(x)
+        _check_range(y, low, high)
+        for array in (x, y, *per_point.values()):
+            if array is not None:
+                array.flags.writeable = False
+        values: dict[str, Any] = {
+            "compute": x,
+            "reward": y,
+            "unit": str(unit),
+            "name": str(name),
+            **per_point,
+            "counts": tallies,
+            "start": start,
+            "seed": seed,
+            "bounds": (low, high),
+        }
+        values["noise"] = sampling_noise((y - low) / (high - low), high - low, **per_point, counts=tallies)
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def points(self) -> int:
+        """Number of evaluations, the start included."""
+        return len(self.compute)
+
+    @property
+    def now(self) -> float:
+        """Compute of the last evaluation."""
+        return float(self.compute[-1])
+
+    def until(self, compute: float) -> Curve:
+        """The same curve as it was at `compute`: its evaluations up to and including it."""
+        keep = int(np.searchsorted(self.compute, compute, side="right"))
+        cut: dict[str, Any] = {
+            key: None if array is None else array[:keep]
+            for key, array in (("prompts", self.prompts), ("samples", self.samples), ("variance", self.variance))
+        }
+        return Curve(
+            self.compute[:keep],
+            self.reward[:keep],
+            unit=self.unit,
+            name=self.name,
+            counts=None if self.counts is None else self.counts[:keep],
+            seed=self.seed,
+            bounds=self.bounds,
+            **cut,
+        )
+
+    def __len__(self) -> int:
+        return self.points
+
+    def __repr__(self) -> str:
+        return (
+            f"Curve({self.name!r}: {self.points} evaluations to {self.now:g} {self.unit}, "
+            f"reward {self.reward.min():.3g} to {self.reward.max():.3g})"
+        )
+
+
+def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = (float(value) for value in bounds)
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise errors.RewardRange("bounds", bounds, "the lower bound must be below the upper one", "give (low, high)")
+    return low, high
+
+
+def _numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise errors.NotFinite(field_name, values, "numbers are needed", "leave out what is not a number") from error
+    if array.ndim != 1:
+        raise errors.UnequalLengths(field_name, array.shape, "one row of numbers is needed", "pass a flat list")
+    return array
+
+
+def _per_point(field_name: str, values: npt.ArrayLike | None, size: int, least: float) -> FloatArray | None:
+    """One number per evaluation, NaN where unknown; None when nothing is known."""
+    if values is None:
+        return None
+    array = np.array(values, dtype=np.float64)  # None becomes NaN
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise errors.UnequalLengths(
+            field_name, len(array), f"{size} values are needed, one per evaluation", "pair them up"
+        )
+    bad = ~np.isnan(array) & ((array < least) | np.isinf(array))
+    if bad.any():
+        value = float(array[bad][0])
+        raise errors.BadCount(
+            field_name, value, f"a finite number of at least {least:g} is needed", "leave it empty where unknown"
+        )
+    return None if np.isnan(array).all() else array
+
+
+def _tallies(counts: Counts | None, samples: FloatArray | None, size: int) -> tuple[IntArray | None, ...] | None:
+    if counts is None:
+        return None
+    if len(counts) != size:
+        raise errors.UnequalLengths(
+            "counts", len(counts), f"{size} lists are needed, one per evaluation", "use None where unknown"
+        )
+    if samples is None:
+        raise errors.BadCount("samples", None, "counts need the number of samples per prompt", "pass samples=")
+    tallies = tuple(None if row is None else np.asarray(row, dtype=np.int64).ravel() for row in counts)
+    for row, most in zip(tallies, samples, strict=True):
+        if row is not None and (len(row) == 0 or row.min() < 0 or (np.isfinite(most) and row.max() > most)):
+            value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
+            raise errors.BadCount("counts", value, f"each count must lie in 0..{most:g}", "count successes per prompt")
+    return tallies
+
+
+def _with_start(
+    x: FloatArray,
+    y: FloatArray,
+    per_point: dict[str, FloatArray | None],
+    tallies: tuple[IntArray | None, ...] | None,
+    start: float,
+) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
+    if len(x) and x[0] == 0:
+        raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
+    longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}
+    counts = None if tallies is None else (None, *tallies)
+    return np.concatenate([[0.0], x]), np.concatenate([[float(start)], y]), longer, counts
+
+
+def _check_size(x: FloatArray) -> None:
+    if len(x) < MIN_POINTS:
+        raise errors.TooFewPoints(
+            "compute", f"{len(x)} evaluations", f"at least {MIN_POINTS} are needed", "wait for more"
+        )
+    if len(x) > MAX_POINTS:
+        raise errors.TooManyPoints(
+            "compute", f"{len(x)} evaluations", f"at most {MAX_POINTS} are taken", "average neighbours"
+        )
+
+
+def _check_finite(field_name: str, values: FloatArray) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise errors.NotFinite(
+            field_name, f"{values[at]} at evaluation {at + 1}", "finite numbers are needed", "leave that evaluation out"
+        )
+
+
+def _check_order(x: FloatArray) -> None:
+    if x[0] < 0:
+        raise errors.ComputeOrder(
+            "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run"
+        )
+    steps = np.diff(x)
+    if (steps > 0).all():
+        return
+    at = int(np.flatnonzero(steps <= 0)[0])
+    word = "is repeated" if steps[at] == 0 else f"goes backwards from {x[at]:g}"
+    raise errors.ComputeOrder(
+        "compute",
+        f"{x[at + 1]:g} at evaluation {at + 2}",
+        f"compute must increase and {word}",
+        "keep the newest point of each",
+    )
+
+
+def _check_range(y: FloatArray, low: float, high: float) -> None:
+    outside = (y < low) | (y > high)
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        raise errors.RewardRange(
+            "reward",
+            f"{y[at]:g} at evaluation {at + 1}",
+            f"rewards must lie in [{low:g}, {high:g}]",
+            "give pass rates, or state the range with bounds=(low, high)",
+        )

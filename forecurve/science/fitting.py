@@ -1,0 +1,300 @@
+"""fit(curve) -> Fit: the posterior of a run's curve, and what can be read off it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from . import errors
+from .arrays import FloatArray
+from .curve import Curve
+from .misfit import Misfit, degenerate, find_misfit
+from .noise import HYPOTHESES, clock_ticks
+from .point import PointFit, least_squares
+from .posterior import Posterior, Problem, make_problem, posterior
+from .prior import Prior, named_prior
+from .sigmoid import compute_at, reward_at
+from .values import Band, Estimate, Reach, band_of, estimate_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
+_MAX_FITTED = 400  # beyond, neighbouring evaluations are averaged: the curve is smooth, the cost is not
+_LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Equally weighted draws of the parameters, every array of shape (K,)."""
+
+    A: FloatArray
+    B: FloatArray
+    C_mid: FloatArray
+    R0: FloatArray
+
+    def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
+        """The curve at each compute (rows) under each draw (columns)."""
+        return reward_at(np.atleast_1d(np.asarray(compute, dtype=np.float64)), self.A, self.B, self.C_mid, self.R0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """The posterior of one run's curve. Intervals are 90 %.
+
+    Attributes:
+        curve: what was fitted.
+        prior: what was assumed.
+        A, B, C_mid, R0: ceiling, exponent, midpoint (in the curve's unit) and start.
+        identified: for each parameter, the share of its precision that comes from the data, 0 to 1. For A the
+            reference is "somewhere above what is reached now": knowing only that gives 0.
+        misfit_detail: why one sigmoid is the wrong curve, or None.
+        best: the least-squares curve.
+        seconds: what the fit cost.
+    """
+
+    curve: Curve
+    prior: Prior
+    A: Estimate
+    B: Estimate
+    C_mid: Estimate
+    R0: Estimate
+    identified: dict[str, float]
+    misfit_detail: Misfit | None
+    best: PointFit
+    seconds: float
+    problem: Problem
+    posterior: Posterior
+
+    @property
+    def points(self) -> int:
+        """Evaluations that were fitted."""
+        return self.curve.points
+
+    @property
+    def unit(self) -> str:
+        """Unit of compute."""
+        return self.curve.unit
+
+    @property
+    def misfit(self) -> str | None:
+        """pinned, constant, decline, two-phase, residuals, or None."""
+        return None if self.misfit_detail is None else self.misfit_detail.name
+
+    @property
+    def ceiling_identified(self) -> bool:
+        """Whether the data at least halve what was unknown of A."""
+        return self.identified["A"] >= IDENTIFIED
+
+    @property
+    def all_draws(self) -> Draws:
+        """Every draw of the posterior, in the reward's own scale."""
+        low, width = self._scale
+        p = self.posterior
+        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0)
+
+    def draws(self, n: int, seed: int) -> Draws:
+        """n draws with replacement, reproducible by seed."""
+        chosen = np.random.default_rng(seed).integers(0, len(self.posterior.A), n)
+        every = self.all_draws
+        return Draws(every.A[chosen], every.B[chosen], every.C_mid[chosen], every.R0[chosen])
+
+    def predict(self, compute: npt.ArrayLike) -> Band:
+        """The band of the curve itself, without the noise of an evaluation."""
+        x = _computes(compute)
+        return band_of(x, self.all_draws.reward_at(x))
+
+    def predict_evaluation(
+        self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
+    ) -> Band:
+        """The band of one future evaluation: the curve, the wandering part and sampling noise.
+
+        Args:
+            compute: where.
+            prompts, samples: size of that evaluation; that of the last one when left out.
+        """
+        x = _computes(compute)
+        mean, variance = self._wandering(x)
+        variance = variance + self._sampling_variance(prompts, samples)
+        z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
+        draws = self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z
+        return band_of(x, np.clip(draws, *self.curve.bounds))
+
+    def compute_to_reach(self, target: float) -> Reach:
+        """Compute at which the curve reaches `target`, and the probability that it never does."""
+        d = self.all_draws
+        reach = compute_at(float(target), d.A, d.B, d.C_mid, d.R0)
+        # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
+        lower, median, upper = np.quantile(reach, (0.05, 0.5, 0.95), method="inverted_cdf")
+        return Reach(float(target), float(median), float(lower), float(upper), float(np.isinf(reach).mean()))
+
+    def decide_at(self) -> float | None:
+        """Compute at which A will be identified if evaluations go on as now; None when nothing near would do."""
+        from .horizon import decide_at
+
+        return decide_at(self)
+
+    def sentence(self, now: float | None = None, budget: float | None = None) -> str:
+        """One line that a colleague could say."""
+        from .wording import sentence
+
+        return sentence(self, now=now, budget=budget)
+
+    def to_dict(self, budget: float | None = None, target: float | None = None) -> dict[str, Any]:
+        """The object that `forecurve fit --json` prints for a series; JSON-safe."""
+        from .report import to_dict
+
+        return to_dict(self, budget=budget, target=target)
+
+    def plot(self, budget: float | None = None) -> go.Figure:
+        """A plotly figure: evaluations, median, 50 % and 90 % band. Needs plotly."""
+        from .plotting import plot
+
+        return plot(self, budget=budget)
+
+    def __repr__(self) -> str:
+        share = self.identified["A"]
+        note = "" if self.misfit is None else f", misfit {self.misfit}"
+        return (
+            f"Fit({self.curve.name!r}: {self.points} evaluations to {self.curve.now:g} {self.unit}, "
+            f"A {self.A.median:.3f} ({self.A.lower:.3f} to {self.A.upper:.3f}; {share:.0%} identified), "
+            f"B {self.B.median:.2f}, C_mid {self.C_mid.median:.3g}, R0 {self.R0.median:.3f}{note})"
+        )
+
+    @property
+    def _scale(self) -> tuple[float, float]:
+        low, high = self.curve.bounds
+        return low, high - low
+
+    def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
+        p, width = self.posterior, self._scale[1]
+        eta = np.array([h.eta for h in HYPOTHESES])[p.hypothesis]
+        rho = np.array([h.rho for h in HYPOTHESES])[p.hypothesis]
+        ticks = clock_ticks(np.maximum(x - self.curve.now, 0.0), self.problem.usual_gap)
+        exact = np.maximum(x - self.curve.now, 0.0) / self.problem.usual_gap
+        decay = rho ** np.maximum(exact, ticks)[:, None]
+        decay[x <= self.curve.now] = 0.0  # behind us: what any evaluation there could have been
+        unit = p.alpha * self.problem.mean_variance
+        variance = unit * (eta * (1 - decay**2) + p.state_variance * decay**2)
+        return width * p.state_mean * decay, width**2 * variance
+
+    def _sampling_variance(self, prompts: float | None, samples: float | None) -> FloatArray:
+        """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
+        nominal = float(self.curve.noise.variance[-1])
+        last = [None if column is None else float(column[-1]) for column in (self.curve.prompts, self.curve.samples)]
+        for new, old in zip((prompts, samples), last, strict=True):
+            if new is not None and old is not None and np.isfinite(old):
+                nominal *= old / new
+        return self.posterior.alpha * nominal
+
+
+def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
+    """Fit R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) with its full posterior.
+
+    Args:
+        curve: at least 3 evaluations.
+        prior: "none" (proper, flat), "paper" (ScaleRL's Table 1 for A and B) or a `Prior`.
+
+    Raises:
+        CurveError: by `Curve`. PriorError: an unknown prior.
+
+    >>> compute = [c / 2 for c in range(1, 25)]
+    >>> exact = [0.2 + 0.4 / (1 + (3.0 / c) ** 1.5) for c in compute]
+    >>> result = fit(Curve(compute, exact, prompts=1000, samples=16, start=0.2))
+    >>> abs(result.A.median - 0.6) < 0.01 and result.A.lower < 0.6 < result.A.upper
+    True
+    """
+    began = time.perf_counter()
+    known = named_prior(prior)
+    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    compute, reward, variance = _averaged(curve)
+    problem = make_problem(
+        compute, (reward - low) / width, variance / width**2, curve.noise.source, _moved(known, low, width)
+    )
+    found = posterior(problem)
+    best = least_squares(curve)
+    start, ceiling = low + width * found.R0, low + width * found.A
+    misfit = degenerate(curve.reward, curve.bounds)
+    if misfit is None:
+        residual = (
+            reward - reward_at(compute, *(np.array([value]) for value in (best.A, best.B, best.C_mid, best.R0)))[:, 0]
+        )
+        misfit = find_misfit(problem, compute, found, residual, width)
+    return Fit(
+        curve=curve,
+        prior=known,
+        A=estimate_of(ceiling),
+        B=estimate_of(found.B),
+        C_mid=estimate_of(found.C_mid),
+        R0=estimate_of(start),
+        identified=_identified(problem, found),
+        misfit_detail=misfit,
+        best=best,
+        seconds=time.perf_counter() - began,
+        problem=problem,
+        posterior=found,
+    )
+
+
+def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(compute, reward, nominal variance); neighbours averaged where there are more than the fit needs."""
+    variance = curve.noise.variance
+    if curve.points <= _MAX_FITTED:
+        return curve.compute, curve.reward, variance
+    head = 1 if curve.compute[0] == 0 else 0  # the start stays by itself
+    edges = np.linspace(head, curve.points, _MAX_FITTED - head + 1).astype(int)[:-1]
+    sizes = np.diff(np.append(edges, curve.points))
+    middle = np.add.reduceat(curve.compute, edges) / sizes
+    mean = np.add.reduceat(curve.reward, edges) / sizes
+    spread = np.add.reduceat(variance, edges) / sizes**2
+    return (
+        np.concatenate([curve.compute[:head], middle]),
+        np.concatenate([curve.reward[:head], mean]),
+        np.concatenate([variance[:head], spread]),
+    )
+
+
+def _moved(prior: Prior, low: float, width: float) -> Prior:
+    """The prior with A moved to the scale where rewards lie in [0, 1]."""
+    if prior.A is None:
+        return prior
+    mean, sd = prior.A
+    return Prior(prior.name, ((mean - low) / width, sd / width), prior.log_B, prior.log_C_mid, prior.weight, prior.dof)
+
+
+def _identified(problem: Problem, found: Posterior) -> dict[str, float]:
+    """1 - posterior variance / variance without the data's shape, for each parameter."""
+    prior, box = problem.prior, problem.box
+    last, first = np.exp(problem.log_c[-1:]), np.exp(problem.log_c[:1])
+    top = reward_at(last, found.A, found.B, found.C_mid, found.R0).mean()
+    bottom = reward_at(first, found.A, found.B, found.C_mid, found.R0).mean()
+    reference = {
+        "A": _smaller((1 - top) / np.sqrt(12), prior.A),
+        "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),
+        "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
+        "R0": bottom / np.sqrt(12),
+    }
+    floor = {"A": _LEAST_SD, "B": 0.0, "C_mid": 0.0, "R0": _LEAST_SD}
+    values = {"A": found.A, "B": np.log(found.B), "C_mid": np.log(found.C_mid), "R0": found.R0}
+    shares = {name: 1 - float(np.var(values[name])) / max(reference[name], floor[name]) ** 2 for name in values}
+    return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
+
+
+def _smaller(flat: float, pair: tuple[float, float] | None) -> float:
+    return float(flat) if pair is None else float(min(flat, pair[1]))
+
+
+def _computes(compute: npt.ArrayLike) -> FloatArray:
+    x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+    bad = ~np.isfinite(x) | (x < 0)
+    if bad.any():
+        raise errors.ComputeOrder(
+            "compute", float(x[bad][0]), "a finite compute of at least 0 is needed", "ask for another"
+        )
+    return x

@@ -1,0 +1,74 @@
+"""When will the ceiling be known? A look ahead at what further evaluations would tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import FloatArray
+from .noise import HYPOTHESES
+from .sigmoid import log_compute, rise
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+_REACH = 20.0  # as far as the prior's box for C_mid
+_STEPS = 40
+_SCENARIOS = 9
+
+
+def decide_at(fit: Fit) -> float | None:
+    """Compute at which the data would at least halve the sd of A, if evaluations go on at the usual gap.
+
+    For several futures drawn from the posterior, the information of the coming evaluations (linearised at that draw)
+    is added to the posterior's precision until A is narrow enough; the median over the futures is the answer.
+
+    Returns:
+        Compute in the curve's unit; the present when A is identified already; None when half of the futures need
+        more than 20 times the present compute.
+    """
+    from .fitting import IDENTIFIED
+
+    now = fit.curve.now
+    if fit.identified["A"] >= IDENTIFIED:
+        return now
+    p = fit.posterior
+    sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
+    covariance = np.cov(sample) + 1e-12 * np.eye(4)
+    goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
+    edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
+    counts = np.diff(edges) / fit.problem.usual_gap
+    noise = _noise_per_evaluation(fit)
+    order = np.argsort(p.A)
+    chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
+    answers = [_first_enough(sample[:, at], covariance, edges, counts / noise, goal) for at in chosen]
+    answer = float(np.median(answers))
+    return None if not np.isfinite(answer) else answer
+
+
+def _noise_per_evaluation(fit: Fit) -> float:
+    """Variance of one evaluation as good as white: the wandering part counts with its correlation time."""
+    p = fit.posterior
+    eta = np.array([h.eta for h in HYPOTHESES])[p.hypothesis]
+    rho = np.array([h.rho for h in HYPOTHESES])[p.hypothesis]
+    return float(np.median(p.alpha * fit.problem.mean_variance * (1 + eta * (1 + rho) / (1 - rho))))
+
+
+def _first_enough(
+    theta: FloatArray, covariance: FloatArray, edges: FloatArray, weights: FloatArray, goal: float
+) -> float:
+    gradient = _gradient(theta, np.sqrt(edges[1:] * edges[:-1]))  # (steps, 4)
+    information = np.cumsum(weights[:, None, None] * gradient[:, :, None] * gradient[:, None, :], axis=0)
+    variances = np.linalg.inv(np.linalg.inv(covariance) + information)[:, 0, 0]
+    enough = np.flatnonzero(variances <= goal)
+    return float(edges[1 + enough[0]]) if len(enough) else np.inf
+
+
+def _gradient(theta: FloatArray, compute: FloatArray) -> FloatArray:
+    """dR / d(A, R0, ln B, ln C_mid) at each compute: (N, 4)."""
+    A, R0, log_b, log_mid = theta
+    log_c = log_compute(compute)
+    g = rise(log_c, np.array([log_b]), np.array([log_mid]))[:, 0]
+    slope = (A - R0) * g * (1 - g) * np.exp(log_b)
+    return np.stack([g, 1 - g, slope * (log_c - log_mid), -slope], axis=1)

@@ -1,0 +1,93 @@
+"""Least squares in (R0, A) on the triangle 0 <= R0 <= A <= 1, in closed form, for many nodes at once.
+
+With g given, the curve is linear: R = R0 (1 - g) + A g, so the sum of squares is a quadratic form
+
+    Q(R0, A) = yy - 2 (c0 R0 + c1 A) + h00 R0^2 + 2 h01 R0 A + h11 A^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import FloatArray
+
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """The coefficients of Q, arrays of one shape."""
+
+    h00: FloatArray
+    h01: FloatArray
+    h11: FloatArray
+    c0: FloatArray
+    c1: FloatArray
+    yy: FloatArray
+
+    def value(self, R0: FloatArray, A: FloatArray) -> FloatArray:
+        """Q at (R0, A), never below 0."""
+        linear = self.c0 * R0 + self.c1 * A
+        quadratic = self.h00 * R0**2 + 2 * self.h01 * R0 * A + self.h11 * A**2
+        return np.maximum(self.yy - 2 * linear + quadratic, 0.0)
+
+    @property
+    def determinant(self) -> FloatArray:
+        """h00 h11 - h01^2, never below 0."""
+        return np.maximum(self.h00 * self.h11 - self.h01**2, 0.0)
+
+    def pull_ceiling(self, mean: float, precision: FloatArray) -> Quadratic:
+        """Q + precision (A - mean)^2."""
+        return Quadratic(
+            self.h00,
+            self.h01,
+            self.h11 + precision,
+            self.c0,
+            self.c1 + precision * mean,
+            self.yy + precision * mean**2,
+        )
+
+    def take(self, keep: tuple[Any, ...]) -> Quadratic:
+        """The same at some positions."""
+        return Quadratic(*(getattr(self, name)[keep] for name in ("h00", "h01", "h11", "c0", "c1", "yy")))
+
+
+class Best(NamedTuple):
+    """Where Q is least, and how large it is there; arrays of one shape."""
+
+    R0: FloatArray
+    A: FloatArray
+    least: FloatArray
+
+
+def quadratic(
+    gg: FloatArray, g1: FloatArray, gy: FloatArray, one: FloatArray, oy: FloatArray, yy: FloatArray
+) -> Quadratic:
+    """From the inner products of g, the constant 1 and y."""
+    return Quadratic(
+        h00=np.maximum(one - 2 * g1 + gg, 0.0), h01=g1 - gg, h11=gg, c0=oy - gy, c1=gy, yy=np.broadcast_to(yy, gg.shape)
+    )
+
+
+def best_on_triangle(q: Quadratic) -> Best:
+    """The least Q with 0 <= R0 <= A <= 1: inside where the free minimum lies there, else on the best edge."""
+    det = q.determinant
+    safe = np.maximum(det, _TINY * np.maximum(q.h00 * q.h11, _TINY))
+    R0 = (q.h11 * q.c0 - q.h01 * q.c1) / safe
+    A = (q.h00 * q.c1 - q.h01 * q.c0) / safe
+    outside = ~((R0 >= 0) & (R0 <= A) & (A <= 1))
+    if outside.any():
+        R0[outside], A[outside] = _best_on_edges(q.take((outside,)))
+    return Best(R0, A, q.value(R0, A))
+
+
+def _best_on_edges(q: Quadratic) -> tuple[FloatArray, FloatArray]:
+    level = np.clip((q.c0 + q.c1) / np.maximum(q.h00 + 2 * q.h01 + q.h11, _TINY), 0, 1)
+    starts = np.stack([np.zeros_like(level), np.clip((q.c0 - q.h01) / np.maximum(q.h00, _TINY), 0, 1), level])
+    ceilings = np.stack([np.clip(q.c1 / np.maximum(q.h11, _TINY), 0, 1), np.ones_like(level), level])
+    best = q.value(starts, ceilings).argmin(axis=0)
+    rows = np.arange(len(level))
+    return starts[best, rows], ceilings[best, rows]

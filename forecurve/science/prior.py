@@ -1,0 +1,147 @@
+"""Priors of (A, ln B, ln C_mid): always proper, always with a flat part that lets the data overrule them.
+
+The flat part: R0 ~ U(0, 1), A | R0 ~ U(R0, 1), ln B and ln C_mid uniform on a box relative to the data's range of
+compute. An informative prior is 0.9 x (independent Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from . import errors
+from .arrays import FloatArray
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+# B outside 0.2 to 10 is a straight line or a step on any real run.
+LOG_B_BOX = (float(np.log(0.2)), float(np.log(10.0)))
+# C_mid from a twentieth of the first evaluation to twenty times the last one.
+C_MID_REACH = 20.0
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of a run before its own data.
+
+    Args:
+        name: what sentences call it.
+        A, log_B, log_C_mid: (mean, sd), or None where nothing is known. A in the reward's own scale, ln C_mid in the
+            curve's own unit of compute.
+        weight: share of the informative part; the rest is flat.
+        dof: degrees of freedom of its Student-t tails.
+    """
+
+    name: str
+    A: tuple[float, float] | None = None
+    log_B: tuple[float, float] | None = None
+    log_C_mid: tuple[float, float] | None = None
+    weight: float = 0.9
+    dof: float = 6.0
+
+    def __post_init__(self) -> None:
+        for what in ("A", "log_B", "log_C_mid"):
+            pair = getattr(self, what)
+            if pair is not None and not (np.isfinite(pair[0]) and np.isfinite(pair[1]) and pair[1] > 0):
+                raise errors.PriorError(
+                    f"{what}: a finite mean and a positive sd are needed, got {pair}; give (mean, sd)"
+                )
+        if not 0 <= self.weight < 1:
+            raise errors.PriorError(f"weight: the flat part needs a share, got {self.weight}; give a weight in [0, 1)")
+
+    @property
+    def informative(self) -> bool:
+        """Whether it says anything beyond the flat part."""
+        return self.weight > 0 and any(pair is not None for pair in (self.A, self.log_B, self.log_C_mid))
+
+
+FLAT = Prior("none", weight=0.0)
+
+# ScaleRL's Table 1 (10 runs; Polaris maths, 8B and Scout): A .619 sd .038, ln B .61 sd .22, sd inflated by
+# sqrt(1 + 1/10). Its C_mid (3.6k GB200-hours) depends on model, batch and hardware: left flat.
+PAPER = Prior("paper", A=(0.619, 0.040), log_B=(0.61, 0.23))
+
+# Spread between siblings before any is seen, worth SIBLING_WEIGHT siblings: the synthetic runs of the paper's scale.
+_SIBLING_SD = (0.03, 0.25, 0.4)
+SIBLING_WEIGHT = 3.0
+MIN_SIBLINGS = 2
+
+
+def named_prior(prior: str | Prior) -> Prior:
+    """`none`, `paper`, or a Prior as it is."""
+    if isinstance(prior, Prior):
+        return prior
+    known = {"none": FLAT, "paper": PAPER}
+    if prior not in known:
+        raise errors.PriorError(f"prior: unknown prior {prior!r}; use 'none', 'paper' or a Prior")
+    return known[prior]
+
+
+def sibling_prior(fits: Sequence[Fit], share: float = 0.5) -> Prior:
+    """An empirical-Bayes prior from finished runs like this one.
+
+    Args:
+        fits: fits of the siblings at full length with the flat prior, in one unit of compute.
+        share: least identified share of A for a sibling to count.
+
+    Returns:
+        Mean and sd of (A, ln B, ln C_mid) over the siblings that are usable (no misfit, A identified); each sd is
+        shrunk towards a default and inflated by sqrt(1 + 1/n). The flat prior when fewer than 2 are usable.
+    """
+    usable = [fit for fit in fits if fit.misfit is None and fit.identified["A"] >= share]
+    if len(usable) < MIN_SIBLINGS:
+        return FLAT
+    if len({fit.unit for fit in usable}) > 1:
+        units = sorted({fit.unit for fit in usable})
+        raise errors.PriorError(f"unit: siblings must share one unit of compute, got {units}; convert them first")
+    width = usable[0].curve.bounds[1] - usable[0].curve.bounds[0]
+    table = np.array([[fit.A.median / width, np.log(fit.B.median), np.log(fit.C_mid.median)] for fit in usable])
+    size = len(usable)
+    default = np.array(_SIBLING_SD)
+    pooled = (table.var(axis=0, ddof=1) * (size - 1) + default**2 * SIBLING_WEIGHT) / (size - 1 + SIBLING_WEIGHT)
+    sd = np.sqrt(pooled * (1 + 1 / size))
+    mean = table.mean(axis=0)
+    return Prior(
+        f"{size} siblings",
+        A=(float(mean[0] * width), float(sd[0] * width)),
+        log_B=(float(mean[1]), float(sd[1])),
+        log_C_mid=(float(mean[2]), float(sd[2])),
+    )
+
+
+def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:
+    """Log density of a Student-t scaled so that `sd` is its standard deviation."""
+    scale = sd * np.sqrt((dof - 2) / dof)
+    constant = gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(dof * np.pi) - np.log(scale)
+    return np.asarray(constant - (dof + 1) / 2 * np.log1p(((x - mean) / scale) ** 2 / dof))
+
+
+@dataclass(frozen=True)
+class Box:
+    """The range of (ln B, ln C_mid) that a fit looks at."""
+
+    log_b: tuple[float, float]
+    log_mid: tuple[float, float]
+
+    @property
+    def log_density(self) -> float:
+        """Log density of the uniform part on the box."""
+        return -float(np.log(self.log_b[1] - self.log_b[0]) + np.log(self.log_mid[1] - self.log_mid[0]))
+
+
+def box_of(prior: Prior, compute: FloatArray) -> Box:
+    """The flat part's box, widened so that the informative part (4 sd) fits in."""
+    first, last = float(compute[compute > 0][0]), float(compute[-1])
+    mid = (float(np.log(first / C_MID_REACH)), float(np.log(last * C_MID_REACH)))
+    return Box(_widen(LOG_B_BOX, prior.log_B), _widen(mid, prior.log_C_mid))
+
+
+def _widen(box: tuple[float, float], pair: tuple[float, float] | None) -> tuple[float, float]:
+    if pair is None:
+        return box
+    return min(box[0], pair[0] - 4 * pair[1]), max(box[1], pair[0] + 4 * pair[1])

@@ -1,0 +1,100 @@
+"""Small values that results are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arrays import FloatArray
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A posterior median with its 90 % interval."""
+
+    median: float
+    lower: float
+    upper: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """JSON-safe: None stands for an infinite end."""
+        return {"median": finite(self.median), "lower": finite(self.lower), "upper": finite(self.upper)}
+
+    @property
+    def width(self) -> float:
+        """Width of the 90 % interval."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Compute at which a target is reached. An end is infinite where that share of the posterior never reaches it."""
+
+    target: float
+    median: float
+    lower: float
+    upper: float
+    p_never: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """JSON-safe: None stands for never."""
+        return {
+            "target": self.target,
+            "median": finite(self.median),
+            "lower": finite(self.lower),
+            "upper": finite(self.upper),
+            "p_never": self.p_never,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Predicted rewards with 50 % and 90 % intervals at each compute; every array has shape (N,)."""
+
+    compute: FloatArray
+    median: FloatArray
+    lower50: FloatArray
+    upper50: FloatArray
+    lower90: FloatArray
+    upper90: FloatArray
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Equal-length lists."""
+        names = ("compute", "median", "lower50", "upper50", "lower90", "upper90")
+        return {name: [float(value) for value in getattr(self, name)] for name in names}
+
+    def at(self, index: int) -> Estimate:
+        """Median and 90 % interval at one compute."""
+        return Estimate(float(self.median[index]), float(self.lower90[index]), float(self.upper90[index]))
+
+
+def band_of(compute: FloatArray, draws: FloatArray) -> Band:
+    """The band of equally weighted draws: (N, K) -> Band of N."""
+    lower90, lower50, median, upper50, upper90 = np.quantile(draws, LEVELS, axis=1)
+    return Band(compute, median, lower50, upper50, lower90, upper90)
+
+
+def estimate_of(draws: FloatArray) -> Estimate:
+    """Median and 90 % interval of equally weighted draws, shape (K,)."""
+    lower, median, upper = np.quantile(draws, (0.05, 0.5, 0.95))
+    return Estimate(float(median), float(lower), float(upper))
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None where JSON has no word for it."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def jsonable(value: Any) -> Any:
+    """Numbers of a nested dict made JSON-safe."""
+    if isinstance(value, dict):
+        return {key: jsonable(item) for key, item in value.items()}
+    if isinstance(value, (float, np.floating)):
+        return finite(float(value))
+    if isinstance(value, np.integer):
+        return int(value)
+    return value

@@ -1,0 +1,115 @@
+"""Sentences: what a colleague would say, never with more digits than the interval supports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .sigmoid import compute_at
+from .values import Estimate
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+_USEFUL = 0.01  # the gain that the sentence prices
+
+
+def decimals(width: float) -> int:
+    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002."""
+    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
+
+
+def interval_text(estimate: Estimate) -> str:
+    """`0.77 to 0.80`."""
+    places = decimals(estimate.width)
+    return f"{estimate.lower:.{places}f} to {estimate.upper:.{places}f}"
+
+
+def level_text(estimate: Estimate) -> str:
+    """`0.78 (90 %: 0.77 to 0.80)`."""
+    return f"{estimate.median:.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
+
+
+def gain_text(estimate: Estimate) -> str:
+    """`+0.03 (0.01 to 0.05)`."""
+    places = decimals(estimate.width)
+    return f"{estimate.median:+.{places}f} ({estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
+
+
+def compute_text(value: float) -> str:
+    """Two significant digits without an exponent: `0.41`, `3.4`, `38`, `2300`."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:.0f}"
+
+
+def share_text(share: float) -> str:
+    """`97 %`; never 0 or 100 %, which no finite number of draws supports."""
+    if share >= 0.995:
+        return "over 99 %"
+    return "under 1 %" if share < 0.005 else f"{share:.0%}".replace("%", " %")
+
+
+def sentence(fit: Fit, now: float | None = None, budget: float | None = None) -> str:
+    """The one line above a run's curve.
+
+    Args:
+        fit: the forecast.
+        now: compute spent; the last evaluation's when left out.
+        budget: compute that it may spend; adds the advice.
+    """
+    here = fit.curve.now if now is None else float(now)
+    if fit.misfit_detail is not None and fit.misfit != "residuals":
+        return _misfit_sentence(fit)
+    if not fit.ceiling_identified:
+        return _unknown_sentence(fit, here, budget)
+    reached = _share_reached(fit, here)
+    more = _price_of_more(fit, here)
+    advice = "" if budget is None else f": {_action(fit, here, budget)}"
+    return f"Ceiling {level_text(fit.A)}, {reached} of it reached; {more}{advice}."
+
+
+def _misfit_sentence(fit: Fit) -> str:
+    found = fit.misfit_detail
+    assert found is not None
+    unit = f" {fit.unit}" if found.since is not None else ""
+    return f"{found.sentence}{unit}: no ceiling can be read from this curve."
+
+
+def _unknown_sentence(fit: Fit, now: float, budget: float | None) -> str:
+    when = fit.decide_at()
+    head = f"Ceiling not identified yet ({fit.A.lower:.2f} to {fit.A.upper:.2f})"
+    if when is None:
+        return f"{head}: no compute near {compute_text(now)} {fit.unit} would settle it."
+    if budget is not None and when > budget:
+        return f"{head}: the budget of {compute_text(budget)} {fit.unit} will not settle it."
+    return f"{head}: decide at about {compute_text(when)} {fit.unit}."
+
+
+def _share_reached(fit: Fit, now: float) -> str:
+    reward = fit.all_draws.reward_at(now)[0]
+    low = fit.curve.bounds[0]
+    share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, 1e-9)))
+    return f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
+
+
+def _price_of_more(fit: Fit, now: float) -> str:
+    """Compute that the next +0.01 costs, or that it is not to be had."""
+    width = fit.curve.bounds[1] - fit.curve.bounds[0]
+    step = _USEFUL * width
+    d = fit.all_draws
+    goal = d.reward_at(now)[0] + step
+    costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)
+    cost = float(np.quantile(costs, 0.5, method="inverted_cdf")) - now
+    if not np.isfinite(cost) or cost > 1000 * now:
+        return f"less than +{step:g} is left"
+    return f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
+
+
+def _action(fit: Fit, now: float, budget: float) -> str:
+    from .advice import advise
+
+    return advise(fit, now=now, budget=budget).action
