@@ -1,0 +1,66 @@
+"""What a task works with: the database, the settings, the executor, the bell. Built once per process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+import httpx
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.database import make_engine, make_sessions
+from server.settings import Settings
+from worker.executors.base import Executor
+from worker.executors.ray_jobs import RayJobs
+
+
+class BrokerDown(Exception):
+    """The broker did not take a message. Nothing is lost: the outbox and the sweep ring again."""
+
+
+class Ring(Protocol):
+    """Publishes a task to the broker. `expires_s`: nobody needs to hear it after that."""
+
+    def __call__(self, task: str, *args: object, expires_s: float | None = None) -> None:
+        """Raises BrokerDown."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """The surroundings of a task. Tests give fakes for `executor`, `ring` and `reachable`."""
+
+    sessions: sessionmaker[Session]
+    settings: Settings
+    executor: Executor
+    ring: Ring
+    reachable: Callable[[], bool]
+    """Whether trainers can reach the API, as far as can be told from here."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def make_context(settings: Settings, ring: Ring) -> Context:
+    """The real surroundings. Nothing is connected before it is used."""
+    token = settings.ray_token.get_secret_value() if settings.ray_token else None
+    sessions = make_sessions(make_engine(settings.database_url, pool_size=3, max_overflow=5))
+    return Context(sessions, settings, RayJobs(settings.ray_url, token), ring, _api_probe(settings))
+
+
+def _api_probe(settings: Settings) -> Callable[[], bool]:
+    """Asks the API's health where trainers reach it. An API that this machine cannot reach counts as down, which only
+    makes the reconciler more patient."""
+    url = (settings.trainer_url or settings.public_url).rstrip("/")
+    client = httpx.Client(timeout=2.0, trust_env=False)
+
+    def reachable() -> bool:
+        try:
+            return client.get(f"{url}/healthz").is_success
+        except httpx.HTTPError:
+            return False
+
+    return reachable

@@ -1,0 +1,339 @@
+"""What is to become of a run, given what is wanted, what the trainer said and what the executor shows. Pure.
+
+Each rule looks at one situation and answers with a Decision, or None when the situation is another; the first answer
+holds, so the order of `RULES` is the policy:
+
+    is it over? ─ is it waiting? ─ what did the trainer say? ─ is the job over? ─ was it submitted at all?
+                ─ is it to stop? ─ is it stopping? ─ is it late to start? ─ is it silent?
+
+Three principles run through them. The trainer's own word counts more than the executor's. Silence counts only while
+we could have heard (`healthy_since`), so that our outage never ends a healthy run. A heartbeat that came after the
+executor called the job over is doubt enough to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from server.runs.fencing import WAITING
+from server.runs.models import Attempt, Run
+from server.runs.states import TERMINAL, DesiredState, Status
+from server.settings import Settings
+from worker.executors.base import ALIVE, OVER, Observation, State
+
+STOP_AGAIN_S = 15.0
+"""A job that outlives the executor's stop by this much is told again."""
+
+FIRST_RETRY_S, LONGEST_RETRY_S = 5.0, 300.0
+
+REJECTED = "rejected"
+"""`attempts.observed` of an attempt whose job the executor refused for good."""
+
+_OUTCOMES = {"succeeded": Status.SUCCEEDED, "stopped": Status.STOPPED, "failed": Status.FAILED}
+_BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do. `path` are the statuses to go through, in order; all else is what goes along with it."""
+
+    path: tuple[Status, ...] = ()
+    reason: str | None = None
+    adopt: bool = False  # the job exists though its submission was never recorded
+    ask_stop: bool = False  # the cooperative stop begins: from now on heartbeats are answered with stop
+    force_stop: bool = False  # tell the executor to end the job
+    retry_in_s: float | None = None  # with a path to queued
+
+    @property
+    def to(self) -> Status | None:
+        """The status the run ends up in; None when it stays."""
+        return self.path[-1] if self.path else None
+
+
+WAIT = Decision()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run and all that bears on it. `seen` is None when no executor was asked."""
+
+    run: Run
+    attempt: Attempt | None
+    seen: Observation | None
+    now: datetime
+    settings: Settings
+    healthy_since: datetime
+
+    @property
+    def status(self) -> Status:
+        return Status(self.run.status)
+
+    @property
+    def is_external(self) -> bool:
+        return self.run.executor == "external"
+
+    @property
+    def is_to_end(self) -> bool:
+        return self.run.desired_state in (DesiredState.STOP, DesiredState.CANCEL)
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.run.desired_state == DesiredState.CANCEL
+
+    @property
+    def current(self) -> Attempt:
+        assert self.attempt is not None
+        return self.attempt
+
+    @property
+    def state(self) -> State | None:
+        return self.seen.state if self.seen is not None else None
+
+    def elapsed(self, *moments: datetime | None) -> float:
+        """Seconds since the latest of `moments` in which the service was well all the time."""
+        latest = max((moment for moment in moments if moment is not None), default=self.healthy_since)
+        return (self.now - max(latest, self.healthy_since)).total_seconds()
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds without a sign of life; what never gave one is measured from when it could have."""
+        attempt = self.current
+        return self.elapsed(attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
+
+
+def decide(
+    run: Run,
+    attempt: Attempt | None,
+    seen: Observation | None,
+    now: datetime,
+    settings: Settings,
+    healthy_since: datetime,
+) -> Decision:
+    """The first rule's answer; WAIT when none has one. `attempt` is the run's current one."""
+    case = Case(run, attempt, seen, now, settings, healthy_since)
+    for rule in RULES:
+        decision = rule(case)
+        if decision is not None:
+            return decision
+    return WAIT
+
+
+def settle_s(settings: Settings) -> float:
+    """How long the executor's word that a job is over must stand without a heartbeat against it."""
+    return 1.5 * settings.heartbeat_interval_s
+
+
+def retry_delay_s(attempt: int) -> float:
+    """Seconds from the end of attempt `attempt` to the next: 5, 10, 20, ... at most 300."""
+    return float(min(FIRST_RETRY_S * 2.0 ** min(attempt - 1, 16), LONGEST_RETRY_S))
+
+
+def lease_is_live(attempt: Attempt, now: datetime) -> bool:
+    """Whether a worker is submitting the attempt just now."""
+    return attempt.lease is not None and attempt.lease_expires_at is not None and attempt.lease_expires_at > now
+
+
+def _over(case: Case) -> Decision | None:
+    return WAIT if case.status in TERMINAL else None
+
+
+def _waiting(case: Case) -> Decision | None:
+    """Nothing runs for it: it can end at once, or is to be queued again."""
+    if case.status not in WAITING or (case.is_external and not case.is_to_end):
+        return None
+    if case.is_to_end:
+        return Decision((Status.STOPPED,), f"{_asked(case)} while it was {case.status}")
+    if case.status in (Status.LOST, Status.PREEMPTED):
+        return _again_or_give_up(case, case.run.reason or f"The run was {case.status}.")
+    return WAIT
+
+
+def _without_attempt(case: Case) -> Decision | None:
+    return WAIT if case.attempt is None else None
+
+
+def _rejected(case: Case) -> Decision | None:
+    """The executor refused the job itself; asking again gets the same answer."""
+    if case.current.observed != REJECTED or case.status is not Status.LAUNCHING:
+        return None
+    return Decision((Status.STOPPED if case.is_to_end else Status.FAILED,), case.current.log_tail)
+
+
+def _trainer_said(case: Case) -> Decision | None:
+    """The trainer reported how it ended. It gets a grace to exit, so that its place is free when the run is over."""
+    attempt = case.current
+    if attempt.outcome is None:
+        return None
+    still_there = case.state in ALIVE
+    if still_there and case.elapsed(attempt.ended_at) < case.settings.stop_grace_s:
+        return WAIT
+    to = _OUTCOMES[attempt.outcome]
+    if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
+        # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
+        came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
+        why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
+        return _again_or_give_up(case, why, by=came, force_stop=still_there)
+    path = (Status.RUNNING, to) if case.status is Status.QUEUED and to is Status.SUCCEEDED else (to,)
+    return Decision(path, attempt.outcome_reason or _default_reason(case, to), force_stop=still_there)
+
+
+def _job_is_over(case: Case) -> Decision | None:
+    """The executor says that the job is over, and the trainer has not said how."""
+    attempt, seen = case.current, case.seen
+    if seen is None or seen.state not in OVER or attempt.external_ref is None:
+        return None
+    if attempt.stop_forced_at is None and not _is_believed(case, seen.state):
+        return WAIT
+    reason = _with_last_line(seen.reason or f"The job is {seen.state}.", attempt.log_tail)
+    if case.is_to_end:
+        return Decision((Status.STOPPED,), f"{_asked(case)}; the executor ended the job")
+    if seen.state is State.SUCCEEDED:
+        return Decision((Status.SUCCEEDED,), "The job exited with 0; the trainer's own report did not arrive.")
+    if seen.state is State.STOPPED:
+        return Decision((Status.STOPPED,), "The job was stopped at the executor, not from here.")
+    if seen.state is State.FAILED and not seen.retryable:
+        return Decision((Status.FAILED,), reason)
+    return _again_or_give_up(case, reason)
+
+
+def _unsubmitted(case: Case) -> Decision | None:
+    """Launching, and no submission recorded: it may be under way, lost with its worker, or refused so far."""
+    attempt = case.current
+    if case.status is not Status.LAUNCHING or attempt.external_ref is not None or case.is_external:
+        return None
+    if case.state is not None and case.state not in (State.GONE, State.UNREACHABLE):
+        return Decision(adopt=True)
+    if lease_is_live(attempt, case.now):
+        return WAIT
+    if case.is_to_end:
+        return Decision((Status.STOPPED,), f"{_asked(case)} before it was submitted")
+    if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
+        why = f" {case.run.reason}" if case.run.reason else ""
+        return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
+    return WAIT
+
+
+def _to_end(case: Case) -> Decision | None:
+    """It was just told to stop. What never reported cannot be reached by the heartbeat's answer."""
+    if not case.is_to_end or case.status not in _BEGUN:
+        return None
+    if case.is_external and case.is_cancelled:
+        return Decision((Status.STOPPED,), _asked(case), ask_stop=True)
+    at_once = case.is_cancelled or case.current.last_heartbeat_at is None
+    return Decision((Status.STOPPING,), _asked(case), ask_stop=True, force_stop=at_once and not case.is_external)
+
+
+def _stopping(case: Case) -> Decision | None:
+    """Cooperation first, then the executor's stop, then patience."""
+    if case.status is not Status.STOPPING:
+        return None
+    attempt, settings = case.current, case.settings
+    if attempt.stop_requested_at is None:
+        return Decision(ask_stop=True)
+    if case.is_external:
+        silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > _external_patience_s(settings)
+        gone = case.is_cancelled or silent
+        return Decision((Status.STOPPED,), f"{_asked(case)}; it has not reported since") if gone else WAIT
+    if attempt.stop_forced_at is None:
+        due = case.is_cancelled or case.elapsed(attempt.stop_requested_at) > settings.stop_grace_s
+        return Decision(force_stop=True) if due else WAIT
+    if case.state in ALIVE and case.elapsed(attempt.stop_forced_at) > STOP_AGAIN_S:
+        return Decision(force_stop=True)
+    unheard = case.elapsed(attempt.stop_forced_at, attempt.last_heartbeat_at) > settings.lost_after_s
+    if case.state is State.UNREACHABLE and unheard:
+        return Decision((Status.STOPPED,), f"{_asked(case)}; the executor has not answered since")
+    return WAIT
+
+
+def _launching(case: Case) -> Decision | None:
+    """Submitted, and waiting for the first heartbeat."""
+    if case.status is not Status.LAUNCHING:
+        return None
+    attempt = case.current
+    if attempt.last_heartbeat_at is not None:
+        return Decision((Status.RUNNING,))
+    deadline = case.settings.launch_deadline_s
+    if case.elapsed(attempt.submitted_at, attempt.created_at) <= deadline:
+        return WAIT
+    reason = f"No heartbeat within {deadline:g} s of its submission; the executor says {case.state or 'nothing'}."
+    return _again_or_give_up(case, _with_last_line(reason, attempt.log_tail), force_stop=True)
+
+
+def _silent(case: Case) -> Decision | None:
+    """Silence makes a run suspect. It is lost only when the executor, too, has said nothing for long."""
+    attempt, settings = case.current, case.settings
+    if case.status is Status.RUNNING and case.silence_s > settings.suspect_after_s:
+        return Decision((Status.SUSPECT,), f"No heartbeat for {case.silence_s:.0f} s.")
+    if case.status is not Status.SUSPECT:
+        return None
+    heard = attempt.last_heartbeat_at
+    if heard is not None and (case.now - heard).total_seconds() <= settings.suspect_after_s:
+        return Decision((Status.RUNNING,), "It reports again.")
+    if case.is_external or case.state is not State.UNREACHABLE or attempt.unreachable_since is None:
+        return None
+    if min(case.silence_s, case.elapsed(attempt.unreachable_since)) <= settings.lost_after_s:
+        return None
+    reason = f"No heartbeat for {case.silence_s:.0f} s, and the executor does not answer."
+    return _again_or_give_up(case, reason, force_stop=True)
+
+
+RULES: tuple[Callable[[Case], Decision | None], ...] = (
+    _over,
+    _waiting,
+    _without_attempt,
+    _rejected,
+    _trainer_said,
+    _job_is_over,
+    _unsubmitted,
+    _to_end,
+    _stopping,
+    _launching,
+    _silent,
+)
+"""In the order in which they are asked."""
+
+
+def _again_or_give_up(case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False) -> Decision:
+    """Queue the next attempt, or fail the run when it has had all its attempts."""
+    number = case.run.attempt
+    if case.is_to_end:
+        return Decision((Status.STOPPED,), f"{_asked(case)}. {reason}", force_stop=force_stop)
+    if number >= case.settings.max_attempts:
+        times = "its only attempt" if number == 1 else f"{number} attempts"
+        return Decision((Status.FAILED,), f"{reason} Given up after {times}.", force_stop=force_stop)
+    through = () if case.status in (Status.LOST, Status.PREEMPTED) else (by,)
+    return Decision((*through, Status.QUEUED), reason, force_stop=force_stop, retry_in_s=retry_delay_s(number))
+
+
+def _is_believed(case: Case, state: State) -> bool:
+    """Whether nothing has been heard of the job for long enough since the executor called it over.
+
+    "No such job" needs longer: an executor that was restarted or mistaken for another knows nobody.
+    """
+    attempt = case.current
+    if attempt.ended_at is None:
+        return False
+    needed = case.settings.suspect_after_s if state is State.GONE else settle_s(case.settings)
+    return case.elapsed(attempt.ended_at, attempt.last_heartbeat_at) >= needed
+
+
+def _external_patience_s(settings: Settings) -> float:
+    return max(settings.stop_grace_s, settings.suspect_after_s)
+
+
+def _asked(case: Case) -> str:
+    return "Cancelled" if case.is_cancelled else "Stopped as asked"
+
+
+def _default_reason(case: Case, to: Status) -> str | None:
+    if to is Status.STOPPED:
+        return _asked(case) if case.is_to_end else "The trainer stopped."
+    return None if to is Status.SUCCEEDED else "The trainer reported a failure without a reason."
+
+
+def _with_last_line(reason: str, log: str | None) -> str:
+    """The reason and, where there is a log, its last line: mostly the error itself."""
+    last = (log or "").strip().rpartition("\n")[2].strip()[:300]
+    return f"{reason} Last words: {last}" if last else reason

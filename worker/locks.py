@@ -1,0 +1,36 @@
+"""Advisory locks, for work that is to be done by one process at a time."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session, sessionmaker
+
+
+def _key(name: str) -> int:
+    return zlib.crc32(f"forecurve:{name}".encode())
+
+
+def wait_for_turn(session: Session, name: str) -> None:
+    """Hold lock `name` until this transaction ends, after whoever holds it now."""
+    session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _key(name)})
+
+
+@contextmanager
+def only_one(sessions: sessionmaker[Session], name: str) -> Iterator[bool]:
+    """True when this process has the turn, False when another has it just now.
+
+    The lock lives on a connection of its own and in no transaction, so that it may be held over network calls; it goes
+    with the connection when the process dies.
+    """
+    engine: Engine = sessions.kw["bind"]
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        mine = bool(connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(name)}))
+        try:
+            yield mine
+        finally:
+            if mine:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _key(name)})

@@ -1,0 +1,192 @@
+"""Comparing what is wanted of every run with what is the case, and acting on it. Only here do runs become terminal.
+
+    transaction     read the active runs and their attempts
+    no transaction  one look at the executor for all of them; a look at our own API
+    per run         decide on what was read; when there is something to do: a transaction that reads the run again under
+                    a lock, decides again, and applies; after it, the executor's stop
+
+Two reconcilers at once do no harm: the second finds another state under the lock and decides on that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, or_, select
+from sqlalchemy.orm import Session
+
+from server.database import transaction
+from server.errors import Conflict, NotFound
+from server.runs.models import Attempt, Run
+from server.runs.service import lock_run
+from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
+from server.runs.ticks import healthy_since, tick
+from server.settings import Settings
+from worker.apply import apply, note
+from worker.context import Context
+from worker.decide import WAIT, Decision, decide
+from worker.executors.base import ALIVE, OVER, Observation, State, reference_of
+
+log = logging.getLogger(__name__)
+
+NAME = "reconcile"
+ORPHANS_FOR = timedelta(days=1)
+"""How long jobs of attempts that were given up are looked after."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run and its current attempt, as read before the look at the executor."""
+
+    run: Run
+    attempt: Attempt | None
+
+    @property
+    def reference(self) -> str | None:
+        """The executor's name of it, whether or not the submission was recorded: a job may exist all the same."""
+        if self.attempt is None or self.run.executor == "external" or Status(self.run.status) not in HOLDS_PLACE:
+            return None
+        return reference_of(self.run.id, self.attempt.number)
+
+
+def reconcile(context: Context, now: datetime) -> int:
+    """One pass over every run that is not over; the number of runs that were changed."""
+    reachable = context.reachable()
+    with transaction(context.sessions) as session:
+        pairs = _active(session)
+        orphans = _orphans(session, now)
+        # while trainers cannot reach us, no silence counts
+        well_since = tick(session, NAME, now, gap=_gap(context.settings)) if reachable else now
+    references = [pair.reference for pair in pairs if pair.reference] + [_reference(orphan) for orphan in orphans]
+    seen = context.executor.observe(references)
+    changed = sum(_reconcile_one(context, pair, seen, now, well_since) for pair in pairs)
+    _end_orphans(context, orphans, seen, now)
+    return changed
+
+
+def reconcile_run(context: Context, run_id: str, now: datetime) -> bool:
+    """The same for one run, at once: it was told to stop, or its trainer reported how it ended."""
+    with transaction(context.sessions) as session:
+        pairs = _active(session, run_id)
+        well_since = healthy_since(session, NAME, now, gap=_gap(context.settings))
+    if not pairs:
+        return False
+    references = [pair.reference for pair in pairs if pair.reference]
+    seen = context.executor.observe(references)
+    return any([_reconcile_one(context, pair, seen, now, well_since) for pair in pairs])
+
+
+def _reconcile_one(
+    context: Context, pair: Pair, observations: Mapping[str, Observation], now: datetime, well_since: datetime
+) -> bool:
+    seen = observations.get(pair.reference) if pair.reference else None
+    noted = note(pair.attempt, seen, now)
+    decision = decide(pair.run, pair.attempt, seen, now, context.settings, well_since)
+    if decision == WAIT and not noted:
+        return False
+    log_tail = _fetch_log(context, pair, decision, seen)
+    try:
+        with transaction(context.sessions) as session:
+            decision = _decide_again(session, context.settings, pair, seen, log_tail, now, well_since)
+    except (Conflict, NotFound) as lost:
+        log.info("run %s: another process was first: %s", pair.run.id, lost)
+        return False
+    if decision.force_stop and pair.reference:
+        context.executor.stop(pair.reference)  # when this gets lost, the next passes see the job alive and repeat it
+    return decision != WAIT
+
+
+def _decide_again(
+    session: Session,
+    settings: Settings,
+    before: Pair,
+    seen: Observation | None,
+    log_tail: str | None,
+    now: datetime,
+    well_since: datetime,
+) -> Decision:
+    """Decide on the run as it is under the lock, and apply."""
+    run = lock_run(session, before.run.id)
+    attempt = _lock_current(session, run)
+    if not _is_same_job(before, run, attempt):
+        return WAIT  # what was seen was another attempt, or was seen before the job was submitted
+    note(attempt, seen, now)
+    if attempt is not None and log_tail and not attempt.log_tail:
+        attempt.log_tail = log_tail
+    decision = decide(run, attempt, seen, now, settings, well_since)
+    apply(session, settings, run, attempt, decision, seen, now)
+    return decision
+
+
+def _is_same_job(before: Pair, run: Run, attempt: Attempt | None) -> bool:
+    if before.attempt is None or attempt is None:
+        return before.attempt is attempt
+    return before.attempt.id == attempt.id and before.attempt.external_ref == attempt.external_ref
+
+
+def _fetch_log(context: Context, pair: Pair, decision: Decision, seen: Observation | None) -> str | None:
+    """The end of the job's output, when it ends badly and the executor did not send it along."""
+    ends_badly = decision.to in (Status.FAILED, Status.QUEUED)
+    if not ends_badly or not pair.reference or pair.attempt is None or pair.attempt.log_tail:
+        return None
+    if seen is None or seen.state in (State.GONE, State.UNREACHABLE):
+        return None
+    return context.executor.log_tail(pair.reference)
+
+
+def _active(session: Session, run_id: str | None = None) -> list[Pair]:
+    """Runs that something may have to be done about: those on the cluster, and waiting ones that are to end."""
+    current = and_(Attempt.run_id == Run.id, Attempt.number == Run.attempt)
+    to_end = Run.desired_state.in_([DesiredState.STOP, DesiredState.CANCEL])
+    stirs = Run.status.in_([*HOLDS_PLACE, Status.LOST, Status.PREEMPTED])
+    query = select(Run, Attempt).outerjoin(Attempt, current).where(Run.status.not_in(TERMINAL))
+    query = query.where(or_(stirs, to_end, Run.executor == "external")).order_by(Run.id)
+    if run_id is not None:
+        query = query.where(Run.id == run_id)
+    return [Pair(run, attempt) for run, attempt in session.execute(query)]
+
+
+def _lock_current(session: Session, run: Run) -> Attempt | None:
+    mine = select(Attempt).where(Attempt.run_id == run.id, Attempt.number == run.attempt).with_for_update()
+    return session.scalar(mine.execution_options(populate_existing=True))
+
+
+def _orphans(session: Session, now: datetime) -> list[tuple[str, str, int]]:
+    """Given-up attempts whose job may still live: (attempt id, run id, number)."""
+    given_up = or_(
+        Run.status.in_(TERMINAL),
+        Run.attempt > Attempt.number,
+        Run.status.in_([Status.QUEUED, Status.LOST, Status.PREEMPTED]),
+    )
+    unsettled = or_(Attempt.observed.is_(None), Attempt.observed.in_([str(state) for state in ALIVE]))
+    query = select(Attempt.id, Attempt.run_id, Attempt.number).join(Run, Run.id == Attempt.run_id)
+    query = query.where(Run.executor != "external", given_up, unsettled, Attempt.created_at > now - ORPHANS_FOR)
+    return [(row.id, row.run_id, row.number) for row in session.execute(query.order_by(Attempt.id))]
+
+
+def _end_orphans(
+    context: Context, orphans: Iterable[tuple[str, str, int]], observations: Mapping[str, Observation], now: datetime
+) -> None:
+    """Stop jobs of attempts that were given up, e.g. because the executor was unreachable: two would train one run."""
+    for orphan in orphans:
+        seen = observations[_reference(orphan)]
+        if seen.state in ALIVE:
+            log.warning("job %s outlived its attempt; stopping it", _reference(orphan))
+            context.executor.stop(_reference(orphan))
+        elif seen.state in OVER:
+            with transaction(context.sessions) as session:
+                attempt = session.get_one(Attempt, orphan[0])
+                attempt.observed, attempt.observed_at = str(seen.state), now
+
+
+def _reference(orphan: tuple[str, str, int]) -> str:
+    _, run_id, number = orphan
+    return reference_of(run_id, number)
+
+
+def _gap(settings: Settings) -> timedelta:
+    """A pause between two passes that counts as our own outage."""
+    return timedelta(seconds=max(15.0, 5 * settings.tick_s))
