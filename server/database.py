@@ -63,8 +63,16 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{''.join(digits)}"
 
 
+_CONNECT = {
+    "connect_timeout": 5,
+    # A transaction that nobody ends would hold every reader of events back (see events.service), so Postgres ends it.
+    "options": "-c timezone=UTC -c idle_in_transaction_session_timeout=60s",
+}
+
+
 def make_engine(url: str, **options: Any) -> Engine:
-    """An engine on psycopg 3, whatever spelling of the Postgres URL was given."""
+    """An engine on psycopg 3, whatever spelling of the Postgres URL was given. Times come back in UTC."""
+    options["connect_args"] = _CONNECT | options.get("connect_args", {})
     for prefix in ("postgresql://", "postgres://"):
         if url.startswith(prefix):
             url = "postgresql+psycopg://" + url.removeprefix(prefix)

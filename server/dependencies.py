@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
+from server.access.idempotency import claim_key
 from server.access.service import Identity, authenticate
 from server.database import transaction
 from server.errors import Forbidden, Unauthenticated
@@ -43,10 +44,13 @@ def caller(request: Request, session: DbSession, now: Now) -> Identity:
     header = request.headers.get("authorization", "")
     secret = header[7:].strip() if header[:7].lower() == "bearer " else request.cookies.get(SESSION_COOKIE)
     if not secret:
-        raise Unauthenticated("Send `Authorization: Bearer <token>`, or log in; `forecurve status` prints a login link.")
+        raise Unauthenticated(
+            "Send `Authorization: Bearer <token>`, or log in; `forecurve status` prints a login link."
+        )
     identity = authenticate(session, secret, now)
     if identity.kind == "session" and request.method not in ("GET", "HEAD") and not _same_origin(request):
         raise Forbidden("A browser session may change things only from this site's own pages.")
+    claim_key(request, session, identity.token_id, secret)
     return identity
 
 
@@ -67,7 +71,8 @@ def require(scope: str) -> Any:
 def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> None:
     """Refuse an ingest token that was minted for another run or attempt."""
     if "ingest" not in identity.scopes or identity.run_id != run_id:
-        raise Forbidden(f"Run {run_id} takes reports only with its own ingest token.")
+        message = f"Run {run_id} takes reports only with its own ingest token; `{identity.name}` is another."
+        raise Forbidden(message)
     if attempt is not None and identity.attempt is not None and identity.attempt != attempt:
         raise Forbidden(f"This ingest token is for attempt {identity.attempt}, the report says attempt {attempt}.")
 
@@ -84,5 +89,3 @@ def _same_origin(request: Request) -> bool:
         return fetch_site in ("same-origin", "none")
     origin = request.headers.get("origin")
     return origin is not None and origin == f"{request.url.scheme}://{request.url.netloc}"
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class Problem(Exception):
@@ -27,7 +27,7 @@ class Problem(Exception):
         self.extra = extra
 
     @classmethod
-    def field(cls, field: str, value: Any, message: str, **extra: Any) -> Problem:
+    def field(cls, field: str, value: Any, message: str, **extra: Any) -> Self:
         """An error about one field of the request."""
         return cls(f"{field}: {message}", errors=[{"field": field, "value": value, "message": message}], **extra)
 

@@ -25,7 +25,7 @@ class Page(BaseModel, Generic[Item]):
 
 
 def newest_first(
-    session: Session, query: Select[tuple[Row]], key: InstrumentedAttribute[Any], cursor: str | None, limit: int
+    session: Session, query: Select[Row], key: InstrumentedAttribute[Any], cursor: str | None, limit: int
 ) -> tuple[Sequence[Row], str | None]:
     """Rows of one page and the cursor of the next, None at the end. `key` is the table's time-sorted id."""
     if cursor is not None:

@@ -1,4 +1,4 @@
-"""Configuration, read once at the edge from the environment (prefix FORECURVE_, DATABASE_URL, REDIS_URL, RAY_ADDRESS)."""
+"""Configuration, read once at the edge from the environment (FORECURVE_*, DATABASE_URL, REDIS_URL)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ class Settings(BaseSettings):
     redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
 
     public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
-    trainer_url: str = Field("", description="Where launched trainers reach the API, when that differs from `public_url`.")
+    trainer_url: str = Field(
+        "", description="Where launched trainers reach the API, when that differs from `public_url`."
+    )
     data_dir: Path = Field(Path(".data"), description="Run directories: checkpoints, spools, logs.")
 
     ray_url: str = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
     ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
     trainer_command: str = Field("python -m trainer", description="Entry point of a launched job.")
-    trainer_path: str = Field("", description="Put on PYTHONPATH of a launched job; empty when the image carries the trainer.")
+    trainer_path: str = Field(
+        "", description="Put on PYTHONPATH of a launched job; empty when the image carries the trainer."
+    )
 
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
     max_attempts: int = Field(3, ge=1, description="Launches of a run before it is given up.")
@@ -32,17 +36,23 @@ class Settings(BaseSettings):
     launch_deadline_s: float = Field(300.0, gt=0, description="From submission to the first heartbeat.")
     heartbeat_interval_s: float = Field(5.0, gt=0, description="What trainers are told to keep.")
     suspect_after_s: float = Field(30.0, gt=0, description="Silence after which a run is suspect.")
-    lost_after_s: float = Field(600.0, gt=0, description="Silence, with the executor unreachable too, after which an attempt is lost.")
+    lost_after_s: float = Field(
+        600.0, gt=0, description="Silence, with the executor unreachable too, after which an attempt is lost."
+    )
     tick_s: float = Field(2.0, gt=0, description="How often the scheduler rings the dispatcher and the reconciler.")
     refit_every_s: float = Field(1.0, ge=0, description="Least time between two refits of a run.")
     lease_s: float = Field(60.0, gt=0, description="How long a claimed row stays claimed when its worker dies.")
 
-    freeze_fraction: float = Field(0.35, gt=0, lt=1, description="Share of the budget at which a run's forecast is frozen.")
+    freeze_fraction: float = Field(
+        0.35, gt=0, lt=1, description="Share of the budget at which a run's forecast is frozen."
+    )
     freeze_min_points: int = Field(8, ge=4)
-    allow_private_webhooks: bool = Field(False, description="Deliver to loopback and private addresses (on-premises proxies, the demo).")
+    allow_private_webhooks: bool = Field(
+        False, description="Deliver to loopback and private addresses (on-premises proxies, the demo)."
+    )
 
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
     """The process's settings; tests call `get_settings.cache_clear()`."""
-    return Settings()  # type: ignore[call-arg]
+    return Settings()

@@ -47,6 +47,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
     )
+    op.create_index("ix_events_run_id_id", "events", ["run_id", "id"], unique=False)
     op.create_index("ix_events_run_id_transaction_id", "events", ["run_id", "transaction", "id"], unique=False)
     op.create_index("ix_events_sweep_id_transaction_id", "events", ["sweep_id", "transaction", "id"], unique=False)
     op.create_index("ix_events_transaction_id", "events", ["transaction", "id"], unique=False)
@@ -375,6 +376,7 @@ def downgrade() -> None:
     op.drop_table("outbox")
     op.drop_index("ix_events_transaction_id", table_name="events")
     op.drop_index("ix_events_sweep_id_transaction_id", table_name="events")
+    op.drop_index("ix_events_run_id_id", table_name="events")
     op.drop_index("ix_events_run_id_transaction_id", table_name="events")
     op.drop_table("events")
     op.drop_table("channels")

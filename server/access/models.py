@@ -24,7 +24,9 @@ class Token(Base):
     prefix: Mapped[str]  # first characters of the secret, for people to tell tokens apart
     hash: Mapped[str] = mapped_column(unique=True)
     scopes: Mapped[list[str]] = mapped_column(ARRAY(Text))  # read, operate, ingest, admin
-    run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id"))  # an ingest token is good for one attempt of one run
+    run_id: Mapped[str | None] = mapped_column(
+        ForeignKey("runs.id")
+    )  # an ingest token is good for one attempt of one run
     attempt: Mapped[int | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime | None]

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, text, update
 from sqlalchemy.orm import Session
 
-from server.errors import Unauthenticated
+from server.errors import NotFound, Unauthenticated
+from server.events.service import record
+from server.pagination import newest_first
 
 from .models import Token
 
 SCOPES = ("read", "operate", "ingest", "admin")
-IMPLIED = {"admin": {"read", "operate", "admin"}, "operate": {"read", "operate"}, "read": {"read"}, "ingest": {"ingest"}}
+IMPLIED = {
+    "admin": {"read", "operate", "admin"},
+    "operate": {"read", "operate"},
+    "read": {"read"},
+    "ingest": {"ingest"},
+}
 """A scope to all that it allows. Ingest is apart: a trainer's token is good for its own run only."""
+
+LOGIN_LIFETIME = timedelta(minutes=15)
+SESSION_LIFETIME = timedelta(days=30)
+
+_USED_EVERY = timedelta(minutes=1)
+"""`last_used_at` is kept this exact, so that reading writes nothing most of the time."""
+
+_FIRST_ADMIN_LOCK = 0x666F7263
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ def mint(
         scopes=sorted(scopes),
         run_id=run_id,
         attempt=attempt,
+        created_at=now,
         expires_at=now + lifetime if lifetime else None,
     )
     session.add(token)
@@ -68,20 +84,77 @@ def authenticate(session: Session, secret: str, now: datetime) -> Identity:
     """The identity behind a secret; Unauthenticated when it is unknown, expired or revoked."""
     token = session.scalar(select(Token).where(Token.hash == digest(secret)))
     if token is None or token.kind == "login":
-        raise Unauthenticated("The token is not known here. `forecurve status` prints a login link; an administrator can mint a token.")
+        raise Unauthenticated(
+            "The token is not known here. `forecurve status` prints a login link; an administrator can mint a token."
+        )
     if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
-        raise Unauthenticated(f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one.")
+        raise Unauthenticated(
+            f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one."
+        )
+    _note_use(session, token, now)
     return Identity(token.id, token.name, token.kind, frozenset(token.scopes), token.run_id, token.attempt)
 
 
-def redeem_login_code(session: Session, code: str, now: datetime, lifetime: timedelta) -> str:
+def redeem_login_code(session: Session, code: str, now: datetime, lifetime: timedelta = SESSION_LIFETIME) -> str:
     """Turn a one-time login code into the secret of a browser session. A code is good once."""
-    used = update(Token).where(Token.hash == digest(code), Token.kind == "login", Token.revoked_at.is_(None), Token.expires_at > now)
+    used = update(Token).where(
+        Token.hash == digest(code), Token.kind == "login", Token.revoked_at.is_(None), Token.expires_at > now
+    )
     row = session.execute(used.values(revoked_at=now, last_used_at=now).returning(Token.name, Token.scopes)).first()
     if row is None:
         raise Unauthenticated("This login link was used already or has expired. `forecurve status` prints a fresh one.")
     _, secret = mint(session, kind="session", name=row.name, scopes=row.scopes, now=now, lifetime=lifetime)
     return secret
+
+
+def create_token(
+    session: Session, *, name: str, scopes: Iterable[str], lifetime: timedelta | None, actor: str, now: datetime
+) -> tuple[Token, str]:
+    """A token for the API, with its event; the secret is returned here and never again."""
+    token, secret = mint(session, kind="api", name=name, scopes=set(scopes), now=now, lifetime=lifetime)
+    record(session, "token.created", actor=actor, token=token.id, name=name, scopes=token.scopes)
+    return token, secret
+
+
+def list_tokens(session: Session, *, cursor: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
+    """One page of tokens of every kind, newest first."""
+    return newest_first(session, select(Token), Token.id, cursor, limit)
+
+
+def revoke(session: Session, token_id: str, *, actor: str, now: datetime) -> Token:
+    """Make a token useless from now on."""
+    token = session.get(Token, token_id, with_for_update={"key_share": True})
+    if token is None:
+        raise NotFound.field("token_id", token_id, "no such token; `GET /v1/tokens` lists them")
+    if token.revoked_at is None:
+        token.revoked_at = now
+        record(session, "token.revoked", actor=actor, token=token.id, name=token.name)
+        session.flush()
+    return token
+
+
+def ensure_admin(session: Session, now: datetime) -> str | None:
+    """Mint the first administrator's token; None when there is one that works."""
+    session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _FIRST_ADMIN_LOCK})
+    living = Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now)
+    admins = select(Token.id).where(Token.kind == "api", Token.scopes.any_() == "admin", *living)
+    if session.scalar(admins.limit(1)) is not None:
+        return None
+    _, secret = create_token(session, name="admin", scopes=["admin"], lifetime=None, actor="bootstrap", now=now)
+    return secret
+
+
+def mint_login_code(session: Session, now: datetime, *, name: str = "admin", scopes: Iterable[str] = ("admin",)) -> str:
+    """A code for a login link: good once, for a quarter of an hour, to open a browser session with these scopes."""
+    _, secret = mint(session, kind="login", name=name, scopes=scopes, now=now, lifetime=LOGIN_LIFETIME)
+    return secret
+
+
+def _note_use(session: Session, token: Token, now: datetime) -> None:
+    # An ingest token's use shows in its run's heartbeats. Not noting it here keeps reports from holding a lock on the
+    # token before they take the run's, while a run that ends takes the two the other way round.
+    if token.kind != "ingest" and (token.last_used_at is None or now - token.last_used_at > _USED_EVERY):
+        token.last_used_at = now
 
 
 def digest(secret: str) -> str:

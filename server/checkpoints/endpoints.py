@@ -4,4 +4,32 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-router = APIRouter(tags=["checkpoints"])
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import Caller, DbSession, Now, Reader, require_run
+from server.pagination import Cursor, Limit, Page
+from server.problems import problems
+from server.runs.service import get_run
+
+from . import service
+from .schemas import CheckpointCreate, CheckpointRead
+
+router = APIRouter(tags=["checkpoints"], route_class=IdempotentRoute)
+
+
+@router.post("/runs/{run_id}/checkpoints", status_code=201, responses=problems(404, 409))
+def report_checkpoint(
+    run_id: str, body: CheckpointCreate, session: DbSession, identity: Caller, now: Now
+) -> CheckpointRead:
+    """Say that a checkpoint is whole, from where the run can go on."""
+    get_run(session, run_id)
+    require_run(identity, run_id, body.attempt)
+    return CheckpointRead.model_validate(service.add_checkpoint(session, run_id, body, now=now))
+
+
+@router.get("/runs/{run_id}/checkpoints", responses=problems(404))
+def list_checkpoints(
+    run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
+) -> Page[CheckpointRead]:
+    """Checkpoints of the run, newest first."""
+    rows, following = service.list_checkpoints(session, run_id, cursor=cursor, limit=limit)
+    return Page(items=[CheckpointRead.model_validate(row) for row in rows], next_cursor=following)

@@ -1,7 +1,63 @@
-"""HTTP door of the events room."""
+"""HTTP door of the events room: what happened, and a stream of what happens."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-router = APIRouter(tags=["events"])
+from fastapi import APIRouter, Header, Query, Request
+from sse_starlette import EventSourceResponse
+
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import DbSession, Reader
+from server.errors import Invalid
+from server.pagination import Limit
+
+from . import service
+from .schemas import EventRead, EventsRead
+from .stream import EventFeed
+
+router = APIRouter(tags=["events"], route_class=IdempotentRoute)
+
+NEWEST_CURSOR = 2**63 - 1
+COMMENT_EVERY_S = 15
+
+Since = Annotated[int | None, Query(ge=0, le=NEWEST_CURSOR, description="A cursor; what happened after it follows.")]
+
+
+@router.get("/events")
+def read_events(
+    session: DbSession,
+    _: Reader,
+    since: Since = 0,
+    run_id: str | None = None,
+    sweep_id: str | None = None,
+    limit: Limit = 500,
+) -> EventsRead:
+    """Events after a cursor, oldest first. A page may be longer than `limit`: what happened at once stays together."""
+    page = service.read_after(session, since or 0, run_id=run_id, sweep_id=sweep_id, limit=limit)
+    return EventsRead(items=[EventRead.model_validate(event) for event in page.items], cursor=page.cursor)
+
+
+@router.get(
+    "/stream",
+    response_class=EventSourceResponse,
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events"}
+    },
+)
+async def stream(
+    request: Request,
+    _: Reader,
+    since: Since = None,
+    last_event_id: Annotated[str | None, Header(description="Sent by a browser that connects again.")] = None,
+) -> EventSourceResponse:
+    """Changes as they happen: `event: change` with data `{kind, run_id, sweep_id, id}`.
+
+    An `id:` stands at the last change of what happened at once; it is the cursor to resume from.
+    """
+    if last_event_id is not None:
+        if not (last_event_id.isascii() and last_event_id.isdigit() and int(last_event_id) <= NEWEST_CURSOR):
+            raise Invalid.field("Last-Event-ID", last_event_id, "is no cursor of this stream")
+        since = int(last_event_id)
+    feed: EventFeed = request.app.state.feed
+    return EventSourceResponse(feed.changes(since), ping=COMMENT_EVERY_S)

@@ -22,6 +22,7 @@ class Event(Base):
     __table_args__ = (
         Index("ix_events_transaction_id", "transaction", "id"),
         Index("ix_events_run_id_transaction_id", "run_id", "transaction", "id"),
+        Index("ix_events_run_id_id", "run_id", "id"),
         Index("ix_events_sweep_id_transaction_id", "sweep_id", "transaction", "id"),
     )
 

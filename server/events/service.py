@@ -1,11 +1,25 @@
-"""Recording and reading what happened."""
+"""Recording and reading what happened.
+
+A cursor is the number of a transaction, not of an event. Event ids are drawn before commit, so that a reader of
+`id > cursor` can skip an event that commits late. Postgres' transaction numbers have a line that none can cross: all
+below the oldest one still running have ended, and what they wrote is seen. Readers take whole transactions up to
+that line, in order; so a cursor, once given out, has nothing left behind it.
+
+After a restore from a logical dump into a new cluster, old rows carry numbers of the old one. Set them to zero then:
+`UPDATE events SET transaction = '0'`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
+
+from server.errors import Invalid
+from server.pagination import newest_first
 
 from .models import Event
 
@@ -37,14 +51,43 @@ def record(
     return event
 
 
+@dataclass(frozen=True)
+class EventPage:
+    """Events oldest first, and the cursor to read on from."""
+
+    items: list[Event]
+    cursor: int
+
+
+def current_cursor(session: Session) -> int:
+    """The newest transaction of which, and of all before it, everything is seen by a read that follows this one."""
+    line = session.execute(text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1"))
+    return int(line.scalar_one())
+
+
 def read_after(
     session: Session, cursor: int, *, run_id: str | None = None, sweep_id: str | None = None, limit: int = 500
-) -> list[Event]:
-    """Events with an id above `cursor`, oldest first, that no running transaction can still precede."""
-    settled = text("events.transaction < pg_snapshot_xmin(pg_current_snapshot())")
-    query = select(Event).where(Event.id > cursor, settled).order_by(Event.id).limit(limit)
+) -> EventPage:
+    """Events of the transactions after `cursor`, oldest first; more than `limit` where one transaction wrote more."""
+    line = current_cursor(session)
+    query = select(Event).where(Event.transaction <= line)
     if run_id is not None:
         query = query.where(Event.run_id == run_id)
     if sweep_id is not None:
         query = query.where(Event.sweep_id == sweep_id)
-    return list(session.scalars(query))
+    query = query.order_by(Event.transaction, Event.id)
+    items = list(session.scalars(query.where(Event.transaction > cursor).limit(limit)))
+    if len(items) < limit:
+        return EventPage(items, max(cursor, line))
+    last = items[-1]
+    items += session.scalars(query.where(Event.transaction == last.transaction, Event.id > last.id))
+    return EventPage(items, last.transaction)
+
+
+def list_run_events(
+    session: Session, run_id: str, *, cursor: str | None, limit: int
+) -> tuple[Sequence[Event], str | None]:
+    """One page of a run's events, newest first."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise Invalid.field("cursor", cursor, "is no cursor; send `next_cursor` of the page before")
+    return newest_first(session, select(Event).where(Event.run_id == run_id), Event.id, cursor, limit)

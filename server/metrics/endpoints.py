@@ -1,7 +1,79 @@
-"""HTTP door of the metrics room."""
+"""HTTP door of the metrics room: trainers send, people read."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import math
+from typing import Annotated
 
-router = APIRouter(tags=["metrics"])
+from fastapi import APIRouter, Query
+
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import Caller, DbSession, Now, Reader, require_run
+from server.problems import problems
+from server.runs.service import get_run
+
+from . import service
+from .curve import Point, validation_curve
+from .ingest import take_batch
+from .schemas import (
+    MAX_STEP,
+    Batch,
+    BatchAnswer,
+    EvaluationRead,
+    EvaluationsRead,
+    MetricNames,
+    MetricSeries,
+    PointRead,
+)
+
+router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
+
+
+@router.post("/runs/{run_id}/metrics", responses=problems(404, 409, 413))
+def ingest(run_id: str, body: Batch, session: DbSession, identity: Caller, now: Now) -> BatchAnswer:
+    """Take a numbered batch, whole or not at all. Send it again until it is answered; it counts once."""
+    get_run(session, run_id)
+    require_run(identity, run_id, body.attempt)
+    return take_batch(session, run_id, body, now=now)
+
+
+@router.get("/runs/{run_id}/metrics", responses=problems(404))
+def read_metrics(
+    run_id: str,
+    session: DbSession,
+    _: Reader,
+    metric: Annotated[str | None, Query(description="Name of one metric; without it, the names.")] = None,
+    since_step: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
+) -> MetricNames | MetricSeries:
+    """The names of the run's metrics, or the points of one: each step once, from the newest attempt."""
+    get_run(session, run_id)
+    if metric is None:
+        return MetricNames(metrics=service.metric_names(session, run_id))
+    rows = service.metric_points(session, run_id, metric, since_step=since_step)
+    points = [
+        PointRead(step=row.step, attempt=row.attempt, compute=row.compute, value=row.value, time=row.time)
+        for row in rows
+    ]
+    return MetricSeries(metric=metric, points=points)
+
+
+@router.get("/runs/{run_id}/evaluations", responses=problems(404))
+def read_evaluations(run_id: str, session: DbSession, _: Reader) -> EvaluationsRead:
+    """The validation curve: each step once, from the newest attempt."""
+    run = get_run(session, run_id)
+    curve = validation_curve(session, run_id)
+    return EvaluationsRead(unit=run.compute_unit, items=[_read(evaluation) for evaluation in curve])
+
+
+def _read(evaluation: Point) -> EvaluationRead:
+    return EvaluationRead(
+        step=evaluation.step,
+        attempt=evaluation.attempt,
+        compute=evaluation.compute,
+        reward=evaluation.reward,
+        prompts=evaluation.prompts,
+        samples=evaluation.samples,
+        se=None if evaluation.variance is None else math.sqrt(evaluation.variance),
+        details=evaluation.details,
+        time=evaluation.time,
+    )

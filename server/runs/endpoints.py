@@ -1,7 +1,87 @@
-"""HTTP door of the runs room."""
+"""HTTP door of the runs room, for people."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
-router = APIRouter(tags=["runs"])
+from fastapi import APIRouter, Query
+
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import DbSession, Now, Operator, Reader
+from server.events.schemas import EventRead
+from server.events.service import list_run_events
+from server.pagination import Cursor, Limit, Page
+from server.problems import problems
+
+from . import service
+from .schemas import AttemptRead, RunCreate, RunCreated, RunView, StopRequest
+from .views import run_view, run_views
+
+router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
+
+
+@router.post("/runs", status_code=201, responses=problems(404, 413))
+def create_run(body: RunCreate, session: DbSession, identity: Operator, now: Now) -> RunCreated:
+    """Queue a run, or (executor `external`) have one tracked that you launch; its ingest token is shown this once."""
+    created = service.create_run(session, body, actor=identity.token_id, now=now)
+    view = run_view(session, created.run)
+    return RunCreated(**dict(view), ingest_token=created.ingest_token)
+
+
+@router.get("/runs")
+def list_runs(
+    session: DbSession,
+    _: Reader,
+    status: Annotated[list[str] | None, Query(description="May be given several times.")] = None,
+    sweep_id: str | None = None,
+    arm: str | None = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[RunView]:
+    """Runs, newest first."""
+    rows, following = service.list_runs(
+        session, statuses=status or (), sweep_id=sweep_id, arm=arm, cursor=cursor, limit=limit
+    )
+    return Page(items=run_views(session, rows), next_cursor=following)
+
+
+@router.get("/runs/{run_id}", responses=problems(404))
+def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
+    return run_view(session, service.get_run(session, run_id))
+
+
+@router.post("/runs/{run_id}:stop", responses=problems(404, 409))
+def stop_run(run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None) -> RunView:
+    """Ask the run to finish its step, evaluate, write a checkpoint and end; it is made to after a grace."""
+    run = service.get_run(session, run_id)
+    reason = body.reason if body else None
+    return run_view(session, service.request_stop(session, run, actor=identity.token_id, reason=reason, now=now))
+
+
+@router.post("/runs/{run_id}:cancel", responses=problems(404, 409))
+def cancel_run(
+    run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
+) -> RunView:
+    """End the run at once, without waiting for a checkpoint."""
+    run = service.get_run(session, run_id)
+    reason = body.reason if body else None
+    return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason, now=now))
+
+
+@router.get("/runs/{run_id}/attempts", responses=problems(404))
+def list_attempts(
+    run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
+) -> Page[AttemptRead]:
+    """Launches of the run, newest first."""
+    rows, following = service.list_attempts(session, run_id, cursor=cursor, limit=limit)
+    return Page(items=[AttemptRead.model_validate(row) for row in rows], next_cursor=following)
+
+
+@router.get("/runs/{run_id}/events", responses=problems(404))
+def list_events(
+    run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
+) -> Page[EventRead]:
+    """The run's audit log, newest first."""
+    service.get_run(session, run_id)
+    rows, following = list_run_events(session, run_id, cursor=cursor, limit=limit)
+    return Page(items=[EventRead.model_validate(row) for row in rows], next_cursor=following)

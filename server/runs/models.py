@@ -34,7 +34,9 @@ class Run(Base):
     sweep_id: Mapped[str | None] = mapped_column(ForeignKey("sweeps.id"), index=True)
     recipe_id: Mapped[str | None] = mapped_column(ForeignKey("recipes.id"))  # none for a run that is only tracked
     arm: Mapped[str | None]
-    changes: Mapped[dict[str, Any]] = mapped_column(default=dict)  # dotted field -> value, against the sweep's base recipe
+    changes: Mapped[dict[str, Any]] = mapped_column(
+        default=dict
+    )  # dotted field -> value, against the sweep's base recipe
     is_control: Mapped[bool] = mapped_column(default=False)
     seed: Mapped[int | None]
     executor: Mapped[str] = mapped_column(default="ray")  # external: launched by the user, only tracked here

@@ -1,4 +1,4 @@
-"""The states of a run, as the architecture draws them. `desired_state` is what the person wants, `status` what was observed."""
+"""The states of a run: `desired_state` is what the person wants, `status` what was observed."""
 
 from __future__ import annotations
 

@@ -4,4 +4,50 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-router = APIRouter(tags=["sweeps"])
+from server.access.idempotency import IdempotentRoute
+from server.dependencies import DbSession, Now, Operator, Reader
+from server.pagination import Cursor, Limit, Page
+from server.problems import problems
+from server.runs.schemas import StopRequest
+
+from . import service
+from .planning import make_plan
+from .schemas import SweepCreate, SweepPlan, SweepPlanRequest, SweepRead, SweepSummary
+
+router = APIRouter(tags=["sweeps"], route_class=IdempotentRoute)
+
+
+@router.post("/sweeps:plan", responses=problems(404))
+def plan_sweep(body: SweepPlanRequest, session: DbSession, _: Reader) -> SweepPlan:
+    """Show what a submission would create: its arms, their differences, what they may spend. Stores nothing."""
+    return make_plan(session, body).view()
+
+
+@router.post("/sweeps", status_code=201, responses=problems(404, 409))
+def create_sweep(body: SweepCreate, session: DbSession, identity: Operator, now: Now) -> SweepRead:
+    """Create the sweep and queue its runs, all or nothing."""
+    sweep = service.create_sweep(session, body, actor=identity.token_id, now=now)
+    return service.sweep_read(session, sweep)
+
+
+@router.get("/sweeps")
+def list_sweeps(session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50) -> Page[SweepSummary]:
+    """Sweeps, newest first."""
+    rows, following = service.list_sweeps(session, cursor=cursor, limit=limit)
+    return Page(items=service.sweep_summaries(session, rows), next_cursor=following)
+
+
+@router.get("/sweeps/{sweep_id}", responses=problems(404))
+def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
+    """One sweep with its runs, control first."""
+    return service.sweep_read(session, service.get_sweep(session, sweep_id))
+
+
+@router.post("/sweeps/{sweep_id}:stop", responses=problems(404))
+def stop_sweep(
+    sweep_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
+) -> SweepRead:
+    """Ask every run of the sweep that is not over to stop."""
+    reason = body.reason if body else None
+    sweep = service.stop_sweep(session, sweep_id, actor=identity.token_id, reason=reason, now=now)
+    return service.sweep_read(session, sweep)

@@ -1,0 +1,56 @@
+"""What the access room takes and gives over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Scope = Literal["read", "operate", "admin"]
+
+
+class TokenCreate(BaseModel):
+    """A token for the API. `operate` may also read, `admin` may do everything but report for a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100)
+    scopes: list[Scope] = Field(min_length=1)
+    expires_in_s: int | None = Field(None, ge=1, le=10 * 366 * 86400, description="It never expires by default.")
+
+
+class TokenRead(BaseModel):
+    """A token without its secret, of which only the hash is kept."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    kind: Literal["api", "session", "login", "ingest"]
+    name: str
+    prefix: str = Field(description="The first characters of the secret.")
+    scopes: list[str]
+    run_id: str | None
+    attempt: int | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class TokenCreated(TokenRead):
+    """A new token; the secret is shown this once."""
+
+    secret: str
+
+
+class Me(BaseModel):
+    """The token in use."""
+
+    id: str
+    name: str
+    kind: Literal["api", "session", "ingest"]
+    scopes: list[str]
+    allowed: list[str] = Field(description="All that the scopes allow.")
+    run_id: str | None
+    attempt: int | None

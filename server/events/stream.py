@@ -1,0 +1,122 @@
+"""Live changes: one poller a process reads new events and hands them to everyone who listens.
+
+However many pages are open, the database is asked twice a second. A listener first gets what it missed, read from
+its own cursor, and then what the poller brings; the poller runs only while somebody listens. A listener that does
+not keep up is let go: its browser connects again and resumes from the last id it has seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy.orm import Session, sessionmaker
+from sse_starlette import ServerSentEvent
+
+from .models import Event
+from .service import EventPage, current_cursor, read_after
+
+log = logging.getLogger(__name__)
+
+POLL_EVERY_S = 0.5
+MOST_WAITING = 1000
+"""Batches that may wait for a listener before it is let go."""
+
+
+@dataclass(eq=False)
+class _Listener:
+    """`None` in the queue says: you fell behind, connect again."""
+
+    queue: asyncio.Queue[Sequence[Event] | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
+    fell_behind: bool = False
+
+
+class EventFeed:
+    """The changes of one database, for any number of listeners in one event loop."""
+
+    def __init__(self, sessions: sessionmaker[Session], poll_every_s: float = POLL_EVERY_S) -> None:
+        self._sessions = sessions
+        self._poll_every_s = poll_every_s
+        self._listeners: set[_Listener] = set()
+        self._poller: asyncio.Task[None] | None = None
+        self._cursor = 0
+
+    async def changes(self, since: int | None) -> AsyncIterator[ServerSentEvent]:
+        """Server-sent events after the cursor `since`, without end; from now on when it is None."""
+        listener = await self._join()
+        try:
+            if since is not None:
+                async for page in self._missed(since, until=self._cursor):
+                    for message in _messages(page):
+                        yield message
+            while not listener.fell_behind:
+                for message in _messages(await listener.queue.get() or ()):
+                    yield message
+        finally:
+            self._leave(listener)
+
+    async def _join(self) -> _Listener:
+        now = await run_in_threadpool(self._now) if self._poller is None else 0
+        if self._poller is None:  # asked again: another listener may have come meanwhile
+            self._cursor = now
+            self._poller = asyncio.create_task(self._poll(), name="events")
+        listener = _Listener()
+        self._listeners.add(listener)
+        return listener
+
+    def _leave(self, listener: _Listener) -> None:
+        self._listeners.discard(listener)
+        if not self._listeners and self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+
+    async def _missed(self, since: int, until: int) -> AsyncIterator[Sequence[Event]]:
+        """What happened after `since`, up to where the listener's queue begins."""
+        while since < until:
+            page = await run_in_threadpool(self._read, since)
+            yield [event for event in page.items if event.transaction <= until]
+            since = page.cursor
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_every_s)
+            try:
+                page = await run_in_threadpool(self._read, self._cursor)
+            except Exception:
+                log.warning("the stream cannot read events; it keeps trying", exc_info=True)
+                continue
+            self._cursor = page.cursor
+            if page.items:
+                self._hand_out(page.items)
+
+    def _hand_out(self, events: Sequence[Event]) -> None:
+        for listener in self._listeners:
+            try:
+                listener.queue.put_nowait(events)
+            except asyncio.QueueFull:
+                listener.fell_behind = True
+
+    def _now(self) -> int:
+        with self._sessions() as session:
+            return current_cursor(session)
+
+    def _read(self, cursor: int) -> EventPage:
+        with self._sessions() as session:
+            return read_after(session, cursor)
+
+
+def _messages(events: Sequence[Event]) -> list[ServerSentEvent]:
+    """One message an event; the last of each transaction carries the cursor, so that none is half seen on resuming."""
+    followers = [*events[1:], None]
+    return [
+        ServerSentEvent(
+            event="change",
+            id=None if follower is not None and follower.transaction == event.transaction else str(event.transaction),
+            data=json.dumps({"kind": event.kind, "run_id": event.run_id, "sweep_id": event.sweep_id, "id": event.id}),
+        )
+        for event, follower in zip(events, followers, strict=True)
+    ]

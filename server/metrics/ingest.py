@@ -1,0 +1,167 @@
+"""Taking a numbered batch: whole or not at all, once however often it comes, and only while it is wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from server.errors import Conflict
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.runs.fencing import check_exists, check_wanted
+from server.runs.models import Run
+from server.runs.reports import TRAINER, mark_alive
+from server.runs.service import current_attempt, lock_run
+
+from .checks import check_batch
+from .models import Evaluation, IngestBatch
+from .schemas import Batch, BatchAnswer, EvaluationIn, Point
+from .variance import pass_rate, sampling_variance
+
+REFIT_TASK = "worker.tasks.refit"
+
+
+def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) -> BatchAnswer:
+    """Store a batch of metric points and evaluations, and mark the run for a refit.
+
+    Raises:
+        NotFound: no such run.
+        Conflict: another batch has this number; Superseded, Over: the attempt is no longer wanted.
+        Invalid: something in it does not hold. Nothing of the batch is stored then.
+    """
+    run = lock_run(session, run_id)  # batches of one run come one after the other
+    check_exists(run, batch.attempt)
+    digest = digest_of(batch)
+    if _taken_before(session, run, batch, digest):
+        return BatchAnswer(seq=batch.seq, accepted=0, duplicate=True)
+    check_wanted(run, batch.attempt)
+    check_batch(batch, _computes(session, run, batch.attempt))
+    mark_alive(session, run, current_attempt(session, run), now)
+    size = len(batch.points) + len(batch.evaluations)
+    numbered = {"run_id": run.id, "attempt": batch.attempt, "seq": batch.seq, "digest": digest, "points": size}
+    session.add(IngestBatch(**numbered, received_at=now))
+    session.flush()
+    accepted = _store_points(session, run, batch.attempt, batch.points, now)
+    if batch.evaluations:
+        _store_evaluations(session, run, batch.attempt, batch.evaluations, now)
+        _sum_up(session, run, batch.attempt)
+        _mark_dirty(session, run, now)
+    return BatchAnswer(seq=batch.seq, accepted=accepted + len(batch.evaluations), duplicate=False)
+
+
+def digest_of(batch: Batch) -> str:
+    """sha256 of the batch's content, whatever the spacing and order of keys it was sent with."""
+    return hashlib.sha256(batch.model_dump_json().encode()).hexdigest()
+
+
+def _taken_before(session: Session, run: Run, batch: Batch, digest: str) -> bool:
+    stored = session.get(IngestBatch, (run.id, batch.attempt, batch.seq))
+    if stored is None:
+        return False
+    if stored.digest != digest:
+        mine = IngestBatch.run_id == run.id, IngestBatch.attempt == batch.attempt
+        newest = session.scalar(select(func.max(IngestBatch.seq)).where(*mine)) or 0
+        message = f"attempt {batch.attempt} has sent another batch {batch.seq}; the next free number is {newest + 1}"
+        raise Conflict.field("seq", batch.seq, message, next_seq=newest + 1)
+    return True
+
+
+def _computes(session: Session, run: Run, attempt: int) -> dict[int, float]:
+    mine = Evaluation.run_id == run.id, Evaluation.attempt == attempt
+    rows = session.execute(select(Evaluation.step, Evaluation.compute).where(*mine))
+    return dict(rows.all())
+
+
+_INSERT_POINTS = text("""
+    INSERT INTO metric_points (run_id, metric, attempt, step, compute, value, time)
+    SELECT :run_id, metric, :attempt, step, compute, value, time
+    FROM unnest(
+      CAST(:metrics AS text[]), CAST(:steps AS int[]), CAST(:computes AS float8[]),
+      CAST(:values AS float8[]), CAST(:times AS timestamptz[])
+    ) AS point (metric, step, compute, value, time)
+    ORDER BY metric, step  -- one order for all writers, so that none waits for another in a circle
+    ON CONFLICT DO NOTHING
+""")
+
+
+def _store_points(session: Session, run: Run, attempt: int, points: list[Point], now: datetime) -> int:
+    """One statement for all; a step that is there already keeps its first value. Answers how many are new."""
+    if not points:
+        return 0
+    columns: dict[str, Any] = {
+        "metrics": [point.metric for point in points],
+        "steps": [point.step for point in points],
+        "computes": [point.compute for point in points],
+        "values": [point.value for point in points],
+        "times": [point.time or now for point in points],
+    }
+    result = session.execute(_INSERT_POINTS, {"run_id": run.id, "attempt": attempt, **columns})
+    return int(result.rowcount)  # type: ignore[attr-defined]
+
+
+def _store_evaluations(
+    session: Session, run: Run, attempt: int, evaluations: list[EvaluationIn], now: datetime
+) -> None:
+    ordered = sorted(evaluations, key=lambda evaluation: evaluation.step)
+    rows = [{"run_id": run.id, "attempt": attempt, **_row(evaluation, now)} for evaluation in ordered]
+    session.execute(insert(Evaluation), rows)
+    last = rows[-1]
+    record(
+        session,
+        "evaluation",
+        actor=TRAINER,
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        attempt=attempt,
+        evaluations=len(rows),
+        step=last["step"],
+        compute=last["compute"],
+        reward=last["reward"],
+    )
+
+
+def _row(evaluation: EvaluationIn, now: datetime) -> dict[str, Any]:
+    counts, samples = evaluation.counts, evaluation.samples
+    reward = evaluation.reward
+    if counts is not None and samples is not None:
+        reward = pass_rate(counts, samples)
+    assert reward is not None  # checked
+    prompts = len(counts) if counts is not None else evaluation.prompts
+    return {
+        "step": evaluation.step,
+        "compute": evaluation.compute,
+        "reward": reward,
+        "prompts": prompts,
+        "samples": samples,
+        "counts": counts,
+        "variance": sampling_variance(reward, prompts, samples, counts),
+        "details": evaluation.model_dump(mode="json", include={"details"})["details"],
+        "time": evaluation.time or now,
+    }
+
+
+def _sum_up(session: Session, run: Run, attempt: int) -> None:
+    """The run's newest evaluation, in the run's own row: the last step of the current attempt, however it came."""
+    mine = Evaluation.run_id == run.id, Evaluation.attempt == attempt
+    last = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(*mine)
+    run.last_step, run.last_compute, run.last_reward = (
+        session.execute(last.order_by(Evaluation.step.desc()).limit(1)).one()._tuple()
+    )
+
+
+def _mark_dirty(session: Session, run: Run, now: datetime) -> None:
+    """Ask for a refit, unless one is asked for already: that one will see these evaluations too.
+
+    `dirty_at` always moves, so that a refit in flight sees that more has come.
+    """
+    if run.dirty_at is None:
+        enqueue(session, REFIT_TASK, run.id)
+        run.dirty_at = now
+    else:
+        run.dirty_at = max(now, run.dirty_at + timedelta(microseconds=1))
+    session.flush()

@@ -1,0 +1,190 @@
+"""How errors become answers: RFC 9457 problems with a request id, for every error there is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+
+from forecurve.recipes import RecipeError
+from server.errors import Invalid, NotFound, Problem, TooLarge
+from server.request_id import current_request_id
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+SHOWN_CHARACTERS = 200
+"""Of an offending value; a fault in a batch of megabytes must not answer with megabytes."""
+
+
+class Fault(BaseModel):
+    """One thing that is wrong with a request."""
+
+    field: str = Field(description="Dotted path in the request, e.g. `evaluations.3.reward`.")
+    value: Any = None
+    message: str
+
+
+class ProblemBody(BaseModel):
+    """RFC 9457 problem details."""
+
+    type: str
+    title: str
+    status: int
+    code: str = Field(description="Stable name of the kind of problem.")
+    detail: str = Field(description="What happened, to what, and the way out.")
+    request_id: str = Field(description="Also in the header `X-Request-ID` and in the server's log.")
+    errors: list[Fault] = []
+
+
+_MEANING = {
+    404: "No such thing",
+    409: "In conflict with the present state",
+    413: "The request is too large",
+    503: "Not ready",
+}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For `responses=`: the problems an endpoint may answer with, beyond those that every endpoint may."""
+    return {status: {"description": _MEANING[status]} for status in statuses}
+
+
+class Unavailable(Problem):
+    status, code, title = 503, "unavailable", "Not available right now"
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error of the application with a problem."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RecipeError, _recipe)
+    app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(DataError, _unstorable)
+    app.add_exception_handler(UnicodeEncodeError, _unstorable)
+    app.add_exception_handler(OperationalError, _unavailable)
+    app.add_exception_handler(PoolTimeout, _unavailable)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def problem_response(problem: Problem) -> JSONResponse:
+    """The answer that carries `problem`, with the request's id in body and header."""
+    request_id = current_request_id()
+    body = {
+        "type": f"urn:forecurve:problem:{problem.code}",
+        "title": problem.title,
+        "status": problem.status,
+        "code": problem.code,
+        "detail": shown(problem.detail, 2000),
+        "request_id": request_id,
+        "errors": [fault | {"value": shown(fault.get("value"))} for fault in problem.errors],
+        **problem.extra,
+    }
+    headers = {"X-Request-ID": request_id}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if problem.status == 503:
+        headers["Retry-After"] = "2"
+    log.info("%s %s: %s", problem.status, problem.code, shown(problem.detail, 500))
+    return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def shown(value: Any, characters: int = SHOWN_CHARACTERS) -> Any:
+    """A value fit to stand in an answer: JSON without NaN, and short."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    if isinstance(value, bytes):
+        value = value[:characters].decode(errors="replace")
+    if not isinstance(value, str):
+        try:
+            return (
+                json.loads(json.dumps(value, allow_nan=False)) if len(repr(value)) <= characters else _cut(repr(value))
+            )
+        except (TypeError, ValueError):
+            value = repr(value)
+    text = value.encode(errors="replace").decode()
+    return text if len(text) <= characters else _cut(text, characters)
+
+
+def _cut(text: str, characters: int = SHOWN_CHARACTERS) -> str:
+    return f"{text[:characters]}... ({len(text)} characters)"
+
+
+def _problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return problem_response(error)
+
+
+def _recipe(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RecipeError)
+    return problem_response(Invalid(str(error), errors=error.problems))
+
+
+def _unreadable(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [_fault(dict(item)) for item in error.errors()]
+    return problem_response(
+        Invalid("; ".join(f"{f['field']}: {f['message']}" for f in faults[:10]), errors=faults[:100])
+    )
+
+
+def _fault(item: dict[str, Any]) -> dict[str, Any]:
+    where, *path = (str(part) for part in item["loc"])
+    value, message = item.get("input"), item["msg"].removeprefix("Value error, ")
+    if item["type"] == "json_invalid":
+        return {
+            "field": "body",
+            "value": None,
+            "message": f"is not JSON: {item['ctx']['error']} at character {path[0]}",
+        }
+    if not path and isinstance(value, bytes):
+        message = "send a JSON object with `Content-Type: application/json`"
+    if item["type"] == "extra_forbidden":
+        message = "unknown field; the schema is at /openapi.json"
+    if item["type"] == "missing":
+        value = None  # pydantic puts the whole surrounding object here
+    return {"field": ".".join(path) or where, "value": value, "message": message}
+
+
+def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        problem: Problem = NotFound(f"There is nothing at {request.url.path}; /docs lists what there is.")
+    elif error.status_code == 413:
+        problem = TooLarge(str(error.detail))
+    else:
+        problem = Problem(str(error.detail))
+        problem.status, problem.title, problem.code = error.status_code, str(error.detail), f"http-{error.status_code}"
+    answer = problem_response(problem)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _unstorable(_: Request, error: Exception) -> JSONResponse:
+    cause = error.orig if isinstance(error, DataError) else error
+    log.warning("a request holds what Postgres cannot store: %s", cause)
+    said = str(cause).splitlines()[0] if isinstance(error, DataError) else "text with a lone surrogate"
+    return problem_response(
+        Invalid(f"The request holds a value that cannot be stored ({said}); correct it and send again.")
+    )
+
+
+def _unavailable(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s: the database does not answer", request.method, request.url.path, exc_info=error)
+    return problem_response(Unavailable("The database does not answer right now; nothing was changed. Send it again."))
+
+
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem_response(Problem("Something went wrong on our side; the log has the request id."))

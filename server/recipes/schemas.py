@@ -1,0 +1,52 @@
+"""What the recipes room takes and gives over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RecipeChoice(BaseModel):
+    """Which recipe is meant: given in full, by id, or a preset; with changes on top."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recipe: dict[str, Any] | None = Field(None, description="A recipe in full; what is left out takes its default.")
+    recipe_id: str | None = None
+    preset: str | None = Field(None, description="Name of a preset, see `GET /v1/recipes:presets`.")
+    changes: dict[str, Any] = Field({}, description="Dotted field to value, e.g. `optimizer.learning_rate`.")
+
+
+class RecipeCreate(BaseModel):
+    """A recipe in full (`body`), or a preset with changes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, min_length=1, max_length=120)
+    body: dict[str, Any] | None = None
+    preset: str | None = None
+    changes: dict[str, Any] = Field({}, description="Dotted field to value.")
+
+
+class RecipeRead(BaseModel):
+    """A recipe: immutable, named by its digest."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    digest: str
+    body: dict[str, Any]
+    created_at: datetime
+
+
+class PresetRead(BaseModel):
+    name: str
+    digest: str
+    body: dict[str, Any]
+
+
+class Presets(BaseModel):
+    items: list[PresetRead]

@@ -1,0 +1,158 @@
+"""What the runs room takes and gives over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from forecurve.recipes import ComputeUnit
+from server.recipes.schemas import RecipeChoice
+
+
+class Interval(BaseModel):
+    """A posterior summary: the median and the 90 % interval."""
+
+    median: float
+    lower: float
+    upper: float
+
+
+class AdviceView(BaseModel):
+    action: Literal["stop", "continue", "scale", "undecided"]
+    reason: str
+
+
+class Progress(BaseModel):
+    """What the last heartbeat of the current attempt said."""
+
+    step: int | None = None
+    compute: float | None = None
+    message: str | None = None
+    heartbeat_at: datetime | None = None
+
+
+class RunView(BaseModel):
+    """A run with what is known of its curve: the newest evaluation, the newest forecast, the alerts that are open."""
+
+    id: str
+    name: str
+    sweep_id: str | None
+    arm: str | None
+    changes: dict[str, Any] = Field(description="Dotted field to value, against the sweep's base recipe.")
+    is_control: bool
+    seed: int | None
+    executor: Literal["ray", "external"]
+    recipe_id: str | None
+    status: str
+    desired_state: Literal["run", "pause", "stop", "cancel"]
+    reason: str | None = Field(description="Why the status is what it is.")
+    attempt: int = Field(description="Number of the current attempt; 0 before the first launch.")
+    version: int
+    compute_unit: str
+    budget_compute: float | None
+    last_step: int | None
+    last_compute: float | None
+    last_reward: float | None
+    ceiling: Interval | None = Field(description="A of the newest forecast.")
+    identified: float | None = Field(description="Share of A's precision that comes from the data, 0 to 1.")
+    misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
+    at_budget: Interval | None = Field(description="The curve at the budget, by the newest forecast.")
+    advice: AdviceView | None
+    sentence: str
+    open_alerts: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    progress: Progress
+
+
+class RunCreate(RecipeChoice):
+    """A run of its own. With executor `ray` the service launches it; with `external` you do, and report to it."""
+
+    name: str | None = Field(None, min_length=1, max_length=200)
+    executor: Literal["ray", "external"] = "ray"
+    compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
+    budget_compute: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="External runs only, in the unit."
+    )
+
+
+class RunCreated(RunView):
+    """A new run. `ingest_token` is for an external run's reports and is shown this once."""
+
+    ingest_token: str | None
+
+
+class StopRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str | None = Field(None, max_length=1000)
+
+
+class Report(BaseModel):
+    """What every report of a trainer begins with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attempt: int = Field(ge=1, le=2**31 - 1)
+
+
+class Heartbeat(Report):
+    """A sign of life. Cheap: send it also when there is nothing to say."""
+
+    step: int | None = Field(None, ge=0, le=2**31 - 1)
+    compute: float | None = Field(None, ge=0, allow_inf_nan=False)
+    message: str | None = Field(None, max_length=1000)
+
+
+class HeartbeatAnswer(BaseModel):
+    """`stop` asks the trainer to finish its step, evaluate, write a checkpoint and exit."""
+
+    stop: bool
+    reason: str | None
+    interval_s: float
+    server_time: datetime
+
+
+class Outcome(Report):
+    """How the attempt ended, by the trainer's own word."""
+
+    outcome: Literal["succeeded", "stopped", "failed"]
+    reason: str | None = Field(None, max_length=4000)
+    exit_code: int | None = Field(None, ge=-(2**31), le=2**31 - 1)
+
+
+class AttemptRead(BaseModel):
+    """One launch of a run."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    run_id: str
+    number: int
+    external_ref: str | None
+    observed: str | None
+    observed_at: datetime | None
+    unreachable_since: datetime | None
+    outcome: str | None
+    outcome_reason: str | None
+    exit_code: int | None
+    log_tail: str | None
+    last_heartbeat_at: datetime | None
+    progress: dict[str, Any]
+    stop_requested_at: datetime | None
+    stop_forced_at: datetime | None
+    created_at: datetime
+    submitted_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class RunRecipe(BaseModel):
+    """The resolved recipe of a run, as its trainer reads it."""
+
+    recipe: dict[str, Any]
+    digest: str

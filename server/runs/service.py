@@ -1,0 +1,209 @@
+"""Runs: creating, finding, and saying what is wanted of them. What is observed of them moves in lifecycle.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from forecurve.recipes import SECONDS_PER_UNIT, Recipe
+from server.access.service import mint
+from server.errors import Invalid, NotFound
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.pagination import newest_first
+from server.recipes.models import RecipeRow
+from server.recipes.service import needed, resolve, store
+
+from . import fencing
+from .models import Attempt, Run
+from .schemas import RunCreate
+from .states import TERMINAL, DesiredState, Status
+
+ADMIT_TASK = "worker.tasks.admit"
+RECONCILE_TASK = "worker.tasks.reconcile_run"
+
+_STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
+"""A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
+
+
+@dataclass(frozen=True)
+class Created:
+    run: Run
+    ingest_token: str | None
+
+
+def get_run(session: Session, run_id: str) -> Run:
+    run = session.get(Run, run_id)
+    if run is None:
+        raise _unknown(run_id)
+    return run
+
+
+def lock_run(session: Session, run_id: str) -> Run:
+    """The run as it is now, held against other writers until this transaction ends."""
+    mine = select(Run).where(Run.id == run_id).with_for_update(key_share=True)
+    run = session.scalar(mine.execution_options(populate_existing=True))
+    if run is None:
+        raise _unknown(run_id)
+    return run
+
+
+def current_attempt(session: Session, run: Run, number: int | None = None) -> Attempt:
+    """The run's attempt of that number; its newest by default."""
+    wanted = run.attempt if number is None else number
+    attempt = session.scalar(select(Attempt).where(Attempt.run_id == run.id, Attempt.number == wanted))
+    if attempt is None:
+        raise NotFound.field("attempt", wanted, f"run {run.id} has no such attempt; its newest is {run.attempt}")
+    return attempt
+
+
+def list_runs(
+    session: Session,
+    *,
+    statuses: Sequence[str] = (),
+    sweep_id: str | None = None,
+    arm: str | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> tuple[Sequence[Run], str | None]:
+    """One page of runs, newest first."""
+    query = select(Run)
+    if statuses:
+        query = query.where(Run.status.in_(_known(statuses)))
+    if sweep_id is not None:
+        query = query.where(Run.sweep_id == sweep_id)
+    if arm is not None:
+        query = query.where(Run.arm == arm)
+    return newest_first(session, query, Run.id, cursor, limit)
+
+
+def list_attempts(
+    session: Session, run_id: str, *, cursor: str | None, limit: int
+) -> tuple[Sequence[Attempt], str | None]:
+    """One page of a run's attempts, newest first."""
+    get_run(session, run_id)
+    return newest_first(session, select(Attempt).where(Attempt.run_id == run_id), Attempt.id, cursor, limit)
+
+
+def recipe_of(session: Session, run: Run) -> RecipeRow:
+    """The resolved recipe of a run; NotFound when it is only tracked and has none."""
+    row = session.get(RecipeRow, run.recipe_id) if run.recipe_id is not None else None
+    if row is None:
+        raise NotFound(f"Run {run.id} has no recipe: it is only tracked here.")
+    return row
+
+
+def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime) -> Created:
+    """One run outside of any sweep: queued for the cluster, or (external) waiting for its own reports."""
+    recipe = resolve(session, body)
+    run = _external(session, body, recipe) if body.executor == "external" else _launched(session, body, needed(recipe))
+    session.add(run)
+    session.flush()
+    record(session, "run.created", actor=actor, run_id=run.id, executor=run.executor)
+    if body.executor == "external":
+        return Created(run, _first_attempt(session, run, now))
+    enqueue(session, ADMIT_TASK)
+    return Created(run, None)
+
+
+def request_stop(session: Session, run: Run, *, actor: str, reason: str | None, now: datetime) -> Run:
+    """Want the run to stop: it finishes its step, evaluates and writes a checkpoint; the reconciler sees to it.
+
+    Raises:
+        Over: it is over already.
+    """
+    return _request(session, run, DesiredState.STOP, actor=actor, reason=reason, now=now)
+
+
+def request_cancel(session: Session, run: Run, *, actor: str, reason: str | None, now: datetime) -> Run:
+    """Want the run to end at once, without waiting for a checkpoint. Errors as for `request_stop`."""
+    return _request(session, run, DesiredState.CANCEL, actor=actor, reason=reason, now=now)
+
+
+def is_over(run: Run) -> bool:
+    """Whether the run is in a terminal state."""
+    return Status(run.status) in TERMINAL
+
+
+def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None, now: datetime) -> Run:
+    run = lock_run(session, run.id)
+    if is_over(run):
+        raise fencing.over(run)
+    came_from = DesiredState(run.desired_state)
+    if _STRENGTH.index(wanted) <= _STRENGTH.index(came_from):
+        return run
+    run.desired_state = wanted
+    run.version += 1  # whoever decided on what was wanted before must decide anew
+    record(
+        session,
+        "run.desired",
+        actor=actor,
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        from_state=came_from,
+        to_state=wanted,
+        reason=reason,
+    )
+    enqueue(session, RECONCILE_TASK, run.id)
+    session.flush()
+    return run
+
+
+def _launched(session: Session, body: RunCreate, recipe: Recipe) -> Run:
+    for field in ("compute_unit", "budget_compute"):
+        if getattr(body, field) is not None:
+            other = {"compute_unit": "budget.unit", "budget_compute": "budget.compute"}[field]
+            message = f"a launched run has the budget of its recipe; set it by `changes: {{{other}: ...}}`"
+            raise Invalid.field(field, getattr(body, field), message)
+    row, _ = store(session, recipe)
+    return Run(
+        name=body.name or recipe.name,
+        recipe_id=row.id,
+        seed=recipe.seed,
+        executor="ray",
+        compute_unit=recipe.budget.unit,
+        budget_compute=recipe.budget.compute,
+        changes=body.changes,
+    )
+
+
+def _external(session: Session, body: RunCreate, recipe: Recipe | None) -> Run:
+    unit = body.compute_unit or (recipe.budget.unit if recipe else None)
+    if unit is None:
+        message = f"an external run without a recipe needs its unit: one of {', '.join((*SECONDS_PER_UNIT, 'steps'))}"
+        raise Invalid.field("compute_unit", None, message)
+    budget = body.budget_compute
+    if budget is None and recipe is not None and unit == recipe.budget.unit:
+        budget = recipe.budget.compute
+    return Run(
+        name=body.name or (recipe.name if recipe else "external"),
+        recipe_id=store(session, recipe)[0].id if recipe else None,
+        seed=recipe.seed if recipe else None,
+        executor="external",
+        compute_unit=unit,
+        budget_compute=budget,
+        changes=body.changes,
+        attempt=1,
+    )
+
+
+def _first_attempt(session: Session, run: Run, now: datetime) -> str:
+    session.add(Attempt(run_id=run.id, number=1))
+    name = f"ingest {run.name}"
+    _, secret = mint(session, kind="ingest", name=name, scopes=["ingest"], now=now, run_id=run.id, attempt=1)
+    return secret
+
+
+def _known(statuses: Sequence[str]) -> list[str]:
+    for status in statuses:
+        if status not in set(Status):
+            raise Invalid.field("status", status, f"must be one of {', '.join(Status)}")
+    return list(statuses)
+
+
+def _unknown(run_id: str) -> NotFound:
+    return NotFound.field("run_id", run_id, "no such run; `GET /v1/runs` lists them")

@@ -1,0 +1,100 @@
+"""A run as people see it, put together with the same few queries for one run or a thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from server.alerts.models import Alert
+from server.forecasts.models import Forecast
+
+from .models import Attempt, Run
+from .schemas import AdviceView, Interval, Progress, RunView
+from .states import Status
+
+
+def run_views(session: Session, runs: Sequence[Run]) -> list[RunView]:
+    """The views of `runs`, in their order. Three queries, however many runs."""
+    forecasts = _forecasts(session, runs)
+    alerts = _open_alerts(session, runs)
+    progress = _progress(session, runs)
+    return [
+        _view(run, forecasts.get(run.forecast_id or ""), alerts.get(run.id, 0), progress.get(run.id, Progress()))
+        for run in runs
+    ]
+
+
+def run_view(session: Session, run: Run) -> RunView:
+    return run_views(session, [run])[0]
+
+
+def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progress) -> RunView:
+    summary: dict[str, Any] = forecast.summary if forecast else {}
+    at_budget = summary.get("at_budget")
+    advice = summary.get("advice")
+    return RunView(
+        **{name: getattr(run, name) for name in _COLUMNS},
+        ceiling=_interval(summary.get("A")),
+        identified=(summary.get("identified") or {}).get("A"),
+        misfit=summary.get("misfit"),
+        at_budget=_interval(at_budget["curve"]) if at_budget else None,
+        advice=AdviceView(action=advice["action"], reason=advice["reason"]) if advice else None,
+        sentence=forecast.sentence if forecast else _without_forecast(run),
+        open_alerts=open_alerts,
+        progress=progress,
+    )
+
+
+_COLUMNS = tuple(name for name in RunView.model_fields if name in Run.__mapper__.columns)
+
+
+def _interval(estimate: dict[str, float] | None) -> Interval | None:
+    if not estimate:
+        return None
+    return Interval(median=estimate["median"], lower=estimate["lower"], upper=estimate["upper"])
+
+
+def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
+    ids = [run.forecast_id for run in runs if run.forecast_id]
+    if not ids:
+        return {}
+    rows = session.execute(select(Forecast.id, Forecast.summary, Forecast.sentence).where(Forecast.id.in_(ids)))
+    return {row.id: row for row in rows}
+
+
+def _open_alerts(session: Session, runs: Sequence[Run]) -> dict[str, int]:
+    mine = Alert.run_id.in_([run.id for run in runs]), Alert.resolved_at.is_(None)
+    rows = session.execute(select(Alert.run_id, func.count()).where(*mine).group_by(Alert.run_id))
+    return dict(rows.all())
+
+
+def _progress(session: Session, runs: Sequence[Run]) -> dict[str, Progress]:
+    current = [(run.id, run.attempt) for run in runs if run.attempt]
+    if not current:
+        return {}
+    found = select(Attempt.run_id, Attempt.progress, Attempt.last_heartbeat_at)
+    rows = session.execute(found.where(tuple_(Attempt.run_id, Attempt.number).in_(current)))
+    return {row.run_id: _said(row.progress, row.last_heartbeat_at) for row in rows}
+
+
+def _said(progress: dict[str, Any], heartbeat_at: Any) -> Progress:
+    known = {name: progress.get(name) for name in ("step", "compute", "message")}
+    return Progress(**known, heartbeat_at=heartbeat_at)
+
+
+def _without_forecast(run: Run) -> str:
+    """What there is to say of a run that has no forecast (yet)."""
+    status = Status(run.status)
+    if status is Status.QUEUED:
+        waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
+        return f"Waiting for {waits_for}."
+    if status is Status.LAUNCHING:
+        return "Being launched."
+    if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
+        return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
+    if run.last_reward is None:
+        return "No evaluation yet."
+    return f"Pass rate {run.last_reward:.2f}; no forecast yet, the curve is too short."

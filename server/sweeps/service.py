@@ -1,0 +1,136 @@
+"""Sweeps: created whole in one transaction, listed, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from server.database import new_id
+from server.errors import Conflict, NotFound
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.pagination import newest_first
+from server.recipes.service import store_all
+from server.runs.models import Run
+from server.runs.service import ADMIT_TASK, is_over, request_stop
+from server.runs.views import run_views
+
+from .models import Sweep
+from .planning import Plan, make_plan
+from .schemas import SweepCreate, SweepRead, SweepSummary
+from .sentence import sweep_sentence
+
+
+def create_sweep(session: Session, body: SweepCreate, *, actor: str, now: datetime) -> Sweep:
+    """Recipes, sweep, queued runs, events and the call to admit them: all in the caller's transaction.
+
+    Raises:
+        Conflict: `plan_hash` is not that of this plan.
+        RecipeError, Invalid, NotFound: see `make_plan`.
+    """
+    plan = make_plan(session, body)
+    if body.plan_hash is not None and body.plan_hash != plan.hash:
+        message = f"the plan is now {plan.hash}; look at `POST /v1/sweeps:plan` again and send its hash"
+        raise Conflict.field("plan_hash", body.plan_hash, message, plan_hash=plan.hash)
+    recipes = store_all(session, [plan.base, *(run.recipe for run in plan.runs)])
+    sweep = Sweep(
+        name=plan.name,
+        base_recipe_id=recipes[plan.base.digest, plan.base.name],
+        design=plan.design.model_dump(mode="json"),
+        plan_hash=plan.hash,
+        policy=body.policy,
+        created_at=now,
+    )
+    session.add(sweep)
+    session.flush()
+    runs = _runs(sweep, plan, recipes, now)
+    session.add_all(runs)
+    session.flush()
+    record(session, "sweep.created", actor=actor, sweep_id=sweep.id, runs=len(runs), name=sweep.name)
+    for run in runs:
+        record(session, "run.created", actor=actor, run_id=run.id, sweep_id=sweep.id, executor=run.executor)
+    enqueue(session, ADMIT_TASK)
+    session.flush()
+    return sweep
+
+
+def get_sweep(session: Session, sweep_id: str) -> Sweep:
+    sweep = session.get(Sweep, sweep_id)
+    if sweep is None:
+        raise NotFound.field("sweep_id", sweep_id, "no such sweep; `GET /v1/sweeps` lists them")
+    return sweep
+
+
+def list_sweeps(session: Session, *, cursor: str | None, limit: int) -> tuple[Sequence[Sweep], str | None]:
+    """One page of sweeps, newest first."""
+    return newest_first(session, select(Sweep), Sweep.id, cursor, limit)
+
+
+def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:
+    """Runs of a sweep as they were planned: control first."""
+    return session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+
+
+def stop_sweep(session: Session, sweep_id: str, *, actor: str, reason: str | None, now: datetime) -> Sweep:
+    """Want every run of the sweep that is not over to stop. A second time changes nothing."""
+    sweep = get_sweep(session, sweep_id)
+    for run in sweep_runs(session, sweep_id):  # in the order of ids, so that two stops never deadlock
+        session.refresh(run, with_for_update={"key_share": True})
+        if not is_over(run):
+            request_stop(session, run, actor=actor, reason=reason, now=now)
+    return sweep
+
+
+def sweep_summaries(session: Session, sweeps: Sequence[Sweep]) -> list[SweepSummary]:
+    """Sweeps with the statuses of their runs counted, in one query."""
+    counts: dict[str, dict[str, int]] = {sweep.id: {} for sweep in sweeps}
+    counted = select(Run.sweep_id, Run.status, func.count()).where(Run.sweep_id.in_(counts))
+    for sweep_id, status, count in session.execute(counted.group_by(Run.sweep_id, Run.status)):
+        if sweep_id is not None:
+            counts[sweep_id][status] = count
+    return [_summary(sweep, counts[sweep.id]) for sweep in sweeps]
+
+
+def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
+    """One sweep with its runs and what there is to say of them."""
+    summary = sweep_summaries(session, [sweep])[0]
+    views = run_views(session, sweep_runs(session, sweep.id))
+    return SweepRead(**dict(summary), sentence=sweep_sentence(views), runs=views)
+
+
+def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:
+    several_seeds = len({run.seed for run in plan.runs}) > 1
+    ids = sorted(new_id("run") for _ in plan.runs)  # ids of one millisecond are not in order by themselves
+    return [
+        Run(
+            id=id_,
+            name=f"{run.arm} s{run.seed}" if several_seeds else run.arm,
+            sweep_id=sweep.id,
+            recipe_id=recipes[run.recipe.digest, run.recipe.name],
+            arm=run.arm,
+            changes=run.changes,
+            is_control=run.is_control,
+            seed=run.seed,
+            compute_unit=run.recipe.budget.unit,
+            budget_compute=run.recipe.budget.compute,
+            created_at=now,
+            updated_at=now,
+        )
+        for id_, run in zip(ids, plan.runs, strict=True)
+    ]
+
+
+def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:
+    return SweepSummary(
+        id=sweep.id,
+        name=sweep.name,
+        base_recipe_id=sweep.base_recipe_id,
+        design=sweep.design,
+        plan_hash=sweep.plan_hash,
+        policy=sweep.policy,
+        created_at=sweep.created_at,
+        statuses=statuses,
+    )
