@@ -20,6 +20,14 @@ from server.sweeps.models import Sweep
 
 from .models import Forecast, Recommendation
 
+BINDING = {
+    "stop": "expected_gain",
+    "continue": "expected_gain",
+    "scale": "p_doubling_gains_delta",
+    "undecided": "decide_at",
+}
+"""The number of `science.Advice.numbers` that an action rests on."""
+
 POLICY = "policy"
 """The actor when a sweep's policy `auto` follows advice by itself."""
 
@@ -36,8 +44,8 @@ def recommend(
 ) -> Recommendation | None:
     """Open a recommendation when the advice says something new; the one that was open is superseded.
 
-    The same action with nearly the same numbers is not said again, also when a person has answered it: dismissed
-    advice comes back only when its numbers have moved. Of a run that is over, only `scale` is worth saying.
+    The same action is not said again while the number it rests on stands, also when a person has answered it:
+    dismissed advice comes back only when that number has moved. Of a run that is over, only `scale` is worth saying.
     Under policy `auto` the advice to stop is followed at once.
     """
     session.flush()
@@ -47,12 +55,7 @@ def recommend(
     if is_over(run) and action != "scale":
         _supersede(session, run, last, now)
         return None
-    if (
-        last is not None
-        and last.status != "superseded"
-        and last.action == action
-        and nearly_equal(last.numbers, numbers)
-    ):
+    if last is not None and _still_stands(last, action, numbers):
         return None
     _supersede(session, run, last, now)
     advice = Recommendation(
@@ -96,31 +99,19 @@ def dismiss(session: Session, recommendation_id: str, *, actor: str, reason: str
     return advice
 
 
-def nearly_equal(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two sets of numbers would make the same impression on a person.
+def is_news(action: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the number that `action` rests on has moved enough to say the same advice again.
 
-    Within 0.005 (half a point of pass rate or of probability) or within a tenth of the value; what is not a number
-    must be equal.
+    A quarter of its value, and more than 0.01 (one point of pass rate or of probability), is enough.
     """
-    if old.keys() != new.keys():
-        return False
-    return all(_alike(old[key], new[key]) for key in old)
-
-
-def _alike(old: Any, new: Any) -> bool:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return nearly_equal(old, new)
-    if _is_number(old) and _is_number(new):
-        return math.isclose(old, new, rel_tol=0.1, abs_tol=0.005)
-    return bool(old == new)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    before, after = old.get(BINDING[action]), new.get(BINDING[action])
+    if before is None or after is None:
+        return before is not after
+    return not math.isclose(before, after, rel_tol=0.25, abs_tol=0.01)
 
 
 def _still_stands(last: Recommendation, action: str, numbers: Mapping[str, Any]) -> bool:
-    return last.status != "superseded" and last.action == action and nearly_equal(last.numbers, numbers)
+    return last.status != "superseded" and last.action == action and not is_news(action, last.numbers, numbers)
 
 
 def _follows_by_itself(session: Session, run: Run) -> bool:

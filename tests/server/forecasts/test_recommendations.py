@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.forecasts.models import Recommendation
-from server.forecasts.recommendations import dismiss, nearly_equal, recommend
+from server.forecasts.recommendations import BINDING, dismiss, is_news, recommend
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, events, make_forecast, make_run, make_sweep
 
@@ -31,16 +31,16 @@ def statuses(session: Session, run: Run) -> list[tuple[str, str]]:
 
 def test_the_same_advice_is_said_once_while_its_numbers_stand(session: Session) -> None:
     run = make_run(session)
-    assert advise(session, run, "continue", gain=0.10, chance=0.98) is not None
-    assert advise(session, run, "continue", gain=0.105, chance=0.979) is None
+    assert advise(session, run, "continue", expected_gain=0.10, now=5.0) is not None
+    assert advise(session, run, "continue", expected_gain=0.105, now=9.0) is None
     assert statuses(session, run) == [("continue", "open")]
 
 
 def test_another_action_or_moved_numbers_supersede_the_open_one(session: Session) -> None:
     run = make_run(session)
-    advise(session, run, "continue", gain=0.10)
-    advise(session, run, "continue", gain=0.05)
-    advise(session, run, "stop", gain=0.05)
+    advise(session, run, "continue", expected_gain=0.10)
+    advise(session, run, "continue", expected_gain=0.05)
+    advise(session, run, "stop", expected_gain=0.05)
     assert statuses(session, run) == [("continue", "superseded"), ("continue", "superseded"), ("stop", "open")]
     said = [(e.to_state, e.evidence["action"]) for e in events(session, run, "recommendation")]
     assert said == [
@@ -54,20 +54,20 @@ def test_another_action_or_moved_numbers_supersede_the_open_one(session: Session
 
 def test_dismissed_advice_comes_back_only_when_its_numbers_have_moved(session: Session) -> None:
     run = make_run(session)
-    advice = advise(session, run, "stop", gain=0.004)
+    advice = advise(session, run, "stop", expected_gain=0.004)
     assert advice is not None
     dismiss(session, advice.id, actor="tok_1", reason="Wanted for the paper's figure.", now=START)
-    assert advise(session, run, "stop", gain=0.003) is None
-    assert advise(session, run, "stop", gain=-0.1) is not None
+    assert advise(session, run, "stop", expected_gain=0.003) is None
+    assert advise(session, run, "stop", expected_gain=-0.1) is not None
     assert statuses(session, run) == [("stop", "dismissed"), ("stop", "open")]
 
 
 def test_of_a_run_that_is_over_only_scaling_is_advised(session: Session) -> None:
     run = make_run(session)
-    advise(session, run, "stop", gain=0.0)
+    advise(session, run, "stop", expected_gain=0.0)
     run.status = "succeeded"
-    assert advise(session, run, "continue", gain=0.0) is None
-    assert advise(session, run, "scale", gain=0.04) is not None
+    assert advise(session, run, "continue", expected_gain=0.0) is None
+    assert advise(session, run, "scale", p_doubling_gains_delta=0.04) is not None
     assert statuses(session, run) == [("stop", "superseded"), ("scale", "open")]
 
 
@@ -76,9 +76,9 @@ def test_only_under_policy_auto_is_advice_to_stop_followed_at_once(
     session: Session, policy: str, wanted: str, status: str
 ) -> None:
     run = make_run(session, sweep_id=make_sweep(session, policy).id)
-    advise(session, run, "continue", gain=0.1)
+    advise(session, run, "continue", expected_gain=0.1)
     assert run.desired_state == "run"
-    advice = advise(session, run, "stop", gain=0.001)
+    advice = advise(session, run, "stop", expected_gain=0.001)
     assert advice is not None
     assert (run.desired_state, advice.status) == (wanted, status)
     if policy == "auto":
@@ -90,34 +90,40 @@ def test_only_under_policy_auto_is_advice_to_stop_followed_at_once(
 
 def test_policy_auto_leaves_a_run_alone_that_is_to_be_cancelled(session: Session) -> None:
     run = make_run(session, sweep_id=make_sweep(session, "auto").id, desired_state="cancel")
-    advice = advise(session, run, "stop", gain=0.001)
+    advice = advise(session, run, "stop", expected_gain=0.001)
     assert advice is not None
     assert (run.desired_state, advice.status) == ("cancel", "open")
 
 
-finite = st.floats(-1e3, 1e3)
-
-
-@given(st.dictionaries(st.text(max_size=3), st.one_of(finite, st.none(), st.booleans(), st.text(max_size=3))))
-def test_numbers_are_nearly_equal_to_themselves_and_to_no_other_set_of_names(numbers: dict[str, Any]) -> None:
-    assert nearly_equal(numbers, dict(numbers))
-    assert not nearly_equal(numbers, {**numbers, "one more": 1})
+@given(st.sampled_from(sorted(BINDING)), st.one_of(st.none(), st.floats(-1e6, 1e6)), st.floats(-0.009, 0.009))
+def test_a_number_that_stands_or_wavers_by_less_than_a_point_is_no_news(
+    action: str, value: float | None, wavering: float
+) -> None:
+    moved = None if value is None else value + wavering
+    assert not is_news(action, {BINDING[action]: value, "now": 1.0}, {BINDING[action]: moved, "now": 9.0})
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [(0.100, 0.104, True), (0.10, 0.12, False), (40.0, 43.0, True), (40.0, 50.0, False), (0.001, None, False)],
+    ("old", "new", "news"),
+    [
+        (0.10, 0.12, False),
+        (0.10, 0.06, True),
+        (0.02, 0.005, True),
+        (40.0, 48.0, False),
+        (40.0, 60.0, True),
+        (0.0, None, True),
+        (None, 30.0, True),
+    ],
 )
-def test_half_a_point_or_a_tenth_is_no_news(old: float, new: float | None, same: bool) -> None:
-    assert nearly_equal({"x": old}, {"x": new}) is same
-    assert nearly_equal({"deep": {"x": old}}, {"deep": {"x": new}}) is same
+def test_a_quarter_of_the_value_is_news(old: float | None, new: float | None, news: bool) -> None:
+    assert is_news("undecided", {"decide_at": old}, {"decide_at": new}) is news
 
 
 def opened(sessions: sessionmaker[Session], action: str = "stop", **run_columns: Any) -> tuple[str, str]:
     """Ids of a run and of its open recommendation."""
     with sessions.begin() as session:
         run = make_run(session)
-        advice = advise(session, run, action, gain=0.001)
+        advice = advise(session, run, action, expected_gain=0.001)
         assert advice is not None
         for name, value in run_columns.items():
             setattr(run, name, value)
