@@ -65,7 +65,7 @@ def launch(context: Context, attempt_id: str, now: datetime) -> None:
 
 
 def record_submission(session: Session, attempt_id: str, submitted: Submitted, now: datetime) -> None:
-    """Keep the executor's reference and revoke the attempt's other ingest tokens, when it is known which one it holds."""
+    """Keep the executor's reference, and revoke the ingest tokens that the job does not hold (if it is known)."""
     attempt = session.get_one(Attempt, attempt_id)
     attempt.external_ref, attempt.submitted_at = submitted.reference, now
     attempt.observed, attempt.observed_at = "pending", now

@@ -74,9 +74,9 @@ def reconcile_run(context: Context, run_id: str, now: datetime) -> bool:
         well_since = healthy_since(session, NAME, now, gap=_gap(context.settings))
     if not pairs:
         return False
-    references = [pair.reference for pair in pairs if pair.reference]
-    seen = context.executor.observe(references)
-    return any([_reconcile_one(context, pair, seen, now, well_since) for pair in pairs])
+    (pair,) = pairs
+    seen = context.executor.observe([pair.reference] if pair.reference else [])
+    return _reconcile_one(context, pair, seen, now, well_since)
 
 
 def _reconcile_one(

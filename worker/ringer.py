@@ -1,0 +1,63 @@
+"""A thread in every worker's main process that publishes the outbox twice a second.
+
+From commit to task it costs half a second at most; the scheduler's tick, which does the same, may then be slow or away.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from celery.signals import worker_ready, worker_shutting_down
+from sqlalchemy.exc import SQLAlchemyError
+
+from worker.context import Context, utc_now
+from worker.dispatch import dispatch
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 0.5
+AFTER_FAULT_S = 5.0
+
+
+class Ringer(threading.Thread):
+    """Dispatches until told to stop. A database that is away is waited for."""
+
+    def __init__(self, context: Context, every_s: float = EVERY_S):
+        super().__init__(name="ringer", daemon=True)
+        self._context = context
+        self._every_s = every_s
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        wait_s = self._every_s
+        while not self._stopped.wait(wait_s):
+            try:
+                dispatch(self._context, utc_now())
+                wait_s = self._every_s
+            except SQLAlchemyError as error:
+                log.warning("the outbox cannot be read: %s", error)
+                wait_s = AFTER_FAULT_S
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+_running: list[Ringer] = []
+
+
+def _start(**_: object) -> None:
+    from worker.tasks import context  # tasks import the application, which must not import them back
+
+    ringer = Ringer(context())
+    _running.append(ringer)
+    ringer.start()
+
+
+def _stop(**_: object) -> None:
+    for ringer in _running:
+        ringer.stop()
+
+
+worker_ready.connect(_start)
+worker_shutting_down.connect(_stop)

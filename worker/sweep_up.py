@@ -1,0 +1,111 @@
+"""Finding what is due without the broker, and putting away what is old.
+
+A ring that was lost (Redis emptied, a worker killed before it acknowledged) is heard again here. Rings go straight to
+the broker and expire before the next sweep, so they never pile up; tasks that find nothing to do return at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, exists, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from server.access.models import IdempotencyKey, Token
+from server.alerts.models import Delivery
+from server.database import transaction
+from server.events.models import OutboxMessage
+from server.runs.lifecycle import INGEST_GRACE
+from server.runs.models import Attempt, Run
+from server.runs.states import DesiredState, Status
+from worker.admit import LAUNCH_TASK
+from worker.apply import REFIT_TASK
+from worker.context import BrokerDown, Context
+from worker.schedule import sweep_every_s
+
+log = logging.getLogger(__name__)
+
+DELIVER_TASK = "worker.tasks.deliver"
+
+PATIENCE = timedelta(seconds=5)
+"""What has been due for less is left to the ring that is under way."""
+
+KEPT = timedelta(days=1)
+"""How long published outbox rows and idempotency keys are kept."""
+
+DEAD_TOKENS_KEPT = timedelta(days=2)
+"""How long tokens stay known after they expired or were revoked, so that their late use is answered for what it is."""
+
+AT_ONCE = 500
+"""Rings of a kind in one sweep; the next sweep goes on."""
+
+
+@dataclass(frozen=True)
+class Due:
+    task: str
+    id: str
+
+
+def sweep_up(context: Context, now: datetime) -> int:
+    """Ring everything due, then tidy; the number of rings."""
+    with transaction(context.sessions) as session:
+        due = find_due(session, now)
+    rung = _ring_all(context, due)
+    with transaction(context.sessions) as session:
+        tidy(session, now)
+    return rung
+
+
+def find_due(session: Session, now: datetime) -> list[Due]:
+    """Launches not submitted, runs not refitted, deliveries not made: due for a while and in nobody's hands."""
+    waited = now - PATIENCE
+    launches = (
+        select(Attempt.id)
+        .join(Run, (Run.id == Attempt.run_id) & (Run.attempt == Attempt.number))
+        .where(Run.status == Status.LAUNCHING, Run.desired_state == DesiredState.RUN)
+        .where(Attempt.external_ref.is_(None), Attempt.created_at <= waited)
+        .where(_free(Attempt.lease_expires_at, now))
+    )
+    refits = select(Run.id).where(Run.dirty_at <= waited, _free(Run.fit_lease_expires_at, now)).order_by(Run.dirty_at)
+    deliveries = select(Delivery.id).where(
+        Delivery.status == "pending", Delivery.not_before <= waited, _free(Delivery.lease_expires_at, now)
+    )
+    wanted: list[tuple[str, Any]] = [(LAUNCH_TASK, launches), (REFIT_TASK, refits), (DELIVER_TASK, deliveries)]
+    return [Due(task, found) for task, query in wanted for found in session.scalars(query.limit(AT_ONCE))]
+
+
+def tidy(session: Session, now: datetime) -> None:
+    """Let tokens of superseded attempts run out, and delete what nobody will ask for again."""
+    _let_superseded_tokens_expire(session, now)
+    published = OutboxMessage.published_at < now - KEPT
+    session.execute(delete(OutboxMessage).where(published))
+    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
+    dead = or_(Token.expires_at < now - DEAD_TOKENS_KEPT, Token.revoked_at < now - DEAD_TOKENS_KEPT)
+    unreferenced = ~exists().where(IdempotencyKey.token_id == Token.id)
+    session.execute(delete(Token).where(Token.kind.in_(["ingest", "login", "session"]), dead, unreferenced))
+
+
+def _let_superseded_tokens_expire(session: Session, now: datetime) -> None:
+    """Not at once: a late report of an old attempt is to be told that it is superseded, not that its token is bad."""
+    superseded = exists().where(Run.id == Token.run_id, Run.attempt > Token.attempt)
+    living = Token.kind == "ingest", Token.expires_at.is_(None), Token.revoked_at.is_(None), superseded
+    ends = update(Token).where(*living).values(expires_at=now + INGEST_GRACE)
+    session.execute(ends, execution_options={"synchronize_session": False})
+
+
+def _ring_all(context: Context, due: list[Due]) -> int:
+    """The number rung. With the broker down there is no use in going on."""
+    for done, item in enumerate(due):
+        try:
+            context.ring(item.task, item.id, expires_s=sweep_every_s(context.settings))
+        except BrokerDown as down:
+            log.warning("%d things due were not rung: %s", len(due) - done, down)
+            return done
+    return len(due)
+
+
+def _free(lease_expires_at: InstrumentedAttribute[datetime | None], now: datetime) -> ColumnElement[bool]:
+    return or_(lease_expires_at.is_(None), lease_expires_at <= now)
