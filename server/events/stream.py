@@ -118,5 +118,5 @@ def _messages(events: Sequence[Event]) -> list[ServerSentEvent]:
             id=None if follower is not None and follower.transaction == event.transaction else str(event.transaction),
             data=json.dumps({"kind": event.kind, "run_id": event.run_id, "sweep_id": event.sweep_id, "id": event.id}),
         )
-        for event, follower in zip(events, followers, strict=True)
+        for event, follower in zip(events, followers, strict=False)  # no events: nobody follows
     ]
