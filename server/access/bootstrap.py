@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from sqlalchemy.orm import Session, sessionmaker
 
+import server.models  # noqa: F401 - every table must be known before the first flush
 from server.database import make_engine, make_sessions, transaction
 from server.settings import Settings, get_settings
 

@@ -1,0 +1,33 @@
+"""The `forecurve` command."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line; the exit code: 0 done, 2 bad input, 1 failure, 130 interrupted."""
+    from .app import build
+
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = build()(arguments, prog_name="forecurve", standalone_mode=False)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 - a bug is raised again by _report
+        return _report(error, as_json="--json" in arguments)
+    return code if isinstance(code, int) else 0
+
+
+def _report(error: Exception, *, as_json: bool) -> int:
+    """One line on stderr (or one object with --json) for what a caller can understand; else the traceback."""
+    from .failures import describe
+
+    failure = describe(error)
+    if failure is None:
+        raise error
+    text, code, body = failure
+    if text:
+        print(json.dumps({"error": text, **body}) if as_json else f"forecurve: {text}", file=sys.stderr)
+    return code

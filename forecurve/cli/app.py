@@ -1,0 +1,50 @@
+"""The command tree. Modules imported here import nothing heavy, so that `forecurve --help` is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from . import recipe, run, sweep
+from .alerts import alerts, sync
+from .demo import demo
+from .service import down, login, status, up
+
+
+def build() -> Any:
+    """The root command, ready to be called with arguments."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Forecast RL post-training before it is paid for.",
+    )
+    app.callback()(_root)
+    _add(app, demo, up, down, status, login)
+    app.add_typer(recipe.app, name="recipe")
+    app.add_typer(sweep.app, name="sweep")
+    app.add_typer(run.app, name="run")
+    _add(app, alerts, sync)
+    return typer.main.get_command(app)
+
+
+def _add(app: typer.Typer, *commands: Callable[..., None]) -> None:
+    for command in commands:
+        app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(version("forecurve"))
+        raise typer.Exit
+
+
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Forecast RL post-training before it is paid for."""

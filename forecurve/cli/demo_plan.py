@@ -1,0 +1,38 @@
+"""What the demo trains: the figures that decide how long it takes and what it shows, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRESET = "scalerl"
+
+CHANGES: dict[str, Any] = {
+    "budget.compute": 60.0,
+    "evaluation.every_steps": 10,
+    "evaluation.prompts": 256,
+    "evaluation.samples": 2,
+}
+"""Changes to the preset that every run of the demo shares. Compute is in the preset's unit, CPU-seconds."""
+
+INGREDIENTS = ("cispo", "batch-scale", "zero-variance-filter", "pipeline")
+"""Ingredients of ScaleRL that one arm each goes without; with the control these are the arms."""
+
+BROKEN_NAME = "broken learning rate"
+BROKEN: dict[str, Any] = {"optimizer.milestones": [{"step": 130, "factor": 100.0}]}
+"""The extra run: its learning rate is multiplied half-way, which must show as a fall below its own forecast."""
+
+DEADLINE_S = 900.0
+"""The demo gives up after this long."""
+ALERT_GRACE_S = 45.0
+"""After the last run's end: how long the last forecasts, the alert and its delivery may take."""
+
+
+def sweep_body(name: str) -> dict[str, Any]:
+    """The body of `POST /v1/sweeps`."""
+    design = {"kind": "leave_one_out", "ingredients": list(INGREDIENTS)}
+    return {"name": name, "preset": PRESET, "changes": CHANGES, "design": design, "policy": "advise"}
+
+
+def broken_body() -> dict[str, Any]:
+    """The body of `POST /v1/runs` of the run that goes wrong half-way."""
+    return {"name": BROKEN_NAME, "preset": PRESET, "changes": CHANGES | BROKEN}

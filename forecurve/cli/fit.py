@@ -1,0 +1,140 @@
+"""`forecurve fit FILE`: forecasts of the curves in a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from forecurve.science import Curve, Fit
+
+
+class PriorChoice(StrEnum):
+    """What is assumed of a run before its own data."""
+
+    none = "none"
+    paper = "paper"
+    siblings = "siblings"
+
+
+def fit_command(
+    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed].")],
+    series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
+    budget: Annotated[float | None, typer.Option("--budget", help="Compute each run may spend.")] = None,
+    target: Annotated[float | None, typer.Option("--target", help="A reward to reach.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    prior: Annotated[
+        PriorChoice, typer.Option("--prior", help="siblings: the other series of the file, as finished runs.")
+    ] = PriorChoice.none,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
+    from .output import print_json
+
+    _check_positive("--budget", budget)
+    curves = _read(file, unit, series, everything=prior is PriorChoice.siblings)
+    fits = _fits(curves, prior, set(series) if series else None)
+    if as_json:
+        print_json({"series": [fit.to_dict(budget=budget, target=target) for fit in fits]})
+        return
+    _show(fits, budget, target)
+
+
+def _check_positive(flag: str, value: float | None) -> None:
+    from .errors import bad_input
+
+    if value is not None and not 0 < value < float("inf"):
+        raise bad_input(f"{flag}: a positive number is needed, got {value}; give it in the file's unit of compute")
+
+
+def _read(file: Path, unit: str | None, series: list[str] | None, everything: bool) -> list[Curve]:
+    """The curves to fit; the whole file where the others serve as siblings."""
+    from forecurve.curve_files import CurveFileError, read_curves
+
+    from .errors import bad_input
+
+    try:
+        chosen = read_curves(file, unit=unit, series=series or None)
+        return read_curves(file, unit=unit) if everything and series else chosen
+    except CurveFileError as error:
+        raise bad_input(f"{file.name}: {error}") from error
+
+
+def _fits(curves: list[Curve], prior: PriorChoice, wanted: set[str] | None) -> list[Fit]:
+    from forecurve.science import fit
+
+    def asked(curve: Curve) -> bool:
+        return wanted is None or curve.name in wanted or curve.name.rsplit(" (seed ", 1)[0] in wanted
+
+    if prior is not PriorChoice.siblings:
+        return [fit(curve, prior=prior.value) for curve in curves if asked(curve)]
+    flat = [fit(curve) for curve in curves]
+    return [_with_siblings(flat, at) for at, curve in enumerate(curves) if asked(curve)]
+
+
+def _with_siblings(flat: list[Fit], at: int) -> Fit:
+    """The fit of one series with the others as its prior; the flat fit, said so, where they cannot serve."""
+    from forecurve.science import fit, sibling_prior
+
+    prior = sibling_prior([other for index, other in enumerate(flat) if index != at])
+    if not prior.informative:
+        name = flat[at].curve.name
+        typer.echo(f"{name}: fewer than 2 siblings with a known ceiling; fitted without a prior", err=True)
+        return flat[at]
+    return fit(flat[at].curve, prior=prior)
+
+
+def _show(fits: list[Fit], budget: float | None, target: float | None) -> None:
+    from .output import print_table
+
+    columns = ["series", "points", "now", "ceiling (90 %)", *_extra_columns(fits, budget, target), "advice"]
+    print_table(columns, [_row(fit, budget, target) for fit in fits], right=["points", "now"])
+    typer.echo()
+    for fit in fits:
+        typer.echo(f"{fit.curve.name}: {fit.sentence(budget=budget)}")
+
+
+def _extra_columns(fits: list[Fit], budget: float | None, target: float | None) -> list[str]:
+    from forecurve.science.wording import compute_text
+
+    unit = fits[0].unit
+    at = [] if budget is None else [f"at {compute_text(budget)} {unit} (90 %)"]
+    to = [] if target is None else [f"{unit} to {target:g} (90 %)"]
+    return at + to
+
+
+def _row(fit: Fit, budget: float | None, target: float | None) -> list[str]:
+    from forecurve.science.wording import level_text
+
+    last = float(fit.curve.reward[-1])
+    cells = [fit.curve.name, str(fit.points), f"{last:.2f}", _plain(level_text(fit.A))]
+    if budget is not None:
+        cells.append(_plain(level_text(fit.predict(budget).at(0))))
+    if target is not None:
+        cells.append(_reach(fit, target))
+    return [*cells, _action(fit, budget, target)]
+
+
+def _plain(text: str) -> str:
+    return text.replace("90 %: ", "")
+
+
+def _reach(fit: Fit, target: float) -> str:
+    from forecurve.science.wording import compute_text, share_text
+
+    reach = fit.compute_to_reach(target)
+
+    def end(value: float) -> str:
+        return compute_text(value) if value < float("inf") else "never"
+
+    interval = f"{end(reach.median)} ({end(reach.lower)} to {end(reach.upper)})"
+    return interval if reach.p_never < 0.005 else f"{interval}, never: {share_text(reach.p_never)}"
+
+
+def _action(fit: Fit, budget: float | None, target: float | None) -> Any:
+    from forecurve.science import advise
+
+    return advise(fit, budget=budget, target=target).action

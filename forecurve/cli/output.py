@@ -1,0 +1,75 @@
+"""Tables for people, JSON for scripts, numbers with no more digits than they deserve."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+DASH = "–"
+
+
+def print_json(body: Any) -> None:
+    """The answer as JSON on stdout; NaN is never printed."""
+    print(json.dumps(body, indent=2, allow_nan=False, default=str))
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None, right: Iterable[str] = ()
+) -> None:
+    """A table on stdout; whole lines, however narrow the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0)
+    )
+    numeric = set(right)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numeric else "left")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 500).print(table)
+
+
+def number(value: Any, digits: int = 2) -> str:
+    """A figure, or a dash when there is none."""
+    return DASH if value is None else f"{value:.{digits}f}"
+
+
+def compute(value: Any, unit: str | None = None) -> str:
+    """Compute with three significant digits and its unit."""
+    if value is None:
+        return DASH
+    return f"{value:.3g}" + (f" {unit}" if unit else "")
+
+
+def interval(estimate: Mapping[str, Any] | None) -> str:
+    """`0.78 (0.76 to 0.81)`: median and 90 % interval."""
+    if not estimate or estimate.get("median") is None:
+        return DASH
+    return f"{estimate['median']:.2f} ({estimate['lower']:.2f} to {estimate['upper']:.2f})"
+
+
+def changes(values: Mapping[str, Any] | None) -> str:
+    """`loss=dapo`: what an arm changes."""
+    return ", ".join(f"{path}={json.dumps(value)}" for path, value in (values or {}).items()) or DASH
+
+
+def since(text: str | None, now: datetime | None = None) -> str:
+    """`3 min ago` from an RFC 3339 time."""
+    if not text:
+        return DASH
+    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(text)).total_seconds()
+    return f"{duration(seconds)} ago"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min`, `5 h`, `2 d`: the unit in which it reads best."""
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{max(seconds, 0) / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"

@@ -1,0 +1,54 @@
+"""A run as a row of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .output import DASH, changes, compute, interval, number, since
+
+RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
+ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budget (90 %)", "advice"]
+NUMERIC = ["pass rate", "compute"]
+
+
+def run_row(run: Mapping[str, Any]) -> list[str]:
+    """Cells of RUN_COLUMNS."""
+    spent = compute(run.get("last_compute"))
+    budget = run.get("budget_compute")
+    used = f"{spent} / {budget:g} {run['compute_unit']}" if budget else f"{spent} {run['compute_unit']}"
+    return [
+        run["id"],
+        run["name"],
+        state(run),
+        number(run.get("last_reward")),
+        interval(run.get("ceiling")),
+        advice(run),
+        used,
+        since(run.get("updated_at")),
+    ]
+
+
+def arm_row(run: Mapping[str, Any]) -> list[str]:
+    """Cells of ARM_COLUMNS."""
+    return [
+        run.get("arm") or run["name"],
+        changes(run.get("changes")),
+        state(run),
+        number(run.get("last_reward")),
+        interval(run.get("ceiling")),
+        interval(run.get("at_budget")),
+        advice(run),
+    ]
+
+
+def state(run: Mapping[str, Any]) -> str:
+    """The status, and what was asked of the run when that differs."""
+    wanted = run.get("desired_state")
+    if wanted in ("stop", "cancel") and run["status"] not in ("stopped", "succeeded", "failed", "stopping"):
+        return f"{run['status']} ({wanted} asked)"
+    return str(run["status"])
+
+
+def advice(run: Mapping[str, Any]) -> str:
+    return str((run.get("advice") or {}).get("action") or DASH)

@@ -1,0 +1,77 @@
+"""A run in words, and a run followed until it is over."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from forecurve.client.api import Api
+from forecurve.client.errors import ApiError
+
+from .output import compute, interval, number
+from .run_rows import state
+
+OVER = ("stopped", "succeeded", "failed")
+
+
+def describe(run: Mapping[str, Any]) -> list[str]:
+    """The lines of `forecurve run show`."""
+    unit = run["compute_unit"]
+    last = f"{compute(run.get('last_compute'), unit)}, step {run.get('last_step')}"
+    facts = {
+        "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
+        "attempt": run.get("attempt"),
+        "pass rate": f"{number(run.get('last_reward'))} at {last}",
+        "ceiling": interval(run.get("ceiling")),
+        "at budget": f"{interval(run.get('at_budget'))} at {compute(run.get('budget_compute'), unit)}",
+        "open alerts": run.get("open_alerts"),
+    }
+    lines = [f"{run['name']}  {run['id']}"]
+    lines += [f"  {name:<12}{value}" for name, value in facts.items() if value is not None]
+    if advice := run.get("advice"):
+        lines.append(f"  {'advice':<12}{advice['action']}: {advice['reason']}")
+    if sentence := run.get("sentence"):
+        lines += ["", sentence]
+    return lines
+
+
+def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
+    """Print what is new until the run is over; its last status. A service that is away for a moment is waited for."""
+    seen: tuple[Any, ...] = ()
+    while True:
+        run = _patiently(api, run_id, every_s)
+        now = (run["status"], run.get("last_step"), (run.get("ceiling") or {}).get("median"), run.get("open_alerts"))
+        if now != seen:
+            seen = now
+            print(json.dumps(run) if as_json else _line(run), flush=True)
+        if run["status"] in OVER:
+            return str(run["status"])
+        time.sleep(every_s)
+
+
+def _patiently(api: Api, run_id: str, every_s: float, patience: int = 30) -> dict[str, Any]:
+    for left in range(patience, 0, -1):
+        try:
+            return api.run(run_id)
+        except ApiError as error:
+            if error.code != "unreachable" or left == 1:
+                raise
+            print("forecurve: no answer; trying again", file=sys.stderr)
+            time.sleep(every_s)
+    raise AssertionError("unreachable")
+
+
+def _line(run: Mapping[str, Any]) -> str:
+    parts = [
+        f"{state(run):<10}",
+        f"step {run.get('last_step') or 0:>5}",
+        f"{compute(run.get('last_compute'), run['compute_unit']):>16}",
+        f"pass rate {number(run.get('last_reward'), 3)}",
+        f"ceiling {interval(run.get('ceiling'))}",
+    ]
+    if run.get("open_alerts"):
+        parts.append(f"{run['open_alerts']} open alerts")
+    return "  ".join(parts)

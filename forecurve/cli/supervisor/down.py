@@ -1,0 +1,69 @@
+"""`forecurve down`: ask the supervisor to stop; when it is dead, end what it left."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from ..errors import CliError
+from . import leftovers
+from .layout import Layout
+from .lock import is_held, read_holder
+from .postgres import running_pid, stop_server
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What was stopped: the service, leftovers of a dead one, or nothing."""
+
+    what: str
+    seconds: float
+    sentence: str
+
+
+def down(data_dir: Path, timeout_s: float) -> Stopped:
+    """Stop the service of a data directory. CliError when it does not end in time."""
+    layout = Layout.of(data_dir)
+    began = time.monotonic()
+    if is_held(layout.lock):
+        _stop_supervisor(layout, timeout_s)
+        seconds = time.monotonic() - began
+        return Stopped("service", seconds, f"Stopped in {seconds:.1f} s.")
+    ended = end_leftovers(layout)
+    seconds = time.monotonic() - began
+    if ended:
+        return Stopped("leftovers", seconds, f"Its supervisor had died; ended what was left: {', '.join(ended)}.")
+    return Stopped("nothing", seconds, f"Nothing is running on {layout.data_dir}.")
+
+
+def end_leftovers(layout: Layout) -> list[str]:
+    """End every process of a dead supervisor, the database last and cleanly. Their names."""
+    found = leftovers.find(layout.key)
+    names = sorted({process.name() for process in found if leftovers.is_alive(process)})
+    leftovers.end(found)
+    if running_pid(layout.postgres) is not None:
+        stop_server(layout.postgres, 15.0)
+        names.append("postgres")
+    layout.state.unlink(missing_ok=True)
+    return names
+
+
+def _stop_supervisor(layout: Layout, timeout_s: float) -> None:
+    pid = read_holder(layout.lock).get("pid")
+    if not isinstance(pid, int):
+        raise CliError(f"{layout.lock} is held, but does not say by whom; is another user running a service there?")
+    try:
+        psutil.Process(pid).send_signal(signal.SIGTERM)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.AccessDenied:
+        raise CliError(f"pid {pid} belongs to another user; stop it as that user") from None
+    deadline = time.monotonic() + timeout_s
+    while is_held(layout.lock):
+        if time.monotonic() > deadline:
+            raise CliError(f"pid {pid} has not stopped in {timeout_s:.0f} s; look into {layout.logs}, then try again")
+        time.sleep(0.1)

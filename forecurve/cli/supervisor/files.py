@@ -1,0 +1,84 @@
+"""Small JSON files of the data directory: written whole or not at all, secrets for their owner only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in the file; {} when there is none."""
+    try:
+        body = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def write_json(path: Path, body: dict[str, Any], *, mode: int = 0o600) -> None:
+    """Replace the file in one step."""
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(body, file, indent=2)
+        file.write("\n")
+    temporary.replace(path)
+
+
+def kept_secret(path: Path, name: str) -> str:
+    """The secret of that name in the secrets file, minted on first use."""
+    body = read_json(path)
+    if name not in body:
+        body[name] = secrets.token_urlsafe(32)
+        write_json(path, body)
+    return str(body[name])
+
+
+def kept_ports(path: Path, names: list[str]) -> dict[str, int]:
+    """A free loopback port for every name: the same as last time where it is still free."""
+    before = read_json(path)
+    ports: dict[str, int] = {}
+    for name in names:
+        port = before.get(name)
+        usable = isinstance(port, int) and port not in ports.values() and is_free("127.0.0.1", port)
+        ports[name] = port if usable and isinstance(port, int) else free_port(set(ports.values()))
+    write_json(path, before | ports)
+    return ports
+
+
+def is_free(host: str, port: int) -> bool:
+    """True when a server could listen there now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port(taken: set[int], host: str = "127.0.0.1") -> int:
+    """A port nobody listens on; not one of `taken`."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port
+
+
+def tail(path: Path, lines: int = 12) -> str:
+    """The last lines of a log."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 16_384))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

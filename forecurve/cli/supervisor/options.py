@@ -1,0 +1,72 @@
+"""What `forecurve up` was asked for, and whether that is allowed."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BAD_INPUT, CliError
+from .files import is_free, read_json
+from .layout import Layout
+
+
+class CannotStart(CliError):
+    """The service cannot be started; the text says why and the way out."""
+
+
+def not_allowed(text: str) -> CannotStart:
+    """The options ask for something that is not allowed, or that another process has."""
+    return CannotStart(text, exit_code=BAD_INPUT)
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """The flags of `forecurve up`."""
+
+    data_dir: Path = Path(".data")
+    host: str = "127.0.0.1"
+    port: int = 8400
+    workers: int = 2
+    allow_remote: bool = False
+    with_ray: bool = True
+
+    @property
+    def is_local(self) -> bool:
+        """True when only this machine can reach the API."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def local_url(self) -> str:
+        """Where this machine reaches the API, whatever it is bound to."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "localhost") else self.host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
+    def public_url(self) -> str:
+        """Where people reach the API."""
+        return os.environ.get("FORECURVE_PUBLIC_URL", self.local_url).rstrip("/")
+
+
+def check(options: UpOptions, layout: Layout) -> None:
+    """Raise CannotStart when the options ask for something that is not allowed or cannot be."""
+    if not options.is_local:
+        _check_remote(options, layout)
+    if options.port and not is_free(options.host, options.port):
+        way_out = "choose another with --port, or --port 0 for any"
+        raise not_allowed(f"port {options.port} on {options.host} is in use; {way_out}")
+
+
+def _check_remote(options: UpOptions, layout: Layout) -> None:
+    refusal = f"--host {options.host} lets other machines in, over plain HTTP"
+    if not options.allow_remote:
+        raise not_allowed(f"{refusal}; say --allow-remote if you mean it (better: a TLS proxy in front of 127.0.0.1)")
+    if "admin_token" not in read_json(layout.secrets) and not os.environ.get("FORECURVE_TOKEN"):
+        first = "start it once without --host, so that its admin token is minted while only this machine can reach it"
+        raise not_allowed(f"{refusal}, and no token exists yet in {layout.data_dir}; {first}")

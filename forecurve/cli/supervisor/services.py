@@ -1,0 +1,138 @@
+"""The service's own processes: migrations and bootstrap once, then API, worker and scheduler."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from .layout import TAG, Layout
+from .options import CannotStart, UpOptions
+from .parts import ProcessPart
+
+
+def service_environment(layout: Layout, options: UpOptions, apps: Path, connections: dict[str, str]) -> dict[str, str]:
+    """The environment of every process of the service.
+
+    Args:
+        connections: DATABASE_URL, REDIS_URL, FORECURVE_RAY_URL, FORECURVE_RAY_TOKEN as far as they are known.
+    """
+    hidden = ("RAY_ADDRESS", "FORECURVE_TOKEN", "FORECURVE_URL", "FORECURVE_RUN", "FORECURVE_ATTEMPT")
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
+    chosen = {
+        "FORECURVE_MAX_CONCURRENT_RUNS": str(max(1, cpu_count())),
+        "FORECURVE_TRAINER_COMMAND": shlex.join([sys.executable, "-m", "trainer"]),
+        "OMP_NUM_THREADS": "1",  # a refit is small; more threads only take cores from training
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    fixed = {
+        TAG: layout.key,
+        "FORECURVE_DATA_DIR": str(layout.data_dir),
+        "FORECURVE_PUBLIC_URL": options.public_url,
+        "FORECURVE_TRAINER_URL": options.local_url,
+        "FORECURVE_TRAINER_PATH": str(apps),
+        "PYTHONPATH": os.pathsep.join([str(apps), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return chosen | inherited | fixed | connections
+
+
+def cpu_count() -> int:
+    """CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS
+        return os.cpu_count() or 1
+
+
+def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, timeout_s: float = 120.0) -> str:
+    """Run `python -m module` to its end; its standard output. CannotStart with the log's end when it fails."""
+    with log.open("ab") as errors:
+        command = [sys.executable, "-m", module]
+        process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    if process.returncode:
+        raise CannotStart(f"`python -m {module}` failed with exit code {process.returncode}; see {log}")
+    return output.decode()
+
+
+def bootstrap(env: dict[str, str], cwd: Path, log: Path) -> dict[str, Any]:
+    """A fresh login link, and on the very first start the admin token: `{"login_url": ..., "admin_token": ...}`."""
+    output = run_once("server.access.bootstrap", env, cwd, log)
+    body = json.loads(output.strip().splitlines()[-1])
+    assert isinstance(body, dict)
+    return body
+
+
+def api_part(layout: Layout, options: UpOptions, env: dict[str, str], apps: Path) -> ProcessPart:
+    """Uvicorn with the API and the pages."""
+    argv = [sys.executable, "-m", "uvicorn", "--factory", "web.app:create_app", "--host", options.host]
+    argv += ["--port", str(options.port), "--timeout-graceful-shutdown", "3", "--no-access-log"]
+    url = options.local_url
+    return ProcessPart(
+        "api",
+        argv,
+        env=env,
+        cwd=apps,
+        log=layout.logs / "api.log",
+        ready=lambda _: api_answers(url),
+        note="API and pages",
+    )
+
+
+def api_answers(url: str) -> bool:
+    """True when the API says that its process is up."""
+    try:
+        return httpx.get(f"{url}/healthz", timeout=2.0, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def worker_part(layout: Layout, env: dict[str, str], apps: Path, concurrency: int) -> ProcessPart:
+    """The Celery worker. Processes, not threads: only they can be stopped at a task's time limit."""
+    argv = [sys.executable, "-m", "celery", "-A", "worker.app", "worker", "--pool", "prefork"]
+    argv += ["--concurrency", str(concurrency), "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+    return ProcessPart(
+        "worker",
+        argv,
+        env=env,
+        cwd=apps,
+        log=layout.logs / "worker.log",
+        ready=lambda part: part.has_said(" ready."),
+        note=f"Celery, {concurrency} processes",
+        deep=True,
+    )
+
+
+def scheduler_part(layout: Layout, env: dict[str, str], apps: Path) -> ProcessPart:
+    """Celery beat: rings the dispatcher and the reconciler."""
+    argv = [sys.executable, "-m", "celery", "-A", "worker.app", "beat", "--loglevel", "INFO", "--pidfile="]
+    argv += ["--schedule", str(layout.data_dir / "beat-schedule")]
+    return ProcessPart(
+        "scheduler",
+        argv,
+        env=env,
+        cwd=apps,
+        log=layout.logs / "scheduler.log",
+        ready=lambda part: part.has_said("beat: Starting"),
+        note="Celery beat",
+    )

@@ -1,0 +1,180 @@
+"""`forecurve up` from the lock to the last process's end."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from . import leftovers
+from .console import UpConsole
+from .files import free_port, kept_ports, read_json, write_json
+from .layout import Layout, apps_dir
+from .lock import DataDirLock, Held
+from .options import UpOptions, check, not_allowed
+from .postgres import PostgresPart
+from .ray import PORTS as RAY_PORTS
+from .ray import ray_part
+from .redis import redis_part
+from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, service_environment, worker_part
+from .state import UpState
+from .supervisor import StopRequested, Supervisor
+
+
+def up(options: UpOptions, console: UpConsole) -> int:
+    """Run the service until it is asked to stop; the exit code.
+
+    Raises:
+        CannotStart: the options are not allowed, or a part did not come up.
+    """
+    layout = Layout.of(options.data_dir)
+    layout.make()
+    lock = DataDirLock(layout.lock)
+    try:
+        lock.acquire({"started_at": time.time()})
+    except Held as held:
+        raise not_allowed(_held_text(layout, held)) from None
+    try:
+        return _run(layout, options, console, lock)
+    finally:
+        lock.release()
+
+
+def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLock) -> int:
+    console.began(_version(), str(layout.data_dir))
+    _end_leftovers(layout, console)
+    check(options, layout)
+    options = replace(options, port=options.port or free_port(set(), options.host))
+    lock.describe({"started_at": time.time(), "url": options.local_url})
+    state = UpState(options.local_url, options.public_url, str(layout.data_dir), options.with_ray)
+    supervisor = Supervisor(layout, state, console)
+    supervisor.obey_signals()
+    began = None
+    try:
+        _start(layout, options, supervisor, state, console)
+        supervisor.watch()
+    except StopRequested:
+        pass
+    finally:
+        began = time.monotonic()
+        console.stopping(supervisor.why or "a part did not come up")
+        supervisor.stop_all()
+        with suppress(FileNotFoundError):
+            layout.state.unlink()
+    console.stopped(time.monotonic() - began)
+    return 1 if supervisor.failed else 0
+
+
+def _start(layout: Layout, options: UpOptions, supervisor: Supervisor, state: UpState, console: UpConsole) -> None:
+    """Start every part; returns once the page can be opened. Ray and the worker may still be booting then."""
+    apps = apps_dir()
+    ports = kept_ports(layout.ports, ["redis", *RAY_PORTS])
+    connections = _start_ray(layout, options, supervisor, ports)
+    env = service_environment(layout, options, apps, connections)
+    env["DATABASE_URL"] = _start_postgres(layout, supervisor)
+    env["REDIS_URL"] = _start_redis(layout, supervisor, ports["redis"], env)
+    supervisor.wait_ready(*(name for name in ("postgres", "redis") if name in state.parts))
+    state.env = _needed_by_helpers(env)
+
+    _migrate(layout, supervisor, env, apps, console)
+    access = bootstrap(env, apps, layout.logs / "bootstrap.log")
+    _keep_admin_token(layout, access.get("admin_token"))
+    _refuse_open_door(options, access.get("admin_token"))
+    supervisor.launch(api_part(layout, options, env, apps))
+    supervisor.launch(worker_part(layout, env, apps, options.workers))
+    supervisor.launch(scheduler_part(layout, env, apps))
+    supervisor.wait_ready("api")
+    state.phase = "running"
+    state.write(layout)
+    console.where(options.public_url, access.get("login_url"), access.get("admin_token"), str(layout.secrets))
+
+
+def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor, ports: dict[str, int]) -> dict[str, str]:
+    """The Ray of RAY_ADDRESS (the URL of its Jobs API), one of our own, or none."""
+    address = os.environ.get("RAY_ADDRESS")
+    if address:
+        if not address.startswith(("http://", "https://")):
+            raise not_allowed(
+                f"RAY_ADDRESS is {address}; it must be the URL of a Jobs API such as http://ray-head:8265"
+            )
+        token = os.environ.get("FORECURVE_RAY_TOKEN") or os.environ.get("RAY_AUTH_TOKEN")
+        return {"FORECURVE_RAY_URL": address} | ({"FORECURVE_RAY_TOKEN": token} if token else {})
+    if not options.with_ray:
+        return {}
+    part, url, token = ray_part(layout, ports, max(2, cpu_count()))
+    supervisor.launch(part)
+    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token}
+
+
+def _start_redis(layout: Layout, supervisor: Supervisor, port: int, env: dict[str, str]) -> str:
+    given = os.environ.get("REDIS_URL")
+    if given:
+        return given
+    part, url = redis_part(layout, port, env)
+    supervisor.launch(part)
+    return url
+
+
+def _start_postgres(layout: Layout, supervisor: Supervisor) -> str:
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        return given
+    part = PostgresPart(layout)
+    supervisor.launch(part)
+    return part.url
+
+
+def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: Path, console: UpConsole) -> None:
+    supervisor.check()
+    began = time.monotonic()
+    run_once("server.migrate", env, apps, layout.logs / "migrate.log")
+    console.ready("migrations", time.monotonic() - began)
+    supervisor.check()
+
+
+def _keep_admin_token(layout: Layout, token: str | None) -> None:
+    """Keep the token for the command line of this machine, readable by its owner only."""
+    if token:
+        write_json(layout.secrets, read_json(layout.secrets) | {"admin_token": token})
+
+
+def _refuse_open_door(options: UpOptions, minted: str | None) -> None:
+    """A database that had no token until now must not be opened to other machines in the same breath."""
+    if minted and not options.is_local:
+        raise not_allowed(
+            f"the admin token was minted just now: {minted}\nKeep it, then start again with --allow-remote"
+        )
+
+
+def _end_leftovers(layout: Layout, console: UpConsole) -> None:
+    """End what a supervisor that was killed left running. The database is not ended but taken over."""
+    found = leftovers.find(layout.key)
+    if found:
+        names = sorted({process.name() for process in found if leftovers.is_alive(process)})
+        leftovers.end(found)
+        console.left(names)
+
+
+def _needed_by_helpers(env: dict[str, str]) -> dict[str, str]:
+    """What a process started by another command needs to work on the same database."""
+    names = ("DATABASE_URL", "REDIS_URL", "PYTHONPATH")
+    kept = {name: value for name, value in env.items() if name.startswith("FORECURVE_") or name in names}
+    kept.pop("FORECURVE_UP", None)
+    return kept
+
+
+def _held_text(layout: Layout, held: Held) -> str:
+    url = held.holder.get("url", "still starting")
+    who = f"a Forecurve is already running on {layout.data_dir} (pid {held.holder.get('pid', '?')}, {url})"
+    return f"{who}; see `forecurve status`, stop it with `forecurve down`, or choose another --data-dir"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("forecurve")
+    except PackageNotFoundError:
+        return "(source)"
