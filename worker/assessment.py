@@ -1,0 +1,223 @@
+"""What is to be said of a run from its curve: forecast, freeze, watch, advice. No database, no clock.
+
+points ──► drop what goes back in compute ──► fit ──► Said (summary, band, sentence) + advice
+                     │                         │
+                     │                         └─ far enough and no misfit ──► frozen forecast
+                     └─ after the frozen forecast ──► watch ──► WARN, ALERT or fine
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forecurve.science import Advice, Curve, Fit, FrozenForecast, advise, fit, freeze, watch
+from server.forecasts.service import Said
+from server.metrics.curve import Point
+
+from . import fallen
+
+MIN_POINTS = 4
+"""Evaluations, the start included, below which nothing is said."""
+
+_GRID = 80
+_BEYOND = 1.25
+"""The band reaches a quarter beyond the budget or the last evaluation, whichever is later."""
+
+
+_HOLDS = (None, "residuals")
+"""Misfits with which a forecast still holds: residuals that hang together widen it, and the watch allows for them."""
+
+
+@dataclass(frozen=True)
+class FreezeRule:
+    """The forecast is frozen at the first evaluation past `fraction` of the budget that has `min_points` up to it."""
+
+    fraction: float
+    min_points: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run as its assessment sees it. `frozen` is the state of its frozen forecast and the compute it was made at."""
+
+    name: str
+    unit: str
+    budget: float | None
+    points: Sequence[Point]
+    frozen: tuple[dict[str, Any], float] | None
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The run fell below its frozen forecast. `evidence` is JSON; compute in the run's unit."""
+
+    level: str
+    title: str
+    text: str
+    since_compute: float | None
+    at_compute: float
+    evidence: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a refit found. `to_freeze` is the forecast to freeze now, and may be `said` itself."""
+
+    said: Said
+    advice: Advice
+    to_freeze: Said | None
+    alarm: Alarm | None
+
+
+def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
+    """Fit the curve and judge it; None while there is too little to say anything.
+
+    Raises:
+        CurveError: the evaluations are no curve (e.g. rewards out of range).
+    """
+    points = rising(subject.points)
+    if len(points) < MIN_POINTS:
+        return None
+    fitted, advice = _fit(subject, points)
+    said = _said(subject, points, fitted, advice)
+    to_freeze = _to_freeze(subject, points, fitted, said, rule) if subject.frozen is None else None
+    frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
+    if to_freeze is not None and to_freeze.points == said.points:
+        said = to_freeze
+    return Assessment(said, advice, to_freeze, _alarm(subject, points, frozen))
+
+
+def rising(points: Sequence[Point]) -> list[Point]:
+    """The points whose compute rises with their step; where it does not, the later ones are believed.
+
+    A resumed attempt may count compute from an earlier place than the last evaluation that is kept of the one before.
+    """
+    kept: list[Point] = []
+    for point in reversed(points):
+        if not kept or point.compute < kept[-1].compute:
+            kept.append(point)
+    return kept[::-1]
+
+
+def json_safe(value: Any) -> Any:
+    """`value` with arrays as lists, numbers of numpy as Python's own, and null for what is not finite."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [json_safe(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _fit(subject: Subject, points: Sequence[Point]) -> tuple[Fit, Advice]:
+    curve = Curve(
+        compute=[point.compute for point in points],
+        reward=[point.reward for point in points],
+        unit=subject.unit,
+        name=subject.name,
+        prompts=_column(points, "prompts"),
+        samples=_column(points, "samples"),
+        variance=_column(points, "variance"),
+    )
+    fitted = fit(curve)
+    return fitted, advise(fitted, now=points[-1].compute, budget=subject.budget)
+
+
+def _column(points: Sequence[Point], name: str) -> np.ndarray | None:
+    """One number per point, NaN where unknown; None when nothing is known."""
+    values = np.array([getattr(point, name) for point in points], dtype=float)
+    return None if np.isnan(values).all() else values
+
+
+def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice) -> Said:
+    now = points[-1].compute
+    summary = json_safe(fitted.to_dict(budget=subject.budget))
+    summary["advice"] = {"action": advice.action, "reason": advice.reason}
+    return Said(
+        at_compute=now,
+        at_step=points[-1].step,
+        points=len(points),
+        unit=subject.unit,
+        summary=summary,
+        band=_band(fitted, points, subject.budget),
+        state={},
+        sentence=fitted.sentence(now=now, budget=subject.budget),
+        seconds=fitted.seconds,
+    )
+
+
+def _band(fitted: Fit, points: Sequence[Point], budget: float | None) -> dict[str, list[float]]:
+    first = next(point.compute for point in points if point.compute > 0)
+    last = max(points[-1].compute, budget or 0.0) * _BEYOND
+    band = fitted.predict(np.geomspace(first, last, _GRID))
+    return {name: [_rounded(value) for value in values] for name, values in band.to_dict().items()}
+
+
+def _rounded(value: float) -> float:
+    """Six significant digits: more than a chart or a person can use, half the bytes."""
+    return float(f"{value:.6g}")
+
+
+def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Said, rule: FreezeRule) -> Said | None:
+    """The forecast to freeze, if it is time.
+
+    It is made from the points up to the first that is far enough, whenever the refit comes: a late worker must not
+    freeze a forecast that has already seen the fall it is to be judged by. A misfit there is tried again with all.
+    """
+    first = _first_due(points, subject.budget, rule)
+    if first is None:
+        return None
+    if first < len(points):
+        early, early_advice = _fit(subject, points[:first])
+        if early.misfit in _HOLDS:
+            return _frozen(subject, points[:first], early, _said(subject, points[:first], early, early_advice))
+    return _frozen(subject, points, fitted, said) if fitted.misfit in _HOLDS else None
+
+
+def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) -> int | None:
+    """How many points there are up to the first that is far enough; None when none is."""
+    if budget is None:
+        return None
+    far_enough = (
+        count
+        for count, point in enumerate(points, start=1)
+        if point.compute >= rule.fraction * budget and count >= rule.min_points
+    )
+    return next(far_enough, None)
+
+
+def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit, said: Said) -> Said:
+    """`said` with the state to judge later points by, which expects evaluations to go on as now up to the budget."""
+    usual_gap = float(np.median(np.diff([point.compute for point in points])))
+    left = max((subject.budget or 0.0) - points[-1].compute, 0.0)
+    horizon = max(1, math.ceil(left / usual_gap))
+    return dataclasses.replace(said, state=json_safe(freeze(fitted, horizon=horizon).to_dict()))
+
+
+def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None) -> Alarm | None:
+    """Judge every evaluation after the frozen forecast by it; None while it holds."""
+    if frozen is None:
+        return None
+    state, made_at = frozen
+    later = [point for point in points if point.compute > made_at]
+    if not later:
+        return None
+    forecast = FrozenForecast.from_dict(state)
+    compute, reward = [point.compute for point in later], [point.reward for point in later]
+    verdict = watch(forecast, compute, reward, variance=_column(later, "variance"))
+    if verdict.level is None:
+        return None
+    title, text = fallen.words(subject.name, verdict)
+    shown = json_safe(fallen.evidence(verdict, forecast, later))
+    return Alarm(verdict.level, title, text, verdict.since_compute, later[-1].compute, shown)

@@ -1,0 +1,137 @@
+"""Refitting one run: claim, read, fit outside any transaction, write down what follows from it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import or_, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.science import CurveError
+from server.alerts.service import open_alert
+from server.database import transaction
+from server.events.outbox import enqueue
+from server.forecasts.models import Forecast
+from server.forecasts.recommendations import recommend
+from server.forecasts.service import record_forecast
+from server.metrics.curve import validation_curve
+from server.runs.models import Run
+from server.runs.service import lock_run
+from server.settings import Settings
+
+from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
+from .fallen import KIND
+
+log = logging.getLogger(__name__)
+
+REFIT_TASK = "worker.tasks.refit"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run whose refit is ours. `dirty_at` moves with every batch of evaluations, and tells what we have not seen."""
+
+    run_id: str
+    lease: str
+    dirty_at: datetime | None
+    subject: Subject
+
+
+def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
+    """Refit a run that has evaluations no forecast has seen.
+
+    At most one refit of a run is in flight: a second call returns at once, and what arrives meanwhile leaves the run
+    dirty and asks for another refit. A refit that dies is taken up again when its lease ends.
+    """
+    with transaction(sessions) as session:
+        claim = _claim(session, settings, run_id, now)
+    if claim is None:
+        return
+    try:
+        rule = FreezeRule(settings.freeze_fraction, settings.freeze_min_points)
+        assessment = assess(claim.subject, rule)
+    except CurveError as error:
+        log.warning("run %s cannot be fitted: %s", run_id, error)
+        assessment = None
+    with transaction(sessions) as session:
+        _finish(session, settings, claim, assessment, now)
+
+
+def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
+    lease = secrets.token_hex(8)
+    rested = or_(Run.fitted_at.is_(None), Run.fitted_at <= now - timedelta(seconds=settings.refit_every_s))
+    free = or_(Run.fit_lease.is_(None), Run.fit_lease_expires_at <= now)
+    claim = update(Run).where(Run.id == run_id, Run.dirty_at.is_not(None), rested, free)
+    ends = now + timedelta(seconds=settings.lease_s)
+    run = session.scalar(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run))
+    if run is None:
+        _ask_again_when_rested(session, settings, run_id, now)
+        return None
+    frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
+    subject = Subject(
+        name=run.name,
+        unit=run.compute_unit,
+        budget=run.budget_compute,
+        points=validation_curve(session, run_id),
+        frozen=(frozen.state, frozen.at_compute) if frozen else None,
+    )
+    return Claim(run_id, lease, run.dirty_at, subject)
+
+
+def _ask_again_when_rested(session: Session, settings: Settings, run_id: str, now: datetime) -> None:
+    """A dirty run that was fitted a moment ago comes back when it may be fitted again."""
+    run = session.get(Run, run_id)
+    if run is None or run.dirty_at is None or run.fitted_at is None or run.fit_lease is not None:
+        return
+    enqueue(session, REFIT_TASK, run_id, not_before=run.fitted_at + timedelta(seconds=settings.refit_every_s))
+
+
+def _finish(session: Session, settings: Settings, claim: Claim, assessment: Assessment | None, now: datetime) -> None:
+    run = lock_run(session, claim.run_id)  # as the ingest does: no evaluation arrives behind our back
+    if run.fit_lease != claim.lease:
+        return  # the lease ran out and another worker has taken over
+    run.fit_lease = run.fit_lease_expires_at = None
+    run.fitted_at = now
+    if run.dirty_at == claim.dirty_at:
+        run.dirty_at = None
+    else:  # more has come: stay dirty
+        enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
+    if assessment is not None:
+        _write_down(session, run, assessment, now)
+
+
+def _write_down(session: Session, run: Run, assessment: Assessment, now: datetime) -> None:
+    said, to_freeze, advice = assessment.said, assessment.to_freeze, assessment.advice
+    if to_freeze is not None and to_freeze is not said:
+        record_forecast(session, run, to_freeze, frozen=True, newest=False, now=now)
+    forecast = record_forecast(session, run, said, frozen=to_freeze is said, newest=True, now=now)
+    if assessment.alarm is not None:
+        _sound(session, run, assessment.alarm, now)
+    recommend(
+        session,
+        run,
+        forecast,
+        action=advice.action,
+        reason=advice.reason,
+        numbers=json_safe(advice.numbers),
+        now=now,
+    )
+
+
+def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:
+    session.flush()  # the forecast that was frozen just now gets its row before the alert names it
+    open_alert(
+        session,
+        run,
+        kind=KIND,
+        level=alarm.level,
+        title=alarm.title,
+        text=alarm.text,
+        now=now,
+        since_compute=alarm.since_compute,
+        at_compute=alarm.at_compute,
+        evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},
+    )
