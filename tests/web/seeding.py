@@ -1,0 +1,279 @@
+"""Rows for the pages' tests: runs whose evaluations follow a known sigmoid, and forecasts that say so.
+
+The forecasts are written, not fitted: what a page shows must not depend on how the science room fits.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from forecurve.recipes import SCALERL, with_changes
+from server.alerts.models import Alert, Channel, Delivery
+from server.checkpoints.models import Checkpoint
+from server.events.service import record
+from server.forecasts.models import Forecast, Recommendation
+from server.metrics.models import Evaluation
+from server.recipes.models import RecipeRow
+from server.runs.models import Attempt, Run
+from server.sweeps.models import Sweep
+
+UNIT = "CPU-seconds"
+BUDGET = 60.0
+PROMPTS, SAMPLES = 256, 4
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A sigmoid compute-performance curve; compute in UNIT."""
+
+    A: float = 0.78
+    B: float = 1.3
+    C_mid: float = 9.0
+    R0: float = 0.2
+
+    def __call__(self, compute: float) -> float:
+        return self.R0 if compute <= 0 else self.R0 + (self.A - self.R0) / (1 + (self.C_mid / compute) ** self.B)
+
+
+def add_sweep(session: Session, name: str = "loo-scalerl", *, now: datetime) -> Sweep:
+    recipe = RecipeRow(name="scalerl", digest=SCALERL.digest, body=SCALERL.to_dict())
+    session.add(recipe)
+    session.flush()
+    design = {"kind": "leave_one_out", "seeds": [0]}
+    sweep = Sweep(name=name, base_recipe_id=recipe.id, design=design, plan_hash="0" * 64, created_at=now)
+    session.add(sweep)
+    session.flush()
+    return sweep
+
+
+def add_run(
+    session: Session,
+    *,
+    now: datetime,
+    name: str = "control",
+    sweep: Sweep | None = None,
+    changes: dict[str, Any] | None = None,
+    status: str = "running",
+    budget: float | None = BUDGET,
+) -> Run:
+    changes = changes or {}
+    recipe = with_changes(SCALERL, changes)
+    row = RecipeRow(name=f"{name}-recipe", digest=recipe.digest, body=recipe.to_dict())
+    session.add(row)
+    session.flush()
+    over = status in ("stopped", "succeeded", "failed")
+    run = Run(
+        name=name,
+        sweep_id=sweep.id if sweep else None,
+        recipe_id=row.id,
+        arm=name if sweep else None,
+        changes=changes,
+        is_control=not changes,
+        seed=0,
+        executor="ray",
+        compute_unit=UNIT,
+        budget_compute=budget,
+        status=status,
+        attempt=0 if status == "queued" else 1,
+        created_at=now,
+        started_at=None if status == "queued" else now,
+        finished_at=now if over else None,
+        updated_at=now,
+    )
+    session.add(run)
+    session.flush()
+    if status != "queued":
+        attempt = Attempt(run_id=run.id, number=1, external_ref=f"{run.id}-a1", observed=status, started_at=now)
+        attempt.last_heartbeat_at = now
+        session.add(attempt)
+        record(
+            session,
+            "run.status",
+            actor="reconciler",
+            run_id=run.id,
+            sweep_id=run.sweep_id,
+            from_state="queued",
+            to_state="launching",
+        )
+        record(
+            session,
+            "run.status",
+            actor="trainer",
+            run_id=run.id,
+            sweep_id=run.sweep_id,
+            from_state="launching",
+            to_state="running",
+        )
+    return run
+
+
+def add_evaluations(
+    session: Session,
+    run: Run,
+    truth: Truth,
+    *,
+    until: float,
+    now: datetime,
+    every: float = 2.0,
+    seed: int = 0,
+    fall_at: float | None = None,
+) -> None:
+    """Evaluations at compute 0, every, 2 every, ... `until`; from `fall_at` on the pass rate halves and halves again."""
+    noise = random.Random(seed)
+    count = int(until / every)
+    for index in range(count + 1):
+        compute = index * every
+        rate = truth(compute)
+        if fall_at is not None and compute > fall_at:
+            rate *= 0.5 ** ((compute - fall_at) / (4 * every))
+        variance = rate * (1 - rate) / (PROMPTS * SAMPLES)
+        reward = min(1.0, max(0.0, noise.gauss(rate, math.sqrt(variance))))
+        time = now + timedelta(seconds=compute)
+        session.add(
+            Evaluation(
+                run_id=run.id,
+                attempt=1,
+                step=index * 10,
+                compute=compute,
+                reward=reward,
+                prompts=PROMPTS,
+                samples=SAMPLES,
+                variance=variance,
+                time=time,
+            )
+        )
+        run.last_step, run.last_compute, run.last_reward = index * 10, compute, reward
+    run.updated_at = now + timedelta(seconds=until)
+    session.flush()
+
+
+def add_forecast(
+    session: Session, run: Run, truth: Truth, *, at: float, now: datetime, action: str = "continue"
+) -> Forecast:
+    """What a fit of the evaluations up to `at` would say: the truth, less sure the earlier and the further out."""
+    doubt = 0.012 + 0.06 / (1 + at / 6)
+    grid = [1.0 * (BUDGET * 1.4 / 1.0) ** (k / 79) for k in range(80)]
+    median = [truth(c) for c in grid]
+    half = [doubt * (0.4 + max(0.0, math.log(c / at))) for c in grid]
+
+    def shifted(times: float) -> list[float]:
+        return [min(1.0, max(0.0, m + times * h)) for m, h in zip(median, half, strict=True)]
+
+    band = {
+        "compute": grid,
+        "median": median,
+        "lower50": shifted(-0.5),
+        "upper50": shifted(0.5),
+        "lower90": shifted(-1.2),
+        "upper90": shifted(1.2),
+    }
+    end = truth(BUDGET)
+    reason = f"{BUDGET - at:.0f} more {UNIT} would buy about {end - truth(at):+.2f}."
+    summary = {
+        "A": _estimate(truth.A, 1.5 * doubt),
+        "B": _estimate(truth.B, 4 * doubt),
+        "C_mid": _estimate(truth.C_mid, 25 * doubt),
+        "R0": _estimate(truth.R0, 0.008),
+        "identified": {"A": max(0.1, 1 - 8 * doubt), "B": 0.9, "C_mid": 0.95},
+        "misfit": None,
+        "at_budget": {
+            "compute": BUDGET,
+            "curve": _estimate(end, 1.1 * doubt),
+            "evaluation": _estimate(end, 1.1 * doubt + 0.015),
+        },
+        "advice": {"action": action, "reason": reason},
+    }
+    low, high = truth.A - 1.5 * doubt, truth.A + 1.5 * doubt
+    share = (truth(at) - truth.R0) / (truth.A - truth.R0)
+    sentence = f"Ceiling {truth.A:.2f} (90 %: {low:.2f} to {high:.2f}), {share:.0%} of the way there; {reason}"
+    forecast = Forecast(
+        run_id=run.id,
+        created_at=now + timedelta(seconds=at),
+        at_compute=at,
+        at_step=int(at * 5),
+        points=int(at / 2) + 1,
+        unit=UNIT,
+        summary=summary,
+        band=band,
+        state={},
+        sentence=sentence,
+        seconds=0.02,
+    )
+    session.add(forecast)
+    session.flush()
+    run.forecast_id = forecast.id
+    record(session, "forecast", actor="refit", run_id=run.id, sweep_id=run.sweep_id, forecast=forecast.id)
+    return forecast
+
+
+def add_recommendation(session: Session, run: Run, forecast: Forecast) -> Recommendation:
+    said = forecast.summary["advice"]
+    numbers = {"gain_at_budget": 0.031, "compute_left": 19.0, "ceiling": forecast.summary["A"]}
+    advice = Recommendation(
+        run_id=run.id, forecast_id=forecast.id, action=said["action"], reason=said["reason"], numbers=numbers
+    )
+    session.add(advice)
+    session.flush()
+    return advice
+
+
+def add_alert(session: Session, run: Run, *, since: float, at: float, now: datetime, delivered: bool = True) -> Alert:
+    now_at = f"{run.last_reward:.2f} at {at:.0f} {UNIT}"
+    text = f"`{run.name}` fell below its own forecast: {now_at}, forecast 0.66 (90 %: 0.63 to 0.70), since {since:.0f}."
+    alert = Alert(
+        run_id=run.id,
+        kind="below_forecast",
+        level="ALERT",
+        title=f"{run.name} is below its forecast",
+        text=text,
+        since_compute=since,
+        at_compute=at,
+        evidence={},
+        opened_at=now,
+    )
+    session.add(alert)
+    session.flush()
+    if delivered:
+        channel = Channel(
+            name="#rl-alerts", kind="slack", url="https://hooks.example.com/services/x", secret="whsec_eA=="
+        )
+        session.add(channel)
+        session.flush()
+        session.add(
+            Delivery(
+                alert_id=alert.id,
+                channel_id=channel.id,
+                level="ALERT",
+                status="delivered",
+                tries=1,
+                response_status=200,
+            )
+        )
+    record(session, "alert", actor="refit", run_id=run.id, sweep_id=run.sweep_id, alert=alert.id)
+    session.flush()
+    return alert
+
+
+def add_checkpoint(session: Session, run: Run, *, step: int, compute: float, now: datetime) -> None:
+    session.add(
+        Checkpoint(
+            run_id=run.id,
+            attempt=1,
+            step=step,
+            compute=compute,
+            path=f"runs/{run.id}/step-{step}",
+            digest=f"{step:064x}",
+            size_bytes=427_113,
+            created_at=now,
+        )
+    )
+
+
+def _estimate(median: float, half: float) -> dict[str, float]:
+    return {"median": median, "lower": median - half, "upper": median + half}

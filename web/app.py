@@ -1,0 +1,44 @@
+"""The ASGI application that people and trainers reach: the API, the pages, the static files.
+
+Run it with `uvicorn --factory web.app:create_app`.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.app import create_api
+from server.settings import Settings
+
+from .assets import load_assets
+from .login import router as login
+from .pages import alerts, reference, run, runs, settings, sweeps
+from .problems import use_pages_for_errors
+from .security import SecurityHeaders
+from .templating import make_environment
+
+
+def create_app(configuration: Settings | None = None, sessions: sessionmaker[Session] | None = None) -> FastAPI:
+    """API and pages in one application; the arguments are those of `server.app.create_api`."""
+    app = create_api(configuration, sessions)
+    assets = load_assets()
+    app.state.templates = make_environment(assets)
+    _drop_foreign_docs(app)
+
+    @app.get("/static/{digest}/{name:path}", include_in_schema=False)
+    def static(request: Request, digest: str, name: str) -> Response:
+        return assets.respond(request, digest, name)
+
+    for router in (login, runs.router, run.router, sweeps.router, alerts.router, settings.router, reference.router):
+        app.include_router(router)
+    use_pages_for_errors(app)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+def _drop_foreign_docs(app: FastAPI) -> None:
+    """FastAPI's own /docs loads scripts from a CDN, which our content security policy forbids; `pages.reference` is ours."""
+    app.router.routes[:] = [
+        route for route in app.router.routes if getattr(route, "path", "") not in ("/docs", "/docs/oauth2-redirect")
+    ]

@@ -1,0 +1,145 @@
+"""How numbers, times and differences are written: never more digits than the interval supports, units always."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+_TICKED = re.compile(r"`([^`]+)`")
+_STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))
+_BYTES = ("B", "kB", "MB", "GB", "TB")
+NONE = "–"
+
+
+def decimals(estimate: Any) -> int:
+    """Decimal places that a 90 % interval supports: two, three below a width of 0.02, four below 0.002."""
+    lower, upper = _get(estimate, "lower"), _get(estimate, "upper")
+    if lower is None or upper is None:
+        return 2
+    return 2 + (upper - lower < 0.02) + (upper - lower < 0.002)
+
+
+def rate(value: float | None, estimate: Any = None) -> str:
+    """A pass rate, with the decimals of its interval."""
+    if value is None:
+        return NONE
+    return f"{value:.{decimals(estimate) if estimate else 3}f}"
+
+
+def median(estimate: Any) -> str:
+    return NONE if estimate is None else rate(_get(estimate, "median"), estimate)
+
+
+def interval(estimate: Any) -> str:
+    """`0.77 to 0.80`, or a dash when there is none."""
+    if estimate is None:
+        return NONE
+    return _between(estimate, lambda end: rate(end, estimate))
+
+
+def interval3(estimate: Any) -> str:
+    """An interval of something that is no pass rate, three significant digits: `1.31 to 1.94`."""
+    return NONE if estimate is None else _between(estimate, significant)
+
+
+def _between(estimate: Any, written: Callable[[float], str]) -> str:
+    lower, upper = _get(estimate, "lower"), _get(estimate, "upper")
+    if lower is not None and upper is not None:
+        return f"{written(lower)} to {written(upper)}"
+    if lower is not None:
+        return f"from {written(lower)}"
+    return f"up to {written(upper)}" if upper is not None else "no bound"
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """A number with `digits` significant ones, thousands apart, no exponent for everyday sizes."""
+    if value is None:
+        return NONE
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude < -4 or magnitude > 8:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
+
+
+def compute(value: float | None, unit: str = "") -> str:
+    """An amount of compute with its unit."""
+    return NONE if value is None else f"{significant(value)} {unit}".strip()
+
+
+def ago(then: datetime | None, now: datetime) -> str:
+    """`40 s ago`, `3 min ago`; `now` within a second."""
+    if then is None:
+        return NONE
+    seconds = max(0.0, (now - then).total_seconds())
+    if seconds < 1:
+        return "now"
+    for below, size, name in _STEPS:
+        if seconds < below:
+            return f"{int(seconds // size)} {name} ago"
+    raise AssertionError("unreachable: the last step has no end")
+
+
+def utc(moment: datetime | None) -> str:
+    return NONE if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def iso(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).isoformat()
+
+
+def size(count: int) -> str:
+    """Bytes, in the largest decimal unit that leaves at least one."""
+    value = float(count)
+    for unit in _BYTES:
+        if value < 1000 or unit == _BYTES[-1]:
+            return f"{significant(value)} {unit}" if unit != "B" else f"{count} B"
+        value /= 1000
+    raise AssertionError("unreachable: the last unit has no end")
+
+
+def setting(value: Any) -> str:
+    """A recipe's value as a person would type it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def difference(changes: Mapping[str, Any]) -> str:
+    """`algorithm.loss = dapo, batch.prompts_per_step = 8`; empty for the control."""
+    return ", ".join(f"{path} = {setting(value)}" for path, value in changes.items())
+
+
+def short_difference(changes: Mapping[str, Any]) -> str:
+    """The same with the last part of each path only, for tables."""
+    return ", ".join(f"{path.rsplit('.', 1)[-1]} = {setting(value)}" for path, value in changes.items())
+
+
+def number(value: Any) -> str:
+    """A figure of unknown kind: intervals as intervals, numbers with three significant digits, the rest as JSON."""
+    if isinstance(value, Mapping) and {"median", "lower", "upper"} <= value.keys():
+        return f"{significant(value['median'])} ({interval3(value)})"
+    if isinstance(value, float):
+        return significant(value)
+    return NONE if value is None else setting(value)
+
+
+def words(name: str) -> str:
+    """A field's name as words: `below_forecast` is `below forecast`."""
+    return name.replace("_", " ").replace(".", " ")
+
+
+def ticks(text: str) -> Markup:
+    """Text of ours in which `backticks` set off names and commands, as HTML; everything in it is escaped first."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def _get(estimate: Any, name: str) -> float | None:
+    """An end of an interval; None where it is infinite."""
+    value = estimate[name] if isinstance(estimate, Mapping) else getattr(estimate, name)
+    return None if value is None else float(value)

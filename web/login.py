@@ -1,0 +1,119 @@
+"""Logging in and out: a one-time link or a pasted token becomes a browser session in an HttpOnly cookie."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import RedirectResponse
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from server.access.models import Token
+from server.access.service import SESSION_LIFETIME, authenticate, digest, mint, redeem_login_code
+from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now
+from server.errors import Forbidden, Problem, Unauthenticated
+from server.settings import Settings
+
+from .page import render
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/login")
+def login(
+    request: Request, session: DbSession, settings: AppSettings, now: Now, code: str | None = None, next: str = "/"
+) -> Response:
+    """Redeem a login link; without a code, the page that says how to get one."""
+    if _is_prefetch(request):
+        return Response(status_code=HTTPStatus.NO_CONTENT)  # a preview must not use the link up
+    if code:
+        try:
+            secret = redeem_login_code(session, code, now)
+        except Unauthenticated as refusal:
+            return _login_page(request, next, refusal)
+        return _with_cookie(secret, next, settings)
+    if _is_logged_in(request, session, now):
+        return RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER)
+    return _login_page(request, next, None)
+
+
+@router.post("/login")
+def login_with_token(
+    request: Request,
+    session: DbSession,
+    settings: AppSettings,
+    now: Now,
+    token: Annotated[str, Form()],
+    next: Annotated[str, Form()] = "/",
+) -> Response:
+    """Exchange a pasted API token for a session with the same scopes; the token itself is not kept in the browser."""
+    _refuse_other_sites(request)
+    try:
+        identity = authenticate(session, token.strip(), now)
+        if "read" not in identity.allowed:
+            raise Forbidden(f"The token `{identity.name}` may not read pages; ask for one with scope `read`.")
+    except Problem as refusal:
+        return _login_page(request, next, refusal)
+    _, secret = mint(
+        session, kind="session", name=identity.name, scopes=identity.scopes, now=now, lifetime=SESSION_LIFETIME
+    )
+    return _with_cookie(secret, next, settings)
+
+
+@router.post("/logout")
+def logout(request: Request, session: DbSession, now: Now) -> Response:
+    """Revoke the session, forget the cookie."""
+    _refuse_other_sites(request)
+    secret = request.cookies.get(SESSION_COOKIE)
+    if secret:
+        mine = update(Token).where(Token.hash == digest(secret), Token.kind == "session")
+        session.execute(mine.values(revoked_at=now))
+    answer = RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+    answer.delete_cookie(SESSION_COOKIE)
+    return answer
+
+
+def local_path(path: str) -> str:
+    """`path` if it stays on this site, else the start page."""
+    stays = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if stays else "/"
+
+
+def _login_page(request: Request, next: str, refusal: Problem | None) -> Response:
+    status = refusal.status if refusal else HTTPStatus.OK
+    return render(request, "login.html", status, next=local_path(next), refusal=refusal.detail if refusal else None)
+
+
+def _with_cookie(secret: str, next: str, settings: Settings) -> Response:
+    answer = RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    answer.set_cookie(
+        SESSION_COOKIE,
+        secret,
+        max_age=int(SESSION_LIFETIME.total_seconds()),
+        httponly=True,
+        samesite="lax",
+        secure=settings.public_url.startswith("https://"),
+    )
+    return answer
+
+
+def _is_logged_in(request: Request, session: Session, now: datetime) -> bool:
+    secret = request.cookies.get(SESSION_COOKIE)
+    if not secret:
+        return False
+    try:
+        return "read" in authenticate(session, secret, now).allowed
+    except Unauthenticated:
+        return False
+
+
+def _is_prefetch(request: Request) -> bool:
+    return "prefetch" in request.headers.get("sec-purpose", "") or request.headers.get("purpose") == "prefetch"
+
+
+def _refuse_other_sites(request: Request) -> None:
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Forbidden("Logging in and out works from this site's own pages only.")

@@ -1,0 +1,67 @@
+"""One run: the sentence, the curve, the facts behind it, what was advised, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from server.alerts.service import list_alerts
+from server.checkpoints.service import list_checkpoints
+from server.forecasts.schemas import ForecastView
+from server.forecasts.service import get_forecast
+from server.metrics.curve import validation_curve
+from server.runs.service import get_run, list_attempts
+from server.runs.views import run_view
+from server.sweeps.models import Sweep
+from server.sweeps.service import get_sweep
+from web import reads
+from web.page import AnyPage
+
+MOST = 20  # of attempts, checkpoints and alerts; the API has the rest
+router = APIRouter(include_in_schema=False)
+Field = tuple[str, Any, Any]
+
+
+@router.get("/runs/{run_id}")
+def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
+    session = page.session
+    run = get_run(session, run_id)
+    sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
+    alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
+    return page.render(
+        "run.html",
+        run=run_view(session, run),
+        sweep=sweep,
+        forecast=ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None,
+        recommendation=reads.open_recommendation(session, run_id),
+        decisions=reads.decisions_of(session, run_id),
+        alerts=reads.with_deliveries(session, alerts),
+        points=validation_curve(session, run_id),
+        checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
+        attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
+        events=reads.events_of(session, run_id),
+        recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
+    )
+
+
+def _control(page: AnyPage, sweep: Sweep | None) -> dict[str, Any] | None:
+    return reads.recipe_body(page.session, sweep.base_recipe_id) if sweep else None
+
+
+def recipe_sections(body: Mapping[str, Any] | None, control: Mapping[str, Any] | None) -> list[tuple[str, list[Field]]]:
+    """The recipe as (section, [(field, value, the control's value where it differs)]); empty for a run without one."""
+    if body is None:
+        return []
+    base = control or body
+    single = {name: value for name, value in body.items() if not isinstance(value, Mapping)}
+    sections: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [("recipe", single, base)]
+    sections += [(name, value, base.get(name, {})) for name, value in body.items() if isinstance(value, Mapping)]
+    return [(name, [_field(*item, was) for item in fields.items()]) for name, fields, was in sections]
+
+
+def _field(name: str, value: Any, control: Mapping[str, Any]) -> Field:
+    was = control.get(name, value)
+    return name, value, None if was == value else was

@@ -1,0 +1,42 @@
+"""The list of runs: where each stands, where it will end, what to do."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from server.runs.views import run_views
+from web import reads
+from web.drawings import rate_range
+from web.page import AnyPage
+
+PER_PAGE = 50
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+@router.get("/runs")
+def list_runs(
+    page: AnyPage,
+    state: str | None = None,
+    sweep: str | None = None,
+    text: str | None = None,
+    cursor: str | None = None,
+) -> HTMLResponse:
+    chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None)
+    runs, next_cursor = reads.runs_page(page.session, chosen, cursor, PER_PAGE)
+    sparks = reads.sparks_of(page.session, runs)
+    kept = {name: value for name, value in vars(chosen).items() if value}
+    return page.render(
+        "runs.html",
+        runs=run_views(page.session, runs),
+        sparks=sparks,
+        spark_range=rate_range(sparks.values()),
+        chosen=chosen,
+        states=reads.STATES,
+        sweeps=reads.sweep_names(page.session),
+        next_page=f"/runs?{urlencode({**kept, 'cursor': next_cursor})}" if next_cursor else None,
+        first_page=f"/runs?{urlencode(kept)}" if cursor else None,
+    )

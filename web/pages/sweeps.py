@@ -1,0 +1,56 @@
+"""Sweeps: the list, and one sweep with its overlay and the arms' table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from server.runs.schemas import RunView
+from server.runs.states import TERMINAL
+from server.sweeps import service
+from web import reads
+from web.drawings import bar_range
+from web.page import AnyPage
+
+PER_PAGE = 50
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sweeps")
+def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
+    sweeps, next_cursor = service.list_sweeps(page.session, cursor=cursor, limit=PER_PAGE)
+    return page.render(
+        "sweeps.html",
+        sweeps=service.sweep_summaries(page.session, sweeps),
+        alerts=reads.open_alerts_by_sweep(page.session, [sweep.id for sweep in sweeps]),
+        over=TERMINAL,
+        next_page=f"/sweeps?cursor={next_cursor}" if next_cursor else None,
+        first_page="/sweeps" if cursor else None,
+    )
+
+
+@router.get("/sweeps/{sweep_id}")
+def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
+    sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
+    control = next((run for run in sweep.runs if run.is_control), None)
+    series = series_of(sweep.runs)
+    return page.render(
+        "sweep.html",
+        sweep=sweep,
+        control=control.ceiling if control else None,
+        bounds=bar_range([run.ceiling for run in sweep.runs]),
+        series=series,
+        series_json=json.dumps(series),
+    )
+
+
+def series_of(runs: Sequence[RunView]) -> dict[str, int | None]:
+    """Run to its colour: arms are numbered as they come, all seeds of an arm alike; the control has none (neutral)."""
+    arms: dict[str, int] = {}
+    for run in runs:
+        if not run.is_control:
+            arms.setdefault(run.arm or run.name, len(arms))
+    return {run.id: None if run.is_control else arms[run.arm or run.name] for run in runs}

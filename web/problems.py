@@ -1,0 +1,65 @@
+"""Errors on pages: to the login page when nobody is logged in, else a page in the same look. The API keeps problem+json."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import WebSocketRequestValidationError
+from fastapi.responses import RedirectResponse
+
+from server.errors import Unauthenticated
+
+from .page import here, render
+from .security import HEADERS
+
+API_PATHS = ("/v1", "/healthz", "/readyz", "/metrics", "/openapi.json")
+_WAYS_OUT: dict[int, str] = {
+    HTTPStatus.NOT_FOUND: "The address may be misspelt, or the thing belongs to another installation.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The server's log has the details. Reload to try again.",
+}
+
+
+def use_pages_for_errors(app: FastAPI) -> None:
+    """Put a page in front of each of the API's error handlers, for every path that is not the API's."""
+    for error, answer in list(app.exception_handlers.items()):
+        if error is not WebSocketRequestValidationError:
+            app.add_exception_handler(error, _page_or(answer))
+
+
+def is_api(path: str) -> bool:
+    return any(path == start or path.startswith((f"{start}/", f"{start}:")) for start in API_PATHS)
+
+
+def _page_or(answer: Callable[..., Any]) -> Callable[[Request, Exception], Any]:
+    async def handler(request: Request, error: Exception) -> Response:
+        api = answer(request, error)  # it also writes the log
+        problem = cast(Response, await api if inspect.isawaitable(api) else api)
+        if is_api(request.url.path):
+            return problem
+        if isinstance(error, Unauthenticated):
+            return _to_login(request)
+        return _error_page(request, problem)
+
+    return handler
+
+
+def _to_login(request: Request) -> Response:
+    target = f"/login?{urlencode({'next': here(request)})}" if request.method == "GET" else "/login"
+    if request.headers.get("hx-request"):
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": target})
+    return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+def _error_page(request: Request, problem: Response) -> Response:
+    said = json.loads(bytes(problem.body))
+    status = problem.status_code
+    context = {"title": HTTPStatus(status).phrase, "way_out": _WAYS_OUT.get(status, ""), "code": status}
+    page = render(request, "error.html", status, detail=said["detail"], request_id=said["request_id"], **context)
+    page.headers.update(HEADERS)  # a 500 is answered outside the middleware
+    return page

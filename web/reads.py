@@ -1,0 +1,144 @@
+"""What pages read that no service offers in this form. Reading only: every change goes through the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from server.access.models import Token
+from server.alerts.models import Alert, Channel, Delivery
+from server.events.models import Event
+from server.forecasts.models import Forecast, Recommendation
+from server.metrics.curve import validation_curves
+from server.pagination import newest_first
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from server.runs.states import TERMINAL, Status
+from server.sweeps.models import Sweep
+
+from .drawings import Spark
+
+STATES = ("active", *(str(status) for status in Status), "alerting")
+"""What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert."""
+
+_OVER = [str(status) for status in TERMINAL]
+_CHARTED = ("evaluation", "forecast")  # kinds of events that the chart shows better than a list
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """The filters of the runs page, as they stand in its URL."""
+
+    state: str | None = None
+    sweep: str | None = None
+    text: str | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.state, self.sweep, self.text))
+
+
+def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: int) -> tuple[Sequence[Run], str | None]:
+    """Runs that pass the filters, newest first."""
+    query = _in_state(select(Run), chosen.state)
+    if chosen.sweep:
+        query = query.where(Run.sweep_id == chosen.sweep)
+    if chosen.text:
+        wanted = chosen.text.strip()
+        named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm))
+        query = query.where(or_(*named, Run.id == wanted))
+    return newest_first(session, query, Run.id, cursor, limit)
+
+
+def _in_state(query: Select[Any], state: str | None) -> Select[Any]:
+    if not state:
+        return query
+    if state == "active":
+        return query.where(Run.status.not_in(_OVER))
+    if state == "alerting":
+        return query.where(exists().where(Alert.run_id == Run.id, Alert.resolved_at.is_(None)))
+    return query.where(Run.status == state)
+
+
+def sparks_of(session: Session, runs: Sequence[Run]) -> dict[str, Spark]:
+    """What the runs' sparklines show, by run: two queries, however many runs."""
+    curves = validation_curves(session, [run.id for run in runs])
+    newest = [run.forecast_id for run in runs if run.forecast_id]
+    rows = session.execute(select(Forecast.run_id, Forecast.band).where(Forecast.id.in_(newest)))
+    bands = {row.run_id: row.band for row in rows}
+    return {
+        run.id: Spark([(p.compute, p.reward) for p in curves[run.id]], bands.get(run.id), run.budget_compute)
+        for run in runs
+    }
+
+
+def sweep_names(session: Session, limit: int = 100) -> list[tuple[str, str]]:
+    """Id and name of the newest sweeps, for the filter."""
+    rows = session.execute(select(Sweep.id, Sweep.name).order_by(Sweep.id.desc()).limit(limit))
+    return [(row.id, row.name) for row in rows]
+
+
+def open_alerts_by_sweep(session: Session, sweep_ids: Sequence[str]) -> Mapping[str, int]:
+    """How many alerts are open among each sweep's runs; sweeps without one are left out."""
+    joined = select(Run.sweep_id, func.count().label("alerts")).join(Alert, Alert.run_id == Run.id)
+    mine = Run.sweep_id.in_(sweep_ids), Alert.resolved_at.is_(None)
+    return {row.sweep_id: row.alerts for row in session.execute(joined.where(*mine).group_by(Run.sweep_id))}
+
+
+def recipe_body(session: Session, recipe_id: str | None) -> dict[str, Any] | None:
+    """The resolved recipe, None for a run without one."""
+    row = session.get(RecipeRow, recipe_id) if recipe_id else None
+    return row.body if row else None
+
+
+def open_recommendation(session: Session, run_id: str) -> Recommendation | None:
+    mine = Recommendation.run_id == run_id, Recommendation.status == "open"
+    return session.scalar(select(Recommendation).where(*mine))
+
+
+def decisions_of(session: Session, run_id: str, limit: int = 10) -> Sequence[Recommendation]:
+    """Advice that a person decided about, the newest decision first."""
+    decided = Recommendation.run_id == run_id, Recommendation.status.in_(["accepted", "dismissed"])
+    query = select(Recommendation).where(*decided).order_by(Recommendation.decided_at.desc())
+    return session.scalars(query.limit(limit)).all()
+
+
+def events_of(session: Session, run_id: str, limit: int = 40) -> Sequence[Event]:
+    """The newest events of a run that the chart does not show."""
+    query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED))
+    return session.scalars(query.order_by(Event.id.desc()).limit(limit)).all()
+
+
+@dataclass(frozen=True)
+class AlertLine:
+    """An alert with the name of its run and what became of its deliveries."""
+
+    alert: Alert
+    run_name: str
+    deliveries: Sequence[tuple[Delivery, str]]
+
+
+def with_deliveries(session: Session, alerts: Sequence[Alert]) -> list[AlertLine]:
+    """Alerts as pages show them: two queries, however many alerts."""
+    names = select(Run.id, Run.name).where(Run.id.in_({alert.run_id for alert in alerts}))
+    name_of = {row.id: row.name for row in session.execute(names)}
+    sent: dict[str, list[tuple[Delivery, str]]] = {alert.id: [] for alert in alerts}
+    joined = select(Delivery, Channel.name).join(Channel, Channel.id == Delivery.channel_id)
+    for delivery, channel in session.execute(joined.where(Delivery.alert_id.in_(sent)).order_by(Delivery.id)):
+        sent[delivery.alert_id].append((delivery, channel))
+    return [AlertLine(alert, name_of[alert.run_id], sent[alert.id]) for alert in alerts]
+
+
+def unseen_alerts(session: Session) -> int:
+    """Alerts that still hold and that nobody has acknowledged."""
+    query = select(func.count()).select_from(Alert).where(Alert.resolved_at.is_(None), Alert.acknowledged_at.is_(None))
+    return session.scalar(query) or 0
+
+
+def living_tokens(session: Session) -> Sequence[Token]:
+    """API tokens that were not revoked; sessions and the trainers' own are left out."""
+    query = select(Token).where(Token.kind == "api", Token.revoked_at.is_(None))
+    return session.scalars(query.order_by(Token.id.desc())).all()

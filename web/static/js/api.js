@@ -1,0 +1,46 @@
+// The public /v1 API as the pages use it: JSON in, JSON or a readable error out.
+
+/** An answer that is not 2xx, with the sentence that the server gave. */
+export class ApiError extends Error {
+  /** @param {number} status @param {string} detail */
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{method?: string, body?: unknown, headers?: Record<string, string>}} [options]
+ * @returns {Promise<any>} the parsed answer, null when it has no body
+ */
+export async function api(path, { method = "GET", body, headers = {} } = {}) {
+  const request = { method, headers: { accept: "application/json", ...headers }, credentials: "same-origin" };
+  if (body !== undefined) {
+    request.headers["content-type"] = "application/json";
+    request.body = JSON.stringify(body);
+  }
+  const answer = await send(path, request);
+  if (answer.status === 401) return location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+  const text = await answer.text();
+  if (!answer.ok) throw new ApiError(answer.status, sentence(answer, text));
+  return text ? JSON.parse(text) : null;
+}
+
+async function send(path, request) {
+  try {
+    return await fetch(path, request);
+  } catch {
+    throw new ApiError(0, "The server does not answer. `forecurve status` on its machine says what is running.");
+  }
+}
+
+function sentence(answer, text) {
+  try {
+    const problem = JSON.parse(text);
+    const request = problem.request_id ? ` (request ${problem.request_id})` : "";
+    return `${problem.detail || problem.title}${answer.status >= 500 ? request : ""}`;
+  } catch {
+    return `The server answered ${answer.status} ${answer.statusText}.`;
+  }
+}

@@ -1,0 +1,103 @@
+// The compute axis: log or linear. On a log axis compute 0 has no place, so the start gets a gutter of its own at the left edge,
+// set apart by a dotted rule and labelled 0.
+
+const GUTTER = 0.055; // share of the axis, in log space
+
+/**
+ * @typedef {object} ComputeAxis
+ * @property {"log" | "linear"} mode
+ * @property {(compute: number) => number} place where a compute stands, in axis data values
+ * @property {number | null} start place of compute 0 when it has a gutter
+ * @property {number | null} rule where the gutter ends
+ * @property {[number, number]} range in Plotly's terms: log10 on a log axis
+ */
+
+/**
+ * @param {"log" | "linear"} mode
+ * @param {number[]} computes every compute that the chart must show, 0 for a start
+ * @returns {ComputeAxis}
+ */
+export function computeAxis(mode, computes) {
+  const positive = computes.filter((compute) => compute > 0);
+  const last = Math.max(...positive, 1e-9);
+  if (mode === "linear" || positive.length === 0) {
+    return { mode: "linear", place: (c) => c, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
+  }
+  const first = Math.min(...positive);
+  const span = Math.max(Math.log10(last / first), 0.3);
+  const margin = 0.02 * span;
+  if (!computes.includes(0)) return { mode, place: (c) => c, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(last) + margin] };
+  const start = first * 10 ** (-GUTTER * span);
+  return {
+    mode,
+    place: (compute) => (compute > 0 ? compute : start),
+    start,
+    rule: first * 10 ** (-GUTTER * span * 0.5),
+    range: [Math.log10(start) - margin, Math.log10(last) + margin],
+  };
+}
+
+/**
+ * Round tick values inside a range, and the start's 0.
+ * @param {ComputeAxis} axis @param {[number, number]} range as Plotly has it @param {number} most
+ * @returns {{tickvals: number[], ticktext: string[]}}
+ */
+export function computeTicks(axis, range, most) {
+  const [low, high] = axis.mode === "log" ? range.map((v) => 10 ** v) : range;
+  const floor = Math.max(low, axis.rule ?? -Infinity);
+  const values = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
+  const showsStart = axis.start !== null && axis.start >= low && axis.start <= high;
+  return {
+    tickvals: showsStart ? [axis.start, ...values] : values,
+    ticktext: showsStart ? ["0", ...values.map(plain)] : values.map(plain),
+  };
+}
+
+function logTicks(low, high, most) {
+  const decades = Math.log10(high / low);
+  if (decades < 0.5) return linearTicks(low, high, most);
+  const sets = [[1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 7], [1, 2, 5], [1, 3], [1]];
+  const inside = (mantissas) => {
+    const values = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
+      for (const mantissa of mantissas) values.push(Number((mantissa * 10 ** power).toPrecision(6)));
+    return values.filter((value) => value >= low && value <= high);
+  };
+  return inside(sets.find((set) => inside(set).length <= most) ?? [1]);
+}
+
+function linearTicks(low, high, most) {
+  const rough = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const values = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(Number((k * step).toPrecision(10)));
+  return values;
+}
+
+/** @param {number} value @returns {string} three significant digits, no exponent for everyday sizes */
+export function plain(value) {
+  if (value === 0) return "0";
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  if (magnitude < -4 || magnitude > 8) return value.toPrecision(3);
+  return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
+}
+
+/** Pass rates get a range that holds everything and ends on round values. @param {number[]} values @returns {[number, number]} */
+export function rateRange(values) {
+  const known = values.filter(Number.isFinite);
+  if (known.length === 0) return [0, 1];
+  const low = Math.min(...known);
+  const high = Math.max(...known);
+  const margin = Math.max(0.015, 0.04 * (high - low));
+  return [Math.max(-0.01, Math.floor((low - margin) * 20) / 20), Math.min(1.01, Math.ceil((high + margin) * 20) / 20)];
+}
+
+/** Linear interpolation in log compute. @param {number[]} computes rising @param {number[]} values @param {number} at */
+export function interpolate(computes, values, at) {
+  if (at < computes[0] || at > computes[computes.length - 1]) return null;
+  const above = Math.max(1, computes.findIndex((compute) => compute >= at));
+  const [left, right] = [computes[above - 1], computes[above]];
+  const share = left > 0 ? Math.log(at / left) / Math.log(right / left) : (at - left) / (right - left);
+  return values[above - 1] + share * (values[above] - values[above - 1]);
+}

@@ -1,0 +1,133 @@
+// Axes, budget line, ceiling in the right margin and alert bells of one run's chart.
+
+import { rateRange } from "./axis.js";
+import { escaped, between } from "./words.js";
+import { fade } from "./palette.js";
+
+const ENOUGH = 0.085; // half a text's height and some air, as a share of the vertical range
+
+// A bell in pixels, y upwards, its middle 17 px above the point that it belongs to.
+const BELL = "M-6,12 L6,12 C4.5,13.5 4.3,15 4.3,17.5 C4.3,20.8 2.6,22.5 0,22.5 C-2.6,22.5 -4.3,20.8 -4.3,17.5 C-4.3,15 -4.5,13.5 -6,12 Z M-1.8,10.8 L1.8,10.8 L0,9.2 Z";
+
+/** Axes, fonts and margins that every chart shares. @param {import("./axis.js").ComputeAxis} axis @param {Record<string, string>} ink */
+export function baseLayout(axis, unit, ink) {
+  const line = { gridcolor: ink.hairline, linecolor: ink.hairlineStrong, zeroline: false, tickfont: { color: ink.quiet }, automargin: true };
+  return {
+    font: { family: ink.font, size: 12, color: ink.ink },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    showlegend: false,
+    hovermode: "closest",
+    hoverdistance: 24,
+    hoverlabel: { bgcolor: ink.paper, bordercolor: ink.hairlineStrong, font: { family: ink.font, size: 12, color: ink.ink }, align: "left" },
+    margin: { l: 56, r: 96, t: 12, b: 48 },
+    xaxis: { ...line, type: axis.mode, range: axis.range, title: { text: `compute (${escaped(unit)})`, font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false, uirevision: axis.mode },
+    yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformat: ".2f", showline: false },
+    uirevision: "stay",
+    dragmode: "zoom",
+    shapes: [],
+    annotations: [],
+  };
+}
+
+/** @param {import("./curve-traces.js").Scene} scene @returns {object} Plotly layout */
+export function curveLayout(scene) {
+  const { view, forecast, axis, ink } = scene;
+  const layout = baseLayout(axis, view.unit, ink);
+  Object.assign(layout.yaxis, { range: rateRange(ratesOf(scene)), domain: [0.07, 1] });
+  Object.assign(layout.xaxis, { anchor: "y2" });
+  layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
+  const pieces = [gutter(axis, ink), budget(scene), forecast ? ceiling(scene) : null, forecast ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
+  for (const piece of pieces.filter(Boolean)) {
+    layout.shapes.push(...(piece.shapes ?? []));
+    layout.annotations.push(...(piece.annotations ?? []));
+  }
+  return layout;
+}
+
+function ratesOf({ view, forecast }) {
+  const rates = view.points.flatMap((point) => [point.reward - (point.se ?? 0), point.reward + (point.se ?? 0)]);
+  if (forecast) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A?.median);
+  if (view.frozen?.band) rates.push(...view.frozen.band.median);
+  return rates;
+}
+
+/** Sets the start apart from the log axis. */
+export function gutter(axis, ink) {
+  if (axis.rule === null) return null;
+  return { shapes: [{ type: "line", x0: axis.rule, x1: axis.rule, yref: "paper", y0: 0, y1: 1, line: { color: ink.hairline, width: 1, dash: "2px,3px" }, layer: "below" }] };
+}
+
+/** The budget's line, with the predicted interval written at it where nothing else is drawn. */
+function budget(scene) {
+  const { view, forecast, axis, ink } = scene;
+  if (!view.budget) return null;
+  const x = axis.place(view.budget);
+  const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
+  const at = forecast?.at_budget?.curve;
+  const said = at ? `<b>${at.median.toFixed(2)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : "";
+  const text = `${said}<span style="color:${ink.quiet}">at the budget, ${view.budget} ${escaped(view.unit)}</span>`;
+  const y = emptyHeight(scene, x);
+  return {
+    shapes: [line],
+    annotations: [{ ...inData(axis, x), y, yref: "y", yanchor: "middle", xanchor: "right", align: "right", showarrow: false, xshift: -6, text, font: { size: 12, color: ink.ink } }],
+  };
+}
+
+/** A height left of `x` at which a text of two lines covers no point and no curve, the lowest such; else the least crowded. */
+function emptyHeight({ view, forecast, axis }, x) {
+  const [low, high] = rateRange(ratesOf({ view, forecast }));
+  const share = (value) => (toAxis(axis, value) - axis.range[0]) / (axis.range[1] - axis.range[0]);
+  const right = share(x);
+  const drawn = view.points.map((point) => [axis.place(point.compute), point.reward]);
+  for (const one of [forecast, view.frozen]) if (one?.band) one.band.compute.forEach((c, i) => drawn.push([axis.place(c), one.band.median[i]]));
+  const nearby = drawn.filter(([at]) => share(at) > right - 0.2 && share(at) <= right + 0.005).map(([, rate]) => (rate - low) / (high - low));
+  const space = (height) => Math.min(1, ...nearby.map((rate) => Math.abs(rate - height)));
+  const free = [0.08, 0.16, 0.24, 0.32, 0.4, 0.5, 0.6, 0.68, 0.76, 0.84, 0.92].reduce((best, height) => (space(best) >= ENOUGH || space(best) >= space(height) ? best : height));
+  return low + free * (high - low);
+}
+
+const toAxis = (axis, value) => (axis.mode === "log" ? Math.log10(value) : value);
+
+/** Annotations, unlike shapes, take log10 of the value on a log axis. */
+const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
+
+/** The ceiling's median and 90 % interval, in the right margin. */
+function ceiling({ forecast, ink }) {
+  const { A } = forecast;
+  if (!A) return null;
+  const rule = (x0, x1, y0, y1, width) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, width } });
+  const x = 1.014;
+  return {
+    shapes: [rule(x, x, A.lower, A.upper, 3), rule(x - 0.006, x + 0.006, A.median, A.median, 2), { type: "line", xref: "paper", yref: "y", x0: 0, x1: 1, y0: A.median, y1: A.median, layer: "below", line: { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" } }],
+    annotations: [{ xref: "paper", x: x + 0.012, xanchor: "left", y: A.median, yref: "y", showarrow: false, align: "left", text: `ceiling<br><b>${A.median.toFixed(2)}</b><br><span style="color:${ink.quiet}">${A.lower.toFixed(2)}–${A.upper.toFixed(2)}</span>`, font: { size: 12, color: ink.accent } }],
+  };
+}
+
+/** R0, where the curve starts: a short line through the start, named beside it. */
+function start({ forecast, axis, ink }) {
+  const { R0 } = forecast;
+  if (R0?.median === null || R0?.median === undefined) return null;
+  const end = axis.start === null ? 0.02 : 0.06;
+  return {
+    shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],
+    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: "top", yshift: 2, showarrow: false, text: `R0 ${R0.median.toFixed(2)}`, font: { size: 11, color: ink.quiet } }],
+  };
+}
+
+/** An alert: a bell over the point that raised it, and the stretch below the forecast marked in the strip. */
+function bell({ view, axis, ink }, alert) {
+  const at = alert.at_compute ?? alert.since_compute;
+  if (at === null || at === undefined || view.points.length === 0) return null;
+  const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
+  const x = axis.place(at);
+  const since = axis.place(alert.since_compute ?? at);
+  const colour = alert.resolved_at ? ink.quiet : ink.alert;
+  return {
+    shapes: [
+      { type: "path", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } },
+      { type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: colour, width: 3 } },
+    ],
+    annotations: [{ ...inData(axis, x), y: point.reward, yref: "y", ax: -56, ay: 34, xanchor: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: `${alert.level === "WARN" ? "warning" : "alert"}: ${escaped(alert.kind.replaceAll("_", " "))}`, font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: escaped(alert.text), captureevents: true, name: alert.id }],
+  };
+}

@@ -1,0 +1,163 @@
+// What is drawn of one run: evaluations, fit, bands, frozen forecast, prediction at the budget, marks on the axis.
+
+import { interpolate, plain } from "./axis.js";
+import { fade } from "./palette.js";
+import { between, escaped, estimate } from "./words.js";
+import { clock } from "../times.js";
+
+/**
+ * @typedef {object} Scene
+ * @property {any} view CurveView of the API
+ * @property {any} forecast the one shown: the newest, or an older one while the slider is moved back
+ * @property {boolean} replay
+ * @property {import("./axis.js").ComputeAxis} axis
+ * @property {Record<string, string>} ink tokens of the palette
+ */
+
+/** @param {Scene} scene @returns {object[]} Plotly traces, painted from first to last */
+export function curveTraces(scene) {
+  const { forecast } = scene;
+  const traces = [];
+  if (forecast) traces.push(...bands(scene));
+  if (showsFrozen(scene)) traces.push(...frozen(scene));
+  if (forecast) traces.push(...median(scene));
+  if (forecast?.at_budget) traces.push(...atBudget(scene));
+  return [...traces, ...evaluations(scene), ...marks(scene)];
+}
+
+/** The frozen forecast is drawn unless it is the one on show. @param {Scene} scene */
+export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
+
+/** The band's columns up to, or from, the last compute that the forecast has seen. */
+function part(forecast, beyond, column) {
+  const keep = forecast.band.compute.map((compute) => (beyond ? compute >= forecast.at_compute : compute <= forecast.at_compute));
+  const columns = Object.entries(forecast.band).map(([name, values]) => [name, values.filter((_, i) => keep[i])]);
+  return withSeam(Object.fromEntries(columns), forecast, beyond)[column];
+}
+
+/** Both parts end exactly at `at_compute`, so that no gap opens between grid points. */
+function withSeam(columns, forecast, beyond) {
+  const at = forecast.at_compute;
+  if (columns.compute.includes(at)) return columns;
+  const seam = (name) => (name === "compute" ? at : interpolate(forecast.band.compute, forecast.band[name], at));
+  if (seam("median") === null) return columns;
+  const join = (name, values) => (beyond ? [seam(name), ...values] : [...values, seam(name)]);
+  return Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, join(name, values)]));
+}
+
+function bands({ forecast, axis, ink }) {
+  const end = Math.max(...forecast.band.compute);
+  const drawn = [];
+  for (const [level, alpha] of [["90", 0.13], ["50", 0.2]]) {
+    for (const beyond of [false, true]) {
+      const compute = part(forecast, beyond, "compute").map(axis.place);
+      if (compute.length < 2) continue;
+      const outline = [...compute, ...compute.slice().reverse()];
+      const rates = [...part(forecast, beyond, `upper${level}`), ...part(forecast, beyond, `lower${level}`).slice().reverse()];
+      drawn.push({
+        name: `band${level}${beyond ? " beyond" : ""}`,
+        x: outline,
+        y: rates,
+        mode: "lines",
+        line: { width: 0 },
+        fill: "toself",
+        hoverinfo: "skip",
+        ...(beyond ? fading(forecast.at_compute, end, ink.accent, alpha, axis) : { fillcolor: fade(ink.accent, alpha) }),
+      });
+    }
+  }
+  return drawn;
+}
+
+/** Beyond the data the band fades towards the end of what was forecast. */
+function fading(start, end, colour, alpha, axis) {
+  if (!(end > start)) return { fillcolor: fade(colour, alpha) };
+  const colorscale = [[0, fade(colour, alpha)], [1, fade(colour, alpha * 0.3)]];
+  return { fillcolor: fade(colour, alpha * 0.6), fillgradient: { type: "horizontal", start: axis.place(start), stop: axis.place(end), colorscale } };
+}
+
+function median({ view, forecast, axis, ink }) {
+  const line = (beyond) => ({
+    name: beyond ? "forecast" : "fit",
+    x: part(forecast, beyond, "compute").map(axis.place),
+    y: part(forecast, beyond, "median"),
+    mode: "lines",
+    line: { color: ink.accent, width: 2, dash: beyond ? "6px,4px" : "solid" },
+    customdata: part(forecast, beyond, "compute").map((compute) => [plain(compute), predicted(forecast, compute, "50"), predicted(forecast, compute, "90")]),
+    hovertemplate: `%{customdata[0]} ${escaped(view.unit)}<br>forecast %{y:.3f}<br>50 %: %{customdata[1]}<br>90 %: %{customdata[2]}<extra></extra>`,
+  });
+  return [line(false), line(true)];
+}
+
+function predicted(forecast, compute, level) {
+  const at = (name) => interpolate(forecast.band.compute, forecast.band[name], compute);
+  return at("median") === null ? "–" : between(at(`lower${level}`), at(`upper${level}`));
+}
+
+function frozen({ view, axis, ink }) {
+  const { band, created_at, at_compute } = view.frozen;
+  const x = band.compute.map(axis.place);
+  const edge = (column) => ({ name: `frozen ${column}`, x, y: band[column], mode: "lines", line: { color: fade(ink.ink, 0.45), width: 1, dash: "1px,3px" }, hoverinfo: "skip" });
+  const line = {
+    name: "frozen",
+    x,
+    y: band.median,
+    mode: "lines",
+    line: { color: ink.ink, width: 1.25, dash: "3px,3px" },
+    hovertemplate: `frozen forecast %{y:.3f}<br>made ${clock(created_at)} at ${plain(at_compute)} ${escaped(view.unit)}<extra></extra>`,
+  };
+  return [edge("lower90"), edge("upper90"), line];
+}
+
+/** The predicted interval at the budget: the curve's 90 % thick, that of one further evaluation thin. */
+function atBudget({ forecast, axis, ink }) {
+  const { compute, curve, evaluation } = forecast.at_budget;
+  const bar = (name, range, width, cap) => ({
+    name,
+    x: [axis.place(compute)],
+    y: [curve.median],
+    mode: "markers",
+    marker: { size: 1, color: ink.accent },
+    error_y: { type: "data", symmetric: false, array: [range.upper - curve.median], arrayminus: [curve.median - range.lower], color: ink.accent, thickness: width, width: cap },
+    hovertemplate: `at the budget: ${estimate(curve)}<extra></extra>`,
+  });
+  return [...(evaluation ? [bar("evaluation at budget", evaluation, 1, 4)] : []), bar("at budget", curve, 3, 0)];
+}
+
+function evaluations({ view, forecast, replay, axis, ink }) {
+  const seen = (point) => !replay || !forecast || point.compute <= forecast.at_compute;
+  const { points } = view;
+  return [
+    {
+      name: "evaluations",
+      x: points.map((point) => axis.place(point.compute)),
+      y: points.map((point) => point.reward),
+      mode: "markers",
+      marker: { color: points.map((p) => (seen(p) ? ink.ink : ink.paper)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
+      error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
+      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, forecast ? predicted(forecast, point.compute, "90") : "–", clock(point.time)]),
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
+    },
+  ];
+}
+
+/** Small marks in the strip above the axis. */
+function marks({ view, axis, ink }) {
+  const row = (name, items, symbol, size, colour, text) => ({
+    name,
+    x: items.map((item) => axis.place(item.compute ?? item.at_compute)),
+    y: items.map(() => 0.5),
+    yaxis: "y2",
+    mode: "markers",
+    marker: { symbol, size, color: colour, line: { color: colour, width: 1 } },
+    text: items.map(text),
+    hovertemplate: "%{text}<extra></extra>",
+  });
+  const unit = escaped(view.unit);
+  const at = (item) => `${plain(item.compute ?? item.at_compute)} ${unit}`;
+  return [
+    row("refits", view.refits, "line-ns-open", 5, ink.hairlineStrong, (r) => `refit at ${at(r)}<br>${clock(r.created_at)}`),
+    row("checkpoints", view.checkpoints.filter((c) => c.compute !== null), "square", 6, ink.quiet, (c) => `checkpoint, step ${c.step}, ${at(c)}<br>${escaped(c.digest.slice(0, 12))}`),
+    row("restarts", view.restarts, "x-thin-open", 8, ink.ink, (r) => `attempt ${r.attempt} began at step ${r.step}, ${at(r)}`),
+  ].filter((trace) => trace.x.length > 0);
+}

@@ -1,0 +1,53 @@
+// The chart of one run: reads /v1/runs/{id}/curve, draws it, follows the event stream, replays past forecasts.
+
+import { api } from "../api.js";
+import { computeAxis, computeTicks } from "./axis.js";
+import { curveLayout } from "./curve-layout.js";
+import { curveTraces } from "./curve-traces.js";
+import { draw, whenLive } from "./draw.js";
+import { tokens } from "./palette.js";
+import { startReplay } from "./replay.js";
+import { fromUrl, toUrl } from "./view.js";
+
+/** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run */
+export async function startCurve(plot) {
+  const state = { view: null, past: null, mode: fromUrl("x") === "linear" ? "linear" : "log" };
+  const show = () => state.view && paint(plot, state);
+  const replay = startReplay(plot, (past) => {
+    state.past = past;
+    show();
+  });
+  startModeSwitch(plot, state, show);
+  await whenLive(plot, async () => {
+    state.view = await api(`/v1/runs/${plot.dataset.run}/curve`);
+    await replay.update(state.view.refits, state.view.unit); // shows it
+  }, show);
+}
+
+function paint(plot, { view, past, mode }) {
+  const forecast = past ?? view.forecast;
+  const shown = forecast?.band?.compute?.length ? forecast : null;
+  const computes = [...view.points.map((point) => point.compute), ...(shown?.band.compute ?? []), ...(view.budget ? [view.budget] : [])];
+  const axis = computeAxis(mode, computes);
+  const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens() };
+  empty(plot, view.points.length === 0);
+  return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));
+}
+
+function empty(plot, nothing) {
+  plot.hidden = nothing;
+  document.querySelector("[data-chart-empty]").hidden = !nothing;
+}
+
+/** Log or linear; the URL says which. */
+function startModeSwitch(plot, state, show) {
+  const inputs = document.querySelectorAll("input[name=x]");
+  for (const input of inputs) {
+    input.checked = input.value === state.mode;
+    input.addEventListener("change", () => {
+      state.mode = input.value;
+      toUrl({ x: input.value === "log" ? null : input.value });
+      show();
+    });
+  }
+}

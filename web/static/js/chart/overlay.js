@@ -1,0 +1,169 @@
+// The chart of a sweep: the median curve and evaluations of every arm, the control neutral. An arm that is pointed at, here or in
+// the table, comes forward with its 90 % band; a press on its key hides it. What is hidden stands in the URL.
+
+import { api } from "../api.js";
+import { computeAxis, computeTicks, interpolate, plain, rateRange } from "./axis.js";
+import { baseLayout, gutter } from "./curve-layout.js";
+import { draw, whenLive } from "./draw.js";
+import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
+import { fromUrl, toUrl } from "./view.js";
+import { between, escaped } from "./words.js";
+
+const FIRST = 20; // drawn without being asked for; the rest is one press away
+const LEAST_GAP = 15; // pixels between the names at the right edge
+
+/** @param {HTMLElement} plot `data-sweep` names the sweep, `data-series` maps run ids to colours (null: control) */
+export async function startOverlay(plot) {
+  const series = JSON.parse(plot.dataset.series);
+  const shown = fromUrl("show")?.split(",");
+  const state = { view: null, mode: fromUrl("x") === "linear" ? "linear" : "log", focus: null, shown: shown ? new Set(shown) : null, series };
+  const show = () => state.view && paint(plot, state);
+  startModeSwitch(state, show);
+  startKeys(state, show);
+  await whenLive(plot, async () => {
+    state.view = await api(`/v1/sweeps/${plot.dataset.sweep}/curves`);
+    show();
+  }, show);
+}
+
+/** Keys (one button a run) and table rows: `data-key` and `data-arm` carry the run's id. */
+function startKeys(state, show) {
+  const focus = (id) => {
+    if (state.focus === id) return;
+    state.focus = id;
+    show();
+  };
+  const runOf = (event) => event.target.closest("[data-key], [data-arm]");
+  for (const kind of ["pointerover", "focusin"]) {
+    document.addEventListener(kind, (event) => {
+      const place = runOf(event);
+      focus(place ? place.dataset.key ?? place.dataset.arm : null);
+    });
+  }
+  document.addEventListener("click", (event) => {
+    const key = event.target.closest("[data-key]");
+    if (!key) return;
+    const drawn = new Set(visible(state).map((view) => view.run.id));
+    if (!drawn.delete(key.dataset.key)) drawn.add(key.dataset.key);
+    state.shown = drawn;
+    toUrl({ show: [...drawn].join(",") || "none" });
+    show();
+  });
+}
+
+function visible({ view, shown }) {
+  return shown ? view.runs.filter(({ run }) => shown.has(run.id)) : view.runs.slice(0, FIRST);
+}
+
+function startModeSwitch(state, show) {
+  for (const input of document.querySelectorAll("input[name=x]")) {
+    input.checked = input.value === state.mode;
+    input.addEventListener("change", () => {
+      state.mode = input.value;
+      toUrl({ x: input.value === "log" ? null : input.value });
+      show();
+    });
+  }
+}
+
+function paint(plot, state) {
+  const drawn = visible(state);
+  pressKeys(new Set(drawn.map(({ run }) => run.id)));
+  const withPoints = drawn.filter((view) => view.points.length > 0);
+  const nothing = state.view.runs.every((view) => view.points.length === 0);
+  plot.hidden = nothing;
+  document.querySelector("[data-chart-empty]").hidden = !nothing;
+  const axis = computeAxis(state.mode, withPoints.flatMap(computesOf));
+  const ink = tokens();
+  const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
+  layout.margin.r = 168;
+  layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...(bandOf(view)?.median ?? [])]));
+  layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budgetLines(withPoints, axis, ink)];
+  layout.annotations = names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink);
+  return draw(plot, withPoints.flatMap((view) => armTraces(view, axis, state, ink)), layout, (range, most) => computeTicks(axis, range, most));
+}
+
+function pressKeys(drawn) {
+  for (const key of document.querySelectorAll("[data-key]")) key.setAttribute("aria-pressed", String(drawn.has(key.dataset.key)));
+}
+
+const bandOf = (view) => (view.forecast?.band?.compute?.length ? view.forecast.band : null);
+const computesOf = (view) => [...view.points.map((point) => point.compute), ...(bandOf(view)?.compute ?? []), ...(view.budget ? [view.budget] : [])];
+
+function armTraces(view, axis, state, ink) {
+  const { run, forecast, points } = view;
+  const series = state.series[run.id] ?? null;
+  const colour = seriesColour(series);
+  const dim = state.focus !== null && state.focus !== run.id && state.series[state.focus] !== undefined;
+  const alpha = dim ? 0.22 : 1;
+  const band = bandOf(view);
+  const traces = [];
+  if (band && state.focus === run.id) traces.push(bandTrace(view, axis, colour));
+  if (band) traces.push(...medians(view, axis, fade(colour, alpha), series));
+  traces.push({
+    name: run.name,
+    meta: run.id,
+    x: points.map((point) => axis.place(point.compute)),
+    y: points.map((point) => point.reward),
+    mode: "markers",
+    marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: series === null ? "circle" : SYMBOLS[series % SYMBOLS.length] },
+    customdata: points.map((point) => [plain(point.compute), point.step, said(forecast, point.compute)]),
+    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
+  });
+  return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
+}
+
+function bandTrace({ run, forecast }, axis, colour) {
+  const { compute, lower90, upper90 } = forecast.band;
+  const x = compute.map(axis.place);
+  return { name: `${run.name} band90`, x: [...x, ...x.slice().reverse()], y: [...upper90, ...lower90.slice().reverse()], mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: fade(colour, 0.16), hoverinfo: "skip" };
+}
+
+function medians({ run, forecast }, axis, colour, series) {
+  const { compute, median } = forecast.band;
+  const line = (name, keep, dash) => {
+    const at = compute.map((_, i) => i).filter((i) => keep(compute[i]));
+    return { name: `${run.name} ${name}`, x: at.map((i) => axis.place(compute[i])), y: at.map((i) => median[i]), mode: "lines", line: { color: colour, width: series === null ? 2.5 : 1.75, dash }, hoverinfo: "skip" };
+  };
+  const seam = compute.findIndex((value) => value >= forecast.at_compute);
+  const edge = seam < 0 ? Infinity : compute[seam];
+  const solid = series !== null && series >= SERIES ? "2px,2px" : "solid"; // colours come round again: the dash tells them apart
+  return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
+}
+
+function said(forecast, compute) {
+  if (!forecast?.band?.compute?.length) return "–";
+  const at = (name) => interpolate(forecast.band.compute, forecast.band[name], compute);
+  return at("median") === null ? "–" : between(at("lower90"), at("upper90"));
+}
+
+function budgetLines(views, axis, ink) {
+  const budgets = [...new Set(views.map((view) => view.budget).filter(Boolean))];
+  return budgets.map((budget) => ({ type: "line", x0: axis.place(budget), x1: axis.place(budget), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" }));
+}
+
+/** The arms' names at the right edge, at the end of their curves, pushed apart where they would overlap. */
+function names(views, [low, high], height, state, ink) {
+  const perPixel = (high - low) / Math.max(120, height - 60);
+  const ends = views.map((view) => ({ view, y: endOf(view) })).sort((a, b) => b.y - a.y);
+  let above = Infinity;
+  for (const end of ends) {
+    end.y = Math.min(end.y, above - LEAST_GAP * perPixel);
+    above = end.y;
+  }
+  return ends.map(({ view: { run }, y }) => ({
+    xref: "paper",
+    x: 1.006,
+    xanchor: "left",
+    y,
+    yref: "y",
+    showarrow: false,
+    text: escaped(run.name.length > 24 ? `${run.name.slice(0, 23)}…` : run.name),
+    font: { size: 12, color: state.focus && state.focus !== run.id ? ink.quiet : seriesColour(state.series[run.id] ?? null) },
+  }));
+}
+
+function endOf(view) {
+  const median = bandOf(view)?.median;
+  return median ? median[median.length - 1] : view.points[view.points.length - 1].reward;
+}

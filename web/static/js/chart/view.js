@@ -1,0 +1,14 @@
+// The state of a chart lives in the page's URL: reload, share and Back give the same view.
+
+/** @param {string} name @returns {string | null} */
+export const fromUrl = (name) => new URLSearchParams(location.search).get(name);
+
+/** @param {Record<string, string | null>} changes a null removes the parameter */
+export function toUrl(changes) {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  history.replaceState(history.state, "", url);
+}

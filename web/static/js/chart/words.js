@@ -1,0 +1,20 @@
+// Estimates in words, with the digits that their interval supports (the same rule as web/formats.py).
+
+/** @typedef {{median: number, lower: number, upper: number}} Estimate */
+
+const decimals = (lower, upper) => 2 + Number(upper - lower < 0.02) + Number(upper - lower < 0.002);
+
+/** @param {Estimate | null | undefined} estimate @returns {string} `0.78 (90 %: 0.77 to 0.80)` */
+export function estimate(estimate) {
+  if (!estimate) return "not known yet";
+  return `${estimate.median.toFixed(decimals(estimate.lower, estimate.upper))} (90 %: ${between(estimate.lower, estimate.upper)})`;
+}
+
+/** @param {number} lower @param {number} upper @returns {string} `0.77 to 0.80` */
+export function between(lower, upper) {
+  const digits = decimals(lower, upper);
+  return `${lower.toFixed(digits)} to ${upper.toFixed(digits)}`;
+}
+
+/** Names come from users, and Plotly reads a small HTML in its texts. @param {string} text */
+export const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -1,0 +1,29 @@
+// Every page loads this; a chart's modules only where there is a chart.
+
+import { startActions } from "./actions.js";
+import { startLive } from "./live.js";
+import { startTimes } from "./times.js";
+
+startTimes();
+startActions();
+startThemeSwitch();
+
+const curve = document.querySelector("[data-chart=curve]");
+const overlay = document.querySelector("[data-chart=overlay]");
+if (curve) import("./chart/curve.js").then(({ startCurve }) => startCurve(curve));
+if (overlay) import("./chart/overlay.js").then(({ startOverlay }) => startOverlay(overlay));
+
+startLive();
+
+function startThemeSwitch() {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const changed = () => document.dispatchEvent(new CustomEvent("forecurve:theme"));
+  dark.addEventListener("change", changed);
+  document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
+    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+    localStorage.setItem("forecurve-theme", root.dataset.theme);
+    changed();
+  });
+}

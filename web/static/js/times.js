@@ -1,0 +1,36 @@
+// Times in the viewer's own zone: relative in the text, in full on hover. The server writes UTC for readers without scripts.
+
+const STEPS = [
+  [60, 1, "s"],
+  [3600, 60, "min"],
+  [86400, 3600, "h"],
+  [Infinity, 86400, "d"],
+];
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** @param {string} iso @returns {string} date and time to the second, in the viewer's zone */
+export const clock = (iso) => SHORT.format(new Date(iso));
+
+/** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
+export function ago(then, now) {
+  const seconds = Math.max(0, (now - then.getTime()) / 1000);
+  if (seconds < 1) return "now";
+  const [, size, name] = STEPS.find(([below]) => seconds < below);
+  return `${Math.floor(seconds / size)} ${name} ago`;
+}
+
+function refresh() {
+  for (const element of document.querySelectorAll("time[datetime]")) {
+    const moment = new Date(element.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    element.title = FULL.format(moment);
+    element.textContent = element.dataset.style === "clock" ? clock(element.dateTime) : ago(moment, Date.now());
+  }
+}
+
+export function startTimes() {
+  refresh();
+  setInterval(refresh, 10_000);
+  document.addEventListener("htmx:after:swap", refresh);
+}

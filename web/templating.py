@@ -1,0 +1,59 @@
+"""Jinja set up once: everything escaped, undefined names fail, the formats of `web.formats` as filters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from server.runs.states import TERMINAL, DesiredState
+
+from . import drawings, formats
+from .assets import Assets
+
+TEMPLATES = Path(__file__).parent / "templates"
+_FILTERS = {
+    "rate": formats.rate,
+    "median": formats.median,
+    "interval": formats.interval,
+    "interval3": formats.interval3,
+    "compute": formats.compute,
+    "significant": formats.significant,
+    "ago": formats.ago,
+    "utc": formats.utc,
+    "iso": formats.iso,
+    "size": formats.size,
+    "number": formats.number,
+    "setting": formats.setting,
+    "difference": formats.difference,
+    "short_difference": formats.short_difference,
+    "words": formats.words,
+    "ticks": formats.ticks,
+}
+
+
+def make_environment(assets: Assets) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(_FILTERS)
+    environment.globals.update(_globals(assets))
+    return environment
+
+
+def _globals(assets: Assets) -> dict[str, Any]:
+    return {
+        "asset": assets.url,
+        "sparkline": drawings.sparkline,
+        "interval_bar": drawings.interval_bar,
+        "bar_axis": drawings.bar_axis,
+        "is_over": lambda run: run.status in TERMINAL,
+        "may_stop": lambda run: (
+            run.status not in TERMINAL and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE)
+        ),
+    }
