@@ -41,8 +41,8 @@ _SECRET = re.compile(r"\bfc_(ingest|api|session|login)_[\w-]{8,}")
 class RayJobs:
     """Executor on one Ray cluster, named by the URL of its dashboard."""
 
-    def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None):
-        """`transport` replaces the network in tests.
+    def __init__(self, url: str, token: str | None = None, *, submit_timeout_s: float = 20.0):
+        """`url` is the dashboard's. A submission needs its time: the first after the head's start takes seconds.
 
         Raises:
             ValueError: the address is not on this machine and no token is given. Whoever reaches an open Jobs API runs
@@ -55,10 +55,9 @@ class RayJobs:
             )
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(5.0, connect=3.0)
+        self._submit_timeout = httpx.Timeout(submit_timeout_s, connect=3.0)
         # trust_env off: a proxy named in the environment must not see the cluster's token
-        self._http = httpx.Client(
-            base_url=self.url, headers=headers, timeout=timeout, transport=transport, trust_env=False
-        )
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
 
     def submit(self, job: JobSpec) -> Submitted:
         """Submit; whatever goes wrong, look whether the job is there: the answer may have been lost, not the job."""
@@ -73,7 +72,7 @@ class RayJobs:
             "entrypoint_num_gpus": 0,
         }
         try:
-            answer = self._http.post("/api/jobs/", json=body, timeout=httpx.Timeout(20.0, connect=3.0))
+            answer = self._http.post("/api/jobs/", json=body, timeout=self._submit_timeout)
         except httpx.HTTPError as error:
             return self._adopt(
                 job.reference, f"{self.url} did not answer the submission ({_name(error)})", retryable=True

@@ -1,0 +1,81 @@
+"""Admission: who gets the free places, and that no place is given twice."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from sqlalchemy import func, select
+
+from server.runs.models import Attempt, Run
+from tests.worker.harness import World
+
+
+def test_places_go_to_the_oldest_runs_and_to_no_more_than_may_run_at_once(world: World):
+    third, first, second = (world.add_run(created_at=world.now + timedelta(seconds=s)) for s in (3, 1, 2))
+    world.admit()
+    assert [world.run(run).status for run in (first, second, third)] == ["launching", "launching", "queued"]
+    assert world.admit() == []
+
+
+def test_a_place_that_becomes_free_is_given_to_the_next(world: World):
+    runs = [world.add_run() for _ in range(3)]
+    world.admit()
+    with world.sessions.begin() as session:
+        session.get_one(Run, runs[0]).status = "failed"
+    world.admit()
+    assert world.run(runs[2]).status == "launching"
+
+
+def test_of_runs_made_together_the_control_arm_goes_first(world: World):
+    for arm in "abcdef":
+        world.add_run(arm=arm)
+    control = world.add_run(arm="control", is_control=True)
+    world.admit()
+    assert world.run(control).status == "launching"
+
+
+def test_a_retry_waits_for_its_time(world: World):
+    run = world.add_run(not_before=world.now + timedelta(seconds=10))
+    assert world.admit() == []
+    world.wait(10)
+    assert len(world.admit()) == 1
+    assert world.run(run).not_before is None
+
+
+def test_external_runs_and_runs_that_are_to_stop_are_not_launched_and_take_no_place(world: World):
+    for _ in range(3):
+        world.add_run(executor="external", status="running", attempt=1)
+    world.add_run(executor="external", attempt=1)
+    world.add_run(desired_state="stop")
+    run = world.add_run()
+    world.admit()
+    assert world.run(run).status == "launching"
+    with world.sessions() as session:
+        assert session.scalar(select(func.count()).select_from(Attempt)) == 1
+
+
+def test_an_admitted_run_gets_its_next_attempt_and_a_ring_for_the_launcher(world: World):
+    run = world.add_run(attempt=2)
+    (attempt_id,) = world.admit()
+    attempt = world.attempt(run, 3)
+    assert (attempt.id, attempt.created_at) == (attempt_id, world.now)
+    assert ("worker.tasks.launch", [attempt_id]) in world.outbox()
+
+
+def test_two_admissions_at_once_give_no_place_twice(world: World):
+    for _ in range(12):
+        world.add_run()
+    start = threading.Barrier(6)
+    admitted: list[str] = []
+
+    def admit() -> None:
+        start.wait()
+        admitted.extend(world.admit())
+
+    threads = [threading.Thread(target=admit) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(admitted) == len(set(admitted)) == 2

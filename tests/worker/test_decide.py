@@ -1,0 +1,359 @@
+"""The reconciler's policy, situation by situation, and the promises that hold in every situation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.runs.models import Attempt, Run
+from server.runs.states import HOLDS_PLACE, TERMINAL, TRANSITIONS, DesiredState, Status
+from server.settings import Settings
+from worker.decide import REJECTED, WAIT, Decision, decide, retry_delay_s
+from worker.executors.base import Observation, State
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(days=1)
+SETTINGS = Settings(
+    DATABASE_URL="unused",
+    stop_grace_s=30,
+    launch_deadline_s=300,
+    heartbeat_interval_s=4,
+    suspect_after_s=20,
+    lost_after_s=600,
+    max_attempts=3,
+)
+
+
+def ago(seconds: float | None) -> datetime | None:
+    return None if seconds is None else NOW - timedelta(seconds=seconds)
+
+
+def a_run(status: str = "running", desired: str = "run", **values: Any) -> Run:
+    return Run(**{"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1} | values)
+
+
+def an_attempt(beat: float | None = 1, **values: Any) -> Attempt:
+    """An attempt that was submitted 100 s ago and last heard of `beat` seconds ago."""
+    usual = {"id": "att_1", "run_id": "run_1", "number": 1, "external_ref": "run_1-a1"}
+    usual |= {"created_at": ago(101), "submitted_at": ago(100), "last_heartbeat_at": ago(beat)}
+    return Attempt(**usual | values)
+
+
+def seen(state: str, **values: Any) -> Observation:
+    return Observation(State(state), **values)
+
+
+def outcome_of(
+    run: Run, attempt: Attempt | None, look: Observation | None, well_since: datetime = LONG_AGO
+) -> Decision:
+    return decide(run, attempt, look, NOW, SETTINGS, well_since)
+
+
+def test_a_healthy_run_is_left_alone():
+    assert outcome_of(a_run(), an_attempt(), seen("running")) == WAIT
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+def test_what_is_over_stays_over(status):
+    late = an_attempt(outcome="succeeded", ended_at=ago(1))
+    assert outcome_of(a_run(status), late, seen("running")) == WAIT
+
+
+@pytest.mark.parametrize(("desired", "said"), [("stop", "Stopped as asked"), ("cancel", "Cancelled")])
+def test_a_queued_run_that_is_to_end_ends_at_once(desired, said):
+    decision = outcome_of(a_run("queued", desired, attempt=0), None, None)
+    assert decision.path == (Status.STOPPED,)
+    assert decision.reason == f"{said} while it was queued"
+
+
+def test_a_queued_run_waits_for_admission():
+    assert outcome_of(a_run("queued"), an_attempt(None), None) == WAIT
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("succeeded", Status.SUCCEEDED), ("failed", Status.FAILED)])
+@pytest.mark.parametrize("look", ["failed", "succeeded", "stopped", "gone", "unreachable"])
+def test_the_trainers_word_counts_more_than_the_executors(outcome, status, look):
+    attempt = an_attempt(outcome=outcome, outcome_reason="as planned", ended_at=ago(1))
+    decision = outcome_of(a_run(), attempt, seen(look, retryable=True))
+    assert (decision.path, decision.reason) == ((status,), "as planned")
+
+
+def test_a_trainer_that_has_reported_gets_a_grace_to_exit():
+    assert outcome_of(a_run(), an_attempt(outcome="succeeded", ended_at=ago(29)), seen("running")) == WAIT
+
+
+def test_a_job_that_outlives_its_outcome_is_ended_by_the_executor():
+    decision = outcome_of(a_run(), an_attempt(outcome="succeeded", ended_at=ago(31)), seen("running"))
+    assert decision.path == (Status.SUCCEEDED,)
+    assert decision.force_stop
+
+
+def test_a_trainer_that_stopped_as_asked_is_stopped():
+    attempt = an_attempt(outcome="stopped", ended_at=ago(1))
+    decision = outcome_of(a_run("stopping", "stop"), attempt, seen("succeeded"))
+    assert decision.path == (Status.STOPPED,)
+
+
+def test_a_trainer_that_stopped_unasked_was_preempted_and_is_queued_again():
+    attempt = an_attempt(outcome="stopped", outcome_reason="SIGTERM", ended_at=ago(1))
+    decision = outcome_of(a_run(), attempt, seen("failed"))
+    assert decision.path == (Status.PREEMPTED, Status.QUEUED)
+    assert decision.retry_in_s == retry_delay_s(1)
+
+
+def test_a_job_stopped_at_the_executor_by_somebody_is_not_started_again():
+    attempt = an_attempt(outcome="stopped", ended_at=ago(1))
+    assert outcome_of(a_run(), attempt, seen("stopped")).path == (Status.STOPPED,)
+    assert outcome_of(a_run(), an_attempt(60, ended_at=ago(60)), seen("stopped")).path == (Status.STOPPED,)
+
+
+def test_the_executors_word_must_stand_for_a_while():
+    just_seen = an_attempt(30, ended_at=ago(2))
+    assert outcome_of(a_run(), just_seen, seen("failed")) == WAIT
+    first_sight = an_attempt(30, ended_at=None)
+    assert outcome_of(a_run(), first_sight, seen("failed")) == WAIT
+
+
+def test_a_heartbeat_after_the_executor_called_the_job_over_is_doubt_enough_to_wait():
+    assert outcome_of(a_run(), an_attempt(1, ended_at=ago(120)), seen("gone")) == WAIT
+    assert outcome_of(a_run(), an_attempt(1, ended_at=ago(120)), seen("failed", retryable=True)) == WAIT
+
+
+def test_a_job_that_failed_by_itself_fails_the_run_with_its_last_words():
+    attempt = an_attempt(10, ended_at=ago(10), log_tail="Traceback\nValueError: no such task")
+    decision = outcome_of(a_run(), attempt, seen("failed", reason="exit code 1"))
+    assert decision.path == (Status.FAILED,)
+    assert decision.reason == "exit code 1 Last words: ValueError: no such task"
+
+
+@pytest.mark.parametrize("look", [seen("gone"), seen("failed", retryable=True)])
+def test_a_job_lost_by_the_cluster_is_queued_again(look):
+    decision = outcome_of(a_run(), an_attempt(40, ended_at=ago(40)), look)
+    assert decision.path == (Status.LOST, Status.QUEUED)
+
+
+def test_the_last_attempt_fails_the_run():
+    run, attempt = a_run(attempt=3), an_attempt(40, number=3, ended_at=ago(40))
+    decision = outcome_of(run, attempt, seen("failed", retryable=True, reason="node died."))
+    assert decision.path == (Status.FAILED,)
+    assert decision.reason == "node died. Given up after 3 attempts."
+
+
+def test_a_job_that_vanished_while_it_was_to_stop_is_stopped_and_not_queued_again():
+    run = a_run("stopping", "stop")
+    assert outcome_of(run, an_attempt(40, ended_at=ago(40)), seen("gone")).path == (Status.STOPPED,)
+
+
+def test_success_without_the_trainers_report_is_success():
+    assert outcome_of(a_run(), an_attempt(10, ended_at=ago(10)), seen("succeeded")).path == (Status.SUCCEEDED,)
+
+
+def test_an_unsubmitted_attempt_whose_job_is_there_is_adopted():
+    attempt = an_attempt(None, external_ref=None, submitted_at=None)
+    assert outcome_of(a_run("launching"), attempt, seen("running")).adopt
+
+
+def test_an_attempt_in_a_workers_hands_is_left_to_it():
+    attempt = an_attempt(None, external_ref=None, submitted_at=None, lease="x", lease_expires_at=ago(-10))
+    assert outcome_of(a_run("launching", "stop"), attempt, seen("gone")) == WAIT
+
+
+def test_an_unsubmitted_attempt_that_is_to_end_is_stopped():
+    attempt = an_attempt(None, external_ref=None, submitted_at=None, lease="x", lease_expires_at=ago(1))
+    assert outcome_of(a_run("launching", "stop"), attempt, seen("gone")).path == (Status.STOPPED,)
+
+
+@pytest.mark.parametrize(("age", "path"), [(299, ()), (301, (Status.LOST, Status.QUEUED))])
+def test_submission_is_given_up_after_the_deadline(age, path):
+    attempt = an_attempt(None, external_ref=None, submitted_at=None, created_at=ago(age))
+    assert outcome_of(a_run("launching"), attempt, seen("unreachable")).path == path
+
+
+def test_a_job_that_the_executor_refused_fails_the_run():
+    attempt = an_attempt(
+        None, external_ref=None, submitted_at=None, observed=REJECTED, log_tail="entrypoint is missing"
+    )
+    decision = outcome_of(a_run("launching"), attempt, seen("gone"))
+    assert (decision.path, decision.reason) == ((Status.FAILED,), "no entrypoint")
+
+
+@pytest.mark.parametrize(("state", "age"), [("pending", 301), ("running", 301)])
+def test_a_job_that_never_reports_is_ended_and_tried_again(state, age):
+    attempt = an_attempt(None, submitted_at=ago(age), created_at=ago(age))
+    decision = outcome_of(a_run("launching"), attempt, seen(state))
+    assert decision.path == (Status.LOST, Status.QUEUED)
+    assert decision.force_stop
+
+
+def test_the_first_heartbeat_makes_it_run():
+    assert outcome_of(a_run("launching"), an_attempt(1), seen("running")).path == (Status.RUNNING,)
+
+
+def test_a_stop_is_cooperative_first():
+    decision = outcome_of(a_run("running", "stop"), an_attempt(), seen("running"))
+    assert (decision.path, decision.ask_stop, decision.force_stop) == ((Status.STOPPING,), True, False)
+
+
+def test_a_cancel_does_not_wait():
+    decision = outcome_of(a_run("running", "cancel"), an_attempt(), seen("running"))
+    assert (decision.path, decision.force_stop) == ((Status.STOPPING,), True)
+
+
+def test_what_never_reported_cannot_cooperate():
+    decision = outcome_of(a_run("launching", "stop"), an_attempt(None), seen("pending"))
+    assert (decision.path, decision.force_stop) == ((Status.STOPPING,), True)
+
+
+@pytest.mark.parametrize(("asked", "forced"), [(29, False), (31, True)])
+def test_the_executor_stops_what_does_not_cooperate_within_the_grace(asked, forced):
+    attempt = an_attempt(stop_requested_at=ago(asked))
+    assert outcome_of(a_run("stopping", "stop"), attempt, seen("running")).force_stop is forced
+
+
+def test_a_cancel_cuts_a_stops_grace_short():
+    attempt = an_attempt(stop_requested_at=ago(1))
+    assert outcome_of(a_run("stopping", "cancel"), attempt, seen("running")).force_stop
+
+
+@pytest.mark.parametrize(("forced", "again"), [(10, False), (16, True)])
+def test_a_job_that_outlives_the_executors_stop_is_told_again(forced, again):
+    attempt = an_attempt(stop_requested_at=ago(60), stop_forced_at=ago(forced))
+    assert outcome_of(a_run("stopping", "stop"), attempt, seen("running")).force_stop is again
+
+
+def test_a_forced_stop_is_believed_at_once():
+    attempt = an_attempt(1, stop_requested_at=ago(60), stop_forced_at=ago(2), ended_at=ago(0))
+    assert outcome_of(a_run("stopping", "stop"), attempt, seen("stopped")).path == (Status.STOPPED,)
+
+
+def test_silence_makes_a_run_suspect_and_a_heartbeat_clears_it():
+    assert outcome_of(a_run(), an_attempt(21), seen("running")).path == (Status.SUSPECT,)
+    assert outcome_of(a_run("suspect"), an_attempt(1), seen("running")).path == (Status.RUNNING,)
+
+
+def test_a_heartbeat_that_never_came_counts_from_the_submission():
+    run = a_run(started_at=ago(100))
+    assert outcome_of(run, an_attempt(None, started_at=ago(30)), seen("running")).path == (Status.SUSPECT,)
+
+
+def test_a_suspect_that_the_executor_shows_running_is_never_lost():
+    attempt = an_attempt(10_000, submitted_at=ago(20_000), created_at=ago(20_000))
+    assert outcome_of(a_run("suspect"), attempt, seen("running")) == WAIT
+
+
+@pytest.mark.parametrize(("beat", "unreachable", "lost"), [(601, 601, True), (601, 599, False), (599, 601, False)])
+def test_lost_needs_silence_and_an_unreachable_executor_for_long(beat, unreachable, lost):
+    attempt = an_attempt(beat, unreachable_since=ago(unreachable), submitted_at=ago(5000), created_at=ago(5000))
+    decision = outcome_of(a_run("suspect"), attempt, seen("unreachable"))
+    assert (decision.to is Status.QUEUED) is lost
+
+
+def test_our_own_downtime_counts_for_nobodys_silence():
+    attempt = an_attempt(5000, unreachable_since=ago(5000), submitted_at=ago(9000), created_at=ago(9000))
+    assert outcome_of(a_run("suspect"), attempt, seen("unreachable"), well_since=ago(30)) == WAIT
+    assert outcome_of(a_run(), an_attempt(5000, submitted_at=ago(9000)), seen("running"), well_since=ago(10)) == WAIT
+    late = an_attempt(None, submitted_at=ago(5000), created_at=ago(5000))
+    assert outcome_of(a_run("launching"), late, seen("pending"), well_since=ago(10)) == WAIT
+    asked = an_attempt(stop_requested_at=ago(5000))
+    assert outcome_of(a_run("stopping", "stop"), asked, seen("running"), well_since=ago(10)) == WAIT
+
+
+def test_an_external_run_ends_by_its_own_word_and_is_only_ever_suspect_otherwise():
+    external = {"executor": "external"}
+    done = an_attempt(1, outcome="succeeded", ended_at=ago(1), external_ref=None)
+    assert outcome_of(a_run(**external), done, None).path == (Status.SUCCEEDED,)
+    assert outcome_of(a_run("queued", **external), done, None).path == (Status.RUNNING, Status.SUCCEEDED)
+    silent = an_attempt(10_000, external_ref=None, submitted_at=None, created_at=ago(20_000))
+    assert outcome_of(a_run(**external), silent, None).path == (Status.SUSPECT,)
+    assert outcome_of(a_run("suspect", **external), silent, None) == WAIT
+
+
+def test_an_external_run_that_was_told_to_stop_and_fell_silent_is_stopped():
+    run = a_run("stopping", "stop", executor="external")
+    assert outcome_of(run, an_attempt(40, external_ref=None, stop_requested_at=ago(50)), None).to is Status.STOPPED
+    assert outcome_of(run, an_attempt(4, external_ref=None, stop_requested_at=ago(50)), None) == WAIT
+
+
+def test_retries_back_off():
+    assert [retry_delay_s(number) for number in (1, 2, 3, 4, 20)] == [5, 10, 20, 40, 300]
+
+
+moments = st.none() | st.floats(-60, 20_000).map(ago)
+runs = st.builds(
+    a_run,
+    status=st.sampled_from([str(status) for status in Status]),
+    desired=st.sampled_from([str(desired) for desired in DesiredState]),
+    executor=st.sampled_from(["ray", "external"]),
+    attempt=st.integers(1, 4),
+    reason=st.none() | st.just("so"),
+)
+attempts = st.none() | st.builds(
+    an_attempt,
+    beat=st.none() | st.floats(0, 20_000),
+    external_ref=st.none() | st.just("run_1-a1"),
+    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed"]),
+    observed=st.sampled_from([None, "pending", "running", "gone", REJECTED]),
+    log_tail=st.none() | st.just("oh no"),
+    lease=st.none() | st.just("x"),
+    lease_expires_at=moments,
+    stop_requested_at=moments,
+    stop_forced_at=moments,
+    unreachable_since=moments,
+    submitted_at=moments,
+    started_at=moments,
+    ended_at=moments,
+)
+looks = st.none() | st.builds(Observation, state=st.sampled_from(State), retryable=st.booleans())
+well = st.floats(0, 20_000).map(ago)
+
+
+@given(runs, attempts, looks, well)
+def test_every_decision_is_a_way_that_the_states_allow(run, attempt, look, well_since):
+    decision = outcome_of(run, attempt, look, well_since)
+    status = Status(run.status)
+    for following in decision.path:
+        assert following in TRANSITIONS[status]
+        status = following
+    assert (decision.retry_in_s is not None) == (decision.to is Status.QUEUED)
+
+
+@given(runs, attempts, looks, well)
+def test_no_run_has_more_attempts_than_it_may(run, attempt, look, well_since):
+    if run.attempt >= SETTINGS.max_attempts:
+        assert outcome_of(run, attempt, look, well_since).to is not Status.QUEUED
+
+
+@given(runs, attempts, looks, well)
+def test_a_run_whose_trainer_is_heard_and_has_not_ended_is_never_given_up(run, attempt, look, well_since):
+    heard = attempt is not None and attempt.outcome is None and attempt.stop_forced_at is None
+    if heard and run.desired_state == "run" and run.status in ("running", "suspect"):
+        attempt.last_heartbeat_at = ago(1)
+        decision = outcome_of(run, attempt, look, well_since)
+        assert decision.to in (None, Status.RUNNING)
+        assert not decision.force_stop
+
+
+@given(runs, attempts, looks)
+def test_right_after_our_own_outage_nobody_is_judged_by_silence(run, attempt, look):
+    quiet = attempt is not None and attempt.outcome is None and attempt.observed != REJECTED
+    unforced = quiet and attempt.stop_forced_at is None
+    if unforced and run.desired_state == "run" and Status(run.status) in HOLDS_PLACE:
+        assert outcome_of(run, attempt, look, well_since=NOW).to in (None, Status.RUNNING)
+
+
+@given(runs, attempts, looks, well)
+def test_nothing_is_forced_on_a_run_that_is_only_tracked(run, attempt, look, well_since):
+    run.executor = "external"
+    decision = outcome_of(run, attempt, None, well_since)
+    assert not decision.force_stop
+    assert decision.to is not Status.QUEUED
+
+
+@given(runs, attempts, looks, well)
+def test_what_is_wanted_to_end_is_never_started_again(run, attempt, look, well_since):
+    if run.desired_state in ("stop", "cancel"):
+        assert outcome_of(run, attempt, look, well_since).to not in (Status.QUEUED, Status.LAUNCHING)
