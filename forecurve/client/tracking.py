@@ -31,7 +31,7 @@ def init(
     project: str | None = None,
     recipe: Mapping[str, Any] | str | None = None,
     config: Mapping[str, Any] | None = None,
-    unit: str = "GPU-hours",
+    unit: str | None = None,
     budget: float | None = None,
     url: str | None = None,
     token: str | None = None,
@@ -48,7 +48,7 @@ def init(
         name, project: what the run is called; with a project it is `project/name`.
         recipe: a preset's name or a whole recipe, when the run follows one.
         config: anything worth keeping beside the spool; the service does not read it.
-        unit: unit of every compute figure of the run.
+        unit: unit of every compute figure of the run; the recipe's, or GPU-hours when there is none.
         budget: compute the run may spend; the forecast is made for it.
         url, token: the service; else FORECURVE_URL and FORECURVE_TOKEN.
         mode: offline keeps everything on disk for `forecurve sync`; disabled drops everything.
@@ -113,10 +113,12 @@ def current() -> Run:
 
 
 def run_request(
-    name: str | None, recipe: Mapping[str, Any] | str | None, unit: str, budget: float | None
+    name: str | None, recipe: Mapping[str, Any] | str | None, unit: str | None, budget: float | None
 ) -> dict[str, Any]:
     """The body of `POST /v1/runs` for an external run."""
-    body: dict[str, Any] = {"executor": "external", "compute_unit": unit}
+    body: dict[str, Any] = {"executor": "external"}
+    if unit or recipe is None:
+        body["compute_unit"] = unit or "GPU-hours"
     if name:
         body["name"] = name
     if budget is not None:

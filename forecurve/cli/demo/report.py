@@ -17,6 +17,7 @@ from .receiver import Delivery, Receiver
 from .service import DemoService
 from .tracker import RunProgress, Tracker
 
+BELOW_FORECAST = "below_forecast"
 COLUMNS = ["arm", "state", "pass rate now", "ceiling (90 %)", "frozen at budget", "forecast at budget", "advice"]
 
 
@@ -59,9 +60,8 @@ def make_report(
     broken = tracker.runs[broken_id]
     arms = [run for run_id, run in tracker.runs.items() if run_id != broken_id]
     rows = [_row(api, run) for run in [*arms, broken]]
-    alerts = [alert for alert in tracker.alerts() if alert["level"] == "ALERT"]
-    alert = next((alert for alert in alerts if alert["run_id"] == broken_id), None)
-    delivery = next((sent for sent in receiver.deliveries if alert and alert["id"] in json.dumps(sent.body)), None)
+    alert = find_alert(tracker, broken_id)
+    delivery = delivered(alert, receiver)
     checks = [
         _runs_check("sweep", arms, ("succeeded",)),
         _runs_check("broken run", [broken], ("succeeded", "stopped")),
@@ -73,6 +73,18 @@ def make_report(
     return Report(service.url, sweep["id"], rows, alert, delivery, checks, timings)
 
 
+def find_alert(tracker: Tracker, broken_id: str) -> dict[str, Any] | None:
+    """The alert that the broken run's fall below its own forecast raised, if it did."""
+    alerts = tracker.alerts_of(broken_id)
+    return next((alert for alert in alerts if alert["kind"] == BELOW_FORECAST and alert["level"] == "ALERT"), None)
+
+
+def delivered(alert: dict[str, Any] | None, receiver: Receiver) -> Delivery | None:
+    """The message about that alert, when it has arrived; a verified one if there are several."""
+    about = [sent for sent in receiver.deliveries if alert and alert["id"] in json.dumps(sent.body)]
+    return next((sent for sent in about if sent.verified), about[0] if about else None)
+
+
 def print_report(report: Report, *, as_json: bool) -> None:
     """On stdout: tables for people, one object with --json."""
     if as_json:
@@ -81,7 +93,8 @@ def print_report(report: Report, *, as_json: bool) -> None:
     print()
     print_table(COLUMNS, [_cells(row) for row in report.rows], right=["pass rate now"])
     if report.delivery:
-        print(f"\nDelivered to the receiver, signature verified ({report.delivery.message_id}):\n")
+        verified = "signature verified" if report.delivery.verified else "SIGNATURE WRONG"
+        print(f"\nDelivered to the receiver, {verified} ({report.delivery.message_id}):\n")
         print("\n".join(f"    {line}" for line in report.delivery.text.splitlines()))
     print()
     for check in report.checks:
@@ -122,7 +135,10 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _runs_check(part: str, runs: list[RunProgress], wanted: tuple[str, ...]) -> Check:
     wrong = [run for run in runs if run.status not in wanted]
-    faults = "; ".join(f"{run.label} is {run.status} ({run.view.get('reason')})" for run in wrong)
+    by_fault: dict[str, list[str]] = {}
+    for run in wrong:
+        by_fault.setdefault(f"{run.status} ({run.view.get('reason') or 'no reason given'})", []).append(run.label)
+    faults = "; ".join(f"{', '.join(labels)}: {fault}" for fault, labels in by_fault.items())
     return Check(part, not wrong, faults or f"{len(runs)} ended as they should")
 
 

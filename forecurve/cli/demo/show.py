@@ -18,13 +18,12 @@ from .. import demo_plan
 from ..errors import CliError
 from .console import DemoConsole
 from .receiver import Receiver
-from .report import Report, make_report, print_report
+from .report import Report, delivered, find_alert, make_report, print_report
 from .service import DemoService, start_or_reuse
 from .tracker import Seen, Tracker
 
 LOOK_S = 1.0
 UNREACHABLE_S = 30.0
-BELOW_FORECAST = "below_forecast"
 
 
 @dataclass
@@ -82,7 +81,7 @@ def _on_service(service: DemoService, receiver: Receiver, console: DemoConsole, 
             tracker = Tracker(api, [submitted.broken, *submitted.sweep["runs"]], submitted.cursor)
             sweep_page = f"{service.url}/sweeps/{submitted.sweep['id']}"
             console.line(f"{len(tracker.runs)} runs queued; the sweep is at {sweep_page}")
-            _follow(api, service, tracker, receiver, submitted, console, timings)
+            _follow(service, tracker, receiver, submitted, console, timings)
             timings.end = console.seconds
             return make_report(api, service, tracker, receiver, submitted.sweep, submitted.broken["id"], vars(timings))
         finally:
@@ -110,7 +109,6 @@ def _newest_cursor(api: Api) -> int:
 
 
 def _follow(
-    api: Api,
     service: DemoService,
     tracker: Tracker,
     receiver: Receiver,
@@ -129,11 +127,18 @@ def _follow(
             if tracker.all_over:
                 timings.runs_over = timings.runs_over or console.seconds
                 grace_ends = grace_ends or time.monotonic() + demo_plan.ALERT_GRACE_S
-                if receiver.deliveries and all(run.view.get("ceiling") for run in tracker.runs.values()):
+                if _nothing_to_wait_for(tracker, receiver, submitted.broken["id"]):
                     return
             time.sleep(LOOK_S)
     finally:
         console.end_runs()
+
+
+def _nothing_to_wait_for(tracker: Tracker, receiver: Receiver, broken_id: str) -> bool:
+    """True when every run that could be forecast is, and the alert has arrived (or its run failed)."""
+    if not all(run.view.get("ceiling") for run in tracker.runs.values() if run.status != "failed"):
+        return False
+    return tracker.runs[broken_id].status == "failed" or delivered(find_alert(tracker, broken_id), receiver) is not None
 
 
 def _look_patiently(tracker: Tracker, service: DemoService) -> Seen:

@@ -83,12 +83,9 @@ class Tracker:
             self.runs[run_id].see(self._api.run(run_id))
         return seen
 
-    def alerts(self) -> list[dict[str, Any]]:
-        """Every alert of the runs."""
-        found: list[dict[str, Any]] = []
-        for run_id in self.runs:
-            found += self._api.alerts(run_id=run_id)
-        return found
+    def alerts_of(self, run_id: str) -> list[dict[str, Any]]:
+        """Every alert of a run."""
+        return list(self._api.alerts(run_id=run_id))
 
     def _note(self, run: RunProgress, event: dict[str, Any], seen: Seen) -> None:
         kind = event["kind"]

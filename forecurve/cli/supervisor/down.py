@@ -14,6 +14,7 @@ from . import leftovers
 from .layout import Layout
 from .lock import is_held, read_holder
 from .postgres import running_pid, stop_server
+from .state import read_state
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def down(data_dir: Path, timeout_s: float) -> Stopped:
 
 def end_leftovers(layout: Layout) -> list[str]:
     """End every process of a dead supervisor, the database last and cleanly. Their names."""
-    found = leftovers.find(layout.key)
+    found = leftovers.find(layout.key, read_state(layout))
     names = sorted({process.name() for process in found if leftovers.is_alive(process)})
     leftovers.end(found)
     if running_pid(layout.postgres) is not None:
@@ -57,7 +58,8 @@ def _stop_supervisor(layout: Layout, timeout_s: float) -> None:
     if not isinstance(pid, int):
         raise CliError(f"{layout.lock} is held, but does not say by whom; is another user running a service there?")
     try:
-        psutil.Process(pid).send_signal(signal.SIGTERM)
+        supervisor = psutil.Process(pid)
+        supervisor.send_signal(signal.SIGTERM)
     except psutil.NoSuchProcess:
         return
     except psutil.AccessDenied:
@@ -67,3 +69,4 @@ def _stop_supervisor(layout: Layout, timeout_s: float) -> None:
         if time.monotonic() > deadline:
             raise CliError(f"pid {pid} has not stopped in {timeout_s:.0f} s; look into {layout.logs}, then try again")
         time.sleep(0.1)
+    psutil.wait_procs([supervisor], timeout=5.0)

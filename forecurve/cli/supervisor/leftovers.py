@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
 from .layout import TAG
 
 
-def find(key: str) -> list[psutil.Process]:
-    """Every process marked with this data directory's key, and all that descend from one.
+def find(key: str, state: dict[str, Any] | None = None) -> list[psutil.Process]:
+    """Every process marked with this data directory's key or named in its last state, and all that descend from one.
 
-    Some of Ray's workers overwrite their environment with their title; they are found as descendants.
+    Redis and some of Ray's workers overwrite their environment with their title: the first is known from the
+    state, the others as descendants. The database is never among them.
     """
     marked = [process for process in psutil.process_iter() if _is_marked(process, key)]
-    return family(marked)
+    return family([*marked, *_recorded(state or {})])
 
 
 def family(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
@@ -55,6 +57,17 @@ def is_alive(process: psutil.Process) -> bool:
         return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def _recorded(state: dict[str, Any]) -> list[psutil.Process]:
+    """The parts of a state that still are the very same processes."""
+    found = []
+    for part in state.get("parts", {}).values():
+        with suppress(psutil.Error, KeyError, TypeError, ValueError):
+            process = psutil.Process(int(part["pid"]))
+            if part["name"] != "postgres" and abs(process.create_time() - float(part["create_time"])) < 1.0:
+                found.append(process)
+    return found
 
 
 def _is_marked(process: psutil.Process, key: str) -> bool:

@@ -21,6 +21,7 @@ class PartState:
     note: str = ""
     state: str = "starting"
     pid: int | None = None
+    create_time: float | None = None  # tells the process from a later one with the same pid
     since: float = field(default_factory=time.time)
     restarts: int = 0
     seconds: float | None = None  # from start to ready
@@ -43,6 +44,14 @@ class UpState:
 
     def write(self, layout: Layout) -> None:
         write_json(layout.state, asdict(self))
+
+
+def create_time(pid: int | None) -> float | None:
+    """When the process was created, or None when it is gone."""
+    try:
+        return None if pid is None else float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
 
 
 def read_state(layout: Layout) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from .layout import Layout
 from .options import CannotStart
 from .parts import Part, ProcessPart
 from .restarts import RestartPolicy
-from .state import PartState, UpState
+from .state import PartState, UpState, create_time
 
 GRACE_S = {"worker": 12.0, "ray": 20.0, "postgres": 15.0}
 """Seconds from SIGTERM to SIGKILL, by part; 6 for the others."""
@@ -161,6 +161,7 @@ class Supervisor:
     def _note(self, part: Part, state: str) -> None:
         entry = self._state.parts[part.name]
         entry.state, entry.pid, entry.since, entry.note = state, part.pid, time.time(), part.note
+        entry.create_time = create_time(part.pid)
         self._state.write(self._layout)
 
     def _part(self, name: str) -> Part:

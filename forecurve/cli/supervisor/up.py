@@ -19,7 +19,7 @@ from .ray import PORTS as RAY_PORTS
 from .ray import ray_part
 from .redis import redis_part
 from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, service_environment, worker_part
-from .state import UpState
+from .state import UpState, read_state
 from .supervisor import StopRequested, Supervisor
 
 
@@ -150,7 +150,7 @@ def _refuse_open_door(options: UpOptions, minted: str | None) -> None:
 
 def _end_leftovers(layout: Layout, console: UpConsole) -> None:
     """End what a supervisor that was killed left running. The database is not ended but taken over."""
-    found = leftovers.find(layout.key)
+    found = leftovers.find(layout.key, read_state(layout))
     if found:
         names = sorted({process.name() for process in found if leftovers.is_alive(process)})
         leftovers.end(found)

@@ -1,0 +1,185 @@
+"""The client against the real API on real Postgres: external runs from `init` to their end, offline runs synced."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.client import Api, ApiError, ClientError, attach, init, sync, tracking
+from server.access.service import mint
+from tests.conftest import Clock
+from tests.forecurve.serving import served
+
+
+@pytest.fixture
+def service(application: FastAPI, sessions: sessionmaker[Session], clock: Clock) -> Iterator[tuple[str, str]]:
+    """URL and an operator's token of a running API."""
+    application.dependency_overrides = {}
+    with sessions.begin() as session:
+        _, secret = mint(session, kind="api", name="test", scopes=["operate"], now=clock.now)
+    with served(application) as url:
+        yield url, secret
+
+
+@pytest.fixture(autouse=True)
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FORECURVE_DIR", str(tmp_path / "forecurve"))
+    monkeypatch.setattr(tracking, "_current", None)
+
+
+def rewards(url: str, token: str, run_id: str) -> list[tuple[int, float]]:
+    with Api(url, token) as api:
+        return [(item["step"], item["reward"]) for item in api.get(f"/v1/runs/{run_id}/evaluations")["items"]]
+
+
+def test_a_run_of_ones_own_is_begun_reported_and_found(service: tuple[str, str]) -> None:
+    url, token = service
+    run = init("mine", project="lab", unit="GPU-hours", budget=10, url=url, token=token)
+    run.log({"train/loss": float("nan")}, step=1, compute=0.1)
+    for step, reward in ((0, 0.2), (10, 0.3)):
+        run.log_evaluation(step=step, compute=step / 10, counts=[int(reward * 10), 10], samples=10)
+    run.flush()
+
+    with Api(url, token) as api:
+        view = api.run(str(run.id))
+        points = api.get(f"/v1/runs/{run.id}/metrics", metric="train/loss")["points"]
+    run.finish()
+
+    assert view["name"] == "lab/mine"
+    assert view["compute_unit"] == "GPU-hours"
+    assert view["budget_compute"] == 10
+    assert view["status"] == "running"
+    assert [point["value"] for point in points] == ["NaN"]
+    assert rewards(url, token, str(run.id)) == [(0, 0.6), (10, 0.65)]
+    assert run.unsent == 0
+
+
+def test_replayed_reports_change_nothing(service: tuple[str, str], tmp_path: Path) -> None:
+    url, token = service
+    run = init(url=url, token=token)
+    run.log_evaluation(step=0, compute=0.0, reward=0.2)
+    run.flush()
+    run.finish()
+    before = rewards(url, token, str(run.id))
+    assert run.directory is not None
+    (run.directory / "settled.json").unlink()  # the process died before it could note what was taken
+
+    meta = json.loads((run.directory.parent / "run.json").read_text())
+    again = tracking.Run(
+        run.id,
+        meta["attempt"],
+        spool=tracking.Spool(run.directory),
+        transport=tracking.Transport(url, run._transport._http.headers["Authorization"][7:], str(run.id), 1),  # type: ignore[union-attr]
+    )
+    again.flush()
+
+    assert again.unsent == 0
+    assert rewards(url, token, str(run.id)) == before
+    again._sender.close(1)  # type: ignore[union-attr]
+
+
+def test_a_launched_trainer_attaches_reads_its_recipe_and_reports(
+    service: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, token = service
+    with Api(url, token) as api:
+        created = api.create_run({"executor": "external", "preset": "scalerl", "changes": {"seed": 5}})
+    for name, value in {"URL": url, "RUN": created["id"], "ATTEMPT": "1", "TOKEN": created["ingest_token"]}.items():
+        monkeypatch.setenv(f"FORECURVE_{name}", value)
+
+    run = attach(tmp_path / "out")
+    recipe = run.recipe()
+    run.log_evaluation(step=0, compute=0.0, counts=[1, 2], samples=4)
+    run.log_checkpoint(step=0, compute=0.0, path=tmp_path, digest="a" * 64, size_bytes=5)
+    run.finish()
+
+    assert recipe["seed"] == 5
+    assert rewards(url, token, created["id"]) == [(0, 0.375)]
+    with Api(url, token) as api:
+        assert [item["step"] for item in api.items(f"/v1/runs/{created['id']}/checkpoints")] == [0]
+        attempt = next(iter(api.items(f"/v1/runs/{created['id']}/attempts")))
+    assert attempt["outcome"] == "succeeded"
+
+
+def test_the_services_wish_to_stop_reaches_the_loop(service: tuple[str, str]) -> None:
+    from .conftest import wait_for
+
+    url, token = service
+    run = init(url=url, token=token)
+    run.log_evaluation(step=0, compute=0.0, reward=0.2)
+    run.flush()
+    with Api(url, token) as api:
+        api.stop_run(str(run.id), "enough seen")
+    run._heart.beat()  # type: ignore[union-attr]
+
+    wait_for(lambda: run.should_stop)
+
+    assert "enough seen" in str(run.stop_reason)
+    run.finish("stopped")
+
+
+def test_an_offline_run_is_synced_once_however_often_it_is_tried(service: tuple[str, str], tmp_path: Path) -> None:
+    url, token = service
+    run = init("later", mode="offline")
+    run.log_evaluation(step=0, compute=0.0, reward=0.2)
+    run.log_evaluation(step=5, compute=1.0, reward=0.4)
+    run.finish()
+    assert run.directory is not None
+
+    first = sync(run.directory.parent, url, token)
+    second = sync(run.directory.parent, url, token)
+
+    assert (first.sent, first.refused) == (2, 0)  # the evaluations, the outcome
+    assert second.run_id == first.run_id
+    assert second.sent == 0
+    assert rewards(url, token, first.run_id) == [(0, 0.2), (5, 0.4)]
+
+
+def test_a_service_that_is_away_makes_the_run_offline_so_that_training_starts(caplog: pytest.LogCaptureFixture) -> None:
+    run = init("x", url="http://127.0.0.1:9", token="t")
+    run.log_evaluation(step=0, compute=0.0, reward=0.2)
+    run.finish()
+
+    assert run.id is None
+    assert "forecurve sync" in caplog.text
+
+
+def test_a_faulty_start_is_refused_with_field_value_and_way_out(service: tuple[str, str]) -> None:
+    url, token = service
+    with pytest.raises(ApiError) as caught:
+        init(recipe={"algorithm": {"los": "cispo"}}, url=url, token=token)
+    assert "algorithm.los" in caught.value.sentence()
+    assert "did you mean `loss`" in caught.value.sentence()
+
+    with pytest.raises(ApiError, match="compute_unit"):
+        init(unit="parsecs", url=url, token=token)
+
+
+def test_only_rank_zero_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    run = init("x", url="http://127.0.0.1:9", token="t")
+
+    run.log({"a": 1}, step=1)
+    run.finish()
+
+    assert run.directory is None
+
+
+def test_attach_names_the_variable_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ClientError, match="FORECURVE_URL is not set"):
+        attach(tmp_path)
+
+
+@pytest.mark.parametrize("call", [tracking.finish, lambda: tracking.log({"a": 1}, step=1)])
+def test_reports_without_init_say_what_to_call(call: Any) -> None:
+    with pytest.raises(ClientError, match=r"forecurve\.init"):
+        call()
