@@ -38,7 +38,7 @@ def create_app(configuration: Settings | None = None, sessions: sessionmaker[Ses
 
 
 def _drop_foreign_docs(app: FastAPI) -> None:
-    """FastAPI's own /docs loads scripts from a CDN, which our content security policy forbids; `pages.reference` is ours."""
+    """FastAPI's own /docs loads scripts from a CDN, which our policy forbids; `pages.reference` is ours."""
     app.router.routes[:] = [
         route for route in app.router.routes if getattr(route, "path", "") not in ("/docs", "/docs/oauth2-redirect")
     ]

@@ -1,4 +1,4 @@
-"""Errors on pages: to the login page when nobody is logged in, else a page in the same look. The API keeps problem+json."""
+"""Errors on pages: to the login page when nobody is logged in, else a page in the same look. The API keeps its own."""
 
 from __future__ import annotations
 

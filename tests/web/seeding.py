@@ -124,7 +124,7 @@ def add_evaluations(
     seed: int = 0,
     fall_at: float | None = None,
 ) -> None:
-    """Evaluations at compute 0, every, 2 every, ... `until`; from `fall_at` on the pass rate halves and halves again."""
+    """Evaluations at compute 0, every, 2 every, ... `until`; from `fall_at` on the pass rate halves again and again."""
     noise = random.Random(seed)
     count = int(until / every)
     for index in range(count + 1):

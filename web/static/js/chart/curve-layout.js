@@ -21,9 +21,10 @@ export function baseLayout(axis, unit, ink) {
     hoverdistance: 24,
     hoverlabel: { bgcolor: ink.paper, bordercolor: ink.hairlineStrong, font: { family: ink.font, size: 12, color: ink.ink }, align: "left" },
     margin: { l: 56, r: 96, t: 12, b: 48 },
-    xaxis: { ...line, type: axis.mode, range: axis.range, title: { text: `compute (${escaped(unit)})`, font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false, uirevision: axis.mode },
+    xaxis: { ...line, type: axis.mode, range: axis.range, title: { text: `compute (${escaped(unit)})`, font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false },
     yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformat: ".2f", showline: false },
-    uirevision: "stay",
+    uirevision: axis.mode, // the zoom survives redrawing, and is given up when the axis changes
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: fade(ink.quiet, 0.6), activecolor: ink.accent },
     dragmode: "zoom",
     shapes: [],
     annotations: [],

@@ -1,9 +1,10 @@
 // The chart of one run: reads /v1/runs/{id}/curve, draws it, follows the event stream, replays past forecasts.
 
 import { api } from "../api.js";
-import { computeAxis, computeTicks } from "./axis.js";
+import { clock } from "../times.js";
+import { computeAxis, computeTicks, plain } from "./axis.js";
 import { curveLayout } from "./curve-layout.js";
-import { curveTraces } from "./curve-traces.js";
+import { curveTraces, showsFrozen } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
@@ -31,7 +32,17 @@ function paint(plot, { view, past, mode }) {
   const axis = computeAxis(mode, computes);
   const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens() };
   empty(plot, view.points.length === 0);
+  nameFrozen(scene);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));
+}
+
+/** The frozen forecast's key says when it was made; there is no key where there is no line. */
+function nameFrozen(scene) {
+  const key = document.querySelector("[data-frozen-key]");
+  key.hidden = !showsFrozen(scene);
+  if (key.hidden) return;
+  const { created_at, at_compute } = scene.view.frozen;
+  key.querySelector("[data-when]").textContent = `${clock(created_at)}, at ${plain(at_compute)} ${scene.view.unit}`;
 }
 
 function empty(plot, nothing) {

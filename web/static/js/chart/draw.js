@@ -2,7 +2,7 @@
 
 import { ApiError } from "../api.js";
 
-const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"] };
+const CONFIG = { responsive: true, displaylogo: false, showTips: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
 const PX_PER_TICK = 90;
 
 /**
@@ -13,10 +13,10 @@ const PX_PER_TICK = 90;
  */
 export async function draw(plot, traces, layout, ticks) {
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
-  const zoomed = plot.layout?.xaxis?.type === layout.xaxis.type && plot.layout.xaxis.autorange !== true && plot.dataset.zoomed;
+  const zoomed = plot.dataset.zoomed === layout.xaxis.type;
+  if (!zoomed) delete plot.dataset.zoomed;
   Object.assign(layout.xaxis, ticks(zoomed ? plot.layout.xaxis.range : layout.xaxis.range, most));
   plot.ticks = ticks;
-  plot.home = layout.xaxis.range;
   const first = !plot.data;
   await Plotly.react(plot, traces, layout, CONFIG);
   if (first) follow(plot);
@@ -27,7 +27,7 @@ function follow(plot) {
   plot.on("plotly_relayout", (change) => {
     const range = change["xaxis.range"] ?? (change["xaxis.range[0]"] === undefined ? null : [change["xaxis.range[0]"], change["xaxis.range[1]"]]);
     if (change["xaxis.autorange"]) delete plot.dataset.zoomed;
-    else if (range) plot.dataset.zoomed = "x";
+    else if (range) plot.dataset.zoomed = plot.layout.xaxis.type;
     if (range || change["xaxis.autorange"]) retick(plot);
   });
   plot.on("plotly_doubleclick", () => {

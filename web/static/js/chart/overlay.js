@@ -78,8 +78,9 @@ function paint(plot, state) {
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
   layout.margin.r = 168;
   layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...(bandOf(view)?.median ?? [])]));
-  layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budgetLines(withPoints, axis, ink)];
-  layout.annotations = names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink);
+  const budget = budgets(withPoints, axis, ink);
+  layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
+  layout.annotations = [...names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink), ...budget.annotations];
   return draw(plot, withPoints.flatMap((view) => armTraces(view, axis, state, ink)), layout, (range, most) => computeTicks(axis, range, most));
 }
 
@@ -137,9 +138,13 @@ function said(forecast, compute) {
   return at("median") === null ? "–" : between(at("lower90"), at("upper90"));
 }
 
-function budgetLines(views, axis, ink) {
-  const budgets = [...new Set(views.map((view) => view.budget).filter(Boolean))];
-  return budgets.map((budget) => ({ type: "line", x0: axis.place(budget), x1: axis.place(budget), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" }));
+/** One line a budget, all runs of a sweep mostly share it. */
+function budgets(views, axis, ink) {
+  const amounts = [...new Set(views.map((view) => view.budget).filter(Boolean))];
+  return {
+    shapes: amounts.map((amount) => ({ type: "line", x0: axis.place(amount), x1: axis.place(amount), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" })),
+    annotations: amounts.map((amount) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", xanchor: "right", xshift: -4, showarrow: false, text: `budget ${amount}`, font: { size: 11, color: ink.quiet } })),
+  };
 }
 
 /** The arms' names at the right edge, at the end of their curves, pushed apart where they would overlap. */

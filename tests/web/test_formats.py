@@ -1,0 +1,90 @@
+"""How numbers and times are written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
+
+from web import formats
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "written"),
+    [(0.62, 0.97, "0.62 to 0.97"), (0.77049, 0.80051, "0.77 to 0.80"), (0.7751, 0.7852, "0.775 to 0.785")],
+)
+def test_an_interval_has_the_digits_that_it_supports(lower: float, upper: float, written: str) -> None:
+    estimate = {"median": (lower + upper) / 2, "lower": lower, "upper": upper}
+    assert formats.interval(estimate) == written
+    assert len(formats.median(estimate)) == len(written.split()[0])
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_an_interval_that_is_not_empty_never_reads_as_one_number(one: float, other: float) -> None:
+    lower, upper = sorted((one, other))
+    if upper - lower < 0.0002:
+        return
+    left, right = formats.interval({"median": lower, "lower": lower, "upper": upper}).split(" to ")
+    assert float(left) < float(right)
+    assert abs(float(left) - lower) <= 0.0051
+    assert abs(float(right) - upper) <= 0.0051
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "written"),
+    [(8.514, 9.49, "8.51 to 9.49"), (12.0, None, "from 12.0"), (None, 3.0, "up to 3.00"), (None, None, "no bound")],
+)
+def test_an_infinite_end_is_said_in_words(lower: float | None, upper: float | None, written: str) -> None:
+    assert formats.interval3({"median": 9.0, "lower": lower, "upper": upper}) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0, "0"),
+        (41.237, "41.2"),
+        (0.0123, "0.0123"),
+        (1234.5, "1,234"),
+        (123456, "123,456"),
+        (3e-7, "3.00e-07"),
+        (None, "–"),
+    ],
+)
+def test_figures_have_three_significant_digits(value: float | None, written: str) -> None:
+    assert formats.significant(value) == written
+
+
+@given(st.floats(1e-4, 1e8))
+def test_a_written_figure_is_within_half_a_percent(value: float) -> None:
+    assert float(formats.significant(value).replace(",", "")) == pytest.approx(value, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(-5, "now"), (0.4, "now"), (59, "59 s ago"), (60, "1 min ago"), (7300, "2 h ago"), (90000, "1 d ago")],
+)
+def test_times_are_relative(seconds: float, written: str) -> None:
+    assert formats.ago(NOW - timedelta(seconds=seconds), NOW) == written
+
+
+def test_sizes_and_changes_read_as_a_person_would_write_them() -> None:
+    assert formats.size(427_113) == "427 kB"
+    assert formats.size(12) == "12 B"
+    changes = {"algorithm.loss": "dapo", "batch.prompts_per_step": 8}
+    assert formats.difference(changes) == "algorithm.loss = dapo, batch.prompts_per_step = 8"
+    assert formats.short_difference(changes) == "loss = dapo, prompts_per_step = 8"
+
+
+@given(st.text())
+def test_text_with_backticks_is_escaped_whatever_it_holds(text: str) -> None:
+    written = str(formats.ticks(text))
+    assert written.replace("<code>", "`").replace("</code>", "`") == str(escape(text))
+
+
+def test_backticks_set_off_names() -> None:
+    assert str(formats.ticks("`a<b>` fell")) == "<code>a&lt;b&gt;</code> fell"

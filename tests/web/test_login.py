@@ -1,0 +1,138 @@
+"""Logging in and out."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.access.service import SESSION_LIFETIME, create_token, mint, mint_login_code
+from server.dependencies import SESSION_COOKIE
+from tests.conftest import Clock
+from web.login import local_path
+
+
+@pytest.fixture
+def code(sessions: sessionmaker[Session], clock: Clock) -> str:
+    with sessions.begin() as session:
+        return mint_login_code(session, clock.now)
+
+
+@pytest.fixture
+def token(sessions: sessionmaker[Session], clock: Clock) -> str:
+    with sessions.begin() as session:
+        return create_token(session, name="ci", scopes=["read"], lifetime=None, actor="test", now=clock.now)[1]
+
+
+def test_a_visitor_is_sent_to_the_login_page_which_says_how_to_get_a_link(visitor: TestClient) -> None:
+    answer = visitor.get("/runs?state=running")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login?next=%2Fruns%3Fstate%3Drunning"
+    page = visitor.get(answer.headers["location"])
+    assert page.status_code == 200
+    assert "forecurve status" in page.text
+    assert 'value="/runs?state=running"' in page.text
+
+
+def test_a_login_link_gives_a_cookie_that_scripts_cannot_read_and_other_sites_cannot_use(
+    visitor: TestClient, code: str
+) -> None:
+    answer = visitor.get(f"/login?code={code}&next=/sweeps")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sweeps")
+    cookie = answer.headers["set-cookie"].lower()
+    assert cookie.startswith(f"{SESSION_COOKIE}=fc_session_")
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert visitor.get("/sweeps").status_code == 200
+
+
+def test_a_login_link_is_good_once(visitor: TestClient, code: str) -> None:
+    visitor.get(f"/login?code={code}")
+    visitor.cookies.clear()
+    again = visitor.get(f"/login?code={code}")
+    assert again.status_code == 401
+    assert "used already or has expired" in again.text
+    assert SESSION_COOKIE not in visitor.cookies
+
+
+def test_a_link_preview_does_not_use_the_link_up(visitor: TestClient, code: str) -> None:
+    preview = visitor.get(f"/login?code={code}", headers={"Sec-Purpose": "prefetch;prerender"})
+    assert preview.status_code == 204
+    assert visitor.get(f"/login?code={code}").status_code == 303
+
+
+def test_a_session_ends_after_its_lifetime(visitor: TestClient, code: str, clock: Clock) -> None:
+    visitor.get(f"/login?code={code}")
+    clock.advance(SESSION_LIFETIME.total_seconds() - 1)
+    assert visitor.get("/runs").status_code == 200
+    clock.advance(2)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_a_pasted_token_becomes_a_session_and_is_not_kept_in_the_browser(visitor: TestClient, token: str) -> None:
+    answer = visitor.post("/login", data={"token": f" {token}\n", "next": "/alerts"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/alerts")
+    assert visitor.cookies[SESSION_COOKIE] != token
+    assert visitor.get("/v1/me").json()["scopes"] == ["read"]
+
+
+def test_an_unknown_token_is_refused_in_words(visitor: TestClient) -> None:
+    answer = visitor.post("/login", data={"token": "fc_api_nonsense"})
+    assert answer.status_code == 401
+    assert "not known here" in answer.text
+    assert SESSION_COOKIE not in visitor.cookies
+
+
+def test_a_trainers_token_opens_no_pages(visitor: TestClient, sessions: sessionmaker[Session], clock: Clock) -> None:
+    with sessions.begin() as session:
+        _, secret = mint(session, kind="ingest", name="run", scopes=["ingest"], now=clock.now)
+    answer = visitor.post("/login", data={"token": secret})
+    assert answer.status_code == 403
+    assert SESSION_COOKIE not in visitor.cookies
+
+
+def test_another_site_cannot_log_a_browser_in_or_out(visitor: TestClient, token: str) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    assert visitor.post("/login", data={"token": token}, headers=foreign).status_code == 403
+    assert SESSION_COOKIE not in visitor.cookies
+    visitor.post("/login", data={"token": token})
+    assert visitor.post("/logout", headers=foreign).status_code == 403
+    assert visitor.get("/runs").status_code == 200
+
+
+def test_logging_out_revokes_the_session_itself(visitor: TestClient, code: str) -> None:
+    visitor.get(f"/login?code={code}")
+    secret = visitor.cookies[SESSION_COOKIE]
+    assert visitor.post("/logout").headers["location"] == "/login"
+    assert SESSION_COOKIE not in visitor.cookies
+    visitor.cookies.set(SESSION_COOKIE, secret)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_somebody_who_is_logged_in_goes_straight_on(site: TestClient) -> None:
+    answer = site.get("/login?next=/sweeps")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sweeps")
+
+
+def test_the_cookie_is_for_https_only_where_the_service_is(app: FastAPI, visitor: TestClient, code: str) -> None:
+    app.state.settings.public_url = "https://forecurve.example.com"
+    assert "secure" in visitor.get(f"/login?code={code}").headers["set-cookie"].lower()
+
+
+def test_a_refresh_in_the_background_sends_the_whole_page_to_the_login(visitor: TestClient) -> None:
+    answer = visitor.get("/runs", headers={"HX-Request": "true"})
+    assert answer.status_code == 401
+    assert answer.headers["hx-redirect"] == "/login?next=%2Fruns"
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/run_1?x=linear", "/a//b"])
+def test_after_the_login_one_lands_where_one_was(path: str) -> None:
+    assert local_path(path) == path
+
+
+@pytest.mark.parametrize(
+    "path", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:1", "", "/a\nb"]
+)
+def test_the_login_never_leads_to_another_site(path: str) -> None:
+    assert local_path(path) == "/"
