@@ -1,0 +1,353 @@
+"""The reconciler on real Postgres against a fake Jobs API: whole stories, from launch to the end."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from server.alerts.models import Alert
+from server.events.models import Event
+from server.runs.fencing import Superseded
+from server.runs.models import Run
+from server.runs.ticks import Tick
+from tests.worker.harness import World
+
+
+def alerts(world: World) -> list[Alert]:
+    with world.sessions() as session:
+        return list(session.scalars(select(Alert)))
+
+
+def test_a_run_goes_from_launch_to_success(world: World):
+    run = world.running()
+    world.report(run, "succeeded", "budget reached")
+    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile()
+    assert world.statuses(run) == ["launching", "running", "succeeded"]
+    over = world.run(run)
+    assert (over.reason, over.finished_at) == ("budget reached", world.now)
+    assert ("worker.tasks.refit", [run]) in world.outbox()
+    assert ("worker.tasks.admit", []) in world.outbox()
+    assert alerts(world) == []
+
+
+def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
+    run = world.running(name="no-cispo", last_compute=12.25)
+    reference = f"{run}-a1"
+    world.ray.set(
+        reference,
+        "FAILED",
+        error_type="JOB_ENTRYPOINT_COMMAND_ERROR",
+        driver_exit_code=1,
+        message="Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n"
+        "Traceback (most recent call last):\nValueError: loss is nan\nRunning entrypoint for job x: python\n",
+    )
+    world.reconcile_for(20)
+    assert world.run(run).status == "failed"
+    assert world.attempt(run).log_tail == "Traceback (most recent call last):\nValueError: loss is nan"
+    (alert,) = alerts(world)
+    assert (alert.kind, alert.level) == ("run_failed", "ALERT")
+    assert alert.text == (
+        "`no-cispo` failed at 12.25 CPU-seconds: "
+        "Job entrypoint command failed with exit code 1 Last words: ValueError: loss is nan"
+    )
+    assert alert.evidence["exit_code"] == 1
+
+
+def test_the_log_of_a_failure_that_the_trainer_reported_is_fetched(world: World):
+    run = world.running()
+    world.ray.logs[f"{run}-a1"] = "step 40\nRuntimeError: out of memory\n"
+    world.ray.set(f"{run}-a1", "FAILED", driver_exit_code=1, message="Job failed.")
+    world.report(run, "failed", "out of memory")
+    world.reconcile()
+    assert world.run(run).reason == "out of memory"
+    assert world.attempt(run).log_tail == "step 40\nRuntimeError: out of memory"
+
+
+def test_the_trainers_success_stands_though_ray_says_failed(world: World):
+    run = world.running()
+    world.report(run, "succeeded")
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED", message="actor died")
+    world.reconcile_for(60)
+    assert world.statuses(run)[-1] == "succeeded"
+
+
+def test_a_node_that_dies_costs_an_attempt_and_not_the_run(world: World):
+    run = world.running()
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED", message="The supervisor died.")
+    world.reconcile_for(10)
+    assert world.statuses(run) == ["launching", "running", "lost", "queued"]
+    assert "The supervisor died." in (world.run(run).reason or "")
+    assert world.admit() == [], "it waits before it tries again"
+    world.wait(5)
+    (attempt_id,) = world.admit()
+    world.launch(attempt_id)
+    assert world.ray.submissions == [f"{run}-a1", f"{run}-a2"]
+    world.beat(run, attempt=2)
+    assert world.run(run).status == "running"
+    assert alerts(world) == []
+
+
+def test_a_run_whose_every_attempt_dies_fails_with_an_alert(world: World):
+    run = world.add_run()
+    for number in (1, 2, 3):
+        world.wait(30)
+        (attempt_id,) = world.admit()
+        world.launch(attempt_id)
+        world.ray.set(f"{run}-a{number}", "FAILED", driver_exit_code=137, message="killed")
+        world.reconcile_for(40)
+    assert world.run(run).status == "failed"
+    assert (world.run(run).reason or "").endswith("Given up after 3 attempts.")
+    assert len(alerts(world)) == 1
+
+
+def test_a_cluster_that_was_restarted_loses_its_jobs_but_not_the_runs(world: World):
+    run = world.running()
+    world.ray.forget()
+    world.reconcile_for(20)
+    assert world.run(run).status == "running", "an executor that knows nobody may be mistaken"
+    world.reconcile_for(20)
+    assert world.statuses(run)[-2:] == ["lost", "queued"]
+
+
+def test_a_trainer_that_still_reports_is_not_given_up_because_the_cluster_forgot_it(world: World):
+    run = world.running()
+    world.ray.forget()
+    for _ in range(30):
+        world.reconcile(after_s=4)
+        world.beat(run)
+    assert world.run(run).status == "running"
+
+
+def test_late_reports_of_a_superseded_attempt_change_nothing(world: World):
+    run = world.running()
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+    world.reconcile_for(20)
+    world.wait(5)
+    (attempt_id,) = world.admit()
+    world.launch(attempt_id)
+    world.beat(run, attempt=2)
+    assert world.beat(run, attempt=1), "the old trainer is told to stop"
+    with pytest.raises(Superseded):
+        world.report(run, "failed", attempt=1)
+    world.reconcile_for(10)
+    assert world.run(run).status == "running"
+
+
+def test_a_job_that_outlived_its_attempt_is_ended(world: World):
+    """The executor was away for so long that the attempt was given up; the job ran on all the while."""
+    run = world.running()
+    world.ray.blind = True
+    world.reconcile_for(660, every_s=10)
+    assert world.run(run).status == "queued"
+    world.ray.blind = False
+    world.reconcile()
+    assert world.ray.stops == [f"{run}-a1"]
+    world.reconcile(after_s=2)
+    world.reconcile(after_s=2)
+    assert world.ray.stops == [f"{run}-a1"], "once it is over it is let be"
+    assert world.attempt(run).observed == "stopped"
+
+
+def test_a_silent_run_is_suspect_and_comes_back_by_its_next_heartbeat(world: World):
+    run = world.running()
+    world.reconcile_for(40)
+    assert world.run(run).status == "suspect"
+    world.beat(run)
+    world.reconcile(after_s=2)
+    assert world.statuses(run)[-2:] == ["suspect", "running"]
+
+
+def test_our_own_outage_ends_no_run(world: World):
+    """The service is down for two hours: no reconciler, no API. Then the executor is still away for a while."""
+    run = world.running()
+    world.reconcile()
+    world.ray.blind = True
+    world.wait(7200)
+    world.reconcile_for(590, every_s=10)
+    assert world.run(run).status in ("running", "suspect")
+    world.ray.blind = False
+    world.beat(run)
+    world.reconcile(after_s=2)
+    assert world.run(run).status == "running"
+
+
+def test_while_trainers_cannot_reach_the_api_no_silence_counts(world: World):
+    run = world.running()
+    world.reconcile()
+    world.api_is_up, world.ray.blind = False, True
+    world.reconcile_for(800, every_s=10)
+    assert world.run(run).status == "running"
+    world.api_is_up = True
+    world.reconcile_for(25, every_s=5)
+    assert world.run(run).status == "running"
+
+
+def test_the_time_of_our_own_health_is_kept(world: World):
+    world.reconcile()
+    began = world.now
+    world.reconcile_for(60)
+    with world.sessions() as session:
+        assert session.get_one(Tick, "reconcile").healthy_since == began
+    world.reconcile(after_s=600)
+    with world.sessions() as session:
+        assert session.get_one(Tick, "reconcile").healthy_since == world.now
+
+
+def test_a_stop_is_cooperative(world: World):
+    run = world.running()
+    world.ask(run, "stop")
+    world.reconcile()
+    assert world.run(run).status == "stopping"
+    assert world.beat(run), "the heartbeat's answer says stop"
+    world.report(run, "stopped", "checkpoint written")
+    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile(after_s=2)
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "checkpoint written")
+    assert world.ray.stops == []
+    assert alerts(world) == []
+
+
+def test_a_trainer_that_does_not_cooperate_is_stopped_after_the_grace(world: World):
+    run = world.running()
+    world.ask(run, "stop")
+    world.reconcile()
+    for _ in range(14):
+        world.beat(run)
+        world.reconcile(after_s=2)
+    assert world.ray.stops == []
+    world.reconcile_for(6)
+    assert world.ray.stops == [f"{run}-a1"]
+    assert world.run(run).status == "stopped"
+
+
+def test_a_cancel_stops_the_job_at_once(world: World):
+    run = world.running()
+    world.ask(run, "cancel")
+    world.reconcile()
+    assert world.ray.stops == [f"{run}-a1"]
+    world.reconcile(after_s=2)
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled; the executor ended the job")
+
+
+def test_a_queued_run_that_is_stopped_never_launches(world: World):
+    run = world.add_run()
+    world.ask(run, "stop")
+    world.reconcile()
+    assert world.statuses(run) == ["stopped"]
+    assert world.admit() == []
+
+
+def test_a_job_that_stays_pending_is_ended_and_tried_again(world: World):
+    run = world.launched()
+    world.reconcile_for(310, every_s=5)
+    assert world.ray.stops == [f"{run}-a1"]
+    assert world.statuses(run) == ["launching", "lost", "queued"]
+
+
+def test_a_cluster_that_never_answers_does_not_use_up_a_run_in_silence(world: World):
+    world.ray.stop()
+    run = world.add_run()
+    (attempt_id,) = world.admit()
+    world.launch(attempt_id)
+    world.reconcile()
+    world.reconcile_for(310, every_s=10)
+    assert world.statuses(run) == ["launching", "lost", "queued"]
+    assert "could not be submitted for 300 s" in (world.run(run).reason or "")
+
+
+def test_a_submission_whose_worker_died_is_adopted_by_the_reconciler(world: World):
+    run = world.add_run()
+    world.admit()
+    world.context.executor.submit(_job(run))
+    world.reconcile()
+    assert world.attempt(run).external_ref == f"{run}-a1"
+    assert world.ray.submissions == [f"{run}-a1"]
+
+
+def test_an_external_run_ends_by_its_trainers_word(world: World):
+    run = world.add_run(executor="external", attempt=1)
+    with world.sessions.begin() as session:
+        from server.runs.models import Attempt
+
+        session.add(Attempt(run_id=run, number=1, created_at=world.now))
+    world.beat(run)
+    world.report(run, "succeeded")
+    world.reconcile()
+    assert world.statuses(run) == ["running", "succeeded"]
+
+
+def test_two_reconcilers_at_once_end_a_run_once(world: World):
+    runs = [world.running(), world.running()]
+    for run in runs:
+        world.ray.set(f"{run}-a1", "SUCCEEDED")
+        world.report(run, "failed", "diverged")
+    start = threading.Barrier(4)
+
+    def reconcile() -> None:
+        start.wait()
+        world.reconcile()
+
+    threads = [threading.Thread(target=reconcile) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for run in runs:
+        assert world.statuses(run) == ["launching", "running", "failed"]
+    assert len(alerts(world)) == 2
+
+
+def test_a_pass_that_finds_nothing_new_writes_nothing(world: World):
+    run = world.running()
+    world.reconcile()
+    before = world.run(run).version, _events(world)
+    world.reconcile(after_s=2)
+    assert (world.run(run).version, _events(world)) == before
+
+
+def test_a_run_that_was_changed_while_it_was_looked_at_is_decided_on_anew(world: World):
+    """The trainer reports its outcome between the reconciler's look and its writing."""
+    run = world.running()
+    world.reconcile()
+    world.wait(40)
+    look = world.context.executor.observe
+
+    def observe_and_be_overtaken(references):
+        seen = look(references)
+        world.report(run, "succeeded")
+        return seen
+
+    world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
+    world.reconcile()
+    assert "suspect" not in world.statuses(run)
+
+
+def _events(world: World) -> int:
+    with world.sessions() as session:
+        return session.scalar(select(func.count()).select_from(Event)) or 0
+
+
+def _job(run: str):
+    from worker.executors.base import JobSpec
+
+    return JobSpec(f"{run}-a1", "python -m trainer --run", {})
+
+
+def test_ingest_tokens_of_a_run_that_is_over_stay_known_for_an_hour(world: World):
+    from server.access.service import authenticate
+    from server.errors import Unauthenticated
+
+    run = world.running()
+    secret = world.ray.jobs[f"{run}-a1"]["runtime_env"]["env_vars"]["FORECURVE_TOKEN"]
+    world.report(run, "succeeded")
+    world.ray.set(f"{run}-a1", "SUCCEEDED")
+    world.reconcile()
+    with world.sessions() as session:
+        assert session.get_one(Run, run).status == "succeeded"
+        assert authenticate(session, secret, world.now + timedelta(minutes=59)).run_id == run
+        with pytest.raises(Unauthenticated):
+            authenticate(session, secret, world.now + timedelta(minutes=61))
