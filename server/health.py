@@ -32,6 +32,7 @@ class Readiness(BaseModel):
 
 @router.get("/healthz")
 def healthz() -> Health:
+    """The process is up. Asks nothing of anyone else."""
     return Health()
 
 

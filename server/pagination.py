@@ -29,7 +29,7 @@ def newest_first(
 ) -> tuple[Sequence[Row], str | None]:
     """Rows of one page and the cursor of the next, None at the end. `key` is the table's time-sorted id."""
     if cursor is not None:
-        query = query.where(key < cursor)
+        query = query.where(key < key.type.python_type(cursor))
     rows = session.scalars(query.order_by(key.desc()).limit(limit + 1)).all()
     more = len(rows) > limit
     page = rows[:limit]

@@ -6,13 +6,18 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from filelock import FileLock
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session, sessionmaker
+
+if TYPE_CHECKING:
+    from server.settings import Settings
 
 TEMPLATE = "forecurve_template"
 
@@ -105,18 +110,32 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="session")
+def application(engine: Engine) -> FastAPI:
+    """The API, composed once a worker. Tests use it through `api`, which gives each its own settings and clock."""
+    from server.app import create_api
+    from server.database import make_sessions
+
+    return create_api(_settings(engine), make_sessions(engine))
+
+
 @pytest.fixture
-def api(sessions: sessionmaker[Session], engine: Engine, clock: Clock, tmp_path: Path) -> Iterator[TestClient]:
+def api(
+    application: FastAPI, sessions: sessionmaker[Session], engine: Engine, clock: Clock, tmp_path: Path
+) -> Iterator[TestClient]:
     """The API on real Postgres, with `clock` as its time. Settings are `api.app.state.settings`."""
     from server import dependencies
-    from server.app import create_api
+
+    application.state.settings = _settings(engine, data_dir=tmp_path)
+    application.dependency_overrides = {dependencies.clock: clock}
+    with TestClient(application) as client:
+        yield client
+
+
+def _settings(engine: Engine, **values: object) -> Settings:
     from server.settings import Settings
 
-    settings = Settings(DATABASE_URL=engine.url.render_as_string(hide_password=False), data_dir=tmp_path)
-    app = create_api(settings, sessions)
-    app.dependency_overrides[dependencies.clock] = clock
-    with TestClient(app) as client:
-        yield client
+    return Settings(DATABASE_URL=engine.url.render_as_string(hide_password=False), **values)
 
 
 @pytest.fixture

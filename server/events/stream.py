@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from fastapi.concurrency import run_in_threadpool
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from sse_starlette import ServerSentEvent
 
@@ -46,7 +48,18 @@ class EventFeed:
         self._cursor = 0
 
     async def changes(self, since: int | None) -> AsyncIterator[ServerSentEvent]:
-        """Server-sent events after the cursor `since`, without end; from now on when it is None."""
+        """Server-sent events after the cursor `since`, without end; from now on when it is None.
+
+        It ends when the listener falls behind, or when what it missed cannot be read: it may resume then.
+        """
+        try:
+            async with aclosing(self._changes(since)) as changes:
+                async for message in changes:
+                    yield message
+        except SQLAlchemyError:
+            log.warning("a stream ends because what it missed cannot be read; it may resume", exc_info=True)
+
+    async def _changes(self, since: int | None) -> AsyncGenerator[ServerSentEvent]:
         listener = await self._join()
         try:
             if since is not None:

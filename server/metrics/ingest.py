@@ -149,9 +149,9 @@ def _sum_up(session: Session, run: Run, attempt: int) -> None:
     """The run's newest evaluation, in the run's own row: the last step of the current attempt, however it came."""
     mine = Evaluation.run_id == run.id, Evaluation.attempt == attempt
     last = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(*mine)
-    run.last_step, run.last_compute, run.last_reward = (
-        session.execute(last.order_by(Evaluation.step.desc()).limit(1)).one()._tuple()
-    )
+    run.last_step, run.last_compute, run.last_reward = session.execute(
+        last.order_by(Evaluation.step.desc()).limit(1)
+    ).one()
 
 
 def _mark_dirty(session: Session, run: Run, now: datetime) -> None:

