@@ -1,0 +1,393 @@
+"""What the pages say, read as a browser without scripts would."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.runs.models import Run
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Login
+
+PAGES = ("/", "/runs", "/sweeps", "/alerts", "/alerts?show=all", "/settings", "/docs")
+HOSTILE = """<script>alert(1)</script>"'><img src=x onerror=alert(2)>`x`"""
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Ids of what the pages are read with."""
+
+    sweep: str
+    control: str
+    arm: str
+    queued: str
+    fallen: str
+    alert: str
+
+
+@pytest.fixture
+def seeded(sessions: sessionmaker[Session], clock: Clock) -> Seeded:
+    """A sweep with a control, a lower arm and one that waits; and a run of its own that fell below its forecast."""
+    now = clock.now
+    with sessions.begin() as session:
+        sweep = seeding.add_sweep(session, now=now)
+        control = seeding.add_run(session, now=now, sweep=sweep)
+        seeding.add_evaluations(session, control, seeding.Truth(), until=42, now=now)
+        for at in (22.0, 42.0):
+            forecast = seeding.add_forecast(session, control, seeding.Truth(), at=at, now=now)
+        seeding.add_recommendation(session, control, forecast)
+        seeding.add_checkpoint(session, control, step=100, compute=20.0, now=now)
+        changes = {"algorithm.logits_precision": "bf16"}
+        arm = seeding.add_run(session, now=now, name="no-fp32-logits", sweep=sweep, changes=changes)
+        seeding.add_evaluations(session, arm, seeding.Truth(A=0.62), until=42, now=now)
+        seeding.add_forecast(session, arm, seeding.Truth(A=0.62), at=42.0, now=now, action="stop")
+        queued = seeding.add_run(
+            session, now=now, name="no-cispo", sweep=sweep, changes={"algorithm.loss": "dapo"}, status="queued"
+        )
+        fallen = seeding.add_run(session, now=now, name="broken-learning-rate", changes={"optimizer.warmup_steps": 0})
+        seeding.add_evaluations(session, fallen, seeding.Truth(), until=44, now=now, fall_at=30)
+        frozen = seeding.add_forecast(session, fallen, seeding.Truth(), at=22.0, now=now)
+        fallen.frozen_forecast_id = frozen.id
+        alert = seeding.add_alert(session, fallen, since=32, at=36, now=now)
+        return Seeded(sweep.id, control.id, arm.id, queued.id, fallen.id, alert.id)
+
+
+def text_of(html: str) -> str:
+    """The words of a page, as they are read."""
+    body = re.sub(r"<(script|style|head)\b.*?</\1>", " ", html, flags=re.S)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def row_of(html: str, id: str) -> str:
+    """The words of the table row with that id."""
+    found = re.search(rf'<tr id="{id}".*?</tr>', html, flags=re.S)
+    assert found, f"no row {id}"
+    return text_of(found[0])
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    """The statements that the database sees meanwhile."""
+    seen: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+        seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_keeps_to_its_own_scripts(site: TestClient, seeded: Seeded, path: str) -> None:
+    answer = site.get(path)
+    assert answer.status_code == 200
+    policy = dict(rule.split(" ", 1) for rule in answer.headers["content-security-policy"].split("; "))
+    assert policy["script-src"] == "'self'"
+    assert policy["default-src"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert answer.headers["cache-control"] == "no-store"
+    assert_clean(answer.text)
+
+
+def test_the_run_and_the_sweep_page_keep_to_their_own_scripts(site: TestClient, seeded: Seeded) -> None:
+    for path in (f"/runs/{seeded.fallen}", f"/sweeps/{seeded.sweep}"):
+        assert_clean(site.get(path).text)
+
+
+class _Tags(HTMLParser):
+    """Every tag with its attributes, as a browser would see them."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def assert_clean(html: str) -> None:
+    """No inline script, no handler in an attribute, no image, nothing from another host."""
+    tags = _Tags(html).found
+    assert len(tags) > 10
+    assert [attributes for tag, attributes in tags if tag == "script" and "src" not in attributes] == []
+    assert [attributes for _, attributes in tags if any(name.startswith("on") for name in attributes)] == []
+    assert [attributes for tag, attributes in tags if tag == "img"] == []
+    targets = [attributes.get(name) or "" for _, attributes in tags for name in ("src", "href", "action", "hx-get")]
+    assert [target for target in targets if ":" in target.split("/")[0] or target.startswith("//")] == []
+
+
+def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded) -> None:
+    html = site.get(f"/runs/{seeded.control}").text
+    files = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', html))
+    assert {name.rsplit("/", 1)[-1] for name in files} == {
+        "forecurve.css", "htmx.min.js", "icon.svg", "main.js", "plotly.min.js", "theme.js",
+    }  # fmt: skip
+    assert {name: site.get(name).status_code for name in files} == dict.fromkeys(files, 200)
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/", "forecurve demo"),
+        ("/sweeps", "forecurve sweep submit sweep.yaml"),
+        ("/alerts", "forecurve demo"),
+    ],
+)
+def test_an_empty_page_says_the_next_command_to_type(site: TestClient, path: str, command: str) -> None:
+    html = site.get(path).text
+    assert "<table>" not in html
+    assert command in text_of(html)
+
+
+def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(site: TestClient, seeded: Seeded) -> None:
+    html = site.get("/").text
+    control = row_of(html, seeded.control)
+    for words in ("control", "running", "0.78", "0.75 to 0.81", "continue", "42.0 / 60.0"):
+        assert words in control
+    arm = row_of(html, seeded.arm)
+    for words in ("no-fp32-logits", "logits_precision = bf16", "stop", "0.62"):
+        assert words in arm
+    assert "no evaluation yet" in row_of(html, seeded.queued)
+    assert "1 open alerts" in row_of(html, seeded.fallen)
+    assert html.count('<svg class="spark"') == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("state=queued", {"no-cispo"}),
+        ("state=alerting", {"broken-learning-rate"}),
+        ("state=active", {"control", "no-fp32-logits", "no-cispo", "broken-learning-rate"}),
+        ("state=succeeded", set()),
+        ("text=NO-", {"no-fp32-logits", "no-cispo"}),
+        ("text=%25", set()),
+        ("state=queued&text=fp32", set()),
+        ("sweep={sweep}", {"control", "no-fp32-logits", "no-cispo"}),
+        ("sweep=&state=&text=", {"control", "no-fp32-logits", "no-cispo", "broken-learning-rate"}),
+    ],
+)
+def test_the_filters_in_the_url_choose_the_runs(site: TestClient, seeded: Seeded, query: str, names: set[str]) -> None:
+    html = site.get("/runs?" + query.format(sweep=seeded.sweep)).text
+    assert set(re.findall(r'<a href="/runs/run_\w+">([^<]+)</a>', html)) == names
+    assert ("No run passes these filters" in html) == (not names)
+
+
+def test_long_lists_are_turned_page_by_page_and_no_run_is_missed(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        session.add_all(
+            Run(name=f"r{k}", compute_unit="steps", status="stopped" if k % 2 else "queued", changes={})
+            for k in range(120)
+        )
+    seen: list[str] = []
+    path: str | None = "/runs?state=queued"
+    while path:
+        html = site.get(path).text
+        seen += re.findall(r'<tr id="(run_\w+)"', html)
+        older = re.search(r'<a rel="next" href="([^"]+)"', html)
+        path = unescape(older[1]) if older else None
+    assert len(seen) == len(set(seen)) == 60
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_the_number_of_queries_does_not_grow_with_the_number_of_runs(
+    site: TestClient, engine: Engine, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    def queries(path: str) -> int:
+        with counted(engine) as seen:
+            assert site.get(path).status_code == 200
+        return len(seen)
+
+    paths = ("/runs", f"/sweeps/{seeded.sweep}", "/alerts", "/sweeps")
+    queries("/runs")  # notes the session's use once
+    before = {path: queries(path) for path in paths}
+    with sessions.begin() as session:
+        sweep = session.get_one(seeding.Sweep, seeded.sweep)
+        for k in range(12):
+            run = seeding.add_run(session, now=clock.now, name=f"arm-{k}", sweep=sweep, changes={"seed": k + 1})
+            seeding.add_evaluations(session, run, seeding.Truth(), until=10, now=clock.now)
+            seeding.add_forecast(session, run, seeding.Truth(), at=10.0, now=clock.now)
+            seeding.add_alert(session, run, since=8, at=10, now=clock.now)
+    assert {path: queries(path) for path in paths} == before
+
+
+def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_what_happened(
+    site: TestClient, seeded: Seeded
+) -> None:
+    html = site.get(f"/runs/{seeded.control}").text
+    words = text_of(html)
+    assert words.index("Ceiling 0.78 (90 %: 0.75 to 0.81)") < words.index("Ceiling A")
+    for fact in ("Exponent B 1.30", "Midpoint C_mid 9.00 CPU-seconds", "Start R0 0.200", "At the budget", "84 % of A"):
+        assert fact in words
+    assert "18 more CPU-seconds would buy about" in words
+    assert re.search(r'data-action="/v1/recommendations/adv_\w+:accept"', html)
+    assert re.search(r'data-action="/v1/recommendations/adv_\w+:dismiss"[^>]*data-required', html)
+    assert f'data-action="/v1/runs/{seeded.control}:stop"' in html
+    assert "100 20.0 427 kB" in words
+    assert "launching → running" in words
+    assert "22 evaluations as a table" in words
+    assert f'data-chart="curve" data-run="{seeded.control}"' in html
+
+
+def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:
+    words = text_of(site.get(f"/runs/{seeded.arm}").text)
+    assert "algorithm.logits_precision bf16" in words
+    assert "logits_precision bf16 (control: fp32)" in words
+    assert words.count("(control:") == 1
+
+
+def test_a_run_that_has_nothing_yet_says_what_it_waits_for(site: TestClient, seeded: Seeded) -> None:
+    words = text_of(site.get(f"/runs/{seeded.queued}").text)
+    assert "Waiting for a place on the cluster." in words
+    assert "Not launched yet." in words
+
+
+def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: TestClient, log_in: Login) -> None:
+    body = {"name": "my-run", "executor": "external", "compute_unit": "GPU-hours", "budget_compute": 100}
+    run = site.post("/v1/runs", json=body, headers={"Sec-Fetch-Site": "same-origin"}).json()
+    words = text_of(site.get(f"/runs/{run['id']}").text)
+    assert "This run was reported without a recipe." in words
+    assert "launched by you" in words
+
+
+def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "Ceiling below the control's: no-fp32-logits" in text_of(html)
+    series = json.loads(unescape(re.search(r'data-series="([^"]+)"', html)[1]))  # type: ignore[index]
+    assert series == {seeded.control: None, seeded.arm: 0, seeded.queued: 1}
+    assert html.count('<svg class="bar"') == 3
+    assert '<g class="neutral">' in html
+    assert "0.73 0.71 to 0.76" in row_of(html, seeded.control)  # the forecast at the budget
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' in html
+
+
+def test_the_list_of_sweeps_counts_their_runs(site: TestClient, seeded: Seeded) -> None:
+    assert "loo-scalerl leave one out 3 3 0" in row_of(site.get("/sweeps").text, seeded.sweep)
+
+
+def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded: Seeded) -> None:
+    row = row_of(site.get("/alerts").text, seeded.alert)
+    assert "broken-learning-rate fell below its own forecast" in row
+    assert "#rl-alerts: delivered" in row
+    assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_an_alert_that_was_acknowledged_stays_in_the_inbox_but_is_not_counted(site: TestClient, seeded: Seeded) -> None:
+    same_site = {"Sec-Fetch-Site": "same-origin"}
+    assert site.post(f"/v1/alerts/{seeded.alert}:acknowledge", headers=same_site).status_code == 200
+    html = site.get("/alerts").text
+    assert "acknowledged" in row_of(html, seeded.alert)
+    assert "data-action" not in re.search(rf'<tr id="{seeded.alert}".*?</tr>', html, flags=re.S)[0]  # type: ignore[index]
+    assert "not acknowledged" not in text_of(html)
+
+
+def test_names_that_hold_markup_are_shown_as_text_everywhere(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        sweep = seeding.add_sweep(session, HOSTILE, now=clock.now)
+        run = seeding.add_run(session, now=clock.now, name=HOSTILE, sweep=sweep, status="failed")
+        run.arm = run.reason = HOSTILE
+        seeding.add_evaluations(session, run, seeding.Truth(), until=20, now=clock.now)
+        forecast = seeding.add_forecast(session, run, seeding.Truth(), at=20.0, now=clock.now)
+        forecast.sentence = HOSTILE
+        alert = seeding.add_alert(session, run, since=8, at=10, now=clock.now)
+        alert.title = alert.text = HOSTILE
+        paths = [
+            "/runs",
+            "/sweeps",
+            "/alerts",
+            "/settings",
+            f"/runs/{run.id}",
+            f"/sweeps/{sweep.id}",
+            f"/runs?text={HOSTILE}",
+        ]
+    for path in paths:
+        html = site.get(path).text
+        assert_clean(html)
+    assert "<script>alert(1)</script>" in text_of(site.get("/runs").text)  # as text it is all there
+
+
+@pytest.mark.parametrize("path", ["/runs/run_none", "/sweeps/swp_none", "/nothing", "/static/x/none.js"])
+def test_what_is_not_there_gives_a_page_that_leads_on(site: TestClient, path: str) -> None:
+    answer = site.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert 'href="/runs"' in answer.text
+    assert answer.headers["x-request-id"] in answer.text
+    assert_clean(answer.text)
+
+
+@pytest.mark.parametrize("path", ["/v1/runs/run_none", "/v1/nothing", "/v1"])
+def test_the_api_keeps_its_own_form_of_errors(site: TestClient, path: str) -> None:
+    answer = site.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == 404
+
+
+def test_the_api_asks_for_a_token_where_a_page_leads_to_the_login(visitor: TestClient) -> None:
+    assert visitor.get("/v1/runs").status_code == 401
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_a_failure_of_ours_gives_a_page_without_the_secrets_of_the_trace(
+    app: FastAPI, site: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr("web.reads.unseen_alerts", fail)
+    answer = site.get("/runs")
+    assert answer.status_code == 500
+    assert "the log has the request id" in answer.text
+    assert "hunter2" not in answer.text
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_who_may_only_read_sees_everything_and_can_change_nothing(log_in: Login, seeded: Seeded) -> None:
+    reader = log_in("read")
+    for path in (*PAGES, f"/runs/{seeded.control}", f"/runs/{seeded.fallen}", f"/sweeps/{seeded.sweep}"):
+        answer = reader.get(path)
+        assert answer.status_code == 200
+        assert "data-action" not in answer.text, path
+    assert "need scope admin" in text_of(reader.get("/settings").text)
+
+
+def test_settings_list_tokens_and_channels_without_their_secrets(site: TestClient, seeded: Seeded) -> None:
+    same_site = {"Sec-Fetch-Site": "same-origin"}
+    made = site.post("/v1/tokens", json={"name": "ci", "scopes": ["read"]}, headers=same_site).json()
+    html = site.get("/settings").text
+    assert made["secret"] not in html
+    assert f"{made['prefix']}…" in html
+    assert f'data-action="/v1/tokens/{made["id"]}" data-method="DELETE"' in html
+    assert "https://hooks.example.com/…" in html
+    assert "services/x" not in html
+
+
+def test_the_reference_page_has_every_operation_of_the_api(app: FastAPI, site: TestClient) -> None:
+    html = site.get("/docs").text
+    expected = sum(len(methods) for methods in app.openapi()["paths"].values())
+    assert html.count("<summary>") == expected > 30
+    for path in app.openapi()["paths"]:
+        assert f"<code>{path}</code>" in html
+
+
+def test_pages_are_no_part_of_the_described_api(app: FastAPI) -> None:
+    described = [path for path in app.openapi()["paths"] if not path.startswith("/v1")]
+    assert sorted(described) == ["/healthz", "/readyz"]
