@@ -41,6 +41,7 @@ def list_forecasts(
 
 @router.get("/forecasts/{forecast_id}", responses={404: {}})
 def read_forecast(forecast_id: str, session: DbSession, _: Reader) -> ForecastView:
+    """One forecast, as it was said; it never changes."""
     return ForecastView.of(service.get_forecast(session, forecast_id))
 
 
