@@ -18,6 +18,7 @@ MAX_POINTS = 1_000_000
 DEFAULT_UNIT = "GPU-hours"
 
 Counts = Sequence[npt.ArrayLike | None]
+PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one per evaluation (None where unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,9 +68,9 @@ class Curve:
         reward: npt.ArrayLike,
         unit: str = DEFAULT_UNIT,
         name: str = "run",
-        prompts: npt.ArrayLike | None = None,
-        samples: npt.ArrayLike | None = None,
-        variance: npt.ArrayLike | None = None,
+        prompts: PerPoint = None,
+        samples: PerPoint = None,
+        variance: PerPoint = None,
         counts: Counts | None = None,
         start: float | None = None,
         seed: int | None = None,
@@ -168,7 +169,7 @@ def _numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
     return array
 
 
-def _per_point(field_name: str, values: npt.ArrayLike | None, size: int, least: float) -> FloatArray | None:
+def _per_point(field_name: str, values: PerPoint, size: int, least: float) -> FloatArray | None:
     """One number per evaluation, NaN where unknown; None when nothing is known."""
     if values is None:
         return None

@@ -16,6 +16,7 @@ from .arrays import FloatArray
 from .noise import HYPOTHESES
 from .posterior import Posterior, Problem, inner_products
 from .sigmoid import rise
+from .wording import compute_text
 
 _RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, less after the search over change points
 _LEAST_FALL = 0.02  # of the reward's range: smaller falls are no reason to act
@@ -25,6 +26,7 @@ _MIN_POINTS = 6
 _RUNS_POINTS = 12
 _RUNS_P = 1e-3
 _CHANGES = 10
+_SHARPEST = 5  # falls between neighbours that are tried as sudden collapses
 
 
 @dataclass(frozen=True)
@@ -143,25 +145,33 @@ class _Comparison:
 
 
 def _change_points(size: int) -> list[int]:
-    """Evaluations from which something may have changed: at least three before, two after."""
+    """Evaluations from which a ramp may run: at least three before, two after."""
     return sorted({int(at) for at in np.linspace(3, size - 2, _CHANGES)})
 
 
+def _sharpest_falls(reward: FloatArray) -> list[int]:
+    """Evaluations that begin a fall: the mean of two lies far below the mean of the two before."""
+    pairs = (reward[1:] + reward[:-1]) / 2
+    falls = pairs[2:] - pairs[:-2]  # falls[i] compares evaluations i+2, i+3 with i, i+1
+    starts = np.argsort(falls)[:_SHARPEST] + 2
+    return [int(at) for at in starts if at >= 3]
+
+
 def _decline(comparison: _Comparison, compute: FloatArray, width: float) -> Misfit | None:
-    changes = _change_points(len(compute))
-    ramps = [np.maximum(compute - compute[at - 1], 0.0) / (compute[-1] - compute[at - 1]) for at in changes]
-    steps = [(compute >= compute[at]).astype(np.float64) for at in changes]
-    best = comparison.extend(np.stack(ramps + steps, axis=1), sign=-1.0)
-    since = changes[best.column % len(changes)] - 1
-    fall = float(best.values[: since + 1].max() - best.values[-1])
+    ramps, steps = _change_points(len(compute)), _sharpest_falls(comparison.problem.reward)
+    columns = [np.maximum(compute - compute[at - 1], 0.0) / (compute[-1] - compute[at - 1]) for at in ramps]
+    columns += [(compute >= compute[at]).astype(np.float64) for at in steps]
+    best = comparison.extend(np.stack(columns, axis=1), sign=-1.0)
+    since = (ramps + steps)[best.column] - 1
+    peak = float(best.values[: since + 1].max())
+    fall = peak - float(best.values[-1])
     if best.ratio < _RATIO or fall < _LEAST_FALL:
         return None
-    peak = float(best.values[: since + 1].max() * width)
     return Misfit(
         "decline",
         float(compute[since]),
         fall * width,
-        f"The pass rate fell by {fall * width:.2f} from {peak:.2f}, beginning about {compute[since]:.3g}",
+        f"The pass rate fell by {fall * width:.2f}, beginning about {compute_text(float(compute[since]))}",
     )
 
 
@@ -179,7 +189,9 @@ def _two_phase(comparison: _Comparison, compute: FloatArray, width: float) -> Mi
         return None
     since = float(np.exp(centres[best.column]))
     size = best.delta * width
-    return Misfit("two-phase", since, size, f"Growth has two phases: a second rise of {size:.2f} about {since:.3g}")
+    return Misfit(
+        "two-phase", since, size, f"Growth has two phases: a second rise of {size:.2f} about {compute_text(since)}"
+    )
 
 
 def _has_shoulder(best: _Extended, seen: FloatArray, centre: float, comparison: _Comparison) -> bool:

@@ -21,7 +21,7 @@ from .prior import Box, Prior, box_of, student_t
 from .sigmoid import log_compute, rise
 
 GRID = 20
-ENOUGH_NODES = 30.0
+ENOUGH_NODES = 50.0
 MAX_PASSES = 8
 DRAWS = 2000
 _CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out

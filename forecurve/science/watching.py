@@ -9,6 +9,7 @@ The evidence for a drop is the average over drifts d and start times s of
 whose expectation never exceeds 1 while the forecast holds; by Ville's inequality it ever exceeds 1/alpha with
 probability at most alpha, however often it is looked at. The sharp form gives WARN (alpha 0.05). The robust form
 clips z at +-2.5 and divides it by 1.25, which withstands a noise that is larger than assumed, and gives ALERT at 0.01.
+Evidence is read off only at evaluations below the frozen forecast.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
 
 from . import errors
-from .arrays import FloatArray
+from .arrays import BoolArray, FloatArray
 from .frozen import FrozenForecast
 from .values import Estimate
 from .wording import compute_text, level_text
@@ -80,7 +80,8 @@ def watch(
     x, y, v = _evaluations(frozen, compute, reward, variance)
     mean, covariance = frozen.outlook(x, v)
     z = solve_triangular(np.linalg.cholesky(covariance), y - mean, lower=True)
-    sharp, robust = evidence(z, frozen.horizon), evidence(robust_z(z), frozen.horizon)
+    below = y < mean  # a run that leaps above its forecast is no fall, whatever the innovations after the leap say
+    sharp, robust = evidence(z, frozen.horizon, below), evidence(robust_z(z), frozen.horizon, below)
     level = _level(sharp.peak, robust.peak)
     judged = robust if level == "ALERT" else sharp
     since = None if level is None else float(x[judged.start])
@@ -114,33 +115,43 @@ class Evidence:
     start: int
 
 
-def evidence(z: FloatArray, horizon: int) -> Evidence:
-    """The e-process of one run's innovations, shape (H,)."""
-    path, pieces = _log_e_process(z[None, :], horizon)
-    at = int(path[0].argmax())
-    start = int(pieces[0, :, at, : at + 1].max(axis=0).argmax())
-    return Evidence(float(np.exp(min(path[0, at], 700.0))), start)
+def evidence(z: FloatArray, horizon: int, counts: BoolArray | None = None) -> Evidence:
+    """The e-process of one run's innovations, shape (H,).
+
+    Args:
+        z: innovations.
+        horizon: evaluations among which a start is looked for first.
+        counts: evaluations at which the evidence is read off; all when left out. Leaving some out only makes it
+            rarer to exceed a threshold.
+    """
+    path = e_process(z[None, :], horizon)[0]
+    at = int(np.where(True if counts is None else counts, path, -np.inf).argmax())
+    if counts is not None and not counts.any():
+        return Evidence(1.0, 0)
+    return Evidence(float(np.exp(min(path[at], 700.0))), _likely_start(z[: at + 1], horizon))
 
 
 def e_process(z: FloatArray, horizon: int) -> FloatArray:
-    """log E_t for many runs at once: (runs, H) -> (runs, H)."""
-    return _log_e_process(z, horizon)[0]
+    """log E_t for many runs at once: (runs, H) -> (runs, H).
 
-
-def _log_e_process(z: FloatArray, horizon: int) -> tuple[FloatArray, FloatArray]:
-    """(log E, log pieces): pieces[run, drift, t, s] is the bet opened at s as it stands at t, weight included."""
-    size = z.shape[1]
+    With bets w_s opened at every s, the sum over s <= t obeys M_t = (M_{t-1} + w_t) exp(-d z_t - d^2 / 2).
+    """
+    weight = start_weights(z.shape[1], horizon)
+    waiting = np.log(np.maximum(1.0 - np.cumsum(weight), 1e-300))  # bets that are not opened yet stand at 1
     drifts = np.array(DRIFTS)
-    growth = np.cumsum(-drifts[None, :, None] * z[:, None, :] - drifts[None, :, None] ** 2 / 2, axis=2)
-    before = np.concatenate([np.zeros((*growth.shape[:2], 1)), growth[:, :, :-1]], axis=2)
-    weight = start_weights(size, horizon)
-    pieces = growth[:, :, :, None] - before[:, :, None, :] + np.log(weight)
-    opened = np.tril(np.ones((size, size), dtype=bool))
-    pieces = np.where(opened, pieces, -np.inf)
-    # bets that are not opened yet stand at 1
-    waiting = np.log(np.maximum(1.0 - np.cumsum(weight), 1e-300))
-    running = logsumexp(pieces, axis=(1, 3)) - np.log(len(drifts))
-    return np.logaddexp(running, waiting), pieces
+    opened = np.full((z.shape[0], len(drifts)), -np.inf)
+    path = np.empty(z.shape)
+    for t in range(z.shape[1]):
+        opened = np.logaddexp(opened, np.log(weight[t])) - drifts * z[:, t, None] - drifts**2 / 2
+        path[:, t] = np.logaddexp(np.logaddexp.reduce(opened, axis=1) - np.log(len(drifts)), waiting[t])
+    return path
+
+
+def _likely_start(z: FloatArray, horizon: int) -> int:
+    """The start whose best bet has grown most by the end of z."""
+    drifts = np.array(DRIFTS)[:, None]
+    growth = np.cumsum((-drifts * z - drifts**2 / 2)[:, ::-1], axis=1)[:, ::-1]  # from each start to the end
+    return int((growth.max(axis=0) + np.log(start_weights(len(z), horizon))).argmax())
 
 
 def start_weights(size: int, horizon: int) -> FloatArray:

@@ -1,0 +1,232 @@
+"""Curves from files: CSV, JSONL or Parquet with `series,compute,reward[,prompts,samples,seed]`, one row an evaluation.
+
+Rows of a series follow one another in the order of compute; series may be interleaved. A series with several seeds
+becomes one curve per seed, named `series (seed 3)`. An optional `unit` column names the unit of compute. Other columns
+are left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forecurve.science import Curve, CurveError
+
+REQUIRED = ("series", "compute", "reward")
+OPTIONAL = ("prompts", "samples", "seed", "unit")
+DEFAULT_UNIT = "compute units"
+FORMATS = {".csv": "CSV", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
+
+
+class CurveFileError(ValueError):
+    """A file of curves that cannot be read.
+
+    Attributes:
+        field: the column, series or file at fault.
+        value: the offending value.
+        way_out: what to do about it.
+    """
+
+    def __init__(self, field: str, value: Any, message: str, way_out: str):
+        self.field = field
+        self.value = value
+        self.way_out = way_out
+        super().__init__(f"{field}: {message}, got {value}; {way_out}")
+
+
+@dataclass
+class _Series:
+    """The columns of one curve as they are gathered."""
+
+    compute: list[float] = field(default_factory=list)
+    reward: list[float] = field(default_factory=list)
+    prompts: list[float | None] = field(default_factory=list)
+    samples: list[float | None] = field(default_factory=list)
+
+
+def read_curves(path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None) -> list[Curve]:
+    """Every curve of a file, in the order in which they first appear.
+
+    Args:
+        path: a .csv, .jsonl (.ndjson) or .parquet file.
+        unit: the unit of compute; else the file's `unit` column, else "compute units".
+        series: only these names.
+
+    Raises:
+        CurveFileError: the file cannot be read, or a series is not a curve; names field, value and way out.
+    """
+    gathered, stated_unit = _gather(_rows(Path(path)), set(series) if series is not None else None)
+    wanted = list(series) if series is not None else None
+    _check_found(gathered, wanted, Path(path))
+    return [_curve(name, columns, unit or stated_unit or DEFAULT_UNIT) for name, columns in _named(gathered).items()]
+
+
+# --- rows, whatever the format ---
+
+Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        known = ", ".join(sorted(FORMATS))
+        raise CurveFileError("file", path.name, f"the name must end in one of {known}", "save it as CSV")
+    if not path.is_file():
+        raise CurveFileError("file", str(path), "no such file", "check the path")
+    reader = {"CSV": _csv_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
+    try:
+        yield from reader(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CurveFileError("file", path.name, f"it is not {kind} in UTF-8 ({error})", "save it again") from error
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream, skipinitialspace=True)
+        _check_header(list(reader.fieldnames or []))
+        for row in reader:
+            if None in row:
+                raise CurveFileError(f"line {reader.line_num}", row[None], "more cells than columns", "mend the line")
+            yield f"line {reader.line_num}", row
+
+
+def _jsonl_rows(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise CurveFileError(
+                    f"line {number}", line.strip()[:40], f"not JSON ({error.msg})", "one object a line"
+                ) from error
+            if not isinstance(row, dict):
+                raise CurveFileError(
+                    f"line {number}", line.strip()[:40], "a JSON object is needed", "one object a line"
+                )
+            _check_header(list(row))
+            yield f"line {number}", row
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        way_out = "pip install 'forecurve[parquet]', or save it as CSV"
+        raise CurveFileError("file", path.name, "Parquet needs pyarrow", way_out) from error
+    try:
+        file = parquet.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise CurveFileError("file", path.name, "it is not Parquet", "save it again, or save it as CSV") from error
+    present = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
+    _check_header(present)
+    number = 0
+    for batch in file.iter_batches(columns=present):
+        for row in batch.to_pylist():
+            number += 1
+            yield f"row {number}", row
+
+
+def _check_header(names: list[str]) -> None:
+    for name in REQUIRED:
+        if name not in names:
+            shown = ", ".join(names[:8]) or "no columns"
+            raise CurveFileError(name, shown, "this column is missing", f"name the columns {','.join(REQUIRED)}")
+
+
+# --- from rows to curves ---
+
+Key = tuple[str, int | None]
+
+
+def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Series], str | None]:
+    gathered: dict[Key, _Series] = {}
+    unit: str | None = None
+    for where, row in rows:
+        name = str(row["series"] if row["series"] is not None else "").strip()
+        if not name:
+            raise CurveFileError(f"series at {where}", repr(row["series"]), "a name is needed", "name every series")
+        unit = _one_unit(unit, row.get("unit"), where)
+        if wanted is not None and name not in wanted:
+            continue
+        columns = gathered.setdefault((name, _seed(row.get("seed"), where)), _Series())
+        columns.compute.append(_needed("compute", row["compute"], where))
+        columns.reward.append(_needed("reward", row["reward"], where))
+        columns.prompts.append(_number("prompts", row.get("prompts"), where))
+        columns.samples.append(_number("samples", row.get("samples"), where))
+    return gathered, unit
+
+
+def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
+    unit = str(stated).strip() if stated is not None else ""
+    if not unit or unit == known:
+        return known
+    if known is not None:
+        raise CurveFileError(f"unit at {where}", unit, f"the file began with {known}", "convert to one unit of compute")
+    return unit
+
+
+def _seed(value: Any, where: str) -> int | None:
+    number = _number("seed", value, where)
+    return None if number is None else int(number)
+
+
+def _needed(column: str, value: Any, where: str) -> float:
+    number = _number(column, value, where)
+    if number is None:
+        raise CurveFileError(f"{column} at {where}", repr(value or ""), "a number is needed", "leave the line out")
+    return number
+
+
+def _number(column: str, value: Any, where: str) -> float | None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise CurveFileError(
+            f"{column} at {where}", repr(value), "a number is needed", "mend or leave it out"
+        ) from error
+
+
+def _check_found(gathered: dict[Key, _Series], wanted: list[str] | None, path: Path) -> None:
+    if not gathered and wanted is None:
+        raise CurveFileError("file", path.name, "it has no evaluations", "write one row an evaluation")
+    found = {name for name, _ in gathered}
+    for name in wanted or []:
+        if name not in found:
+            raise CurveFileError(
+                "series", name, f"{path.name} has no such series", "see the first column for its names"
+            )
+
+
+def _named(gathered: dict[Key, _Series]) -> dict[str, _Series]:
+    """A series with one seed keeps its name; several seeds are told apart."""
+    seeds: dict[str, int] = {}
+    for name, _ in gathered:
+        seeds[name] = seeds.get(name, 0) + 1
+    return {
+        name if seeds[name] == 1 else f"{name} (seed {'none' if seed is None else seed})": columns
+        for (name, seed), columns in gathered.items()
+    }
+
+
+def _curve(name: str, columns: _Series, unit: str) -> Curve:
+    try:
+        return Curve(
+            columns.compute, columns.reward, unit=unit, name=name, prompts=columns.prompts, samples=columns.samples
+        )
+    except CurveError as error:
+        raise CurveFileError(f"series {name!r}, {error.field}", error.value, _message(error), error.way_out) from error
+
+
+def _message(error: CurveError) -> str:
+    """The middle of `field: message, got value; way out`."""
+    text = str(error).removeprefix(f"{error.field}: ")
+    return text.removesuffix(f", got {error.value}; {error.way_out}")

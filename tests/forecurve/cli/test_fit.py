@@ -1,0 +1,114 @@
+"""`forecurve fit`: a table for a person, one JSON object for a script, one line and exit 2 for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve.cli import main
+
+HEADER = "series,compute,reward,prompts,samples,seed\n"
+
+
+def _series(name: str, last: float, points: int, seed: int, ceiling: float = 0.6) -> str:
+    compute = np.linspace(0, last, points)
+    with np.errstate(divide="ignore"):
+        reward = 0.2 + (ceiling - 0.2) / (1 + (30 / compute) ** 1.7)
+    reward = reward + np.random.default_rng(seed).normal(0, 0.004, points)
+    return "".join(f"{name},{c},{r:.5f},1000,16,\n" for c, r in zip(compute, reward, strict=True))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.csv"
+    arms = [_series(f"arm{at}", 200, 30, at, 0.6 + 0.01 * at) for at in range(3)]
+    path.write_text(HEADER + "".join(arms) + _series("young", 14, 6, 9))
+    return path
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["fit", *arguments, "--json"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "NaN" not in out
+    body = json.loads(out)
+    assert isinstance(body, dict)
+    return body
+
+
+def test_json_is_one_object_with_every_series(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = _json(capsys, str(file), "--budget", "250", "--unit", "steps")
+    assert list(body) == ["series"]
+    assert [one["series"] for one in body["series"]] == ["arm0", "arm1", "arm2", "young"]
+    first = body["series"][0]
+    assert first["A"]["lower"] < 0.6 < first["A"]["upper"]
+    assert first["points"] == 30
+    assert first["at_budget"]["compute"] == 250
+    assert first["at_budget"]["curve"]["lower"] > first["at_budget"]["evaluation"]["lower"]
+    assert first["advice"]["action"] == "stop"
+    assert body["series"][3]["advice"]["action"] in {"undecided", "continue"}
+
+
+def test_one_series_and_a_target(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = _json(capsys, str(file), "--series", "arm1", "--target", "0.99")
+    (only,) = body["series"]
+    assert only["series"] == "arm1"
+    assert only["at_budget"] is None
+    assert only["target"]["p_never"] == 1
+    assert only["target"]["median"] is None
+
+
+def test_siblings_narrow_a_young_run(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = _json(capsys, str(file), "--series", "young")["series"][0]
+    helped = _json(capsys, str(file), "--series", "young", "--prior", "siblings")["series"][0]
+    assert helped["A"]["upper"] - helped["A"]["lower"] < 0.7 * (alone["A"]["upper"] - alone["A"]["lower"])
+    assert helped["A"]["lower"] < 0.61 < helped["A"]["upper"]
+
+
+def test_without_usable_siblings_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text(HEADER + _series("only", 100, 12, 0))
+    assert main(["fit", str(path), "--prior", "siblings"]) in (0, None)
+    assert "only: fewer than 2 siblings" in capsys.readouterr().err
+
+
+def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(file), "--budget", "250", "--target", "0.5", "--unit", "steps"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "ceiling (90 %)" in out
+    assert "at 250 steps (90 %)" in out
+    assert "arm0: Ceiling 0.6" in out
+    assert "steps more would buy +0.01: stop." in out
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "parts"),
+    [
+        (HEADER + "a,1,0.1,,,\n", [], ["runs.csv", "'a'", "at least 3"]),
+        (HEADER + "a,1,0.1,,,\na,2,2,,,\na,3,0.3,,,\n", [], ["2 at evaluation 2", "[0, 1]"]),
+        (HEADER + "a,1,0.1,,,\na,1,0.2,,,\na,3,0.3,,,\n", [], ["is repeated"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b"], ["no such series, got b"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "-4"], ["--budget", "-4"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "nan"], ["--budget", "nan"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--prior", "papr"], ["papr"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, arguments: list[str], parts: list[str]
+) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(text)
+    assert main(["fit", str(path), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    for part in parts:
+        assert part in captured.err
+
+
+def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(tmp_path / "none.csv")]) == 2
+    assert "no such file" in capsys.readouterr().err

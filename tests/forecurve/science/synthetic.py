@@ -1,0 +1,39 @@
+"""Synthetic runs for the tests of the science room."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forecurve.science import Curve
+from forecurve.science.arrays import FloatArray
+
+
+def sigmoid(compute: FloatArray, A: float, B: float, C_mid: float, R0: float) -> FloatArray:
+    """The model, written down once more so that the tests do not lean on the code."""
+    with np.errstate(divide="ignore"):
+        return R0 + (A - R0) / (1 + (C_mid / np.asarray(compute, dtype=np.float64)) ** B)
+
+
+def exact_curve(
+    A: float = 0.6, B: float = 1.7, C_mid: float = 30.0, R0: float = 0.2, last: float = 200.0, points: int = 30
+) -> Curve:
+    """Noise-free evaluations, the start included."""
+    compute = np.linspace(0, last, points)
+    return Curve(compute, sigmoid(compute, A, B, C_mid, R0), prompts=1000, samples=16, unit="GPU-hours")
+
+
+def noisy_curve(
+    seed: int,
+    A: float = 0.61,
+    B: float = 1.9,
+    C_mid: float = 2500.0,
+    R0: float = 0.2,
+    last: float = 8000.0,
+    points: int = 40,
+    sd: float = 0.0035,
+) -> Curve:
+    """White noise on evaluations at a steady cadence, with a measured start."""
+    compute = np.linspace(0, last, points + 1)
+    rng = np.random.default_rng(seed)
+    reward = sigmoid(compute, A, B, C_mid, R0) + rng.normal(0, sd, points + 1)
+    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16, unit="GPU-hours", name=f"run {seed}")

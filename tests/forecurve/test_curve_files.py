@@ -1,0 +1,134 @@
+"""Curves from files: three formats, one meaning; every fault named with its place, value and way out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forecurve.curve_files import CurveFileError, read_curves
+
+HEADER = "series,compute,reward,prompts,samples,seed\n"
+ROWS = [("a", 0, 0.2), ("a", 1, 0.3), ("b", 1, 0.1), ("a", 2, 0.4), ("b", 2, 0.2), ("b", 3, 0.3)]
+
+
+def _csv(folder: Path, text: str) -> Path:
+    path = folder / "curves.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_csv_gives_each_series_in_the_order_of_its_first_row(tmp_path: Path) -> None:
+    path = _csv(tmp_path, HEADER + "".join(f"{s},{c},{r},512,2,7\n" for s, c, r in ROWS))
+    a, b = read_curves(path, unit="steps")
+    assert (a.name, b.name) == ("a", "b")
+    assert a.compute.tolist() == [0, 1, 2]
+    assert b.reward.tolist() == [0.1, 0.2, 0.3]
+    assert a.prompts is not None
+    assert a.prompts.tolist() == [512] * 3
+    assert a.unit == "steps"
+
+
+def test_csv_jsonl_and_parquet_mean_the_same(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    rows = [{"series": s, "compute": c, "reward": r, "prompts": 10, "samples": None, "seed": 1} for s, c, r in ROWS]
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n\n")
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "c.parquet")
+    csv = _csv(tmp_path, HEADER + "".join(f"{s},{c},{r},10,,1\n" for s, c, r in ROWS))
+    seen = [
+        [(c.name, c.compute.tolist(), c.reward.tolist(), c.noise.variance.tolist()) for c in read_curves(path)]
+        for path in (csv, tmp_path / "c.jsonl", tmp_path / "c.parquet")
+    ]
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_extra_columns_blank_cells_and_a_byte_order_mark_are_no_trouble(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "\ufeffseries,note,compute,reward,prompts\na,x,1,0.1,\na,y,2,0.2,100\na,,3,0.3,\n")
+    (curve,) = read_curves(path)
+    assert curve.points == 3
+    assert curve.noise.source == "binomial"
+
+
+def test_several_seeds_of_a_series_become_several_curves(tmp_path: Path) -> None:
+    rows = "".join(f"a,{c},{0.1 * c},,,{seed}\n" for seed in (1, 2) for c in (1, 2, 3))
+    assert [c.name for c in read_curves(_csv(tmp_path, HEADER + rows))] == ["a (seed 1)", "a (seed 2)"]
+
+
+def test_the_unit_comes_from_the_file_unless_it_is_given(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "series,compute,reward,unit\na,1,0.1,hours\na,2,0.2,hours\na,3,0.3,\n")
+    assert read_curves(path)[0].unit == "hours"
+    assert read_curves(path, unit="days")[0].unit == "days"
+
+
+def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
+    path = _csv(tmp_path, HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\nshort,1,0.1,,,\n")
+    assert [c.name for c in read_curves(path, series=["a"])] == ["a"]
+    with pytest.raises(CurveFileError, match="'short'"):
+        read_curves(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", ["series", "column is missing"]),
+        ("series,compute\na,1\n", ["reward", "column is missing"]),
+        (HEADER, ["no evaluations"]),
+        (HEADER + "a,1,0.1,,,\na,x,0.2,,,\n", ["compute at line 3", "'x'", "a number is needed"]),
+        (HEADER + "a,1,,,,\n", ["reward at line 2", "a number is needed"]),
+        (HEADER + ",1,0.1,,,\n", ["series at line 2", "name every series"]),
+        (HEADER + "a,1,0.1,,,,9\n", ["line 2", "more cells than columns"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\n", ["series 'a', compute", "at least 3", "2 evaluations"]),
+        (HEADER + "a,1,0.1,,,\na,3,0.2,,,\na,2,0.2,,,\n", ["goes backwards", "evaluation 3"]),
+        (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.2,,,\n", ["series 'a', reward", "nan at evaluation 2"]),
+        (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a', reward", "12 at evaluation 2", "[0, 1]"]),
+        ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\n", ["unit at line 3", "got d", "began with h"]),
+    ],
+)
+def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text: str, parts: list[str]) -> None:
+    with pytest.raises(CurveFileError) as caught:
+        read_curves(_csv(tmp_path, text))
+    for part in parts:
+        assert part in str(caught.value)
+    assert str(caught.value).count("got") == 1
+    assert caught.value.way_out in str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CurveFileError, match="no such file"):
+        read_curves(tmp_path / "none.csv")
+    with pytest.raises(CurveFileError, match="must end in one of"):
+        read_curves(tmp_path / "curves.xlsx")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00series")
+    with pytest.raises(CurveFileError, match="not CSV in UTF-8"):
+        read_curves(tmp_path / "bytes.csv")
+    (tmp_path / "lines.jsonl").write_text('{"series": "a", "compute": 1, "reward": 0.1}\n[1]\n')
+    with pytest.raises(CurveFileError, match="line 2"):
+        read_curves(tmp_path / "lines.jsonl")
+    (tmp_path / "lines.jsonl").write_text("{broken\n")
+    with pytest.raises(CurveFileError, match="line 1: not JSON"):
+        read_curves(tmp_path / "lines.jsonl")
+    pytest.importorskip("pyarrow")
+    (tmp_path / "no.parquet").write_text("not parquet")
+    with pytest.raises(CurveFileError, match="not Parquet"):
+        read_curves(tmp_path / "no.parquet")
+
+
+def test_an_unknown_series_is_named(tmp_path: Path) -> None:
+    path = _csv(tmp_path, HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n")
+    with pytest.raises(CurveFileError, match=r"series: .*no such series, got b"):
+        read_curves(path, series=["b"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(alphabet='series,compute,reward\n"0123456789.-ab\r\x00', max_size=120))
+def test_any_text_is_either_read_or_refused_by_name(tmp_path: Path, text: str) -> None:
+    try:
+        curves = read_curves(_csv(tmp_path, "series,compute,reward\n" + text))
+    except CurveFileError:
+        return
+    assert all(curve.points >= 3 for curve in curves)
