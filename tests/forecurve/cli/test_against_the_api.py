@@ -1,0 +1,185 @@
+"""Sweeps, runs and alerts from the command line against the real API."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.client import Api
+from server.alerts.service import open_alert
+from server.runs.models import Run
+
+from .conftest import Forecurve
+
+SWEEP = """
+name: ablation
+preset: scalerl
+changes: {budget.compute: 5}
+design: {kind: leave_one_out, ingredients: [cispo, pipeline], seeds: [0, 1]}
+"""
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(SWEEP)
+    return file
+
+
+def test_a_plan_shows_arms_and_compute_and_creates_nothing(
+    forecurve: Forecurve, service: str, sweep_file: Path
+) -> None:
+    planned = forecurve("sweep", "plan", sweep_file, "--json").json
+    shown = forecurve("sweep", "plan", sweep_file)
+
+    assert [arm["name"] for arm in planned["arms"]] == ["control", "no-cispo", "no-pipeline"]
+    assert planned["compute"] == {"total": 30.0, "unit": "CPU-seconds"}
+    assert "6 runs, 30 CPU-seconds in all" in shown.out
+    assert forecurve("sweep", "list", "--json").json == {"items": []}
+
+
+def test_a_sweep_is_submitted_listed_shown_and_stopped(forecurve: Forecurve, service: str, sweep_file: Path) -> None:
+    submitted = forecurve("sweep", "submit", sweep_file, "--json").json
+
+    listed = forecurve("sweep", "list", "--json").json["items"]
+    shown = forecurve("sweep", "show", submitted["id"])
+    runs = forecurve("run", "list", "--sweep", submitted["id"], "--json").json["items"]
+    stopped = forecurve("sweep", "stop", submitted["id"], "--reason", "enough", "--json")
+
+    assert [item["id"] for item in listed] == [submitted["id"]]
+    assert 'algorithm.loss="dapo"' in shown.out
+    assert len(runs) == 6
+    assert stopped.code == 0
+    after = forecurve("run", "list", "--sweep", submitted["id"], "--json").json["items"]
+    assert {run["desired_state"] for run in after} == {"stop"}
+
+
+def test_a_stale_plan_is_refused(forecurve: Forecurve, service: str, sweep_file: Path) -> None:
+    result = forecurve("sweep", "submit", sweep_file, "--plan-hash", "0" * 64)
+
+    assert result.code == 2
+    assert forecurve("sweep", "list", "--json").json == {"items": []}
+
+
+def test_a_sweep_over_a_field_that_does_not_exist_is_bad_input(
+    forecurve: Forecurve, service: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("preset: scalerl\ndesign: {kind: one_factor, factors: {optimizer.learnin_rate: [1]}}\n")
+
+    result = forecurve("sweep", "submit", file)
+
+    assert result.code == 2
+    assert "optimizer.learnin_rate" in result.err
+    assert "did you mean" in result.err
+    assert len(result.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("preset: scalerl\n", "design: is missing"),
+        ("preset: scalerl\ndesing: {kind: leave_one_out}\n", "did you mean `design`"),
+    ],
+)
+def test_a_sweep_file_that_is_not_whole_says_what_is_missing(
+    forecurve: Forecurve, tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(text)
+
+    result = forecurve("sweep", "plan", file)
+
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_a_run_is_submitted_shown_and_stopped(forecurve: Forecurve, service: str) -> None:
+    submitted = forecurve("run", "submit", "--preset", "scalerl", "--set", "seed=3", "--name", "mine", "--json").json
+
+    listed = forecurve("run", "list")
+    shown = forecurve("run", "show", submitted["id"])
+    stopped = forecurve("run", "stop", submitted["id"], "--reason", "seen enough")
+
+    assert submitted["seed"] == 3
+    assert "mine" in listed.out
+    assert "queued" in shown.out
+    assert "stop is asked" in stopped.out
+    assert forecurve("run", "show", submitted["id"], "--json").json["desired_state"] == "stop"
+
+
+def test_a_run_needs_a_recipe_and_only_one(forecurve: Forecurve, service: str) -> None:
+    assert "--preset" in forecurve("run", "submit").err
+    assert forecurve("run", "submit", "--preset", "scalerl", "--recipe", "x.yaml").code == 2
+
+
+def test_an_unknown_run_is_bad_input(forecurve: Forecurve, service: str) -> None:
+    result = forecurve("run", "show", "run_nope")
+
+    assert result.code == 2
+    assert "run_nope" in result.err
+
+
+def test_watch_prints_each_evaluation_and_ends_with_the_run(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = _external_run(service, reward=0.25)
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        run.status, run.finished_at = "failed", datetime.now(UTC)
+
+    watched = forecurve("run", "watch", run_id, "--every", "0.2")
+    as_json = forecurve("run", "watch", run_id, "--every", "0.2", "--json")
+
+    assert watched.code == 1  # the run failed
+    assert "pass rate 0.250" in watched.out
+    assert json.loads(as_json.out.splitlines()[-1])["status"] == "failed"
+
+
+def test_alerts_are_listed_and_can_be_only_the_open_ones(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = _external_run(service, reward=0.25)
+    now = datetime.now(UTC)
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        alert = open_alert(session, run, kind="run_failed", level="ALERT", title="It fell", text="It fell over.", now=now)
+        alert.resolved_at = now
+
+    assert "It fell over." in forecurve("alerts").out
+    assert forecurve("alerts", "--open").out.strip() == "No alerts."
+    assert [item["run_id"] for item in forecurve("alerts", "--run", run_id, "--json").json["items"]] == [run_id]
+
+
+def test_an_offline_run_is_synced_from_the_command_line(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    from forecurve.client import init
+
+    run = init("offline", mode="offline", directory=tmp_path / "kept")
+    run.log_evaluation(step=0, compute=0.0, reward=0.5)
+    run.finish()
+    assert run.directory is not None
+
+    synced = forecurve("sync", run.directory.parent, "--json").json
+
+    assert (synced["sent"], synced["refused"]) == (2, 0)
+    assert forecurve("run", "show", synced["run_id"], "--json").json["last_reward"] == 0.5
+    assert forecurve("sync", tmp_path).code == 2
+
+
+def _external_run(url: str, *, reward: float) -> str:
+    """A run with one evaluation."""
+    import os
+
+    from forecurve.client import init
+
+    run = init("watched", unit="GPU-hours", url=url, token=os.environ["FORECURVE_TOKEN"])
+    run.log_evaluation(step=10, compute=1.0, reward=reward)
+    run.flush()
+    run._heart.close()  # type: ignore[union-attr]
+    with Api(url, os.environ["FORECURVE_TOKEN"]) as api:
+        assert api.run(str(run.id))["last_reward"] == reward
+    return str(run.id)
