@@ -9,11 +9,12 @@ acknowledgement and redelivery are safe, and no result is ever kept.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import redis
 from celery import Celery
-from kombu.entity import Queue
+from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from server.settings import Settings, get_settings
@@ -27,6 +28,7 @@ VISIBILITY_S = 300
 """When an unacknowledged message is delivered again. Five times the longest task, so never while one runs."""
 
 _queue: Any = Queue  # kombu carries no types
+_exchange: Any = Exchange
 
 app = Celery("forecurve", include=["worker.tasks", "worker.ringer"])
 
@@ -63,7 +65,8 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "timezone": "UTC",
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.0, "interval_step": 0.1},
         "task_default_queue": CONTROL,
-        "task_queues": [_queue(CONTROL), _queue(WORK)],
+        # each with an exchange and key of its own: by default they would share one and get each other's messages
+        "task_queues": [_queue(name, _exchange(name), routing_key=name) for name in (CONTROL, WORK)],
         "task_routes": {"worker.tasks.refit": {"queue": WORK}, "worker.tasks.deliver": {"queue": WORK}},
         "worker_hijack_root_logger": False,
         "beat_schedule": beat_schedule(settings),
@@ -71,6 +74,8 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "beat_max_loop_interval": max(min(settings.tick_s, 5.0), 0.1),
     }
 
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log a line for every look at the executor
 
 app.add_defaults(lambda: configuration(get_settings()))
 

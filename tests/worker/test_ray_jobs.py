@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from server.access.service import authenticate
 from tests.ray_head import RayHead, ray_head
 from tests.worker.fake_ray import TOKEN, FakeRay
 from tests.worker.harness import World
-from worker.executors.base import JobSpec, Observation, State, SubmitError
+from worker.executors.base import OVER, JobSpec, Observation, State, SubmitError
 from worker.executors.ray_jobs import TOKEN_ID, RayJobs, tidy_log
 from worker.launch import launch
 from worker.reconcile import reconcile
@@ -158,17 +159,27 @@ def test_only_the_end_of_a_long_log_is_kept(executor: RayJobs, ray: FakeRay):
 
 @pytest.fixture(scope="module")
 def real(ray_head: RayHead) -> RayJobs:
-    return RayJobs(ray_head.url, ray_head.token)
+    return RayJobs(ray_head.url, ray_head.token, submit_timeout_s=120)
 
 
-def wait_until_over(executor: RayJobs, reference: str, limit_s: float = 90) -> Observation:
+def wait_until_over(executor: RayJobs, reference: str, limit_s: float = 150) -> Observation:
     ends = time.monotonic() + limit_s
     while time.monotonic() < ends:
         seen = executor.observe([reference])[reference]
-        if seen.state not in (State.PENDING, State.RUNNING):
+        if seen.state in OVER:
             return seen
         time.sleep(0.3)
     raise AssertionError(f"{reference} was not over after {limit_s} s: {seen}")
+
+
+def is_soon(holds: Callable[[], bool], limit_s: float = 60) -> bool:
+    """A busy machine makes a head unreachable for a moment, which the executor says and does not raise."""
+    ends = time.monotonic() + limit_s
+    while not holds():
+        if time.monotonic() > ends:
+            return False
+        time.sleep(0.3)
+    return True
 
 
 @pytest.mark.ray
@@ -185,7 +196,7 @@ def test_a_real_cluster_runs_a_job_once_and_tells_how_it_ended(real: RayJobs, re
     assert (seen.state, seen.exit_code, seen.retryable) == (State.FAILED, 3, False)
     assert seen.reason == "Job entrypoint command failed with exit code 3"
     assert seen.log_tail == "token is fc_ingest_..."
-    assert real.log_tail("run_r-a1") == "token is fc_ingest_..."
+    assert is_soon(lambda: real.log_tail("run_r-a1") == "token is fc_ingest_...")
 
 
 @pytest.mark.ray
@@ -200,10 +211,10 @@ def test_a_real_clusters_job_that_was_killed_may_be_tried_again(real: RayJobs):
 @pytest.mark.xdist_group("ray")
 def test_a_real_cluster_stops_a_job_and_knows_no_stranger(real: RayJobs):
     real.submit(a_job("run_s-a1", "sleep 300"))
-    assert real.stop("run_s-a1")
+    assert is_soon(lambda: real.stop("run_s-a1"))
     assert wait_until_over(real, "run_s-a1").state is State.STOPPED
-    assert real.stop("run_nobody-a1")
-    assert real.observe(["run_nobody-a1"])["run_nobody-a1"].state is State.GONE
+    assert is_soon(lambda: real.stop("run_nobody-a1"))
+    assert is_soon(lambda: real.observe(["run_nobody-a1"])["run_nobody-a1"].state is State.GONE)
 
 
 @pytest.mark.ray
@@ -225,10 +236,10 @@ def test_a_run_goes_through_a_real_cluster_from_admission_to_its_end(real: RayJo
     (attempt_id,) = world.admit()
     launch(context, attempt_id, world.now)
     wait_until_over(real, f"{run}-a1")
-    reconcile(context, world.now)
+    assert is_soon(lambda: not reconcile(context, world.now) and world.attempt(run).observed == "succeeded")
     assert world.run(run).status == "launching", "the executor's word must stand for a while"
     world.wait(10)
-    reconcile(context, world.now)
+    assert is_soon(lambda: reconcile(context, world.now) == 1)
     assert world.run(run).status == "succeeded"
     given = dict(line.split("=", 1) for line in (tmp_path / "given").read_text().splitlines() if "=" in line)
     assert (given["FORECURVE_RUN"], given["FORECURVE_ATTEMPT"]) == (run, "1")

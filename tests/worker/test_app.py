@@ -1,0 +1,81 @@
+"""Celery's configuration: the traps of a Redis broker are set aside, and every task that anybody rings exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.settings import Settings, get_settings
+from worker.app import VISIBILITY_S, app, configuration, ring
+from worker.context import BrokerDown
+from worker.schedule import SWEEP_TASK, TICK_TASK
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> dict:
+    return configuration(
+        Settings(DATABASE_URL="unused", REDIS_URL="redis://127.0.0.1:1/0", data_dir=tmp_path, tick_s=2)
+    )
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """The environment that the application reads when it is first used."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("FORECURVE_DATA_DIR", str(tmp_path))
+    get_settings.cache_clear()
+    yield
+    get_settings.cache_clear()
+
+
+def test_a_killed_task_is_delivered_again_and_a_running_one_is_not(conf):
+    assert (conf["task_acks_late"], conf["task_reject_on_worker_lost"]) == (True, True)
+    assert conf["worker_prefetch_multiplier"] == 1
+    assert conf["task_soft_time_limit"] < conf["task_time_limit"] < VISIBILITY_S / 2
+
+
+def test_the_visibility_timeout_is_set_in_all_three_places(conf):
+    assert conf["visibility_timeout"] == VISIBILITY_S
+    assert conf["broker_transport_options"]["visibility_timeout"] == VISIBILITY_S
+    assert conf["result_backend_transport_options"]["visibility_timeout"] == VISIBILITY_S
+
+
+def test_a_lease_outlives_no_task_by_much_and_no_task_outlives_its_lease(conf):
+    assert Settings(DATABASE_URL="unused").lease_s >= conf["task_time_limit"]
+
+
+def test_ticks_of_an_idle_queue_expire(conf):
+    for entry in conf["beat_schedule"].values():
+        assert entry["schedule"] <= entry["options"]["expires"] <= 5 * entry["schedule"]
+
+
+def test_each_queue_gets_its_own_messages_only(conf):
+    ways = {(queue.exchange.name, queue.routing_key) for queue in conf["task_queues"]}
+    assert ways == {("control", "control"), ("work", "work")}
+
+
+def test_the_scheduler_keeps_its_file_in_the_data_directory(conf, tmp_path: Path):
+    assert Path(conf["beat_schedule_filename"]).parent == tmp_path / "scheduler"
+    assert (tmp_path / "scheduler").is_dir()
+
+
+def test_every_task_that_is_rung_anywhere_is_registered(surroundings):
+    import worker.tasks  # noqa: F401
+
+    rung = {TICK_TASK, SWEEP_TASK}
+    for room in ("server", "worker"):
+        for source in (ROOT / room).rglob("*.py"):
+            rung |= set(re.findall(r'"(worker\.tasks\.\w+)"', source.read_text()))
+    assert len(rung) >= 6
+    assert rung <= set(app.tasks)
+
+
+def test_a_broker_that_is_down_is_said_to_be(surroundings):
+    with pytest.raises(BrokerDown):
+        ring("worker.tasks.tick")
