@@ -50,10 +50,10 @@ def find_binary() -> str | None:
 
 def answers(port: int, password: str | None) -> bool:
     """True when a PING (after AUTH) is answered."""
-    request = f"AUTH {password}\r\nPING\r\n" if password else "PING\r\n"
+    request = (_command("AUTH", password) if password else b"") + _command("PING")
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
-            connection.sendall(request.encode())
+            connection.sendall(request)
             connection.settimeout(1.0)
             received = b""
             while b"+PONG" not in received and b"-" not in received[:1]:
@@ -64,6 +64,12 @@ def answers(port: int, password: str | None) -> bool:
             return b"+PONG" in received
     except OSError:
         return False
+
+
+def _command(*words: str) -> bytes:
+    """A command in Redis' protocol; fakeredis reads no other."""
+    parts = [f"${len(word)}\r\n{word}\r\n" for word in words]
+    return (f"*{len(words)}\r\n" + "".join(parts)).encode()
 
 
 def _config(port: int, password: str, folder: Path) -> str:

@@ -147,7 +147,9 @@ def test_alerts_are_listed_and_can_be_only_the_open_ones(
     now = datetime.now(UTC)
     with sessions.begin() as session:
         run = session.get_one(Run, run_id)
-        alert = open_alert(session, run, kind="run_failed", level="ALERT", title="It fell", text="It fell over.", now=now)
+        alert = open_alert(
+            session, run, kind="run_failed", level="ALERT", title="It fell", text="It fell over.", now=now
+        )
         alert.resolved_at = now
 
     assert "It fell over." in forecurve("alerts").out

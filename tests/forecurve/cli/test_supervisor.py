@@ -1,0 +1,240 @@
+"""The supervisor's parts by themselves: lock, restarts, leftovers, refusals, the broker without a binary."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forecurve.cli.supervisor import leftovers, redis
+from forecurve.cli.supervisor.console import UpConsole
+from forecurve.cli.supervisor.files import kept_ports, kept_secret, read_json
+from forecurve.cli.supervisor.layout import TAG, Layout
+from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
+from forecurve.cli.supervisor.parts import ProcessPart
+from forecurve.cli.supervisor.restarts import RestartPolicy
+from forecurve.cli.supervisor.state import UpState
+from forecurve.cli.supervisor.supervisor import StopRequested, Supervisor
+
+from .conftest import spawn
+from .services import clean_environment, wait_until
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from forecurve.cli.supervisor.lock import DataDirLock
+lock = DataDirLock(Path(sys.argv[1])); lock.acquire({"url": "http://there"}); print("held", flush=True); time.sleep(60)
+"""
+
+
+def test_a_lock_is_refused_while_its_holder_lives_and_free_once_it_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "up.lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+
+    with pytest.raises(Held) as caught:
+        DataDirLock(path).acquire({}, patience_s=0)
+    assert caught.value.holder == {"pid": holder.pid, "url": "http://there"}
+    assert is_held(path)
+
+    holder.kill()
+    holder.wait()
+    assert not is_held(path)
+    lock = DataDirLock(path)
+    lock.acquire({}, patience_s=0)
+    lock.release()
+    assert not is_held(path)
+
+
+@given(st.lists(st.floats(0.0, 600.0), min_size=1, max_size=40))
+def test_restarts_wait_longer_while_crashes_are_close_and_are_given_up_only_when_too_many_are(
+    gaps: list[float],
+) -> None:
+    policy, now, crashes = RestartPolicy(), 0.0, []
+    for gap in gaps:
+        now += gap
+        crashes.append(now)
+        recent = [crash for crash in crashes if crash >= now - policy.window_s]
+        pause = policy.crashed(now)
+        if len(recent) > policy.max_crashes:
+            assert pause is None
+        else:
+            assert pause == min(policy.most_s, policy.first_s * 2 ** (len(recent) - 1))
+
+
+def test_a_part_that_does_not_stay_up_is_given_up_with_the_end_of_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = Layout.of(tmp_path)
+    layout.make()
+    state = UpState("http://x", "http://x", str(tmp_path), False)
+    hasty = lambda: RestartPolicy(first_s=0.01, max_crashes=2)  # noqa: E731
+    supervisor = Supervisor(layout, state, UpConsole(as_json=True), policies=hasty)
+    script = "import sys; print('no such table', file=sys.stderr); sys.exit(3)"
+    log = layout.logs / "bad.log"
+    supervisor.launch(
+        ProcessPart("bad", [sys.executable, "-S", "-c", script], env=dict(os.environ), cwd=tmp_path, log=log)
+    )
+
+    with pytest.raises(StopRequested):
+        _tend(supervisor, 30)
+    supervisor.stop_all()
+
+    said = capsys.readouterr().out
+    assert said.count('"crashed"') == 2
+    assert '"gave-up"' in said
+    assert "no such table" in said
+    assert supervisor.failed
+    assert read_json(layout.state)["parts"]["bad"]["restarts"] == 2
+
+
+def test_leftovers_are_found_by_mark_by_descent_and_by_the_last_state(tmp_path: Path) -> None:
+    key = "k" + os.urandom(4).hex()
+    child = "import subprocess, sys, time, os; e = dict(os.environ); e.pop('FORECURVE_UP', None); "
+    child += "p = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)'], env=e); "
+    child += "print(p.pid, flush=True); time.sleep(60)"
+    marked = subprocess.Popen(
+        [sys.executable, "-S", "-c", child], env=os.environ | {TAG: key}, stdout=subprocess.PIPE, text=True
+    )
+    recorded = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+    assert marked.stdout is not None
+    grandchild = int(marked.stdout.readline())
+    entry = {"name": "redis", "pid": recorded.pid, "create_time": psutil.Process(recorded.pid).create_time()}
+    someone_else = {"name": "api", "pid": os.getppid(), "create_time": 1.0}  # the pid was given to another process
+
+    found = leftovers.find(key, {"parts": {"redis": entry, "api": someone_else}})
+
+    assert {process.pid for process in found} == {marked.pid, grandchild, recorded.pid}
+    leftovers.end(found)
+    assert leftovers.find(key) == []
+    assert not psutil.pid_exists(grandchild) or psutil.Process(grandchild).status() == psutil.STATUS_ZOMBIE
+    marked.wait()
+    recorded.wait()
+
+
+def test_a_part_that_ignores_sigterm_is_killed_with_its_family_after_the_grace(tmp_path: Path) -> None:
+    stubborn = "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    stubborn += (
+        "subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)'], start_new_session=True); "
+    )
+    stubborn += "print('up', flush=True); time.sleep(60)"
+    part = ProcessPart(
+        "stubborn",
+        [sys.executable, "-S", "-c", stubborn],
+        env=dict(os.environ),
+        cwd=tmp_path,
+        log=tmp_path / "log",
+        ready=lambda part: part.has_said("up\n"),
+        deep=True,
+    )
+    part.start()
+    wait_until(part.is_ready)
+    assert part.pid is not None
+    family = [psutil.Process(part.pid), *psutil.Process(part.pid).children(recursive=True)]
+
+    part.stop(0.2)
+
+    assert len(family) == 2
+    assert [process.pid for process in family if leftovers.is_alive(process)] == []
+
+
+def test_the_broker_without_a_binary_answers_and_runs_lua(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from redis import Redis
+
+    monkeypatch.setattr(redis, "find_binary", lambda: None)
+    layout = Layout.of(tmp_path)
+    layout.make()
+    port = kept_ports(layout.ports, ["redis"])["redis"]
+    part, url = redis.redis_part(layout, port, dict(os.environ))
+    part.start()
+    try:
+        wait_until(part.is_ready, 30)
+        client = Redis.from_url(url)
+        assert client.eval("return redis.call('incr', KEYS[1])", 1, "counter") == 1
+        client.close()
+    finally:
+        part.stop(2.0)
+    assert not part.is_alive()
+
+
+def test_the_broker_needs_its_password_and_never_evicts(tmp_path: Path) -> None:
+    from redis import AuthenticationError, Redis
+
+    layout = Layout.of(tmp_path)
+    layout.make()
+    port = kept_ports(layout.ports, ["redis"])["redis"]
+    part, url = redis.redis_part(layout, port, dict(os.environ))
+    part.start()
+    try:
+        wait_until(part.is_ready, 30)
+        with pytest.raises(AuthenticationError):
+            Redis(port=port).ping()
+        client = Redis.from_url(url)
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        client.close()
+    finally:
+        part.stop(2.0)
+    assert (layout.redis / "redis.conf").stat().st_mode & 0o077 == 0
+
+
+def test_ports_and_secrets_stay_the_same_from_start_to_start(tmp_path: Path) -> None:
+    names = ["redis", "ray_gcs"]
+    first = kept_ports(tmp_path / "ports.json", names)
+    assert kept_ports(tmp_path / "ports.json", names) == first
+    assert len(set(first.values())) == 2
+    assert kept_secret(tmp_path / "secrets.json", "a") == kept_secret(tmp_path / "secrets.json", "a")
+
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first["redis"]))
+        other.listen()
+        assert kept_ports(tmp_path / "ports.json", names)["redis"] != first["redis"]
+
+
+def test_a_bind_that_others_can_reach_is_refused_without_consent_and_without_a_token(tmp_path: Path) -> None:
+    asked = ("up", "--data-dir", tmp_path / "d", "--host", "0.0.0.0", "--port", "0")
+    without_consent = spawn(*asked, env=clean_environment())
+    without_token = spawn(*asked, "--allow-remote", env=clean_environment())
+
+    assert without_consent.returncode == without_token.returncode == 2
+    assert "--allow-remote" in without_consent.stderr
+    assert "no token exists yet" in without_token.stderr
+
+
+def test_a_port_in_use_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ended = spawn("up", "--data-dir", tmp_path / "d", "--port", str(port), env=clean_environment())
+
+    assert ended.returncode == 2
+    assert f"port {port} on 127.0.0.1 is in use" in ended.stderr
+    assert not (tmp_path / "d" / "postgres").exists()
+
+
+def test_a_stop_while_starting_ends_cleanly(tmp_path: Path) -> None:
+    from .services import UpProcess, processes_of
+
+    service = UpProcess(tmp_path / "d", "--without-ray")
+    service.wait_for("ready", part="postgres")
+    code = service.stop(signal.SIGINT)
+
+    assert code == 0
+    assert processes_of(tmp_path / "d") == []
+
+
+def _tend(supervisor: Supervisor, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        supervisor.tend()
+        time.sleep(0.01)
