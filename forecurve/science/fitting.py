@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +55,6 @@ class Fit:
         identified: for each parameter, the share of its precision that comes from the data, 0 to 1. For A the
             reference is "somewhere above what is reached now": knowing only that gives 0.
         misfit_detail: why one sigmoid is the wrong curve, or None.
-        best: the least-squares curve.
         seconds: what the fit cost.
     """
 
@@ -66,7 +66,6 @@ class Fit:
     R0: Estimate
     identified: dict[str, float]
     misfit_detail: Misfit | None
-    best: PointFit
     seconds: float
     problem: Problem
     posterior: Posterior
@@ -85,6 +84,11 @@ class Fit:
     def misfit(self) -> str | None:
         """pinned, constant, decline, two-phase, residuals, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
+
+    @cached_property
+    def best(self) -> PointFit:
+        """The least-squares curve; computed when it is first asked for."""
+        return least_squares(self.curve)
 
     @property
     def ceiling_identified(self) -> bool:
@@ -218,14 +222,10 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
         compute, (reward - low) / width, variance / width**2, curve.noise.source, _moved(known, low, width)
     )
     found = posterior(problem)
-    best = least_squares(curve)
     start, ceiling = low + width * found.R0, low + width * found.A
     misfit = degenerate(curve.reward, curve.bounds)
     if misfit is None:
-        residual = (
-            reward - reward_at(compute, *(np.array([value]) for value in (best.A, best.B, best.C_mid, best.R0)))[:, 0]
-        )
-        misfit = find_misfit(problem, compute, found, residual, width)
+        misfit = find_misfit(problem, compute, found, width)
     return Fit(
         curve=curve,
         prior=known,
@@ -235,7 +235,6 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
         R0=estimate_of(start),
         identified=_identified(problem, found),
         misfit_detail=misfit,
-        best=best,
         seconds=time.perf_counter() - began,
         problem=problem,
         posterior=found,

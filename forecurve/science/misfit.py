@@ -57,22 +57,23 @@ def degenerate(reward: FloatArray, bounds: tuple[float, float]) -> Misfit | None
     return None
 
 
-def find_misfit(
-    problem: Problem, compute: FloatArray, found: Posterior, residual: FloatArray, width: float
-) -> Misfit | None:
+def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
     """The first of decline, two-phase and residuals that holds.
 
     Args:
         problem: the scaled curve.
         compute: shape (N,), in the curve's unit.
         found: its posterior, whose nodes contain the best sigmoid.
-        residual: of the best sigmoid, shape (N,).
         width: of the reward's range, for the sizes that are reported.
     """
     if len(compute) < _MIN_POINTS:
         return None
     comparison = _Comparison.of(problem, found)
-    return _decline(comparison, compute, width) or _two_phase(comparison, compute, width) or _residual_runs(residual)
+    return (
+        _decline(comparison, compute, width)
+        or _two_phase(comparison, compute, width)
+        or _residual_runs(comparison.residual())
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,12 @@ class _Comparison:
         """H^-1 (d0, d1)."""
         q = self.q
         return (q.h11 * d0 - q.h01 * d1) / self.det, (q.h00 * d1 - q.h01 * d0) / self.det
+
+    def residual(self) -> FloatArray:
+        """Of the best sigmoid under white noise, shape (N,)."""
+        node = int(self.free[0].argmin())
+        R0, A = self.R0[0, node], self.A[0, node]
+        return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, node]))
 
     def _log_likelihood(self, least: FloatArray) -> FloatArray:
         return np.asarray(self.constant - self.problem.nu * np.log(self.problem.rate + least / 2))

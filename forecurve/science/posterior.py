@@ -25,6 +25,7 @@ ENOUGH_NODES = 50.0
 MAX_PASSES = 8
 DRAWS = 2000
 _CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out
+_STILL_SHRINKING = 0.6  # of the last grid's cell: else the mass (heavy tails) fills the grid as well as it ever will
 _TEMPERED_CUT = 3.0  # while the grid is too coarse to trust, in tempered units (many more of the true ones)
 _PAIR_DRAWS = 6_000
 _GOLDEN = 0.6180339887498949
@@ -99,14 +100,15 @@ class Posterior:
 
 def posterior(problem: Problem) -> Posterior:
     """Integrate. Deterministic; a few milliseconds for 10 points, some tens for 100."""
-    grid = _first_grid(problem.box)
+    grid, last_area = _first_grid(problem.box), np.inf
     for passes in range(1, MAX_PASSES + 1):
         table = _tabulate(problem, grid.nodes)
         log_node = logsumexp(table.log_weight, axis=(0, 1))
         power = _temper(log_node)
-        ess = _ess(log_node)
-        if (power == 1.0 and ess >= ENOUGH_NODES) or passes == MAX_PASSES:
+        settled = _ess(log_node) >= ENOUGH_NODES or grid.cell_area > _STILL_SHRINKING * last_area
+        if (power == 1.0 and settled) or passes == MAX_PASSES:
             break
+        last_area = grid.cell_area
         grid = _cut_grid(grid, log_node, power, problem.box)
     return _draw(problem, grid.nodes, table, passes)
 
@@ -118,6 +120,10 @@ def posterior(problem: Problem) -> Posterior:
 class _Grid:
     nodes: FloatArray  # (2, n)
     cell: FloatArray  # (2, 2): its columns are the steps of the grid
+
+    @property
+    def cell_area(self) -> float:
+        return abs(float(np.linalg.det(self.cell)))
 
 
 def _first_grid(box: Box) -> _Grid:

@@ -64,7 +64,7 @@ FLAT = Prior("none", weight=0.0)
 
 # ScaleRL's Table 1 (10 runs; Polaris maths, 8B and Scout): A .619 sd .038, ln B .61 sd .22, sd inflated by
 # sqrt(1 + 1/10). Its C_mid (3.6k GB200-hours) depends on model, batch and hardware: left flat.
-PAPER = Prior("paper", A=(0.619, 0.040), log_B=(0.61, 0.23))
+PAPER = Prior("the paper's table", A=(0.619, 0.040), log_B=(0.61, 0.23))
 
 # Spread between siblings before any is seen, worth SIBLING_WEIGHT siblings: the synthetic runs of the paper's scale.
 _SIBLING_SD = (0.03, 0.25, 0.4)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .fitting import Fit
 
 _USEFUL = 0.01  # the gain that the sentence prices
+_NARROW = 0.1  # a ceiling that a prior knows this well is worth saying, with its source
 
 
 def decimals(width: float) -> int:
@@ -64,12 +65,14 @@ def sentence(fit: Fit, now: float | None = None, budget: float | None = None) ->
     here = fit.curve.now if now is None else float(now)
     if fit.misfit_detail is not None and fit.misfit != "residuals":
         return _misfit_sentence(fit)
-    if not fit.ceiling_identified:
+    helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW
+    if not fit.ceiling_identified and not helped:
         return _unknown_sentence(fit, here, budget)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here)
     advice = "" if budget is None else f": {_action(fit, here, budget)}"
-    return f"Ceiling {level_text(fit.A)}, {reached} of it reached; {more}{advice}."
+    source = f" by {fit.prior.name}, hardly by its own data yet" if helped else ""
+    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{advice}."
 
 
 def _misfit_sentence(fit: Fit) -> str:

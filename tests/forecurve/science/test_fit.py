@@ -260,6 +260,7 @@ def test_siblings_narrow_an_early_forecast_and_move_it_to_the_truth() -> None:
     assert helped.A.width < 0.4 * alone.A.width
     assert helped.A.lower < 0.61 < helped.A.upper
     assert helped.identified["A"] < 0.75
+    assert "by 5 siblings, hardly by its own data yet" in helped.sentence()
 
 
 def test_data_overrule_a_wrong_prior() -> None:

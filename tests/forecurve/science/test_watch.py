@@ -89,7 +89,7 @@ def test_innovations_of_the_models_own_futures_are_standard_normal() -> None:
     """Futures drawn from the frozen forecast itself: mean 0, variance 1, no correlation left."""
     mean, covariance = FROZEN.outlook(LATER)
     rng = np.random.default_rng(1)
-    futures = mean + rng.normal(size=(200, len(LATER))) @ np.linalg.cholesky(covariance).T
+    futures = mean + rng.normal(size=(60, len(LATER))) @ np.linalg.cholesky(covariance).T
     z = np.stack([watch(FROZEN, LATER, future).z for future in futures])
     assert np.abs(z.mean()) < 0.05
     assert z.std() == pytest.approx(1, abs=0.03)

@@ -1,0 +1,29 @@
+"""`import forecurve` costs nothing and still offers every public name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import forecurve
+
+
+def test_importing_forecurve_loads_nothing_heavy() -> None:
+    code = "import sys, forecurve; print(sorted({'numpy', 'scipy', 'pydantic', 'httpx', 'typer'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_used() -> None:
+    for name in forecurve.__all__:
+        assert getattr(forecurve, name) is not None
+        assert name in dir(forecurve)
+    curve = forecurve.Curve([1, 2, 3, 4], [0.2, 0.3, 0.35, 0.38])
+    assert forecurve.advise(forecurve.fit(curve), budget=10).action in {"stop", "continue", "scale", "undecided"}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'fits'"):
+        forecurve.fits  # noqa: B018 (reading it is the test)
