@@ -105,6 +105,13 @@ class Algorithm(Section):
         description="k of PipelineRL-k: the learner is at most k weight versions ahead of "
         "the oldest token it trains on (§3.1).",
     )
+    queue_batches: int = Field(
+        2,
+        ge=1,
+        le=64,
+        description="How many batches beyond the one being learned from may be generated ahead. 2 keeps generators busy and tokens "
+        "fresh; max_staleness bounds the age of tokens in any case.",
+    )
 
 
 class Batch(Section):

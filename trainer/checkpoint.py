@@ -1,0 +1,131 @@
+"""Checkpoints: directories that are whole or not there.
+
+    OUT/checkpoints/step_000050/{manifest.json, state.json, learner.safetensors, groups.safetensors}
+
+A checkpoint is written under `step_000050.tmp`, every file and the directory are flushed to disk, and the directory
+is renamed last. The manifest holds sizes and sha256 of the other files; a reader takes only a directory whose
+manifest holds true, and falls back to the one before. An older checkpoint is deleted only when a newer one is in place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import CheckpointError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A valid checkpoint on disk. `digest` is the sha256 of its manifest, which names those of all files."""
+
+    path: Path
+    step: int
+    digest: str
+    size_bytes: int
+
+    def read(self, name: str) -> bytes:
+        """One of its files."""
+        return (self.path / name).read_bytes()
+
+
+def write(directory: Path, step: int, files: Mapping[str, bytes], keep_last: int) -> Checkpoint:
+    """Write a checkpoint of `step`, then drop all but the newest `keep_last`.
+
+    Raises:
+        CheckpointError: the disk refused (full, read-only); what was there before still is.
+    """
+    final = directory / f"step_{step:06d}"
+    partial = final.with_name(final.name + ".tmp")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name, body in files.items():
+            _write_flushed(partial / name, body)
+        _write_flushed(partial / MANIFEST, _manifest(step, files))
+        _flush_directory(partial)
+        shutil.rmtree(final, ignore_errors=True)  # only ever an invalid or superseded one of the same step
+        partial.rename(final)
+        _flush_directory(directory)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise CheckpointError(f"could not write the checkpoint of step {step} to {directory}: {error}") from error
+    checkpoint = validated(final)
+    if checkpoint is None:
+        raise CheckpointError(f"the checkpoint of step {step} in {directory} does not read back as it was written")
+    _drop_older(directory, step, keep_last)
+    return checkpoint
+
+
+def newest_valid(directory: Path) -> Checkpoint | None:
+    """The newest checkpoint whose files are what its manifest says; None when there is none."""
+    for path in sorted(directory.glob("step_*"), reverse=True):
+        checkpoint = validated(path)
+        if checkpoint is not None:
+            return checkpoint
+    return None
+
+
+def validated(path: Path) -> Checkpoint | None:
+    """The checkpoint in `path`, or None when it is partial, damaged, or none at all."""
+    if path.suffix == ".tmp":
+        return None
+    try:
+        body = (path / MANIFEST).read_bytes()
+        manifest = json.loads(body)
+        entries: dict[str, dict[str, Any]] = manifest["files"]
+        if manifest["format"] != FORMAT or not all(_as_described(path / name, entries[name]) for name in entries):
+            return None
+        size = len(body) + sum(entry["size"] for entry in entries.values())
+        return Checkpoint(path, int(manifest["step"]), hashlib.sha256(body).hexdigest(), size)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _manifest(step: int, files: Mapping[str, bytes]) -> bytes:
+    entries = {
+        name: {"size": len(body), "sha256": hashlib.sha256(body).hexdigest()} for name, body in sorted(files.items())
+    }
+    return json.dumps({"format": FORMAT, "step": step, "files": entries}, indent=1).encode()
+
+
+def _as_described(path: Path, entry: Mapping[str, Any]) -> bool:
+    body = path.read_bytes()
+    return bool(len(body) == entry["size"]) and bool(hashlib.sha256(body).hexdigest() == entry["sha256"])
+
+
+def _drop_older(directory: Path, step: int, keep_last: int) -> None:
+    """Forget what lies beyond `keep_last`, and the leftovers of writes that were cut off."""
+    valid = [path for path in sorted(directory.glob("step_*")) if path.suffix != ".tmp" and _step_of(path) <= step]
+    for path in [*valid[:-keep_last], *directory.glob("step_*.tmp")]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _step_of(path: Path) -> int:
+    digits = path.name.removeprefix("step_")
+    return int(digits) if digits.isdigit() else -1
+
+
+def _write_flushed(path: Path, body: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,23 @@
+"""Errors of the trainer. Each says what happened, to which value, and the way out."""
+
+from __future__ import annotations
+
+
+class TrainerError(Exception):
+    """A run that cannot go on; its text is the reason that the run reports."""
+
+
+class ConfigurationError(TrainerError):
+    """The recipe is valid as data, but this trainer on this machine cannot run it. Exit code 2."""
+
+
+class NotFinite(TrainerError):
+    """A loss, a gradient or a log-probability stopped being a number."""
+
+
+class WorkerLost(TrainerError):
+    """A generator or the learner died. The run fails; a new attempt resumes from the newest checkpoint."""
+
+
+class CheckpointError(TrainerError):
+    """A checkpoint could not be written, or does not belong to this recipe."""

@@ -1,0 +1,139 @@
+"""From a recipe and a directory to a finished run: base weights, workers, reporters, controller, exit code."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from forecurve.recipes import Recipe
+from trainer import checkpoint as checkpoints
+from trainer.controller import Controller, Outcome
+from trainer.errors import ConfigurationError, TrainerError
+from trainer.models import build_model
+from trainer.reporting import ClientReporter, DirectoryReporter, Reporter, Reporters, RunClient
+from trainer.stopping import StopRequest
+from trainer.tasks import build_task
+from trainer.weights import Weights, base_weights
+from trainer.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to run: `ray` actors or this process, torch threads a worker, `resume` from the newest checkpoint."""
+
+    directory: Path
+    ray: bool = True
+    threads: int = 1
+    resume: bool = False
+    attempt: int = 1
+    progress: bool = True
+
+
+def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Outcome:
+    """Run a recipe to its end and report how it went.
+
+    Raises:
+        ConfigurationError: before anything was started: this machine or directory cannot run this recipe.
+        TrainerError: the run failed; already reported as such, with the reason.
+    """
+    check(recipe, launch)
+    local = DirectoryReporter(launch.directory, launch.attempt, launch.progress)
+    reporter = Reporters(local, ClientReporter(client)) if client else Reporters(local)
+    try:
+        outcome = _train(recipe, launch, local, reporter)
+    except TrainerError as error:
+        reporter.finish("failed", str(error))
+        raise
+    except Exception as error:
+        reporter.finish("failed", f"{type(error).__name__}: {error}")
+        raise
+    reporter.finish(outcome.outcome, outcome.reason)
+    return outcome
+
+
+def check(recipe: Recipe, launch: Launch) -> None:
+    """Refuse what cannot work, before any work is done; ConfigurationError names the field and the way out."""
+    gpus, unit = recipe.resources.gpus, recipe.budget.unit
+    if unit.startswith("GPU") and not gpus:
+        raise ConfigurationError(
+            f"budget.unit is {unit} but resources.gpus is 0; reserve a GPU or count in CPU-seconds, CPU-hours or steps"
+        )
+    if gpus and not launch.ray:
+        raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
+    found = checkpoints.newest_valid(launch.directory / "checkpoints")
+    if found and not launch.resume:
+        raise ConfigurationError(
+            f"{launch.directory} already holds a run, at step {found.step}; "
+            "go on with it with --resume, or choose another directory"
+        )
+    if found and launch.resume and found.step > recipe.budget.max_steps:
+        raise ConfigurationError(
+            f"the newest checkpoint is of step {found.step}, beyond budget.max_steps {recipe.budget.max_steps}"
+        )
+
+
+def describe(recipe: Recipe) -> dict[str, object]:
+    """What a run of this recipe would be: for --dry-run."""
+    task = build_task(recipe)
+    held_out = task.held_out_prompts(recipe.evaluation.prompts)
+    return {
+        "recipe": recipe.to_dict(),
+        "digest": recipe.digest,
+        "parameters": sum(parameter.numel() for parameter in build_model(recipe).parameters()),
+        "completions_per_step": recipe.batch.prompts_per_step * recipe.batch.generations_per_prompt,
+        "completions_per_evaluation": len(held_out) * recipe.evaluation.samples,
+        "chain_ceiling": task.ceiling(held_out, recipe.generation.max_tokens),
+    }
+
+
+def cache_directory(directory: Path) -> Path:
+    """Where base models are kept: FORECURVE_CACHE, else `.cache` beside the run's directory."""
+    given = os.environ.get("FORECURVE_CACHE")
+    return Path(given) if given else directory.resolve().parent / ".cache"
+
+
+def _train(recipe: Recipe, launch: Launch, local: DirectoryReporter, reporter: Reporter) -> Outcome:
+    stop = StopRequest()
+    with ExitStack() as stack:
+        stop.on_signals()
+        weights = base_weights(
+            recipe, cache_directory(launch.directory), lambda text: reporter.message(text, step=0, compute=0.0)
+        )
+        workers = _workers(recipe, weights, launch, stack, stop)
+        controller = Controller(recipe, workers, reporter, launch.directory, stop)
+        _resume(controller, launch, local, reporter)
+        return controller.run()
+
+
+def _workers(recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack, stop: StopRequest) -> Workers:
+    torch.set_num_threads(launch.threads)
+    workers: Workers
+    if launch.ray:
+        from trainer.workers.ray_actors import RayWorkers, connect
+
+        stack.callback(connect(recipe.resources.cpus))
+        stop.on_signals()  # ray.init put its own in place
+        workers = RayWorkers(recipe, weights, launch.threads)
+    else:
+        from trainer.workers.local import LocalWorkers
+
+        workers = LocalWorkers(recipe, weights)
+    stack.callback(workers.close)
+    return workers
+
+
+def _resume(controller: Controller, launch: Launch, local: DirectoryReporter, reporter: Reporter) -> None:
+    if not launch.resume:
+        return
+    found = checkpoints.newest_valid(launch.directory / "checkpoints")
+    if found is None:
+        local.supersede(-1)
+        reporter.message("no valid checkpoint to resume from; starting at step 0", 0, 0.0)
+        return
+    lost = local.last_compute()
+    local.supersede(found.step)
+    controller.resume(found, lost - local.last_compute())

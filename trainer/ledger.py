@@ -1,0 +1,88 @@
+"""The compute ledger: device-seconds by role, and the x-axis of every curve.
+
+`compute` is the training compute on the way to the present weights: generation of the groups that were trained on,
+and learning. Evaluation is measured and reported but is NOT on the x-axis: judging a policy more often does
+not train it further. Neither is waste: groups that were generated and never trained on, and work that a resumed
+attempt does again. A group's generation is charged when the group is trained on, so that the compute of a step does
+not depend on how far the generator had run ahead.
+
+CPU units count CPU time of the working threads. GPU units count what is reserved: wall time from step to step
+times devices, less the time spent on evaluation; waiting is paid for. `steps` counts optimiser steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from forecurve.recipes import SECONDS_PER_UNIT, ComputeUnit
+from trainer.types import Cost
+
+Role = Literal["generator", "learner", "evaluation", "waste"]
+ROLES: tuple[Role, ...] = ("generator", "learner", "evaluation", "waste")
+
+
+class Ledger:
+    """Sums by role in device-seconds; `compute` in the recipe's unit.
+
+    `role_devices` is how many devices each of generator and learner holds (GPU units only).
+    """
+
+    def __init__(self, unit: ComputeUnit, role_devices: float = 1.0, devices: float = 1.0):
+        self.unit = unit
+        self._role_devices = role_devices
+        self._devices = devices
+        self._seconds: dict[str, float] = dict.fromkeys(ROLES, 0.0)
+        self._reserved = 0.0
+        self._steps = 0
+
+    @property
+    def on_gpus(self) -> bool:
+        """True when wall time of reserved devices counts."""
+        return self.unit.startswith("GPU")
+
+    @property
+    def compute(self) -> float:
+        """Training compute so far, in `unit`: the x-axis."""
+        if self.unit == "steps":
+            return float(self._steps)
+        return self._training_seconds() / SECONDS_PER_UNIT[self.unit]
+
+    def charge(self, role: Role, cost: Cost) -> None:
+        """Work of one role."""
+        seconds = cost.wall_seconds * self._role_devices if self.on_gpus else cost.cpu_seconds
+        self._seconds[role] += seconds
+
+    def close_step(self, wall_seconds: float) -> None:
+        """One optimiser step is done, `wall_seconds` after the one before."""
+        self._steps += 1
+        self._reserved += wall_seconds * self._devices
+
+    def waste_seconds(self, seconds: float) -> None:
+        """Device-seconds that were spent and lost, known as a sum only (after a crash)."""
+        self._seconds["waste"] += max(0.0, seconds)
+
+    def in_seconds(self, compute: float) -> float:
+        """Compute in `unit` as device-seconds; 0 for `steps`, which have none."""
+        return compute * SECONDS_PER_UNIT.get(self.unit, 0.0)
+
+    def metrics(self) -> dict[str, float]:
+        """Device-seconds by role, idle ones too where devices are reserved, and the x-axis."""
+        values = {f"ledger/{role}": seconds for role, seconds in self._seconds.items()}
+        if self.on_gpus:
+            values["ledger/idle"] = max(0.0, self._reserved - sum(self._seconds.values()))
+        return values | {"ledger/compute": self.compute}
+
+    def state(self) -> dict[str, float]:
+        """For a checkpoint."""
+        return {**self._seconds, "reserved": self._reserved, "steps": float(self._steps)}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """From a checkpoint."""
+        self._seconds = {role: state[role] for role in ROLES}
+        self._reserved, self._steps = state["reserved"], int(state["steps"])
+
+    def _training_seconds(self) -> float:
+        if self.on_gpus:
+            return max(0.0, self._reserved - self._seconds["evaluation"])
+        return self._seconds["generator"] + self._seconds["learner"]

@@ -1,0 +1,134 @@
+"""A tiny decoder for the testbed: pre-norm, ReLU MLP of four times the width, untied head, learned positions.
+
+Two things make the torus task learnable in minutes: positions begin again at 0 at the prompt's last token
+(`=`), so that response and prompt line up; and a segment vector tells prompt from response.
+
+Letters in shapes: N rows, S prompt tokens, T response tokens, D width, H heads, K width of a head, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trainer.models.attention import causal, with_prompt
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(q, k, v), each [N, H, T, K] -> [N, H, T, K]: how a block's queries look at keys; caches live behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TinyConfig:
+    """Sizes of the decoder. `max_response` bounds the positions, not the parameters that matter."""
+
+    width: int = 64
+    layers: int = 2
+    heads: int = 4
+    vocabulary: int = 24
+    prompt_length: int = 28
+    max_response: int = 64
+
+
+class Block(nn.Module):
+    """Attention and MLP, each behind a layer norm, each added to the residual."""
+
+    def __init__(self, config: TinyConfig):
+        super().__init__()
+        self.heads = config.heads
+        self.norm_attention = nn.LayerNorm(config.width)
+        self.qkv = nn.Linear(config.width, 3 * config.width)
+        self.project = nn.Linear(config.width, config.width)
+        self.norm_mlp = nn.LayerNorm(config.width)
+        self.expand = nn.Linear(config.width, 4 * config.width)
+        self.contract = nn.Linear(4 * config.width, config.width)
+
+    def forward(self, x_NTD: Tensor, attend: Attend) -> Tensor:
+        """Residual stream in, residual stream out."""
+        rows, length, width = x_NTD.shape
+        qkv = self.qkv(self.norm_attention(x_NTD)).view(rows, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        attended = attend(q, k, v).transpose(1, 2).reshape(rows, length, width)
+        x_NTD = x_NTD + self.project(attended)
+        added: Tensor = self.contract(F.relu(self.expand(self.norm_mlp(x_NTD)), inplace=True))
+        return x_NTD + added
+
+
+class TinyDecoder(nn.Module):
+    """The policy. `prefill` runs prompts once, `respond` runs response tokens on top of their keys and values."""
+
+    def __init__(self, config: TinyConfig):
+        super().__init__()
+        self.config = config
+        places = max(config.prompt_length, config.max_response + 1)
+        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.positions = nn.Parameter(sinusoids(places, config.width))
+        self.segments = nn.Parameter(torch.zeros(2, config.width))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width)
+        self.head = nn.Linear(config.width, config.vocabulary, bias=False)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        nn.init.normal_(self.embedding.weight, std=0.3)
+        nn.init.normal_(self.segments, std=0.3)
+        nn.init.normal_(self.head.weight, std=0.02)
+
+    def embed_prompt(self, tokens_NS: Tensor) -> Tensor:
+        """[N, S] -> [N, S, D]. The last token already counts as place 0 of the response."""
+        body = self.config.prompt_length - 1
+        places = torch.arange(self.config.prompt_length, device=tokens_NS.device)
+        where = self.positions[torch.where(places < body, places, 0)] + self.segments[(places >= body).long()]
+        tokens: Tensor = self.embedding(tokens_NS)
+        return tokens + where
+
+    def embed_response(self, tokens_NT: Tensor, start: int) -> Tensor:
+        """[N, T] response tokens, the first at response place `start` (0 for the first token) -> [N, T, D]."""
+        length = tokens_NT.shape[1]
+        tokens: Tensor = self.embedding(tokens_NT)
+        return tokens + self.positions[start + 1 : start + 1 + length] + self.segments[1]
+
+    def run(self, x_NTD: Tensor, attend: Sequence[Attend]) -> Tensor:
+        """All blocks with one way of attending per layer, then the last norm: [N, T, D] -> [N, T, D]."""
+        for block, attend_layer in zip(self.blocks, attend, strict=True):
+            x_NTD = block(x_NTD, attend_layer)
+        normed: Tensor = self.norm(x_NTD)
+        return normed
+
+    def prefill(self, tokens_NS: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Run prompts once: hidden state of the last token [N, D], and keys and values [N, H, S, K] of each layer."""
+        cache: list[tuple[Tensor, Tensor]] = []
+
+        def remember(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            cache.append((k, v))
+            return causal(q, k, v)
+
+        hidden = self.run(self.embed_prompt(tokens_NS), [remember] * self.config.layers)
+        return hidden[:, -1], cache
+
+    def respond(self, tokens_NT: Tensor, prompt_cache: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """Whole responses at once, after the prompts whose keys and values [N, H, S, K] are given: hidden [N, T, D]."""
+        attend = [with_prompt(keys, values) for keys, values in prompt_cache]
+        return self.run(self.embed_response(tokens_NT, 0), attend)
+
+    def full(self, prompts_NS: Tensor, tokens_NT: Tensor) -> Tensor:
+        """The plain forward without any cache, for warm start and tests: hidden [N, 1 + T, D] from the `=` on."""
+        x = torch.cat([self.embed_prompt(prompts_NS), self.embed_response(tokens_NT, 0)], dim=1)
+        return self.run(x, [causal] * self.config.layers)[:, self.config.prompt_length - 1 :]
+
+    def logits(self, hidden: Tensor, precision: str = "fp32") -> Tensor:
+        """The head, [..., D] -> [..., V] in float32. With `bf16` the product itself is taken in bfloat16."""
+        if precision == "bf16":
+            return F.linear(hidden.bfloat16(), self.head.weight.bfloat16()).float()
+        return F.linear(hidden.float(), self.head.weight.float())
+
+
+def sinusoids(places: int, width: int) -> Tensor:
+    """Sine and cosine features of each place, [places, width]: the start of the learned positions."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(places)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(places, -1)[:, :width].contiguous()

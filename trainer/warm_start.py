@@ -1,0 +1,152 @@
+"""The base model's warm start: supervised steps on demonstrations that are right only some of the time.
+
+    python -m trainer.warm_start --out FILE [--width 64 --layers 2 --heads 4 --no-echo]
+
+Demonstrations mix clean chains, chains that slip and go on from the slip, direct answers and rambling that never
+ends, so that the base solves a fifth of the prompts and RL has habits to unlearn. The held-out prompts are not
+among them. The same arguments give the same weights on the same machine and torch build; the file that ships with
+the trainer (`trainer/assets`) is the default's, and is checked by digest whenever it is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch.nn import functional as F
+
+from trainer.models import TinyConfig, TinyDecoder
+from trainer.tasks import TorusTask
+from trainer.tasks import vocabulary as vocab
+from trainer.tasks.torus import MAX_MOVES, Walk, cell_text, moved
+
+STEPS = 1400
+BATCH = 64
+PEAK_LEARNING_RATE = 3e-3
+RESPONSE_TOKENS = 36
+"""Longest demonstration; rambling fills it without an end token."""
+SHARES = {"clean": 0.25, "noisy": 0.35, "direct": 0.25, "rambling": 0.15}
+SLIP = 0.25
+"""Chance that a cell of a noisy chain is a random neighbour of the right one."""
+SEED = 1
+IGNORED = -100
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train a base model and write it; the loss is printed as it falls."""
+    parser = argparse.ArgumentParser(prog="python -m trainer.warm_start", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--no-echo", action="store_true", help="responses do not begin with the start cell")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    config = TinyConfig(width=given.width, layers=given.layers, heads=given.heads)
+    model = warm_started(config, TorusTask(1, MAX_MOVES, not given.no_echo), given.steps, given.seed, progress=True)
+    save(model, given.out)
+    print(f"wrote {given.out}", file=sys.stderr)
+    return 0
+
+
+def settings() -> dict[str, Any]:
+    """All that decides a warm start's weights beside the model's sizes and the task."""
+    return {
+        "steps": STEPS,
+        "batch": BATCH,
+        "rate": PEAK_LEARNING_RATE,
+        "tokens": RESPONSE_TOKENS,
+        "shares": SHARES,
+        "slip": SLIP,
+        "seed": SEED,
+    }
+
+
+def save(model: TinyDecoder, path: Path) -> None:
+    """Weights as safetensors; a reader never sees half a file."""
+    partial = path.with_name(path.name + ".tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, partial)
+    partial.replace(path)
+
+
+def warm_started(
+    config: TinyConfig, task: TorusTask, steps: int = STEPS, seed: int = SEED, progress: bool = False
+) -> TinyDecoder:
+    """A model trained for `steps` steps of `BATCH` demonstrations: AdamW, cosine to zero."""
+    torch.manual_seed(seed)
+    rng = np.random.default_rng((3, seed))
+    model = TinyDecoder(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_LEARNING_RATE, weight_decay=0.01, fused=True)
+    started = time.thread_time()
+    for step in range(steps):
+        rate = PEAK_LEARNING_RATE * min(1.0, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        loss = demonstration_loss(model, *demonstrations(task, rng, BATCH))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if progress and step % 100 == 99:
+            spent = time.thread_time() - started
+            print(f"step {step + 1}/{steps}  loss {loss.item():.4f}  cpu {spent:.1f} s", file=sys.stderr)
+    return model
+
+
+def demonstration_loss(model: TinyDecoder, prompts: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy of response tokens; `responses` [N, T] is padded with IGNORED."""
+    inputs = responses[:, :-1].clamp(min=0)
+    logits = model.logits(model.full(prompts, inputs))
+    return F.cross_entropy(logits.flatten(0, 1), responses.flatten(), ignore_index=IGNORED)
+
+
+def demonstrations(task: TorusTask, rng: np.random.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`count` fresh demonstrations: prompts [N, S], responses [N, T] padded with IGNORED to the longest."""
+    prompts, rows = [], []
+    kinds = rng.choice(len(SHARES), size=count, p=list(SHARES.values()))
+    for kind in kinds.tolist():
+        walk = task.training_walk(rng)
+        prompts.append(task.prompt(walk).tokens)
+        rows.append(_demonstration(task, walk, list(SHARES)[kind], rng))
+    longest = max(map(len, rows))
+    padded = np.full((count, longest), IGNORED, dtype=np.int64)
+    for row, tokens in zip(padded, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return torch.from_numpy(np.stack(prompts)), torch.from_numpy(padded)
+
+
+def _demonstration(task: TorusTask, walk: Walk, kind: str, rng: np.random.Generator) -> list[int]:
+    if kind == "rambling":
+        chain = vocab.encode(task.chain(walk, walk.cells())[:-3])
+        return (chain + vocab.encode(cell_text(walk.cells()[-1])) * RESPONSE_TOKENS)[:RESPONSE_TOKENS]
+    if kind == "direct":
+        text = (cell_text(walk.start) if task.echo_start else "") + ">" + cell_text(walk.cells()[-1])
+    else:
+        cells = _slipping_cells(walk, rng) if kind == "noisy" else walk.cells()
+        text = task.chain(walk, cells)
+    return [*vocab.encode(text), vocab.END]
+
+
+def _slipping_cells(walk: Walk, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Cells of a chain in which a cell slips to a neighbour now and then, and the chain goes on from there."""
+    here, cells = walk.start, []
+    for move in walk.moves:
+        here = moved(here, move)
+        if rng.random() < SLIP:
+            here = moved(here, ("NSEW"[rng.integers(4)], 1))
+        cells.append(here)
+    return cells
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Base weights: the shipped warm start, checked by digest, or one made on demand and cached."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, load_file
+
+from forecurve.recipes import Recipe
+from trainer import warm_start
+from trainer.errors import ConfigurationError
+from trainer.models import TinyConfig, TinyDecoder, model_config
+from trainer.tasks import TorusTask
+from trainer.tasks.torus import MAX_MOVES
+
+ASSETS = Path(__file__).parent / "assets"
+SHIPPED = ASSETS / "torus-w64-l2-echo.safetensors"
+SHIPPED_CONFIG = TinyConfig()
+
+Weights = Mapping[str, NDArray[Any]]
+
+
+def load_into(model: TinyDecoder, weights: Weights) -> TinyDecoder:
+    """The model with these weights; every parameter must be there."""
+    model.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+    return model
+
+
+def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None = None) -> Weights:
+    """The weights a run of `recipe` starts from.
+
+    The shipped file serves its own size with `echo_start`; any other is warm-started here, once, and kept in
+    `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once.
+    """
+    config, echo = model_config(recipe), recipe.task.echo_start
+    if config == SHIPPED_CONFIG and echo:
+        return shipped_weights()
+    path = cache / f"{cache_key(config, echo)}.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        cached = _read(path)
+        if cached is not None:
+            return cached
+        (say or _to_stderr)(f"warm-starting a base model of width {config.width}: about a minute, kept in {path}")
+        model = warm_start.warm_started(config, TorusTask(1, MAX_MOVES, echo), progress=True)
+        warm_start.save(model, path)
+        return load_file(path)
+
+
+def shipped_weights(path: Path = SHIPPED) -> Weights:
+    """The base model of the repository; ConfigurationError when its bytes are not those of its digest file."""
+    digest_file = path.with_suffix(".sha256")
+    body, expected = path.read_bytes(), digest_file.read_text().split()[0]
+    found = hashlib.sha256(body).hexdigest()
+    if found != expected:
+        raise ConfigurationError(
+            f"{path.name} has sha256 {found[:12]}..., but {digest_file.name} says {expected[:12]}...; "
+            f"restore it, or make it again: python -m trainer.warm_start --out {path}"
+        )
+    return load(body)
+
+
+def cache_key(config: TinyConfig, echo: bool) -> str:
+    """Name of a warm start: readable sizes, and a digest of all that decides its weights."""
+    decides = [asdict(config), echo, warm_start.settings()]
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:12]
+    return f"torus-w{config.width}-l{config.layers}-h{config.heads}-{'echo' if echo else 'plain'}-{digest}"
+
+
+def _read(path: Path) -> Weights | None:
+    try:
+        return load_file(path) if path.exists() else None
+    except SafetensorError:
+        return None  # half a file from another program; made again
+
+
+def _to_stderr(message: str) -> None:
+    print(message, file=sys.stderr)

@@ -1,0 +1,62 @@
+"""What the controller asks of workers: start work, be told when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from trainer.types import (
+    EvaluationResult,
+    Group,
+    LearnerState,
+    StepResult,
+    Wave,
+    WaveResult,
+    WeightVersion,
+)
+
+Result = WaveResult | EvaluationResult | StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Work that was started and has not come back."""
+
+    number: int
+    kind: Literal["wave", "evaluation", "step"]
+
+
+class Workers(Protocol):
+    """Generators and a learner. `start_*` return at once; results come out of `wait`, each once."""
+
+    generators: int
+    waves_in_flight: int
+    """Waves worth having started at any time: enough that no generator waits for the controller."""
+
+    def initial_weights(self) -> WeightVersion:
+        """The weights that the learner now holds."""
+
+    def offer(self, weights: WeightVersion) -> None:
+        """Tell every generator that these weights exist; it pulls them between two decode steps."""
+
+    def start_wave(self, wave: Wave) -> Ticket:
+        """Generate a wave; the newest offered weights are at least its minimum version."""
+
+    def start_evaluation(self, weights: WeightVersion) -> Ticket:
+        """Judge exactly these weights on the held-out prompts."""
+
+    def start_step(self, groups: Sequence[Group]) -> Ticket:
+        """One optimiser step on these groups; one at a time."""
+
+    def wait(self, timeout: float) -> list[tuple[Ticket, Result]]:
+        """What has finished, after at most `timeout` seconds of waiting; WorkerLost when a worker died."""
+
+    def learner_state(self) -> LearnerState:
+        """The learner's state now; no step may be running."""
+
+    def load_learner_state(self, state: LearnerState) -> None:
+        """Put the learner back to `state`; before the first step."""
+
+    def close(self) -> None:
+        """End all workers, whatever they are doing."""
