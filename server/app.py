@@ -18,7 +18,7 @@ from server.metrics.endpoints import router as metrics
 from server.openapi import describe
 from server.problems import add_handlers
 from server.recipes.endpoints import router as recipes
-from server.request_id import RequestIds
+from server.request_id import RequestIds, log_to_stderr
 from server.runs.endpoints import router as runs
 from server.runs.reporting import router as reporting
 from server.settings import Settings, get_settings
@@ -29,7 +29,9 @@ ROOMS = (recipes, sweeps, runs, reporting, metrics, forecasts, checkpoints, aler
 
 def create_api(settings: Settings | None = None, sessions: sessionmaker[Session] | None = None) -> FastAPI:
     """Compose the API. `sessions` is given by tests; else an engine is made from the settings."""
-    settings = settings or get_settings()
+    if settings is None:  # the edge of a process that serves
+        settings = get_settings()
+        log_to_stderr()
     app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None)
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(make_engine(settings.database_url, pool_size=10, max_overflow=20))

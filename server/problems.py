@@ -160,7 +160,7 @@ def _fault(item: dict[str, Any]) -> dict[str, Any]:
 def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        problem: Problem = NotFound(f"There is nothing at {request.url.path}; /docs lists what there is.")
+        problem: Problem = NotFound(f"There is nothing at {request.url.path}; /openapi.json lists what there is.")
     elif error.status_code == 413:
         problem = TooLarge(str(error.detail))
     else:

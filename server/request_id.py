@@ -29,6 +29,18 @@ class RequestIdFilter(logging.Filter):
         return True
 
 
+def log_to_stderr() -> None:
+    """Have the service's own log lines written with their request's id; for a process that has not set up logging."""
+    ours = logging.getLogger("server")
+    if ours.handlers or logging.getLogger().handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"))
+    handler.addFilter(RequestIdFilter())
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+
+
 class RequestIds:
     """ASGI middleware that names each request and logs its answer. Outermost, so that errors carry the id too."""
 
@@ -46,7 +58,7 @@ class RequestIds:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[HEADER] = request_id
                 took = (time.perf_counter() - began) * 1000
-                log.info("%s %s %s %.0f ms", scope["method"], scope["path"], message["status"], took)
+                log.debug("%s %s %s %.0f ms", scope["method"], scope["path"], message["status"], took)
             await send(message)
 
         await self.app(scope, receive, send_named)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +38,7 @@ def test_the_request_id_is_in_body_header_and_log(
     api: TestClient, headers: Headers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.handler.addFilter(RequestIdFilter())
-    with caplog.at_level(logging.INFO, "server"):
+    with caplog.at_level(logging.DEBUG, "server"):
         answer = api.get("/v1/runs/run_nowhere", headers=headers["read"])
     request_id = answer.json()["request_id"]
     assert answer.headers["x-request-id"] == request_id
@@ -61,6 +65,18 @@ def test_an_error_of_ours_is_500_with_the_id_that_the_log_has(
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
     failed = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert {getattr(record, "request_id", None) for record in failed} == {answer.json()["request_id"]}
+
+
+def test_a_process_that_serves_writes_the_id_into_its_log() -> None:
+    code = (
+        "from fastapi.testclient import TestClient\n"
+        "from server.app import create_api\n"
+        "print(TestClient(create_api()).get('/v1/nowhere').headers['x-request-id'])\n"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "PYTHONPATH": root}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert f"[{done.stdout.strip()}] 404 not-found" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -288,3 +289,24 @@ def test_a_large_batch_is_taken_in_one_go(api: TestClient, headers: Headers, run
     assert run.send(1, points=points).json()["accepted"] == 10_000
     names = api.get(f"/v1/runs/{run.run_id}/metrics", headers=headers["read"]).json()["metrics"]
     assert names == [f"m{metric}" for metric in range(10)]
+
+
+def test_the_same_batch_eight_times_at_once_is_taken_once(sessions: Sessions, run: Reporter) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: run.send(1, evaluation(10), points=[point()]), range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sorted(answer.json()["duplicate"] for answer in answers) == [False] + [True] * 7
+    assert rows(sessions) == {"ingest_batches": 1, "metric_points": 1, "evaluations": 1}
+
+
+def test_batches_and_heartbeats_at_once_do_not_trip_over_each_other(sessions: Sessions, run: Reporter) -> None:
+    def send(seq: int) -> int:
+        if seq % 2:
+            return run.beat(step=seq).status_code
+        return run.send(seq, evaluation(seq), points=[point(seq)]).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(send, range(1, 17))) == {200}
+    assert rows(sessions) == {"ingest_batches": 8, "metric_points": 8, "evaluations": 8}
+    with sessions() as session:
+        assert session.get_one(Run, run.run_id).last_step == 16

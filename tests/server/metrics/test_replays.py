@@ -54,7 +54,7 @@ def pair(api: TestClient, headers: Headers) -> Any:
     return lambda: (external_run(api, headers), external_run(api, headers))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shapes=BATCHES, data=st.data())
 def test_any_order_with_any_replays_gives_the_rows_of_each_batch_once(
     pair: Any, sessions: sessionmaker[Session], shapes: list[tuple[int, list[float]]], data: st.DataObject
