@@ -43,6 +43,10 @@ class Assets:
         """The URL of a file; KeyError for a name that does not exist, so that a template cannot misspell one."""
         return f"/static/{self.by_name[name].digest}/{name}"
 
+    def urls(self, folder: str) -> list[str]:
+        """The URLs of all files in a folder, to be fetched before they are asked for."""
+        return [self.url(name) for name in self.by_name if name.startswith(folder)]
+
     def body(self, name: str, zipped: bool) -> bytes:
         """The file's bytes, gzipped once and kept."""
         key = (name, zipped)

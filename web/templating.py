@@ -49,6 +49,7 @@ def make_environment(assets: Assets) -> Environment:
 def _globals(assets: Assets) -> dict[str, Any]:
     return {
         "asset": assets.url,
+        "modules": assets.urls,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,

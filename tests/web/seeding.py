@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from forecurve.recipes import SCALERL, with_changes
+from forecurve.recipes import SCALERL, Recipe, with_changes
 from server.alerts.models import Alert, Channel, Delivery
 from server.checkpoints.models import Checkpoint
 from server.events.service import record
 from server.forecasts.models import Forecast, Recommendation
 from server.metrics.models import Evaluation
-from server.recipes.models import RecipeRow
+from server.recipes.service import store_all
 from server.runs.models import Attempt, Run
 from server.sweeps.models import Sweep
 
@@ -42,11 +42,10 @@ class Truth:
 
 
 def add_sweep(session: Session, name: str = "loo-scalerl", *, now: datetime) -> Sweep:
-    recipe = RecipeRow(name="scalerl", digest=SCALERL.digest, body=SCALERL.to_dict())
-    session.add(recipe)
-    session.flush()
     design = {"kind": "leave_one_out", "seeds": [0]}
-    sweep = Sweep(name=name, base_recipe_id=recipe.id, design=design, plan_hash="0" * 64, created_at=now)
+    sweep = Sweep(
+        name=name, base_recipe_id=_stored(session, SCALERL), design=design, plan_hash="0" * 64, created_at=now
+    )
     session.add(sweep)
     session.flush()
     return sweep
@@ -63,15 +62,11 @@ def add_run(
     budget: float | None = BUDGET,
 ) -> Run:
     changes = changes or {}
-    recipe = with_changes(SCALERL, changes)
-    row = RecipeRow(name=f"{name}-recipe", digest=recipe.digest, body=recipe.to_dict())
-    session.add(row)
-    session.flush()
     over = status in ("stopped", "succeeded", "failed")
     run = Run(
         name=name,
         sweep_id=sweep.id if sweep else None,
-        recipe_id=row.id,
+        recipe_id=_stored(session, with_changes(SCALERL, changes)),
         arm=name if sweep else None,
         changes=changes,
         is_control=not changes,
@@ -273,6 +268,11 @@ def add_checkpoint(session: Session, run: Run, *, step: int, compute: float, now
             created_at=now,
         )
     )
+
+
+def _stored(session: Session, recipe: Recipe) -> str:
+    """The id of the recipe's row: content is stored once."""
+    return store_all(session, [recipe])[recipe.digest, recipe.name]
 
 
 def _estimate(median: float, half: float) -> dict[str, float]:

@@ -5,6 +5,20 @@ import { ApiError } from "../api.js";
 const CONFIG = { responsive: true, displaylogo: false, showTips: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
 const PX_PER_TICK = 90;
 
+let loading = null;
+
+/** plotly.js is large: it is fetched beside the data and parsed when the rest of the page works already. @param {string} url */
+function plotly(url) {
+  loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = url;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new ApiError(0, "the chart library did not load; reload the page"));
+    document.head.append(script);
+  });
+  return loading;
+}
+
 /**
  * @param {HTMLElement} plot
  * @param {object[]} traces
@@ -12,6 +26,7 @@ const PX_PER_TICK = 90;
  * @param {(range: [number, number], most: number) => {tickvals: number[], ticktext: string[]}} ticks
  */
 export async function draw(plot, traces, layout, ticks) {
+  const Plotly = await plotly(plot.dataset.plotly);
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
   const zoomed = plot.dataset.zoomed === layout.xaxis.type;
   if (!zoomed) delete plot.dataset.zoomed;
@@ -43,7 +58,7 @@ function retick(plot) {
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
   const { tickvals, ticktext } = plot.ticks(plot.layout.xaxis.range, most);
   if (String(plot.layout.xaxis.tickvals) === String(tickvals)) return;
-  Plotly.relayout(plot, { "xaxis.tickvals": tickvals, "xaxis.ticktext": ticktext });
+  window.Plotly.relayout(plot, { "xaxis.tickvals": tickvals, "xaxis.ticktext": ticktext });
 }
 
 /**

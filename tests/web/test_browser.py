@@ -1,0 +1,379 @@
+"""The chart island in a real headless Chromium, against a real server on real Postgres.
+
+What the chart shows is read from the chart itself: Plotly keeps its traces on the element.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.access.service import mint
+from server.database import make_sessions
+from server.dependencies import SESSION_COOKIE
+from server.models import Base
+from server.runs.models import Run
+from server.settings import Settings
+from tests.web import seeding
+from web.app import create_app
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `apt-get install chromium`"),
+]
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+TRACES = """() => document.querySelector('[data-chart]').data.map(
+    ({name, x, y, error_y, line}) =>
+        ({name, x: [...x], y: [...y], se: error_y?.array ?? null, dash: line?.dash ?? null}))"""
+POINTS = "() => document.querySelector('#plot').data.find(t => t.name === 'evaluations')"
+TRUTH = seeding.Truth()
+
+
+@dataclass(frozen=True)
+class Server:
+    """The application on a free port, with the sessions to its database and the cookie of somebody who may operate."""
+
+    url: str
+    sessions: sessionmaker[Session]
+    cookie: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A sweep of two arms, fresh for each test; the control's forecast was frozen at 22 and refitted at 42."""
+
+    url: str
+    sessions: sessionmaker[Session]
+    now: datetime
+    sweep: str
+    control: str
+    arm: str
+    ingest: str
+
+
+@pytest.fixture(scope="module")
+def server(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for the module, so that the browser's cache is warm as it is for people."""
+    sessions = make_sessions(engine)
+    url = engine.url.render_as_string(hide_password=False)
+    app = create_app(Settings(DATABASE_URL=url, data_dir=tmp_path_factory.mktemp("data")), sessions)
+    with sessions.begin() as session:
+        _, cookie = mint(session, kind="session", name="a person", scopes=["operate"], now=datetime.now(UTC))
+    with _serving(app) as url:
+        yield Server(url, sessions, cookie)
+    with engine.begin() as connection:
+        for table in reversed(Base.metadata.sorted_tables):
+            connection.execute(table.delete())
+
+
+@pytest.fixture
+def site(server: Server) -> Site:
+    now = datetime.now(UTC)
+    with server.sessions.begin() as session:
+        sweep = seeding.add_sweep(session, now=now)
+        control = seeding.add_run(session, now=now, sweep=sweep)
+        seeding.add_evaluations(session, control, TRUTH, until=42, now=now)
+        for at in (12.0, 22.0, 42.0):
+            forecast = seeding.add_forecast(session, control, TRUTH, at=at, now=now)
+            control.frozen_forecast_id = forecast.id if at == 22.0 else control.frozen_forecast_id
+        seeding.add_checkpoint(session, control, step=100, compute=20.0, now=now)
+        changes = {"algorithm.loss": "dapo"}
+        arm = seeding.add_run(session, now=now, name="no-<b>cispo</b>", sweep=sweep, changes=changes)
+        seeding.add_evaluations(session, arm, seeding.Truth(A=0.6), until=30, now=now, fall_at=24)
+        seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=now)
+        seeding.add_alert(session, arm, since=26, at=28, now=now)
+        _, ingest = mint(session, kind="ingest", name="c", scopes=["ingest"], now=now, run_id=control.id, attempt=1)
+        return Site(server.url, server.sessions, now, sweep.id, control.id, arm.id, ingest)
+
+
+@contextmanager
+def _serving(app: FastAPI) -> Iterator[str]:
+    """The application on a free port, in a thread of its own."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not server.started:
+        assert time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(15)
+    listener.close()
+    assert not thread.is_alive(), "the server did not stop"
+
+
+@pytest.fixture(scope="module")
+def browser(server: Server) -> Iterator[Any]:
+    """A browser that is logged in."""
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        context = chromium.new_context(
+            viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
+        )
+        context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": server.url}])
+        yield context
+        chromium.close()
+
+
+@pytest.fixture
+def faults() -> list[str]:
+    """What scripts complained of, and what the browser refused for the policy's sake. Must be empty in the end."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, site: Site, faults: list[str]) -> Iterator[Any]:
+    """A fresh tab."""
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    yield page
+    page.evaluate("() => localStorage.clear()")
+    page.close()
+    assert faults == []
+
+
+def traces(page: Any) -> dict[str, Any]:
+    return {trace["name"]: trace for trace in page.evaluate(TRACES)}
+
+
+def opened(page: Any, path: str) -> dict[str, Any]:
+    """Open a page with a chart, wait for its first drawing, give its traces by name."""
+    page.goto(path)
+    page.wait_for_selector("[data-chart][data-drawn]")
+    return traces(page)
+
+
+def report(site: Site, compute: float, rate: float, *, seq: int = 1) -> None:
+    """A new evaluation, as a trainer sends it."""
+    evaluation = {"step": int(compute * 5), "compute": compute, "prompts": 256, "samples": 4, "reward": rate}
+    evaluation["time"] = "2026-11-21T12:00:00Z"
+    batch = {"attempt": 1, "seq": seq, "points": [], "evaluations": [evaluation]}
+    headers = {"Authorization": f"Bearer {site.ingest}"}
+    answer = httpx.post(f"{site.url}/v1/runs/{site.control}/metrics", json=batch, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+def test_the_chart_of_a_run_holds_its_evaluations_the_forecast_and_the_band(page: Any, site: Site) -> None:
+    drawn = opened(page, f"/runs/{site.control}")
+    points = drawn["evaluations"]
+    assert len(points["x"]) == 22
+    assert points["x"][1:] == [2.0 * k for k in range(1, 22)]
+    assert 0 < points["x"][0] < 1.0  # compute 0 stands in its gutter, left of the curve's first compute
+    assert all(0.005 < se < 0.02 for se in points["se"])
+
+    fit, forecast = drawn["fit"], drawn["forecast"]
+    assert (fit["dash"], forecast["dash"]) == ("solid", "6px,4px")
+    assert fit["x"][-1] == forecast["x"][0] == 42.0
+    for compute, rate in zip([*fit["x"], *forecast["x"]], [*fit["y"], *forecast["y"]], strict=True):
+        assert rate == pytest.approx(TRUTH(compute), abs=0.002)
+
+    for part in ("", " beyond"):
+        inner, outer = drawn[f"band50{part}"], drawn[f"band90{part}"]
+        half = len(outer["x"]) // 2
+        upper, lower = outer["y"][:half], outer["y"][half:][::-1]
+        assert all(low < TRUTH(x) < high for low, x, high in zip(lower, outer["x"][:half], upper, strict=True))
+        assert max(inner["y"]) < max(outer["y"])
+    beyond = drawn["band90 beyond"]
+    half = len(beyond["x"]) // 2
+    widths = [up - low for up, low in zip(beyond["y"][:half], beyond["y"][half:][::-1], strict=True)]
+    assert widths[-1] > 1.5 * widths[0]  # less sure the further out
+
+    assert drawn["frozen"]["x"][-1] == pytest.approx(84.0)
+    assert drawn["checkpoints"]["x"] == [20.0]
+    assert drawn["refits"]["x"] == [12.0, 22.0, 42.0]
+    assert drawn["at budget"]["x"] == [60.0]
+    said = page.evaluate("() => document.querySelector('#plot').layout.annotations.map(a => a.text).join(' ')")
+    assert "at the budget, 60 CPU-seconds" in said
+    assert "(90 %: 0.71 to 0.76)" in said
+    assert "compute (CPU-seconds)" in page.locator("#plot").inner_text()
+
+
+def test_the_axis_is_switched_and_the_url_remembers(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    kind = "() => document.querySelector('#plot').layout.xaxis.type"
+    assert page.evaluate(kind) == "log"
+    page.click("label[for=x-linear]")
+    page.wait_for_function(f"() => ({kind})() === 'linear'")
+    assert page.url.endswith("?x=linear")
+    assert traces(page)["evaluations"]["x"][0] == 0.0
+
+    opened(page, page.url)  # reload, or share
+    assert page.evaluate(kind) == "linear"
+    assert page.is_checked("#x-linear")
+    page.click("label[for=x-log]")
+    page.wait_for_function(f"() => ({kind})() === 'log'")
+    assert "x=" not in page.url
+
+
+def test_a_new_evaluation_appears_by_itself_and_the_zoom_survives(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    ranges = (
+        "() => { const {xaxis, yaxis} = document.querySelector('#plot').layout; return [xaxis.range, yaxis.range] }"
+    )
+    before = page.evaluate(ranges)
+    box = page.locator("#plot").bounding_box()
+    page.mouse.move(box["x"] + 500, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 900, box["y"] + 300, steps=4)
+    page.mouse.up()
+    page.wait_for_function("() => document.querySelector('#plot').dataset.zoomed === 'log'")
+    zoomed = page.evaluate(ranges)
+    assert zoomed != before
+
+    report(site, 44.0, 0.7125)
+    page.wait_for_function(f"() => ({POINTS})().x.length === 23")
+    points = traces(page)["evaluations"]
+    assert (points["x"][-1], points["y"][-1]) == (44.0, 0.7125)
+    assert page.evaluate(ranges) == zoomed
+    page.wait_for_function("() => document.querySelector('.facts').innerText.includes('44.0 CPU-seconds')")
+
+    with site.sessions.begin() as session:  # what a refit writes
+        seeding.add_forecast(session, session.get_one(Run, site.control), seeding.Truth(A=0.7), at=44.0, now=site.now)
+    page.wait_for_function("() => document.querySelector('.sentence').innerText.startsWith('Ceiling 0.70')")
+    page.wait_for_function("() => document.querySelector('#plot').data.find(t => t.name === 'forecast').x[0] === 44")
+
+
+def test_a_page_that_nobody_looks_at_asks_for_nothing(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("() => Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    with page.expect_event("console", lambda said: said.text == "change seen"):
+        page.evaluate(
+            """() => { const own = new EventSource('/v1/stream?since=' + document.body.dataset.cursor);
+                       own.addEventListener('change', () => {
+                         own.close();
+                         setTimeout(() => console.log('change seen'), 2500) }) }"""
+        )
+        report(site, 44.0, 0.7)
+    assert [url for url in asked if url.endswith("/curve")] == []
+    with page.expect_request("**/curve"):
+        page.evaluate(
+            """() => { Object.defineProperty(document, 'hidden', {value: false, configurable: true});
+                       document.dispatchEvent(new Event('visibilitychange')) }"""
+        )
+
+
+def test_the_slider_shows_the_forecast_as_it_was(page: Any, site: Site) -> None:
+    newest = opened(page, f"/runs/{site.control}")
+    assert newest["fit"]["x"][-1] == 42.0
+    page.focus("#replay")
+    page.keyboard.press("Home")  # by keyboard, as anybody may
+    page.wait_for_function("() => document.querySelector('#plot').data.find(t => t.name === 'fit').x.at(-1) === 12")
+    then = traces(page)
+    widths = [trace["band90"]["y"][0] - trace["band90"]["y"][-1] for trace in (then, newest)]
+    assert widths[0] > widths[1]  # it was less sure then
+    assert "as it was at 12 CPU-seconds" in page.inner_text("[data-replay] output")
+    assert "at=fct_" in page.url
+
+    opened(page, page.url)
+    page.wait_for_function("() => document.querySelector('#plot').data.find(t => t.name === 'fit')?.x.at(-1) === 12")
+    page.focus("#replay")
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('#plot').data.find(t => t.name === 'fit').x.at(-1) === 42")
+    assert "at=" not in page.url
+
+
+def test_an_alert_is_marked_on_the_curve_with_names_as_text(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.arm}")
+    marks = page.evaluate("() => document.querySelector('#plot').layout.annotations.filter(a => a.name)")
+    assert [mark["text"] for mark in marks] == ["alert: below forecast"]
+    assert marks[0]["name"].startswith("alr_")
+    bells = page.evaluate("() => document.querySelector('#plot').layout.shapes.filter(s => s.type === 'path')")
+    assert [bell["xanchor"] for bell in bells] == [28.0]
+    assert page.inner_text("h1") == "no-<b>cispo</b>"
+
+
+def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, site: Site) -> None:
+    drawn = opened(page, f"/sweeps/{site.sweep}")
+    assert {"control", "control fit", "control forecast", "no-<b>cispo</b>"} <= set(drawn)
+    neutral = page.evaluate("() => getComputedStyle(document.documentElement).getPropertyValue('--neutral').trim()")
+    colour = "() => document.querySelector('#plot').data.find(t => t.name === 'control fit').line.color"
+    red, green, blue = (int(neutral[place : place + 2], 16) for place in (1, 3, 5))
+    assert page.evaluate(colour) == f"rgba({red}, {green}, {blue}, 1)"
+
+    page.hover(f"tr[data-arm={site.arm}]")
+    page.wait_for_function("() => document.querySelector('#plot').data.some(t => t.name.endsWith(' band90'))")
+    assert "no-<b>cispo</b> band90" in traces(page)
+
+    page.click(f"[data-key={site.control}]")
+    page.wait_for_function("() => !document.querySelector('#plot').data.some(t => t.name === 'control')")
+    assert page.get_attribute(f"[data-key={site.control}]", "aria-pressed") == "false"
+    assert f"show={site.arm}" in page.url
+    assert "control" not in opened(page, page.url)
+
+
+def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> None:
+    def wanted() -> str:
+        with site.sessions() as session:
+            return session.get_one(Run, site.control).desired_state
+
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Stop")
+    page.click("text=Keep as it is")
+    assert wanted() == "run"
+    page.click("text=Stop")
+    page.fill("dialog input", "the ceiling is known")
+    page.click("text=Stop the run")
+    page.wait_for_selector("text=stop asked for")
+    assert wanted() == "stop"
+    assert page.locator("text=the ceiling is known").count() >= 1
+    assert page.locator("button[data-action$=':stop']").count() == 0
+
+
+def test_what_the_server_refuses_is_said_in_words(page: Any, site: Site, faults: list[str]) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.evaluate("() => document.querySelector('button[data-action]').dataset.action = '/v1/runs/run_none:stop'")
+    page.click("text=Stop")
+    page.click("text=Stop the run")
+    page.wait_for_selector("#notice[data-kind=error]")
+    assert "no such run" in page.inner_text("#notice")
+    page.click("#notice button")
+    assert page.is_hidden("#notice")
+    assert [fault for fault in faults if "404" in fault] == faults  # the browser's own note of the refusal
+    faults.clear()
+
+
+def test_dark_is_a_switch_that_the_browser_remembers_and_the_chart_follows(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    ink = "() => document.querySelector('#plot').layout.font.color"
+    paper = "() => getComputedStyle(document.documentElement).backgroundColor"
+    light = (page.evaluate(ink), page.evaluate(paper))
+    page.click("[data-theme-switch]")
+    page.wait_for_function(f"() => ({ink})() !== '{light[0]}'")
+    dark = (page.evaluate(ink), page.evaluate(paper))
+    assert dark[1] != light[1]
+    opened(page, page.url)
+    assert (page.evaluate(ink), page.evaluate(paper)) == dark
