@@ -83,9 +83,9 @@ def _start(layout: Layout, options: UpOptions, supervisor: Supervisor, state: Up
     _keep_admin_token(layout, access.get("admin_token"))
     _refuse_open_door(options, access.get("admin_token"))
     supervisor.launch(api_part(layout, options, env, apps))
+    supervisor.wait_ready("api")  # alone, so that the page is up soon on a small machine
     supervisor.launch(worker_part(layout, env, apps, options.workers))
     supervisor.launch(scheduler_part(layout, env, apps))
-    supervisor.wait_ready("api")
     state.phase = "running"
     state.write(layout)
     console.where(options.public_url, access.get("login_url"), access.get("admin_token"), str(layout.secrets))

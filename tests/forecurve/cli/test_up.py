@@ -11,6 +11,8 @@ import httpx
 import psutil
 import pytest
 
+from forecurve.cli.supervisor.files import read_json
+from forecurve.cli.supervisor.layout import Layout
 from forecurve.client import Api
 
 from .conftest import spawn
@@ -42,6 +44,10 @@ def status(data_dir: Path) -> dict:  # type: ignore[type-arg]
 
     ended = spawn("status", "--data-dir", data_dir, "--json", env=clean_environment())
     return json.loads(ended.stdout)
+
+
+def parts(data_dir: Path) -> dict:  # type: ignore[type-arg]
+    return read_json(Layout.of(data_dir).state)["parts"]
 
 
 def test_the_first_start_mints_an_admin_token_and_a_login_link_that_opens_the_pages(
@@ -107,12 +113,12 @@ def test_a_second_up_on_the_same_directory_says_who_is_there_and_ends(up: UpProc
 
 
 def test_a_part_that_is_killed_is_started_again(up: UpProcess, data_dir: Path) -> None:
-    before = next(part for part in status(data_dir)["parts"] if part["name"] == "scheduler")
+    before = parts(data_dir)["scheduler"]
     os.kill(before["pid"], signal.SIGKILL)
     up.wait_for("crashed", part="scheduler")
 
     def restarted() -> bool:
-        now = next(part for part in status(data_dir)["parts"] if part["name"] == "scheduler")
+        now = parts(data_dir)["scheduler"]
         return now["pid"] not in (None, before["pid"]) and now["state"] == "running" and now["restarts"] == 1
 
     wait_until(restarted)
@@ -121,7 +127,7 @@ def test_a_part_that_is_killed_is_started_again(up: UpProcess, data_dir: Path) -
 def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_stay(
     up: UpProcess, data_dir: Path
 ) -> None:
-    parts = {part["name"]: part["pid"] for part in status(data_dir)["parts"]}
+    pids = {name: part["pid"] for name, part in parts(data_dir).items()}
     token = up.wait_for("where")["admin_token"]
     up.stop(signal.SIGKILL)
     dead = status(data_dir)
@@ -131,7 +137,7 @@ def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_
         where = again.wait_for("where")
         assert not dead["running"]
         assert dead["phase"] == "dead"
-        assert [name for name, pid in parts.items() if psutil.pid_exists(pid) and _is_alive(pid)] == ["postgres"]
+        assert [name for name, pid in pids.items() if psutil.pid_exists(pid) and _is_alive(pid)] == ["postgres"]
         assert where["admin_token"] is None  # minted once
         with Api(where["url"], token) as api:
             assert "admin" in api.me()["scopes"]
@@ -142,7 +148,7 @@ def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_
 
     assert code == 0
     assert processes_of(data_dir) == []
-    assert not _is_alive(parts["postgres"])
+    assert not _is_alive(pids["postgres"])
 
 
 def test_down_stops_a_service_from_another_terminal_and_leaves_nothing(data_dir: Path) -> None:
