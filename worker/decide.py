@@ -297,7 +297,7 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
 
 def _again_or_give_up(case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False) -> Decision:
     """Queue the next attempt, or fail the run when it has had all its attempts."""
-    number = case.run.attempt
+    number, reason = case.run.attempt, _sentence(reason)
     if case.is_to_end:
         return Decision((Status.STOPPED,), f"{_asked(case)}. {reason}", force_stop=force_stop)
     if number >= case.settings.max_attempts:
@@ -336,4 +336,8 @@ def _default_reason(case: Case, to: Status) -> str | None:
 def _with_last_line(reason: str, log: str | None) -> str:
     """The reason and, where there is a log, its last line: mostly the error itself."""
     last = (log or "").strip().rpartition("\n")[2].strip()[:300]
-    return f"{reason} Last words: {last}" if last else reason
+    return f"{_sentence(reason)} Last words: {last}" if last else reason
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

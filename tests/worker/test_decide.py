@@ -127,7 +127,7 @@ def test_a_job_that_failed_by_itself_fails_the_run_with_its_last_words():
     attempt = an_attempt(10, ended_at=ago(10), log_tail="Traceback\nValueError: no such task")
     decision = outcome_of(a_run(), attempt, seen("failed", reason="exit code 1"))
     assert decision.path == (Status.FAILED,)
-    assert decision.reason == "exit code 1 Last words: ValueError: no such task"
+    assert decision.reason == "exit code 1. Last words: ValueError: no such task"
 
 
 @pytest.mark.parametrize("look", [seen("gone"), seen("failed", retryable=True)])

@@ -52,7 +52,7 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
     assert (alert.kind, alert.level) == ("run_failed", "ALERT")
     assert alert.text == (
         "`no-cispo` failed at 12.25 CPU-seconds: "
-        "Job entrypoint command failed with exit code 1 Last words: ValueError: loss is nan"
+        "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan"
     )
     assert alert.evidence["exit_code"] == 1
 
