@@ -9,7 +9,7 @@ import pytest
 
 from forecurve.science import FrozenError, FrozenForecast, fit, freeze, watch
 from forecurve.science.arrays import FloatArray
-from forecurve.science.watching import ALERT_ALPHA, WARN_ALPHA, e_process, evidence, robust_z, start_weights
+from forecurve.science.watching import ALERT_THRESHOLD, WARN_THRESHOLD, e_process, evidence, robust_z, start_weights
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -22,13 +22,13 @@ def _peaks(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return e_process(z, 80).max(axis=1), e_process(robust_z(z), 80).max(axis=1)
 
 
-@pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.005), (1.2, 0.25, 0.01)])
+@pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.002), (1.2, 0.25, 0.01)])
 def test_false_alarms_are_rare_when_the_forecast_holds(inflation: float, warn: float, alert: float) -> None:
     """5,000 null runs of 80 evaluations; the robust form also withstands a noise 20 % larger than assumed."""
     z = np.random.default_rng(0).normal(0, inflation, (5000, 80))
     sharp, robust = _peaks(z)
-    assert (sharp >= np.log(1 / WARN_ALPHA)).mean() <= warn
-    assert (robust >= np.log(1 / ALERT_ALPHA)).mean() <= alert
+    assert (sharp >= np.log(WARN_THRESHOLD)).mean() <= warn
+    assert (robust >= np.log(ALERT_THRESHOLD)).mean() <= alert
 
 
 def test_healthy_runs_raise_no_alert_end_to_end() -> None:
