@@ -2,8 +2,8 @@
 
 A cursor is the number of a transaction, not of an event. Event ids are drawn before commit, so that a reader of
 `id > cursor` can skip an event that commits late. Postgres' transaction numbers have a line that none can cross: all
-below the oldest one still running have ended, and what they wrote is seen. Readers take whole transactions up to
-that line, in order; so a cursor, once given out, has nothing left behind it.
+below the oldest one still running (in this database) have ended, and what they wrote is seen. Readers take whole
+transactions up to that line, in order; so a cursor, once given out, has nothing left behind it.
 
 After a restore from a logical dump into a new cluster, old rows carry numbers of the old one. Set them to zero then:
 `UPDATE events SET transaction = '0'`.
@@ -59,10 +59,27 @@ class EventPage:
     cursor: int
 
 
+_LINE = text("""
+    WITH now AS MATERIALIZED (SELECT pg_current_snapshot() AS snapshot),
+    running (transaction) AS (
+      SELECT running::text::bigint FROM now, pg_snapshot_xip(now.snapshot) AS running
+      UNION ALL
+      SELECT pg_current_xact_id_if_assigned()::text::bigint  -- our own, which the snapshot leaves out
+    ),
+    elsewhere (transaction) AS (  -- numbers are drawn for the whole cluster: other databases must not hold us back
+      SELECT backend_xid::text::bigint FROM pg_stat_activity
+      WHERE datname <> current_database() AND backend_xid IS NOT NULL
+    )
+    SELECT coalesce(min(running.transaction), max(pg_snapshot_xmax(now.snapshot)::text::bigint)) - 1
+    FROM now LEFT JOIN running ON running.transaction IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM elsewhere WHERE elsewhere.transaction = running.transaction & 4294967295
+    )
+""")
+
+
 def current_cursor(session: Session) -> int:
     """The newest transaction of which, and of all before it, everything is seen by a read that follows this one."""
-    line = session.execute(text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1"))
-    return int(line.scalar_one())
+    return int(session.execute(_LINE).scalar_one())
 
 
 def read_after(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -69,6 +70,27 @@ def test_ids_drawn_the_other_way_round_lose_nothing_either(sessions: Sessions) -
         reader.commit()
         second.commit()
         assert [event.kind for event in read_after(reader, page.cursor).items] == ["of the second"]
+
+
+def test_a_transaction_in_another_database_holds_nobody_back(sessions: Sessions, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as elsewhere, sessions() as writer, sessions() as reader:
+        elsewhere.execute("SELECT pg_current_xact_id()")  # and stays open
+        cursor = current_cursor(reader)
+        record(writer, "here", actor="test")
+        writer.commit()
+        assert [event.kind for event in read_after(reader, cursor).items] == ["here"]
+
+
+def test_a_transaction_does_not_read_past_what_it_may_still_write(sessions: Sessions) -> None:
+    with sessions() as session, sessions() as reader:
+        cursor = current_cursor(session)
+        record(session, "one", actor="test")
+        session.flush()
+        page = read_after(session, cursor)
+        assert page.items == []
+        record(session, "two", actor="test")
+        session.commit()
+        assert [event.kind for event in read_after(reader, page.cursor).items] == ["one", "two"]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
