@@ -178,7 +178,7 @@ def test_a_job_that_the_executor_refused_fails_the_run():
         None, external_ref=None, submitted_at=None, observed=REJECTED, log_tail="entrypoint is missing"
     )
     decision = outcome_of(a_run("launching"), attempt, seen("gone"))
-    assert (decision.path, decision.reason) == ((Status.FAILED,), "no entrypoint")
+    assert (decision.path, decision.reason) == ((Status.FAILED,), "entrypoint is missing")
 
 
 @pytest.mark.parametrize(("state", "age"), [("pending", 301), ("running", 301)])

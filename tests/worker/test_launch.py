@@ -110,6 +110,20 @@ def test_the_token_that_an_adopted_job_holds_stays_good_and_the_others_are_revok
         assert sorted(token.revoked_at is None for token in tokens) == [False, True]
 
 
+def test_when_it_is_not_known_which_token_an_adopted_job_holds_all_stay_good(world: World):
+    run, attempt_id = admitted(world)
+    world.ray.hang = world.ray.blind = True
+    world.launch(attempt_id)
+    world.ray.hang = world.ray.blind = False
+    world.ray.jobs[f"{run}-a1"]["metadata"] = None
+    world.wait(2)
+    world.launch(attempt_id)
+    assert world.attempt(run).external_ref == f"{run}-a1"
+    with world.sessions() as session:
+        tokens = session.scalars(select(Token).where(Token.run_id == run)).all()
+        assert [token.revoked_at for token in tokens] == [None, None]
+
+
 def test_an_executor_that_is_down_is_asked_again_after_a_while(world: World):
     world.ray.stop()
     run, attempt_id = admitted(world)

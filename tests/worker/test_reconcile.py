@@ -14,6 +14,7 @@ from server.runs.fencing import Superseded
 from server.runs.models import Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
+from worker.reconcile import reconcile_run
 
 
 def alerts(world: World) -> list[Alert]:
@@ -324,6 +325,28 @@ def test_a_run_that_was_changed_while_it_was_looked_at_is_decided_on_anew(world:
     world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
     world.reconcile()
     assert "suspect" not in world.statuses(run)
+
+
+def test_a_look_from_before_the_submission_says_nothing_of_the_job(world: World):
+    """The reconciler looks, then the job is submitted, then it decides: "no such job" is old news by then."""
+    world.settings.launch_deadline_s = 20
+    run = world.add_run()
+    (attempt_id,) = world.admit()
+    world.reconcile()
+    world.reconcile_for(20, every_s=10)
+    world.wait(5)
+    look = world.context.executor.observe
+
+    def observe_and_be_overtaken(references):
+        seen = look(references)
+        world.launch(attempt_id)
+        return seen
+
+    world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
+    reconcile_run(world.context, run, world.now)
+    attempt = world.attempt(run)
+    assert (attempt.external_ref, attempt.observed, attempt.ended_at) == (f"{run}-a1", "pending", None)
+    assert world.statuses(run) == ["launching"]
 
 
 def _events(world: World) -> int:
