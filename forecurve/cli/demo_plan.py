@@ -18,8 +18,17 @@ INGREDIENTS = ("cispo", "batch-scale", "zero-variance-filter", "pipeline")
 """Ingredients of ScaleRL that one arm each goes without; with the control these are the arms."""
 
 BROKEN_NAME = "broken learning rate"
-BROKEN: dict[str, Any] = {"optimizer.milestones": [{"step": 130, "factor": 100.0}]}
-"""The extra run: its learning rate is multiplied half-way, which must show as a fall below its own forecast."""
+BROKEN: dict[str, Any] = {
+    "budget.unit": "steps",
+    "budget.compute": 160.0,
+    "evaluation.every_steps": 8,
+    "optimizer.milestones": [{"step": 88, "factor": 100.0}],
+}
+"""The extra run: its learning rate is multiplied half-way, which must show as a fall below its own forecast.
+
+Its budget is in steps, so that the break comes after the forecast is frozen (at 35 % of the budget, step 56) on
+any machine, fast or slow.
+"""
 
 DEADLINE_S = 900.0
 """The demo gives up after this long."""

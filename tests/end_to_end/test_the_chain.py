@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from forecurve.cli.supervisor.files import tail
 from forecurve.client import Api
 from tests.forecurve.cli.services import UpProcess, processes_of, wait_until
 
@@ -53,7 +54,7 @@ def test_a_sweep_is_trained_forecast_and_shown_and_nothing_is_left_running(up: U
         runs = wait_until(lambda: _all_forecast(api, sweep["id"]), 30)
         for run in runs:
             _check_run(api, up.data_dir, run)
-    _check_pages(where, sweep["id"], [run["id"] for run in runs])
+    _check_pages(where, sweep["id"], [run["id"] for run in runs], up.data_dir / "logs" / "api.log")
 
     assert up.stop(signal.SIGTERM, 90) == 0
     assert processes_of(up.data_dir) == []
@@ -92,10 +93,11 @@ def _check_run(api: Api, data_dir: Path, run: dict[str, Any]) -> None:
     assert [(attempt["number"], attempt["outcome"]) for attempt in attempts] == [(1, "succeeded")]
 
 
-def _check_pages(where: dict[str, Any], sweep_id: str, run_ids: list[str]) -> None:
+def _check_pages(where: dict[str, Any], sweep_id: str, run_ids: list[str], log: Path) -> None:
     with httpx.Client(base_url=where["url"], follow_redirects=True, timeout=30, trust_env=False) as browser:
-        browser.get(where["login_url"]).raise_for_status()
+        login = browser.get(where["login_url"])
+        assert login.status_code == 200, tail(log, 40)
         for path in ("/", f"/sweeps/{sweep_id}", *(f"/runs/{run_id}" for run_id in run_ids)):
             page = browser.get(path)
-            assert page.status_code == 200
+            assert page.status_code == 200, tail(log, 40)
             assert all(run_id in page.text for run_id in run_ids if path == "/" or run_id in path)
