@@ -314,7 +314,8 @@ def test_a_run_that_was_changed_while_it_was_looked_at_is_decided_on_anew(world:
     """The trainer reports its outcome between the reconciler's look and its writing."""
     run = world.running()
     world.reconcile()
-    world.wait(40)
+    world.reconcile_for(28)
+    world.wait(4)
     look = world.context.executor.observe
 
     def observe_and_be_overtaken(references):
