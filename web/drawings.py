@@ -89,28 +89,31 @@ def bar_range(estimates: Sequence[Any]) -> tuple[float, float] | None:
     return max(0.0, low - margin), min(1.0, high + margin)
 
 
-def interval_bar(estimate: Any, control: Any, bounds: tuple[float, float], series: int | None) -> Markup:
+def interval_bar(
+    estimate: Any, control: Any, bounds: tuple[float, float], series: int | None, known: bool = True
+) -> Markup:
     """An arm's ceiling: its 90 % interval as a line, the median as a dot, over the control's interval as a grey field.
 
-    `series` is the arm's colour; None draws the control's neutral.
+    `series` is the arm's colour; None draws the control's neutral. A ceiling that is not `known` is dashed and hollow.
     """
     across = Scale(*bounds, _PAD + 2, BAR_WIDTH - _PAD - 2)
     parts = []
     if control is not None:
         left, right = across(control.lower), across(control.upper)
-        parts.append(
-            f'<rect class="control-field" x="{left}" y="0" width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT}"/>'
-        )
+        field = f'x="{left}" y="0" width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT}"'
+        parts.append(f'<rect class="control-field" {field}/>')
         parts.append(_rule(across(control.median), "control-rule"))
     if estimate is None:
         return _svg("bar", BAR_WIDTH, BAR_HEIGHT, "no ceiling yet", parts)
     colour = "neutral" if series is None else f"series-{series}"
     middle = BAR_HEIGHT / 2
     left, right = across(estimate.lower), across(estimate.upper)
-    parts.append(f'<g class="{colour}"><line class="whisker" x1="{left}" y1="{middle}" x2="{right}" y2="{middle}"/>')
+    parts.append(f'<g class="{colour}{"" if known else " unsure"}">')
+    parts.append(f'<line class="whisker" x1="{left}" y1="{middle}" x2="{right}" y2="{middle}"/>')
     parts += [f'<line class="whisker" x1="{x}" y1="{middle - 4}" x2="{x}" y2="{middle + 4}"/>' for x in (left, right)]
     parts.append(f'<circle class="middle" cx="{across(estimate.median)}" cy="{middle}" r="3.5"/></g>')
-    label = f"ceiling {estimate.median:.3f}, 90 % interval {estimate.lower:.3f} to {estimate.upper:.3f}"
+    verdict = "ceiling" if known else "ceiling not identified:"
+    label = f"{verdict} {estimate.median:.3f}, 90 % interval {estimate.lower:.3f} to {estimate.upper:.3f}"
     return _svg("bar", BAR_WIDTH, BAR_HEIGHT, label, parts)
 
 

@@ -11,7 +11,16 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from forecurve.science.fitting import IDENTIFIED
+
 _TICKED = re.compile(r"`([^`]+)`")
+_MISFITS = {
+    "pinned": "every evaluation is at one end of the range",
+    "constant": "every evaluation is the same",
+    "decline": "it falls again after it rose",
+    "two-phase": "it grows in two phases",
+    "residuals": "the points stray from it in runs, so intervals may be too narrow",
+}
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))
 _BYTES = ("B", "kB", "MB", "GB", "TB")
 NONE = "–"
@@ -132,6 +141,18 @@ def number(value: Any) -> str:
 def words(name: str) -> str:
     """A field's name as words: `below_forecast` is `below forecast`."""
     return name.replace("_", " ").replace(".", " ")
+
+
+def misfit(name: str) -> str:
+    """Why one sigmoid is the wrong curve, by the science's name for it."""
+    return _MISFITS.get(name, words(name))
+
+
+def knows_ceiling(run: Any) -> bool:
+    """Whether a run's forecast tells its ceiling: identified by its own data, on a curve that is one sigmoid."""
+    if run.ceiling is None or run.misfit not in (None, "residuals"):
+        return False
+    return (run.identified or 0.0) >= IDENTIFIED
 
 
 def ticks(text: str) -> Markup:

@@ -27,6 +27,7 @@ STATES = ("active", *(str(status) for status in Status), "alerting")
 
 _OVER = [str(status) for status in TERMINAL]
 _CHARTED = ("evaluation", "forecast")  # kinds of events that the chart shows better than a list
+_DECIDED = ("accepted", "dismissed")
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,15 @@ def open_recommendation(session: Session, run_id: str) -> Recommendation | None:
 
 def decisions_of(session: Session, run_id: str, limit: int = 10) -> Sequence[Recommendation]:
     """Advice that a person decided about, the newest decision first."""
-    decided = Recommendation.run_id == run_id, Recommendation.status.in_(["accepted", "dismissed"])
+    decided = Recommendation.run_id == run_id, Recommendation.status.in_(_DECIDED)
     query = select(Recommendation).where(*decided).order_by(Recommendation.decided_at.desc())
     return session.scalars(query.limit(limit)).all()
 
 
 def events_of(session: Session, run_id: str, limit: int = 40) -> Sequence[Event]:
-    """The newest events of a run that the chart does not show."""
-    query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED))
+    """The newest events of a run that the chart and the advice do not show; of advice, what a person decided."""
+    told = or_(Event.kind != "recommendation", Event.to_state.in_(_DECIDED))
+    query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED), told)
     return session.scalars(query.order_by(Event.id.desc()).limit(limit)).all()
 
 

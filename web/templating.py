@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from forecurve.science.fitting import IDENTIFIED
 from server.runs.states import TERMINAL, DesiredState
 
 from . import drawings, formats
@@ -29,6 +30,7 @@ _FILTERS = {
     "difference": formats.difference,
     "short_difference": formats.short_difference,
     "words": formats.words,
+    "misfit": formats.misfit,
     "ticks": formats.ticks,
 }
 
@@ -50,6 +52,8 @@ def _globals(assets: Assets) -> dict[str, Any]:
     return {
         "asset": assets.url,
         "modules": assets.urls,
+        "knows_ceiling": formats.knows_ceiling,
+        "identified_from": IDENTIFIED,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.forecasts.models import Forecast
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -242,6 +243,32 @@ def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_
     assert "launching → running" in words
     assert "22 evaluations as a table" in words
     assert f'data-chart="curve" data-run="{seeded.control}"' in html
+
+
+@pytest.mark.parametrize(
+    ("known", "misfit", "said"),
+    [
+        (0.4, None, "not identified"),
+        (0.95, "two-phase", "not one sigmoid"),
+        (0.95, "residuals", "0.78"),
+        (0.9, None, "0.78"),
+    ],
+)
+def test_a_ceiling_that_the_data_cannot_tell_is_never_a_bare_number(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, known: float, misfit: str | None, said: str
+) -> None:
+    with sessions.begin() as session:
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        forecast.summary = forecast.summary | {"misfit": misfit, "identified": {"A": known, "B": 1.0, "C_mid": 1.0}}
+    row = row_of(site.get("/runs").text, seeded.control)
+    assert f"{said} 0.75 to 0.81" in row
+    assert ("+0.0" in row) == (said == "0.78")  # headroom against a ceiling that is not known says nothing
+    page = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert (f"Ceiling A {'0.78' if said == '0.78' else 'not identified'} 0.75 to 0.81") in page
+    assert ("The curve is not the sigmoid" in page) == (misfit is not None)
+    bar = re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get(f"/sweeps/{seeded.sweep}").text, flags=re.S)
+    assert bar
+    assert ("unsure" in bar[0]) == (said != "0.78")
 
 
 def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:

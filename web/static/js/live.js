@@ -2,6 +2,7 @@
 // while the tab is hidden. The parts listen for `forecurve:refresh` on <body>: htmx swaps the tables, charts fetch their data.
 
 const LEAST_MS = 2000;
+const RETRY_MS = 3000;
 const SETTLE_MS = 150; // an ingest writes several events at once; wait for the last of them
 
 /** @param {{kind: string, run_id: string | null, sweep_id: string | null}} change @param {DOMStringMap} page */
@@ -37,12 +38,25 @@ export function startLive() {
   const page = document.body.dataset;
   if (!page.live) return;
   const refresh = throttled(() => document.body.dispatchEvent(new CustomEvent("forecurve:refresh")));
-  const source = new EventSource(`/v1/stream?since=${page.cursor || 0}`);
-  source.addEventListener("change", (event) => {
-    if (concerns(JSON.parse(event.data), page)) refresh();
-  });
-  source.onopen = () => say("live");
-  source.onerror = () => say(source.readyState === EventSource.CLOSED ? "offline" : "reconnecting");
+  let source = null;
+  let cursor = page.cursor || "0";
+
+  const listen = () => {
+    source = new EventSource(`/v1/stream?since=${cursor}`);
+    source.addEventListener("change", (event) => {
+      cursor = event.lastEventId || cursor;
+      if (concerns(JSON.parse(event.data), page)) refresh();
+    });
+    source.onopen = () => say("live");
+    source.onerror = () => {
+      // A lost connection is taken up again by the browser itself; an answer that is an error is not.
+      if (source.readyState !== EventSource.CLOSED) return say("reconnecting");
+      say("offline");
+      setTimeout(listen, RETRY_MS);
+    };
+  };
+
+  listen();
   addEventListener("pagehide", () => source.close());
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }

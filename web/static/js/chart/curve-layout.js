@@ -1,7 +1,7 @@
 // Axes, budget line, ceiling in the right margin and alert bells of one run's chart.
 
 import { rateRange } from "./axis.js";
-import { escaped, between } from "./words.js";
+import { between, escaped, middle } from "./words.js";
 import { fade } from "./palette.js";
 
 const ENOUGH = 0.085; // half a text's height and some air, as a share of the vertical range
@@ -38,7 +38,7 @@ export function curveLayout(scene) {
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(scene)), domain: [0.07, 1] });
   Object.assign(layout.xaxis, { anchor: "y2" });
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
-  const pieces = [gutter(axis, ink), budget(scene), forecast ? ceiling(scene) : null, forecast ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
+  const pieces = [gutter(axis, ink), budget(scene), forecast?.A ? ceiling(scene) : null, forecast ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
     layout.annotations.push(...(piece.annotations ?? []));
@@ -48,7 +48,7 @@ export function curveLayout(scene) {
 
 function ratesOf({ view, forecast }) {
   const rates = view.points.flatMap((point) => [point.reward - (point.se ?? 0), point.reward + (point.se ?? 0)]);
-  if (forecast) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A?.median);
+  if (forecast) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A.lower, forecast.A.upper);
   if (view.frozen?.band) rates.push(...view.frozen.band.median);
   return rates;
 }
@@ -66,7 +66,7 @@ function budget(scene) {
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
   const at = forecast?.at_budget?.curve;
-  const said = at ? `<b>${at.median.toFixed(2)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : "";
+  const said = at ? `<b>${middle(at)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : "";
   const text = `${said}<span style="color:${ink.quiet}">at the budget, ${view.budget} ${escaped(view.unit)}</span>`;
   const y = emptyHeight(scene, x);
   return {
@@ -93,15 +93,19 @@ const toAxis = (axis, value) => (axis.mode === "log" ? Math.log10(value) : value
 /** Annotations, unlike shapes, take log10 of the value on a log axis. */
 const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
 
-/** The ceiling's median and 90 % interval, in the right margin. */
-function ceiling({ forecast, ink }) {
+/** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
+function ceiling({ forecast, ink, identifiedFrom }) {
   const { A } = forecast;
-  if (!A) return null;
-  const rule = (x0, x1, y0, y1, width) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, width } });
+  const known = forecast.identified.A >= identifiedFrom && [null, "residuals"].includes(forecast.misfit);
   const x = 1.014;
+  const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
+  const interval = rule(x, x, A.lower, A.upper, known ? { width: 3 } : { width: 2, dash: "2px,3px" });
+  const medians = [rule(x - 0.006, x + 0.006, A.median, A.median, { width: 2 }), { ...rule(0, 1, A.median, A.median, { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" }), layer: "below" }];
+  const said = known ? `<b>${middle(A)}</b>` : "not<br>identified";
+  const text = `ceiling<br>${said}<br><span style="color:${ink.quiet}">${between(A.lower, A.upper).replace(" to ", "–")}</span>`;
   return {
-    shapes: [rule(x, x, A.lower, A.upper, 3), rule(x - 0.006, x + 0.006, A.median, A.median, 2), { type: "line", xref: "paper", yref: "y", x0: 0, x1: 1, y0: A.median, y1: A.median, layer: "below", line: { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" } }],
-    annotations: [{ xref: "paper", x: x + 0.012, xanchor: "left", y: A.median, yref: "y", showarrow: false, align: "left", text: `ceiling<br><b>${A.median.toFixed(2)}</b><br><span style="color:${ink.quiet}">${A.lower.toFixed(2)}–${A.upper.toFixed(2)}</span>`, font: { size: 12, color: ink.accent } }],
+    shapes: known ? [interval, ...medians] : [interval],
+    annotations: [{ xref: "paper", x: x + 0.012, xanchor: "left", y: A.median, yref: "y", showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
   };
 }
 
@@ -112,7 +116,7 @@ function start({ forecast, axis, ink }) {
   const end = axis.start === null ? 0.02 : 0.06;
   return {
     shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],
-    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: "top", yshift: 2, showarrow: false, text: `R0 ${R0.median.toFixed(2)}`, font: { size: 11, color: ink.quiet } }],
+    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: "top", yshift: 2, showarrow: false, text: `R0 ${middle(R0)}`, font: { size: 11, color: ink.quiet } }],
   };
 }
 

@@ -12,6 +12,7 @@ import { clock } from "../times.js";
  * @property {boolean} replay
  * @property {import("./axis.js").ComputeAxis} axis
  * @property {Record<string, string>} ink tokens of the palette
+ * @property {number} identifiedFrom share of A's precision from the data at which a ceiling counts as known
  */
 
 /** @param {Scene} scene @returns {object[]} Plotly traces, painted from first to last */

@@ -30,7 +30,7 @@ function paint(plot, { view, past, mode }) {
   const shown = forecast?.band?.compute?.length ? forecast : null;
   const computes = [...view.points.map((point) => point.compute), ...(shown?.band.compute ?? []), ...(view.budget ? [view.budget] : [])];
   const axis = computeAxis(mode, computes);
-  const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens() };
+  const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens(), identifiedFrom: Number(plot.dataset.identifiedFrom) };
   empty(plot, view.points.length === 0);
   nameFrozen(scene);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));

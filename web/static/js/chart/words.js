@@ -4,10 +4,13 @@
 
 const decimals = (lower, upper) => 2 + Number(upper - lower < 0.02) + Number(upper - lower < 0.002);
 
+/** @param {Estimate} estimate @returns {string} the median, `0.78` */
+export const middle = ({ median, lower, upper }) => median.toFixed(decimals(lower, upper));
+
 /** @param {Estimate | null | undefined} estimate @returns {string} `0.78 (90 %: 0.77 to 0.80)` */
 export function estimate(estimate) {
   if (!estimate) return "not known yet";
-  return `${estimate.median.toFixed(decimals(estimate.lower, estimate.upper))} (90 %: ${between(estimate.lower, estimate.upper)})`;
+  return `${middle(estimate)} (90 %: ${between(estimate.lower, estimate.upper)})`;
 }
 
 /** @param {number} lower @param {number} upper @returns {string} `0.77 to 0.80` */
