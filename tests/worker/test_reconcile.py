@@ -123,6 +123,20 @@ def test_a_trainer_that_still_reports_is_not_given_up_because_the_cluster_forgot
     assert world.run(run).status == "running"
 
 
+def test_an_executor_that_changed_its_mind_must_stand_by_its_word_anew(world: World):
+    run = world.running()
+    forgotten = dict(world.ray.jobs)
+    world.ray.forget()
+    world.reconcile()
+    world.ray.jobs |= forgotten
+    world.reconcile_for(40)
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+    world.reconcile(after_s=2)
+    assert world.run(run).status == "suspect"
+    world.reconcile_for(10)
+    assert world.run(run).status == "queued"
+
+
 def test_late_reports_of_a_superseded_attempt_change_nothing(world: World):
     run = world.running()
     world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED")
