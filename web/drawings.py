@@ -9,13 +9,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
 SPARK_WIDTH, SPARK_HEIGHT = 156, 38
 BAR_WIDTH, BAR_HEIGHT = 200, 18
 _PAD = 3.0
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,13 @@ def sparkline(spark: Spark, low: float, high: float) -> Markup:
     up = Scale(low, high, SPARK_HEIGHT - _PAD, _PAD)
     parts = []
     if band and len(band["compute"]) > 1:
-        now = points[-1][0]
-        curve = list(zip(band["compute"], band["median"], strict=True))
-        parts.append(_area(band["compute"], band["lower90"], band["upper90"], across, up))
-        parts.append(_line([(c, m) for c, m in curve if c <= now], across, up, "fit"))
-        parts.append(_line([(c, m) for c, m in curve if c >= now], across, up, "fit beyond"))
+        columns = ("compute", "median", "lower90", "upper90")
+        grid = _thin(list(zip(*(band[name] for name in columns), strict=True)), 32)
+        curve = [(c, m) for c, m, _, _ in grid]
+        seen = sum(c <= points[-1][0] for c, _ in curve)
+        parts.append(_area([c for c, *_ in grid], [row[2] for row in grid], [row[3] for row in grid], across, up))
+        parts.append(_line(curve[:seen], across, up, "fit"))
+        parts.append(_line(curve[max(0, seen - 1) :], across, up, "fit beyond"))
     dots = "".join(f'<circle cx="{across(c)}" cy="{up(r)}" r="1.3"/>' for c, r in _thin(points, 40))
     parts.append(f'<g class="dots">{dots}</g>')
     label = f"pass rate {points[0][1]:.2f} to {points[-1][1]:.2f} over {len(points)} evaluations"
@@ -164,10 +167,10 @@ def _rule(x: float, name: str) -> str:
     return f'<line class="{name}" x1="{x}" y1="0" x2="{x}" y2="{BAR_HEIGHT}"/>'
 
 
-def _thin(points: Sequence[tuple[float, float]], most: int) -> Sequence[tuple[float, float]]:
-    """At most about `most` points: the newest is always kept."""
-    step = max(1, math.ceil(len(points) / most))
-    return points[::-1][::step][::-1]
+def _thin(rows: Sequence[Row], most: int) -> Sequence[Row]:
+    """At most `most` rows, evenly chosen: the last is always kept."""
+    step = max(1, math.ceil(len(rows) / most))
+    return rows[::-1][::step][::-1]
 
 
 def _round_values(low: float, high: float, most: int) -> list[float]:
