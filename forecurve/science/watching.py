@@ -8,8 +8,9 @@ The evidence for a drop is the average over drifts d and start times s of
 
 whose expectation never exceeds 1 while the forecast holds; by Ville's inequality it ever exceeds 1/alpha with
 probability at most alpha, however often it is looked at. The sharp form gives WARN (alpha 0.05). The robust form
-clips z at +-2.5 and divides it by 1.25 and gives ALERT at the same threshold: by simulation (20,000 healthy runs of 80
-evaluations) it is false in 0.02 % of the runs, in 0.5 % with a noise 20 % larger than assumed and 0.9 % with 30 %.
+clips z at +-2.5 before the next evaluation is judged, divides it by 1.25 and gives ALERT at the same threshold: by
+simulation (20,000 futures of 75 evaluations drawn from a frozen forecast) it is false in 0.02 % of the runs, in 0.3 %
+with errors 20 % larger than assumed and 1.0 % with 30 %.
 Evidence is read off only at evaluations below the frozen forecast.
 """
 
@@ -80,9 +81,11 @@ def watch(
     """
     x, y, v = _evaluations(frozen, compute, reward, variance)
     mean, covariance = frozen.outlook(x, v)
-    z = solve_triangular(np.linalg.cholesky(covariance), y - mean, lower=True)
+    factor: FloatArray = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    z = solve_triangular(factor, y - mean, lower=True)
     below = y < mean  # a run that leaps above its forecast is no fall, whatever the innovations after the leap say
-    sharp, robust = evidence(z, frozen.horizon, below), evidence(robust_z(z), frozen.horizon, below)
+    sharp = evidence(z, frozen.horizon, below)
+    robust = evidence(robust_innovations(y - mean, factor), frozen.horizon, below)
     level = _level(sharp.peak, robust.peak)
     judged = robust if level == "ALERT" else sharp
     since = None if level is None else float(x[judged.start])
@@ -106,6 +109,24 @@ def watch(
 def robust_z(z: FloatArray) -> FloatArray:
     """Innovations that a mis-scaled or heavy-tailed noise cannot carry away."""
     return np.clip(z, -_CLIP, _CLIP) / _SHRINK
+
+
+def robust_innovations(shortfall: FloatArray, factor: FloatArray) -> FloatArray:
+    """`robust_z` of evaluations that were each clipped before the next was judged.
+
+    Whitening expects a run that has fallen to stay down, so its later innovations are small; clipped, the first one
+    alone proves nothing. An evaluation therefore moves the expectation of the next ones by its clipped part only:
+    what stays down stays a surprise.
+
+    Args:
+        shortfall: evaluations minus their mean, shape (..., H).
+        factor: Cholesky factor of their covariance, shape (H, H).
+    """
+    clipped = np.zeros_like(shortfall)
+    for t in range(shortfall.shape[-1]):
+        surprise = (shortfall[..., t] - clipped[..., :t] @ factor[t, :t]) / factor[t, t]
+        clipped[..., t] = np.clip(surprise, -_CLIP, _CLIP)
+    return clipped / _SHRINK
 
 
 @dataclass(frozen=True)
