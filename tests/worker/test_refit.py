@@ -344,7 +344,7 @@ def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Se
     assert alert.since_compute <= alert.at_compute <= 70.0
     evidence = alert.evidence
     assert evidence["frozen_forecast"] == run.frozen_forecast_id
-    assert evidence["e_value_robust"] >= 100.0
+    assert evidence["e_value_robust"] >= 20.0
     assert evidence["expected"]["lower"] > evidence["actual"]
     assert [p["compute"] for p in evidence["points"]] == [float(c) for c in COMPUTE[19:] if c <= alert.at_compute]
     assert evidence["points"][-1]["z"] < -1.0
