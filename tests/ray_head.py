@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-START_S = 120
+START_S = 200
 
 
 @dataclass(frozen=True)
