@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from forecurve.science.fitting import IDENTIFIED
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
-
-IDENTIFIED = 0.5
-"""Share of a ceiling's precision that must come from the data before it is compared."""
 
 
 def sweep_sentence(runs: Sequence[RunView]) -> str:
