@@ -16,6 +16,9 @@ import psutil
 from . import leftovers
 
 
+LOG_BYTES = 16 << 20
+
+
 class Part(Protocol):
     """Something to start, watch and stop."""
 
@@ -73,6 +76,7 @@ class ProcessPart:
     def start(self) -> None:
         if self._deep:
             leftovers.kill(self._family)
+        _rotate(self.log)
         with self.log.open("ab") as log:
             self._log_from = log.tell()
             log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} start\n".encode())
@@ -128,3 +132,9 @@ class ProcessPart:
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(3.0)
+
+
+def _rotate(log: Path) -> None:
+    """Keep one older log; a log is cut only between two starts of its part."""
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_suffix(".log.1"))
