@@ -56,8 +56,8 @@ class TorchEngine:
         return bool(self._cohorts)
 
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
-        """See `Engine`. Values are arrays or tensors by parameter name; all of them must be there."""
-        self._model.load_state_dict({name: torch.as_tensor(value) for name, value in tensors.items()})
+        """See `Engine`. Values are arrays by parameter name, copied; all of them must be there."""
+        self._model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in tensors.items()})
         self._version = version
 
     def submit(self, requests: Sequence[Request]) -> None:

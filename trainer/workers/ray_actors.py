@@ -133,10 +133,10 @@ class RayWorkers:
         device = "cuda" if recipe.resources.gpus else "cpu"
         options = _actor_options(recipe, threads)
         arguments = (recipe, ray.put(dict(base)), device, threads)
-        generator: Any = ray.remote(GeneratorActor)
-        learner: Any = ray.remote(LearnerActor)
-        generator_options = options | {"concurrency_groups": {"mail": 1}}
-        self._generators = [generator.options(**generator_options).remote(*arguments) for _ in range(self.generators)]
+        make_remote: Any = ray.remote
+        generator = make_remote(concurrency_groups={"mail": 1})(GeneratorActor)
+        learner = make_remote(LearnerActor)
+        self._generators = [generator.options(**options).remote(*arguments) for _ in range(self.generators)]
         self._learner = learner.options(**options).remote(*arguments)
         self.process_ids = self._wait_until_placed(recipe)
 
