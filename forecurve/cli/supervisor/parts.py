@@ -15,7 +15,6 @@ import psutil
 
 from . import leftovers
 
-
 LOG_BYTES = 16 << 20
 
 

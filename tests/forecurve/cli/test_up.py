@@ -18,6 +18,8 @@ from forecurve.client import Api
 from .conftest import spawn
 from .services import UpProcess, clean_environment, processes_of, wait_until
 
+pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(400)]  # one service for the module, tests in order
+
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
