@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ def end_leftovers(layout: Layout) -> list[str]:
         stop_server(layout.postgres, 15.0)
         names.append("postgres")
     layout.state.unlink(missing_ok=True)
+    shutil.rmtree(layout.short, ignore_errors=True)
     return names
 
 

@@ -35,7 +35,7 @@ def ray_part(layout: Layout, ports: dict[str, int], cpus: int) -> tuple[ProcessP
         env=_environment(layout, ports, token),
         cwd=layout.short,
         log=layout.logs / "ray.log",
-        ready=lambda _: jobs_api_answers(url, token),
+        ready=lambda part: part.has_said("Ray runtime started") and jobs_api_answers(url, token),
         note=f"head with {cpus} CPUs",
         deep=True,
     )

@@ -6,6 +6,7 @@ ray (started first, waited for last: the page is up while Ray still boots)
 
 from __future__ import annotations
 
+import shutil
 import signal
 import threading
 import time
@@ -157,6 +158,7 @@ class Supervisor:
             part.stop(GRACE_S.get(part.name, 6.0))
             self._note(part, "stopped")
         leftovers.end(leftovers.find(self._layout.key))
+        shutil.rmtree(self._layout.short, ignore_errors=True)  # sockets and Ray's sessions; our logs stay
 
     def _note(self, part: Part, state: str) -> None:
         entry = self._state.parts[part.name]
