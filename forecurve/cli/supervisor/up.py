@@ -40,6 +40,8 @@ def up(options: UpOptions, console: UpConsole) -> int:
         return _run(layout, options, console, lock)
     finally:
         lock.release()
+        with suppress(OSError):
+            layout.short.rmdir()  # empty when nothing was started
 
 
 def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLock) -> int:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -34,6 +35,11 @@ from pathlib import Path
 from forecurve.cli.supervisor.lock import DataDirLock
 lock = DataDirLock(Path(sys.argv[1])); lock.acquire({"url": "http://there"}); print("held", flush=True); time.sleep(60)
 """
+
+
+@pytest.fixture(autouse=True)
+def short_paths_lie_in_the_tests_own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def test_a_lock_is_refused_while_its_holder_lives_and_free_once_it_is_killed(tmp_path: Path) -> None:
