@@ -106,7 +106,7 @@ def _as_described(path: Path, entry: Mapping[str, Any]) -> bool:
 
 def _drop_older(directory: Path, step: int, keep_last: int) -> None:
     """Forget what lies beyond `keep_last`, and the leftovers of writes that were cut off."""
-    valid = [path for path in sorted(directory.glob("step_*")) if path.suffix != ".tmp" and _step_of(path) <= step]
+    valid = [path for path in sorted(directory.glob("step_*")) if 0 <= _step_of(path) <= step]
     for path in [*valid[:-keep_last], *directory.glob("step_*.tmp")]:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -64,6 +64,12 @@ def check(recipe: Recipe, launch: Launch) -> None:
         )
     if gpus and not launch.ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
+    prompts = len(build_task(recipe).held_out_prompts(recipe.evaluation.prompts))
+    if prompts < recipe.evaluation.prompts:
+        raise ConfigurationError(
+            f"evaluation.prompts is {recipe.evaluation.prompts} but this task has only {prompts} held-out prompts; "
+            "ask for fewer, or allow more moves"
+        )
     found = checkpoints.newest_valid(launch.directory / "checkpoints")
     if found and not launch.resume:
         raise ConfigurationError(

@@ -52,7 +52,7 @@ def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None 
         if cached is not None:
             return cached
         (say or _to_stderr)(f"warm-starting a base model of width {config.width}: about a minute, kept in {path}")
-        model = warm_start.warm_started(config, TorusTask(1, MAX_MOVES, echo), progress=True)
+        model = warm_start.skilled_base(config, TorusTask(1, MAX_MOVES, echo))
         warm_start.save(model, path)
         return load_file(path)
 

@@ -22,6 +22,8 @@ SIDE = 10
 MAX_MOVES = 12
 STEPS = {"N": (0, 1), "S": (0, -1), "E": (1, 0), "W": (-1, 0)}
 HELD_OUT_ONE_IN = 10
+FRUITLESS_DRAWS = 10_000
+"""Draws in a row without a new held-out prompt after which there are taken to be no more."""
 HELD_OUT_SEED = 20_251_013
 """Seed of the held-out set: fixed, so that every run of every recipe is judged on the same prompts."""
 
@@ -110,12 +112,13 @@ class TorusTask:
         """See `Task`. Prompts are distinct; fewer come back where the task has fewer (very short walks)."""
         rng = np.random.default_rng((2, HELD_OUT_SEED, self.min_moves, self.max_moves))
         chosen: dict[str, Walk] = {}
-        for _ in range(200 * HELD_OUT_ONE_IN * count):
-            if len(chosen) == count:
-                break
+        fruitless = 0
+        while len(chosen) < count and fruitless < FRUITLESS_DRAWS:
             walk = draw_walk(rng, self.min_moves, self.max_moves)
-            if is_held_out(walk.text):
-                chosen.setdefault(walk.text, walk)
+            fresh = is_held_out(walk.text) and walk.text not in chosen
+            fruitless = 0 if fresh else fruitless + 1
+            if fresh:
+                chosen[walk.text] = walk
         return [self.prompt(walk) for walk in chosen.values()]
 
     def rewards(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.float64]:

@@ -1,0 +1,218 @@
+"""The bound on staleness, under whatever order and delays workers have: the real controller over workers that a
+random source drives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecurve.recipes import SCALERL, Recipe, with_changes
+from trainer.buffer import GroupBuffer
+from trainer.controller import Controller
+from trainer.tasks import build_task
+from trainer.types import (
+    Cost,
+    EvaluationResult,
+    Group,
+    LearnerState,
+    Responses,
+    StepResult,
+    Wave,
+    WaveResult,
+    WeightVersion,
+)
+from trainer.workers import Ticket
+
+FREE = Cost(0.0, 0.0)
+
+
+class ErraticWorkers:
+    """Finishes what was started in random order. A generator may hold any version it was offered that a wave allows,
+    and may or may not take newer ones between two tokens."""
+
+    def __init__(self, recipe: Recipe, seed: int, generators: int):
+        self.generators, self.waves_in_flight = generators, 2 * generators
+        self._task, self._samples = build_task(recipe), recipe.batch.generations_per_prompt
+        self._random = random.Random(seed)
+        self._pending: list[tuple[Ticket, object]] = []
+        self._version, self._held = 0, 0
+        self.steps: list[list[Group]] = []
+        self.evaluated: list[int] = []
+
+    def initial_weights(self) -> WeightVersion:
+        return WeightVersion(0, None)
+
+    def offer(self, weights: WeightVersion) -> None:
+        self._version = weights.version
+
+    def start_wave(self, wave: Wave) -> Ticket:
+        assert self._version >= wave.minimum_version
+        return self._start("wave", wave)
+
+    def start_evaluation(self, weights: WeightVersion) -> Ticket:
+        return self._start("evaluation", weights.version)
+
+    def start_step(self, groups: Sequence[Group]) -> Ticket:
+        assert not any(ticket.kind == "step" for ticket, _ in self._pending), "one step at a time"
+        return self._start("step", list(groups))
+
+    def wait(self, timeout: float) -> list[tuple[Ticket, object]]:
+        if not self._pending:
+            raise AssertionError("nothing is under way: the controller is stuck")
+        ticket, work = self._pending.pop(self._random.randrange(len(self._pending)))
+        if ticket.kind == "wave":
+            return [(ticket, WaveResult(tuple(self._group(o, work) for o in work.ordinals), FREE))]
+        if ticket.kind == "evaluation":
+            self.evaluated.append(work)
+            return [(ticket, EvaluationResult(work, (1,), 2, {}, FREE))]
+        self.steps.append(work)
+        version = len(self.steps)
+        return [(ticket, StepResult(version, {}, WeightVersion(version, None), True, False, FREE))]
+
+    def learner_state(self) -> LearnerState:
+        return LearnerState({"weight.x": np.zeros(1)}, {"version": len(self.steps)})
+
+    def load_learner_state(self, state: LearnerState) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._pending.clear()
+
+    def _start(self, kind, work) -> Ticket:
+        ticket = Ticket(self._random.getrandbits(60), kind)
+        self._pending.append((ticket, work))
+        return ticket
+
+    def _group(self, ordinal: int, wave: Wave) -> Group:
+        shape = (self._samples, 5)
+        # As old as the wave allows, or anything newer that exists; later tokens may be newer.
+        versions = np.sort([[self._random.randint(wave.minimum_version, self._version) for _ in range(5)]] * shape[0])
+        responses = Responses(
+            ordinal,
+            np.ones(shape, dtype=np.int64),
+            np.zeros(shape, dtype=np.float32),
+            versions.astype(np.int32),
+            np.full(shape[0], 5),
+            np.ones(shape[0], dtype=bool),
+        )
+        return Group(ordinal, self._task.training_prompt(0, 0), responses, np.array([1.0, 0.0] * (shape[0] // 2)))
+
+
+class Silent:
+    """Reports to nobody, and remembers."""
+
+    stop_reason = None
+
+    def __init__(self):
+        self.logged, self.judged = [], []
+
+    def log(self, metrics, step, compute):
+        self.logged.append((step, dict(metrics)))
+
+    def evaluation(self, result, compute):
+        self.judged.append(result.step)
+
+    def checkpoint(self, checkpoint, compute):
+        pass
+
+    def message(self, text, step, compute):
+        pass
+
+    def finish(self, outcome, reason):
+        pass
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    bound=st.integers(0, 6),
+    queue=st.integers(1, 8),
+    prompts=st.integers(1, 5),
+    generators=st.integers(1, 4),
+)
+def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_that_of_admission(
+    tmp_path_factory, seed, bound, queue, prompts, generators
+):
+    recipe = with_changes(
+        SCALERL,
+        {
+            "algorithm.max_staleness": bound,
+            "algorithm.queue_batches": queue,
+            "batch.prompts_per_step": prompts,
+            "batch.generations_per_prompt": 2,
+            "evaluation.every_steps": 3,
+            "checkpoint.every_steps": 1000,
+            "budget.unit": "steps",
+            "budget.compute": 12,
+        },
+    )
+    workers, reporter = ErraticWorkers(recipe, seed, generators), Silent()
+    directory: Path = tmp_path_factory.mktemp("run")
+    outcome = Controller(recipe, workers, reporter, directory).run()
+    assert (outcome.outcome, outcome.step) == ("succeeded", 12)
+    for batch, groups in enumerate(workers.steps):
+        assert batch - min(group.oldest_version for group in groups) <= bound
+    trained = [group.ordinal for groups in workers.steps for group in groups]
+    assert trained == list(range(12 * prompts))
+    assert max(metrics.get("staleness/max", 0) for _, metrics in reporter.logged) <= bound
+    assert reporter.judged == [0, 3, 6, 9, 12]  # told in order, whichever was done first
+
+
+def test_a_generator_may_run_ahead_to_the_bound_and_no_further():
+    buffer = GroupBuffer(prompts_per_step=2, max_staleness=3, queue_batches=64)
+    waves = []
+    while (wave := buffer.admit(published=0)) is not None:
+        waves.append(wave)
+    assert [wave.ordinals for wave in waves] == [(0, 1), (2, 3), (4, 5), (6, 7)]  # (k + 1) * P groups
+    assert [wave.minimum_version for wave in waves] == [0, 0, 0, 0]
+    assert buffer.admit(published=1).minimum_version == 1
+
+
+def test_a_full_queue_keeps_generators_from_making_tokens_old():
+    buffer = GroupBuffer(prompts_per_step=2, max_staleness=30, queue_batches=2)
+    assert [buffer.admit(0).ordinals, buffer.admit(0).ordinals, buffer.admit(0)] == [(0, 1), (2, 3), None]
+
+
+def test_on_policy_training_generates_a_batch_only_with_the_newest_weights():
+    buffer = GroupBuffer(prompts_per_step=2, max_staleness=0, queue_batches=8)
+    assert buffer.admit(published=0).ordinals == (0, 1)
+    assert buffer.admit(published=0) is None
+    assert buffer.admit(published=1).minimum_version == 1
+
+
+def test_several_generators_share_a_batch_and_a_wave_never_spans_two():
+    buffer = GroupBuffer(prompts_per_step=5, max_staleness=9, queue_batches=9, wave_size=2)
+    assert [buffer.admit(0).ordinals for _ in range(4)] == [(0, 1), (2, 3), (4,), (5, 6)]
+
+
+def test_a_batch_waits_for_its_slowest_group_however_many_later_ones_are_done(recipe, group):
+    buffer = GroupBuffer(prompts_per_step=2, max_staleness=2)
+    for _ in range(2):
+        buffer.admit(0)
+    buffer.add([group(recipe(), ordinal, [1, 0]) for ordinal in (1, 2, 3)])
+    assert buffer.take() is None
+    buffer.add([group(recipe(), 0, [1, 0])])
+    assert [g.ordinal for g in buffer.take()] == [0, 1]
+
+
+def test_a_restored_buffer_generates_again_only_what_was_in_flight(recipe, group):
+    buffer = GroupBuffer(prompts_per_step=2, max_staleness=2)
+    buffer.restore(5, [group(recipe(), ordinal, [1, 0], version=5) for ordinal in (10, 12, 13)])
+    assert buffer.admit(5).ordinals == (11,)
+    assert buffer.admit(5) is None  # batches 5 and 6 are the queue, and 6 is whole
+    buffer.add([group(recipe(), 11, [1, 0], version=5)])
+    assert [g.ordinal for g in buffer.take()] == [10, 11]
+    assert buffer.admit(6).ordinals == (14, 15)
+
+
+def test_a_token_older_than_the_bound_is_never_handed_over(recipe, group):
+    buffer = GroupBuffer(prompts_per_step=1, max_staleness=1)
+    buffer.restore(4, [group(recipe(), 4, [1, 0], version=2)])
+    with pytest.raises(AssertionError):
+        buffer.take()
