@@ -8,7 +8,7 @@ PRESET = "scalerl"
 
 CHANGES: dict[str, Any] = {
     "budget.compute": 60.0,
-    "evaluation.every_steps": 10,
+    "evaluation.every_steps": 5,
     "evaluation.prompts": 256,
     "evaluation.samples": 2,
 }
@@ -21,7 +21,6 @@ BROKEN_NAME = "broken learning rate"
 BROKEN: dict[str, Any] = {
     "budget.unit": "steps",
     "budget.compute": 160.0,
-    "evaluation.every_steps": 8,
     "optimizer.milestones": [{"step": 88, "factor": 100.0}],
 }
 """The extra run: its learning rate is multiplied half-way, which must show as a fall below its own forecast.
