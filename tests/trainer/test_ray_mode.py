@@ -12,24 +12,28 @@ import pytest
 from trainer import checkpoint as checkpoints
 from trainer.errors import WorkerLost
 from trainer.launch import Launch, train
-from trainer.workers.ray_actors import RayWorkers
+from trainer.workers.ray_actors import RayWorkers, connect
 
 pytestmark = pytest.mark.ray
 
 
-@pytest.fixture(autouse=True)
-def _no_cluster(monkeypatch):
-    """A Ray of our own, whatever runs on this machine."""
-    for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+@pytest.fixture(scope="module", autouse=True)
+def _cluster():
+    """One Ray of our own for these tests, whatever runs on this machine; on loopback, gone with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN"):
+            patch.delenv(name, raising=False)
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        leave = connect(cpus=2)
+        yield
+        leave()
 
 
 def read(directory, name):
     return [json.loads(line) for line in (directory / name).read_text().splitlines()]
 
 
-def test_a_run_in_ray_actors_trains_within_the_bound_and_resumes(recipe, tmp_path, monkeypatch):
+def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(recipe, tmp_path, monkeypatch):
     pids = []
     placed = RayWorkers._wait_until_placed
 

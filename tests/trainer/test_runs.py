@@ -295,7 +295,7 @@ def test_sigterm_finishes_the_step_and_leaves_a_checkpoint_and_exit_code_0(recip
 
 
 def test_a_short_run_improves_the_reward(recipe, tmp_path):
-    """Forty small steps: from a fifth solved to well above. Deterministic, so no flake; the margin is for other CPUs."""
+    """Forty small steps, deterministic on one machine; the margin is for other CPUs."""
     learning = {
         "batch.prompts_per_step": 8,
         "batch.generations_per_prompt": 8,

@@ -225,9 +225,13 @@ class RayWorkers:
 def connect(cpus: float, environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
     """Join the cluster of the Ray job we are in, else start a small local one; what ends it again.
 
+    A connection that this process has already is used as it is.
+
     The address and the token (RAY_ADDRESS, RAY_AUTH_MODE, RAY_AUTH_TOKEN) come from the environment that Ray
     gives to its jobs.
     """
+    if ray.is_initialized():
+        return lambda: None
     if environment.get("RAY_ADDRESS"):
         ray.init(address="auto", logging_level=logging.WARNING, log_to_driver=True)
     else:
