@@ -109,8 +109,8 @@ class Algorithm(Section):
         2,
         ge=1,
         le=64,
-        description="How many batches beyond the one being learned from may be generated ahead. 2 keeps generators busy and tokens "
-        "fresh; max_staleness bounds the age of tokens in any case.",
+        description="How many batches beyond the one being learned from may be generated ahead. 2 keeps generators "
+        "busy and tokens fresh; max_staleness bounds the age of tokens in any case.",
     )
 
 
