@@ -174,7 +174,7 @@ class Learner:
             return
         for name, parameter in self.model.named_parameters():
             self._optimizer.state[parameter] = {
-                "step": torch.tensor(float(state.counters["optimizer_steps"])),
+                "step": torch.tensor(float(state.counters["optimizer_steps"]), device=self._device),
                 "exp_avg": torch.from_numpy(state.tensors[f"first.{name}"].copy()).to(self._device),
                 "exp_avg_sq": torch.from_numpy(state.tensors[f"second.{name}"].copy()).to(self._device),
             }

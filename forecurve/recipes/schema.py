@@ -12,7 +12,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
 
@@ -112,6 +112,12 @@ class Algorithm(Section):
         description="How many batches beyond the one being learned from may be generated ahead. 2 keeps generators "
         "busy and tokens fresh; max_staleness bounds the age of tokens in any case.",
     )
+
+    @field_validator("zero_variance_filter", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, value: object) -> object:
+        """YAML 1.1 reads a bare `off` as false."""
+        return "off" if value is False else value
 
 
 class Batch(Section):

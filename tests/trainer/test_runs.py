@@ -242,6 +242,11 @@ def test_the_command_runs_a_recipe_from_a_file_with_a_field_replaced(recipe, tmp
     assert "pass rate" in capsys.readouterr().err
 
 
+def test_a_bare_off_in_yaml_is_the_word(capsys):
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "algorithm.zero_variance_filter=off"]) == 0
+    assert json.loads(capsys.readouterr().out)["recipe"]["algorithm"]["zero_variance_filter"] == "off"
+
+
 def test_a_dry_run_prints_the_resolved_recipe_and_what_it_amounts_to(capsys):
     assert main(["--recipe", "preset:scalerl", "--dry-run"]) == 0
     shown = json.loads(capsys.readouterr().out)
