@@ -38,6 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(remove)
 
 
+@pytest.fixture(autouse=True)
+def one_ray_at_a_time(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests marked `ray` take turns: two heads that start at once on two cores overrun Ray's own 30 s."""
+    if request.node.get_closest_marker("ray") is None:
+        yield
+        return
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with FileLock(shared / "ray.lock"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """URL of the embedded server's maintenance database; the template is migrated by whoever comes first."""
