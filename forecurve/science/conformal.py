@@ -3,8 +3,8 @@
 The score of a past forecast is its error over the half width of its 90 % interval on the side of the error, so that a
 score of 1 is an outcome right on the interval's end. With n past runs the factor is the ceil(0.9 (n + 1))-th smallest
 score. If the new run is exchangeable with the past ones, the scaled interval covers with probability at least 0.9 over
-the draw of all n + 1 runs (Vovk, Gammerman and Shafer 2005; Lei et al. 2018), whatever is wrong with the model. Runs of another
-task, size or recipe are not exchangeable; then the factor is history, not a guarantee.
+the draw of all n + 1 runs (Vovk, Gammerman and Shafer 2005; Lei et al. 2018), whatever is wrong with the model. Runs
+of another task, size or recipe are not exchangeable; then the factor is history, not a guarantee.
 
 Both sides are scaled by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
 One factor a side would need 19.
