@@ -5,7 +5,8 @@ the evaluations (at least 1, at most 30), whose places in compute are known. Our
 of that mean with its 90 % interval: curve, wandering part and sampling noise of a mean (see `outcome.predict_mean`).
 
 With `prior="siblings"` the other runs at full length are the past: they give the prior and, where there are at least 9,
-their own backtest scores at the same fraction (each with its own siblings as prior) scale the interval.
+their own backtest scores at the same fraction (each with its own siblings as prior) move and stretch the interval. A
+series with the very same evaluations as another is that run once more, not a sibling of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Row:
         predicted: its point, None where there are fewer than 3 evaluations to fit. A forecast that is withheld for a
             misfit keeps the number that it would have given.
         lower, upper: its 90 % interval, None for a method without one.
-        raw: the interval of the posterior before any conformal scaling.
+        raw: median and interval of the posterior before any conformal scaling.
         actual: the mean of the last 10 % of the evaluations.
         withheld: a misfit was found, or there were too few evaluations.
         calibration: `posterior`, `conformal (n past runs)`, or None for a method without an interval.
@@ -95,7 +96,7 @@ class Summary:
     Attributes:
         n: rows with a prediction; mae, median and max of |error| are over these, withheld forecasts included.
         coverage, width: share of intervals that hold the outcome, median width; None for a method without intervals.
-        raw_coverage, raw_width: the same before conformal scaling.
+        raw_mae, raw_coverage, raw_width: of the posterior, before conformal scaling.
         withheld: rows whose forecast is withheld, those without a prediction included.
     """
 
@@ -108,6 +109,7 @@ class Summary:
     coverage: float | None
     width: float | None
     withheld: int
+    raw_mae: float | None
     raw_coverage: float | None
     raw_width: float | None
 
@@ -177,10 +179,11 @@ def backtest(
     """
     _check(fractions, baselines)
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
-    priors = _priors(curves, prior, tick)
+    past = _past(curves)
+    priors = _priors(curves, past, prior, tick)
     ours = [[_ours(curve, f, known, tick) for f in fractions] for curve, known in zip(curves, priors, strict=True)]
     if prior == "siblings":
-        ours = _calibrated(curves, ours)
+        ours = _calibrated(curves, past, ours)
     rows: list[Row] = []
     for curve, forecasts in zip(curves, ours, strict=True):
         for row in forecasts:
@@ -213,7 +216,16 @@ class _Ticker:
             self.progress(self.done, self.total)
 
 
-def _priors(curves: Sequence[Curve], prior: str | Prior, tick: _Ticker) -> list[str | Prior]:
+def _past(curves: Sequence[Curve]) -> list[list[int]]:
+    """For each curve the others that are other runs, copies of one run once."""
+    keys = [(curve.compute.tobytes(), curve.reward.tobytes()) for curve in curves]
+    first = {key: at for at, key in reversed(list(enumerate(keys)))}
+    return [[at for other, at in first.items() if other != key] for key in keys]
+
+
+def _priors(
+    curves: Sequence[Curve], past: Sequence[Sequence[int]], prior: str | Prior, tick: _Ticker
+) -> list[str | Prior]:
     """One a curve; for siblings made of the others at full length."""
     if prior != "siblings":
         return [prior] * len(curves)
@@ -221,7 +233,7 @@ def _priors(curves: Sequence[Curve], prior: str | Prior, tick: _Ticker) -> list[
     for curve in curves:
         flat.append(fit(curve, prior=FLAT))
         tick()
-    return [sibling_prior([*flat[:at], *flat[at + 1 :]]) for at in range(len(flat))]
+    return [sibling_prior([flat[at] for at in others]) for others in past]
 
 
 def early_part(curve: Curve, fraction: float) -> Curve | None:
@@ -260,26 +272,29 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
     return Row(curve.name, fraction, method, None, None, None, outcome.reward, withheld=True, seconds=0.0)
 
 
-def _calibrated(curves: Sequence[Curve], ours: list[list[Row]]) -> list[list[Row]]:
-    """Each interval scaled by the scores of the other series at the same fraction."""
-    scores = [[_score(at, row) for row in rows] for at, rows in enumerate(ours)]
-    answer = []
-    for at, (curve, rows) in enumerate(zip(curves, ours, strict=True)):
-        others = [*scores[:at], *scores[at + 1 :]]
-        answer.append([_scaled(curve, row, [each[i] for each in others]) for i, row in enumerate(rows)])
-    return answer
+def _calibrated(
+    curves: Sequence[Curve], past: Sequence[Sequence[int]], ours: Sequence[Sequence[Row]]
+) -> list[list[Row]]:
+    """Each forecast moved and stretched by the scores of the other runs at the same fraction."""
+    return [
+        [_scaled(curve, row, [ours[other][column] for other in others]) for column, row in enumerate(rows)]
+        for curve, others, rows in zip(curves, past, ours, strict=True)
+    ]
 
 
-def _score(at: int, row: Row) -> Score | None:
-    return None if row.raw is None else Score.of(str(at), row.fraction, row.raw, row.actual)
-
-
-def _scaled(curve: Curve, row: Row, past: Sequence[Score | None]) -> Row:
+def _scaled(curve: Curve, row: Row, others: Sequence[Row]) -> Row:
     if row.raw is None:
         return row
-    conformal = Conformal.of(score for score in past if score is not None)
+    scores = [Score.of(str(at), r.fraction, r.raw, r.actual) for at, r in enumerate(others) if r.raw is not None]
+    conformal = Conformal.of(scores)
     estimate = conformal.apply(row.raw, curve.bounds)
-    return replace(row, lower=estimate.lower, upper=estimate.upper, calibration=conformal.label)
+    return replace(
+        row,
+        predicted=estimate.median,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        calibration=conformal.label,
+    )
 
 
 def _baseline(curve: Curve, fraction: float, method: str) -> Row:
@@ -321,6 +336,7 @@ def _summary(fraction: float, method: str, rows: Sequence[Row]) -> Summary:
         coverage=_of(np.mean, [row.covered for row in with_interval]),
         width=_of(np.median, [(row.upper or 0.0) - (row.lower or 0.0) for row in with_interval]),
         withheld=sum(row.withheld for row in rows),
+        raw_mae=_of(np.mean, [abs(row.raw.median - row.actual) for row in with_interval if row.raw is not None]),
         raw_coverage=_of(np.mean, [_holds(row) for row in with_interval]),
         raw_width=_of(np.median, [row.raw.width for row in with_interval if row.raw is not None]),
     )
