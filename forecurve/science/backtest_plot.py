@@ -1,4 +1,4 @@
-"""The figure of a backtest."""
+"""The figures of a backtest and of a track record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .backtesting import Backtest, Row
+    from .track_record import TrackRecord
 
 _GREY = "rgba(120, 120, 120, 0.6)"
 
@@ -18,11 +19,7 @@ def plot(backtest: Backtest) -> go.Figure:
     Raises:
         ImportError: plotly is not installed.
     """
-    try:
-        import plotly.graph_objects as go
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
-    figure = go.Figure()
+    figure = _figure()
     for summary in backtest.summary:
         key = (summary.fraction, summary.method)
         rows = [row for row in backtest.rows if (row.fraction, row.method) == key and row.predicted is not None]
@@ -45,6 +42,44 @@ def plot(backtest: Backtest) -> go.Figure:
     figure.update_yaxes(title="outcome: mean of the last 10 % of the evaluations")
     figure.update_layout(title="Backtest", template="simple_white")
     return figure
+
+
+def plot_track_record(record: TrackRecord) -> go.Figure:
+    """Forecast minus outcome with its interval, over the share of the budget; one trace for what was covered.
+
+    Raises:
+        ImportError: plotly is not installed.
+    """
+    figure = _figure()
+    for covered, name in ((True, "covered"), (False, "missed")):
+        group = [one for one in record.scored if one.covered is covered]
+        figure.add_scatter(
+            x=[one.forecast.fraction for one in group],
+            y=[one.error for one in group],
+            error_y={
+                "type": "data",
+                "array": [one.forecast.estimate.upper - one.forecast.estimate.median for one in group],
+                "arrayminus": [one.forecast.estimate.median - one.forecast.estimate.lower for one in group],
+                "thickness": 1,
+                "width": 0,
+            },
+            text=[one.forecast.run for one in group],
+            mode="markers",
+            name=name,
+        )
+    figure.add_hline(y=0, line_dash="dot", line_color=_GREY)
+    figure.update_xaxes(title="share of the budget when it was said")
+    figure.update_yaxes(title="forecast minus outcome (90 % interval)")
+    figure.update_layout(title="Track record", template="simple_white")
+    return figure
+
+
+def _figure() -> go.Figure:
+    try:
+        import plotly.graph_objects as go
+    except ImportError as error:
+        raise ImportError("plot() needs plotly: pip install plotly") from error
+    return go.Figure()
 
 
 def _bars(rows: list[Row]) -> dict[str, object] | None:
