@@ -56,7 +56,9 @@ def paper_columns(arms: Mapping[str, Sequence[Curve]], control: str) -> dict[str
     same = [name for name in arms if abs(A[name] - A[control]) <= MARGIN]
     common = float(np.mean([A[name] for name in same]))
     B = {
-        name: float(np.mean([refit_at_ceiling(curve, common, fit).B for curve, fit in zip(arms[name], free[name], strict=True)]))
+        name: float(
+            np.mean([refit_at_ceiling(curve, common, fit).B for curve, fit in zip(arms[name], free[name], strict=True)])
+        )
         for name in same
     }
     return {

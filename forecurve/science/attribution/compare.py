@@ -60,7 +60,9 @@ def compare(
     fits = {str(name): _fits(name, given) for name, given in arms.items()}
     _check(fits, control)
     every = [one for group in fits.values() for one in group]
-    judged = judge({name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit)
+    judged = judge(
+        {name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit
+    )
     paper = paper_columns({name: [one.curve for one in group] for name, group in fits.items()}, control)
     return replace(
         judged,
@@ -83,7 +85,9 @@ def _fits(name: str, given: OneOrSeveral) -> list[Fit]:
     for one in runs:
         if not isinstance(one, Curve | Fit):
             kind = type(one).__name__
-            raise errors.CompareError(f"arms[{name!r}]", kind, "curves or fits are needed", "pass Curve(...) or fit(...)")
+            raise errors.CompareError(
+                f"arms[{name!r}]", kind, "curves or fits are needed", "pass Curve(...) or fit(...)"
+            )
     return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in runs]
 
 
@@ -103,4 +107,6 @@ def _check(fits: Mapping[str, Sequence[Fit]], control: str) -> None:
         raise errors.CompareError("unit", ", ".join(units), "one unit of compute is needed", "convert the curves")
     ranges = sorted({curve.bounds for curve in every})
     if len(ranges) > 1:
-        raise errors.CompareError("bounds", ranges, "one range of the reward is needed", "give all curves the same bounds")
+        raise errors.CompareError(
+            "bounds", ranges, "one range of the reward is needed", "give all curves the same bounds"
+        )

@@ -91,7 +91,9 @@ def seeds_to_decide(design: Design, difference: float, arm_seeds: int, control_s
     return None
 
 
-def control_advice(design: Design, undecided: Sequence[tuple[float, int]], control_seeds: int) -> tuple[int, int] | None:
+def control_advice(
+    design: Design, undecided: Sequence[tuple[float, int]], control_seeds: int
+) -> tuple[int, int] | None:
     """(further seeds of the control, arms they would decide): seeds of the control serve every arm.
 
     Args:
@@ -106,4 +108,3 @@ def control_advice(design: Design, undecided: Sequence[tuple[float, int]], contr
         if decided and (best is None or decided / more > best[1] / best[0]):
             best = (more, decided)
     return best
-

@@ -89,7 +89,9 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
     return f" Left out, no ceiling can be read: {named}."
 
 
-def unreadable(arm: str, left_out: Sequence[tuple[str, str]], control: str, control_out: Sequence[tuple[str, str]]) -> str:
+def unreadable(
+    arm: str, left_out: Sequence[tuple[str, str]], control: str, control_out: Sequence[tuple[str, str]]
+) -> str:
     """Why an arm cannot be judged at all."""
     return f"{arm}: undecided.{_left_out([*left_out, *control_out])}"
 
@@ -198,5 +200,7 @@ def text(comparison: Comparison) -> str:
         return head
     names = list(rows[0])
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
-    lines = ["  ".join(row[name].ljust(widths[name]) for name in names).rstrip() for row in ({n: n for n in names}, *rows)]
+    lines = [
+        "  ".join(row[name].ljust(widths[name]) for name in names).rstrip() for row in ({n: n for n in names}, *rows)
+    ]
     return "\n".join([head, *lines])
