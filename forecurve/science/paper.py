@@ -32,9 +32,9 @@ MIDPOINTS = (100.0, 40_000.0, 100)
 LAST_COMPUTE = 100_000.0
 """The last compute in the paper: the 8B run of 100k GPU-hours."""
 
-_LOG_B = (float(np.log(1e-3)), float(np.log(1e3)))
-_LATTICE = 140
-_FINALISTS = 400
+_LOG_B = (float(np.log(1e-2)), float(np.log(1e2)))
+_LATTICE = 72
+_FINALISTS = 150
 _ROUNDS = 30  # of golden section: ln B to 1e-7
 
 
