@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import FloatArray
-from .noise import HYPOTHESES
 from .sigmoid import log_compute, rise
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def decide_at(fit: Fit) -> float | None:
     covariance = np.cov(sample) + 1e-12 * np.eye(4)
     goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
     edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
-    counts = np.diff(edges) / fit.problem.usual_gap
+    counts = np.diff(edges) / fit.setting.usual_gap
     noise = _noise_per_evaluation(fit)
     order = np.argsort(p.A)
     chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
@@ -50,9 +49,8 @@ def decide_at(fit: Fit) -> float | None:
 def _noise_per_evaluation(fit: Fit) -> float:
     """Variance of one evaluation as good as white: the wandering part counts with its correlation time."""
     p = fit.posterior
-    eta = np.array([h.eta for h in HYPOTHESES])[p.hypothesis]
-    rho = np.array([h.rho for h in HYPOTHESES])[p.hypothesis]
-    return float(np.median(p.alpha * fit.problem.mean_variance * (1 + eta * (1 + rho) / (1 - rho))))
+    eta, rho = (values[p.hypothesis] for values in fit.setting.wandering)
+    return float(np.median(p.alpha * fit.setting.unit_variance * (1 + eta * (1 + rho) / (1 - rho))))
 
 
 def _first_enough(
