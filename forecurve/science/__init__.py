@@ -8,19 +8,27 @@ watch(freeze(forecast), later_compute, later_reward)
 """
 
 from .advice import Advice, advise
+from .backtesting import Backtest, backtest
+from .baselines import PowerLaw, last_value, power_law
+from .conformal import Conformal, Score
 from .curve import Curve
 from .errors import CurveError, FrozenError, PriorError
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
 from .misfit import Misfit
+from .outcome import Outcome, predict_mean
+from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .point import PointFit, least_squares
 from .prior import Prior, sibling_prior
+from .track_record import TrackRecord, score
 from .values import Band, Estimate, Reach
 from .watching import Watch, watch
 
 __all__ = [
     "Advice",
+    "Backtest",
     "Band",
+    "Conformal",
     "Curve",
     "CurveError",
     "Draws",
@@ -29,15 +37,29 @@ __all__ = [
     "FrozenError",
     "FrozenForecast",
     "Misfit",
+    "Outcome",
+    "PaperFit",
+    "PaperGrid",
     "PointFit",
+    "PowerLaw",
     "Prior",
     "PriorError",
     "Reach",
+    "Score",
+    "TrackRecord",
     "Watch",
     "advise",
+    "backtest",
     "fit",
     "freeze",
+    "last_value",
     "least_squares",
+    "paper_fit",
+    "paper_grid",
+    "power_law",
+    "predict_mean",
+    "scaled_grid",
+    "score",
     "sibling_prior",
     "watch",
 ]

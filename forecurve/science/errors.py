@@ -55,3 +55,19 @@ class PriorError(ValueError):
 
 class FrozenError(ValueError):
     """A stored frozen forecast that cannot be read, or evaluations that do not follow it."""
+
+
+class CompareError(ValueError):
+    """Runs that cannot be compared.
+
+    Attributes:
+        field: the argument at fault, e.g. `control`.
+        value: the offending value.
+        way_out: what to do about it.
+    """
+
+    def __init__(self, field: str, value: Any, message: str, way_out: str):
+        self.field = field
+        self.value = value
+        self.way_out = way_out
+        super().__init__(f"{field}: {message}, got {value}; {way_out}")

@@ -32,13 +32,13 @@ def decide_at(fit: Fit) -> float | None:
     now = fit.curve.now
     if fit.identified["A"] >= IDENTIFIED:
         return now
-    p = fit.posterior
+    p = fit.all_draws
     sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
     covariance = np.cov(sample) + 1e-12 * np.eye(4)
     goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
     edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
-    counts = np.diff(edges) / fit.setting.usual_gap
-    noise = _noise_per_evaluation(fit)
+    counts = np.diff(edges) / float(np.median(np.diff(fit.curve.compute)))
+    noise = evaluation_noise(fit)
     order = np.argsort(p.A)
     chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
     answers = [_first_enough(sample[:, at], covariance, edges, counts / noise, goal) for at in chosen]
@@ -46,11 +46,21 @@ def decide_at(fit: Fit) -> float | None:
     return None if not np.isfinite(answer) else answer
 
 
-def _noise_per_evaluation(fit: Fit) -> float:
-    """Variance of one evaluation as good as white: the wandering part counts with its correlation time."""
-    p = fit.posterior
-    eta, rho = (values[p.hypothesis] for values in fit.setting.wandering)
-    return float(np.median(p.alpha * fit.setting.unit_variance * (1 + eta * (1 + rho) / (1 - rho))))
+def evaluation_noise(fit: Fit) -> float:
+    """Variance of one evaluation as good as white, in the reward's own scale squared.
+
+    The noise is the spread of an evaluation's band beyond that of the curve, where the curve is known best: at the
+    present. Evaluations that hang together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1
+    correlation of the residuals, shrunk to 0 as if three more evaluations had shown none.
+    """
+    evaluation, curve = fit.predict_evaluation(fit.curve.now).at(0), fit.predict(fit.curve.now).at(0)
+    stationary = (evaluation.width**2 - curve.width**2) / (2 * 1.6449) ** 2
+    least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little
+    residual = fit.curve.reward - fit.predict(fit.curve.compute).median
+    total = float(residual @ residual)
+    rho = float(residual[1:] @ residual[:-1]) / (total * (1 + 3 / len(residual))) if total > 0 else 0.0
+    rho = min(max(rho, 0.0), 0.9)
+    return max(stationary, least) * (1 + rho) / (1 - rho)
 
 
 def _first_enough(

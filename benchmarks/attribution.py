@@ -1,0 +1,318 @@
+"""Attribution: how often a verdict is wrong, and how often it sees what is there, by seeds.
+
+    python benchmarks/attribution.py [--runs N] [--fits N] [--check N] [--json]
+
+A sweep has a control and 7 arms with 1, 2, 3 or 5 seeds each. Its recipe is one of four 14k to 16k GPU-hour rows of
+ScaleRL's Table 1; runs are evaluated at compute 0 and at 20 places to 16,000 GPU-hours, half of the sweeps with white noise
+(sd .0035), half with AR noise (sd .006, correlation .7 from evaluation to evaluation) on top. A seed moves a run's ceiling by
+N(0, tau), ln C_mid by N(0, .10) and ln B by N(0, .05); tau is .005, .009, .0125 or .018 while the comparison assumes "about
+.0125" throughout.
+
+Real posterior fits are made once (`--fits` for each recipe and noise). A run of a simulated sweep is one of them, drawn
+without replacement, its draws moved by what arm and seed do to A, ln B and ln C_mid: the error of a fit does not depend on
+where the curve lies, to first order, which makes thousands of sweeps affordable. `--check` sweeps are simulated and
+fitted in full beside it, with nothing moved.
+
+Three kinds of sweep: `null`, all arms equal to the control; `edge`, every arm's ceiling exactly 0.02 higher, where a claim
+that it moved by more than 0.02 is as easily wrong as it can be; `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two
+arms that need 1.5 and 2 times the compute. An error is a claim `ceiling` where the ceiling moved by 0.02 or less, or
+`efficiency` where speed and ceiling are the control's.
+
+Beside it, on the same runs: the paper's rule (least-squares ceilings more than 0.02 apart) and the curve-only test (Wald
+form of the likelihood-ratio test on the same least-squares fits at 5 %, seeds' variance ignored).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import norm
+
+from forecurve.science import Curve, Draws, fit, least_squares
+from forecurve.science.arrays import FloatArray
+from forecurve.science.attribution.comparison import Comparison
+from forecurve.science.attribution.judge import Rules, judge
+from forecurve.science.attribution.runs import Run, run_of
+from forecurve.science.attribution.seeds import CEILING_SPREAD, COMPUTE_SPREAD
+
+RECIPES = ((0.610, 1.92, 2542.0), (0.595, 2.05, 2896.0), (0.605, 1.77, 2818.0), (0.590, 2.22, 3054.0))  # A, B, C_mid
+START, LAST, POINTS = 0.2, 16_000.0, 20
+WHITE, WANDERING, RHO = 0.0035, 0.006, 0.7
+SEED_LOG_MID, SEED_LOG_B = 0.10, 0.05
+TAUS = (0.005, 0.009, 0.0125, 0.018)
+SEEDS = (1, 2, 3, 5)
+ROPE, LEVEL = 0.02, 0.95
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What an arm does to the control's recipe."""
+
+    A: float = 0.0
+    log_mid: float = 0.0
+
+
+SWEEPS = {
+    "null": (Shift(),) * 7,
+    "edge": (Shift(A=0.02),) * 7,
+    "mixed": (
+        Shift(), Shift(A=0.02), Shift(A=-0.03), Shift(A=0.04), Shift(A=-0.05),
+        Shift(log_mid=float(np.log(1.5))), Shift(log_mid=float(np.log(2.0))),
+    ),
+}  # fmt: skip
+MIXED = ("0", "+.02", "-.03", "+.04", "-.05", "1.5x slower", "2x slower")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted run with its least-squares ceiling and that ceiling's standard error."""
+
+    run: Run
+    A: float
+    se: float
+
+
+def simulate(rng: np.random.Generator, A: float, B: float, C_mid: float, wandering: bool) -> Curve:
+    """One run's evaluations."""
+    compute = np.linspace(0, LAST, POINTS + 1)
+    with np.errstate(divide="ignore"):
+        reward = START + (A - START) / (1 + (C_mid / compute) ** B)
+    noise = rng.normal(0, WHITE, POINTS + 1)
+    if wandering:
+        state = rng.normal(0, WANDERING)
+        for at in range(POINTS + 1):
+            noise[at] += state
+            state = RHO * state + np.sqrt(1 - RHO**2) * rng.normal(0, WANDERING)
+    return Curve(compute, np.clip(reward + noise, 0, 1), prompts=1000, samples=16, unit="GPU-hours")
+
+
+def fitted(curve: Curve) -> Fitted:
+    """Posterior and least squares of one run."""
+    point = least_squares(curve)
+    theta = np.array([point.R0, point.A, np.log(point.B), np.log(point.C_mid)])
+
+    def at(parameters: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            g = 1 / (1 + (np.exp(parameters[3]) / curve.compute) ** np.exp(parameters[2]))
+        return np.asarray(parameters[0] + (parameters[1] - parameters[0]) * g)
+
+    step = 1e-5
+    jacobian = np.stack([(at(theta + step * e) - at(theta - step * e)) / (2 * step) for e in np.eye(4)], axis=1)
+    variance = point.sse / (curve.points - 4)
+    return Fitted(run_of(fit(curve)), point.A, float(np.sqrt(variance * np.linalg.pinv(jacobian.T @ jacobian)[1, 1])))
+
+
+Bank = dict[tuple[int, bool], list[Fitted]]
+
+
+def make_bank(size: int, rng: np.random.Generator) -> Bank:
+    """`size` fitted runs for each recipe and noise."""
+    return {
+        (row, wandering): [fitted(simulate(rng, *RECIPES[row], wandering)) for _ in range(size)]
+        for row in range(len(RECIPES))
+        for wandering in (False, True)
+    }
+
+
+def moved(one: Fitted, shift: Shift, seed: FloatArray) -> Fitted:
+    """The run with its draws moved by its arm and by its seed's (A, ln C_mid, ln B)."""
+    d = one.run.draws
+    by = shift.A + seed[0]
+    draws = Draws(np.clip(d.A + by, 0, 1), d.B * np.exp(seed[2]), d.C_mid * np.exp(shift.log_mid + seed[1]), d.R0)
+    return Fitted(replace(one.run, draws=draws), one.A + by, one.se)
+
+
+def seed_effects(rng: np.random.Generator, tau: float, size: int) -> FloatArray:
+    """(A, ln C_mid, ln B) of each run: (size, 3)."""
+    return rng.normal(0, (tau, SEED_LOG_MID, SEED_LOG_B), (size, 3))
+
+
+Sweep = dict[str, list[Fitted]]
+
+
+def banked_sweep(bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], tau: float, seeds: int) -> Sweep:
+    """A sweep of runs taken from the bank."""
+    pool = bank[int(rng.integers(len(RECIPES))), bool(rng.integers(2))]
+    total = (len(shifts) + 1) * seeds
+    chosen, effects = rng.choice(len(pool), total, replace=False), seed_effects(rng, tau, total)
+    arms = (Shift(), *shifts)
+    runs = [moved(pool[chosen[at]], arms[at // seeds], effects[at]) for at in range(total)]
+    return {_name(at): runs[at * seeds : (at + 1) * seeds] for at in range(len(arms))}
+
+
+def full_sweep(bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], tau: float, seeds: int) -> Sweep:
+    """A sweep of which every run is simulated and fitted."""
+    A, B, mid = RECIPES[int(rng.integers(len(RECIPES)))]
+    wandering = bool(rng.integers(2))
+    sweep: Sweep = {}
+    for at, shift in enumerate((Shift(), *shifts)):
+        effects = seed_effects(rng, tau, seeds)
+        sweep[_name(at)] = [
+            fitted(simulate(rng, A + shift.A + e[0], B * np.exp(e[2]), mid * np.exp(shift.log_mid + e[1]), wandering))
+            for e in effects
+        ]
+    return sweep
+
+
+def _name(at: int) -> str:
+    return "control" if at == 0 else f"arm{at}"
+
+
+def verdicts(sweep: Sweep) -> Comparison:
+    """Ours."""
+    rules = Rules(ROPE, LEVEL, CEILING_SPREAD, COMPUTE_SPREAD)
+    return judge({name: [one.run for one in runs] for name, runs in sweep.items()}, "control", rules, "GPU-hours")
+
+
+@dataclass
+class Tally:
+    """Counts over the sweeps of one cell; per-arm arrays have shape (7,)."""
+
+    sweeps: int
+    any_wrong: int
+    wrong_ceiling: int
+    wrong_efficiency: int
+    labels: list[dict[str, int]]
+    wrong_way: int
+    claimed: int
+    naive_any: int
+    wald_any: int
+    naive: FloatArray
+    wald: FloatArray
+
+
+Maker = Callable[[Bank, np.random.Generator, tuple[Shift, ...], float, int], Sweep]
+
+
+def cell(maker: Maker, bank: Bank, kind: str, tau: float, seeds: int, sweeps: int, rng: np.random.Generator) -> Tally:
+    """Simulate one cell."""
+    shifts = SWEEPS[kind]
+    tally = Tally(sweeps, 0, 0, 0, [{} for _ in shifts], 0, 0, 0, 0, np.zeros(len(shifts)), np.zeros(len(shifts)))
+    for _ in range(sweeps):
+        sweep = maker(bank, rng, shifts, tau, seeds)
+        _count_ours(tally, verdicts(sweep), shifts)
+        _count_rivals(tally, sweep, shifts)
+    return tally
+
+
+def _count_ours(tally: Tally, said: Comparison, shifts: tuple[Shift, ...]) -> None:
+    wrong_c = wrong_e = False
+    for at, (arm, shift) in enumerate(zip(said.arms, shifts, strict=True)):
+        tally.labels[at][arm.label] = tally.labels[at].get(arm.label, 0) + 1
+        wrong_c |= arm.verdict == "ceiling" and abs(shift.A) <= ROPE
+        wrong_e |= arm.verdict == "efficiency" and shift == Shift()
+        if arm.verdict == "ceiling":
+            tally.claimed += 1
+            tally.wrong_way += (arm.direction == "up") != (shift.A > 0)
+        if arm.verdict == "efficiency" and shift.log_mid:
+            tally.claimed += 1
+            tally.wrong_way += (arm.direction == "slower") != (shift.log_mid > 0)
+    tally.wrong_ceiling += wrong_c
+    tally.wrong_efficiency += wrong_e
+    tally.any_wrong += wrong_c or wrong_e
+
+
+def _count_rivals(tally: Tally, sweep: Sweep, shifts: tuple[Shift, ...]) -> None:
+    A = np.array([np.mean([one.A for one in runs]) for runs in sweep.values()])
+    se = np.array([np.sqrt(np.mean([one.se**2 for one in runs]) / len(runs)) for runs in sweep.values()])
+    naive = np.abs(A[1:] - A[0]) > ROPE
+    wald = np.abs(A[1:] - A[0]) / np.hypot(se[1:], se[0]) > norm.ppf(0.975)
+    tally.naive += naive
+    tally.wald += wald
+    within = np.array([abs(shift.A) <= ROPE for shift in shifts])
+    unmoved = np.array([shift.A == 0 for shift in shifts])
+    tally.naive_any += bool((naive & within).any())
+    tally.wald_any += bool((wald & unmoved).any())
+
+
+def main() -> None:
+    """Run everything and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200, help="sweeps a cell")
+    parser.add_argument("--fits", type=int, default=48, help="fits for each recipe and noise, at least 40")
+    parser.add_argument("--check", type=int, default=40, help="sweeps of the cell that is fitted in full")
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    asked = parser.parse_args()
+    began = time.perf_counter()
+    bank = make_bank(max(asked.fits, 40), np.random.default_rng(1))
+    _say(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
+    rng = np.random.default_rng(2)
+    cells = [(kind, tau, seeds) for kind in SWEEPS for tau in TAUS for seeds in SEEDS]
+    tallies = {}
+    for kind, tau, seeds in cells:
+        tallies[kind, tau, seeds] = cell(banked_sweep, bank, kind, tau, seeds, asked.runs, rng)
+    check = cell(full_sweep, bank, "null", 0.0125, 2, asked.check, rng) if asked.check else None
+    _say(f"all: {time.perf_counter() - began:.0f} s")
+    rows = [_row(key, tally) for key, tally in tallies.items()]
+    if asked.json:
+        print(json.dumps({"cells": rows, "check": _row(("null", 0.0125, 2), check) if check else None}, indent=2))
+        return
+    _print_errors(tallies, check)
+    _print_power(tallies)
+
+
+def _row(key: tuple[str, float, int], tally: Tally) -> dict[str, object]:
+    kind, tau, seeds = key
+    shares = {
+        "any_wrong": tally.any_wrong, "wrong_ceiling": tally.wrong_ceiling, "wrong_efficiency": tally.wrong_efficiency,
+        "paper_rule_any_wrong": tally.naive_any, "curve_only_any_wrong": tally.wald_any,
+    }  # fmt: skip
+    return {
+        "sweep": kind, "tau": tau, "seeds": seeds, "sweeps": tally.sweeps,
+        **{name: count / tally.sweeps for name, count in shares.items()},
+        "wrong_way": tally.wrong_way / max(tally.claimed, 1),
+        "arms": [{label: n / tally.sweeps for label, n in labels.items()} for labels in tally.labels],
+        "paper_rule": (tally.naive / tally.sweeps).tolist(),
+        "curve_only": (tally.wald / tally.sweeps).tolist(),
+    }  # fmt: skip
+
+
+def _print_errors(tallies: dict[tuple[str, float, int], Tally], check: Tally | None) -> None:
+    print("\nProbability of any wrong claim in a sweep of 7 arms (asked: at most 5 %), in %")
+    head = f"{'sweep':6} {'true tau':>8} {'seeds':>5} | {'ours':>5} {'ceil.':>5} {'effic.':>6} | {'paper rule':>10} {'curve only':>10}"
+    print(head)
+    for (kind, tau, seeds), tally in tallies.items():
+        print(_error_line(kind, tau, seeds, tally))
+    if check is not None:
+        print(_error_line("null", 0.0125, 2, check), f"  <- {check.sweeps} sweeps fitted in full")
+
+
+def _error_line(kind: str, tau: float, seeds: int, tally: Tally) -> str:
+    ours, ceil, effic, naive, wald = (
+        100 * count / tally.sweeps
+        for count in (tally.any_wrong, tally.wrong_ceiling, tally.wrong_efficiency, tally.naive_any, tally.wald_any)
+    )
+    rivals = f"{naive:10.1f} {wald:10.1f}" if kind != "edge" else f"{naive:10.1f} {'':>10}"
+    return f"{kind:6} {tau:8.4f} {seeds:5d} | {ours:5.1f} {ceil:5.1f} {effic:6.1f} | {rivals}"
+
+
+def _print_power(tallies: dict[tuple[str, float, int], Tally]) -> None:
+    print("\nmixed sweep: verdict 'ceiling' (or, for the slower arms, 'efficiency'), in % of sweeps")
+    print(f"{'true tau':>8} {'seeds':>5} | " + " ".join(f"{name:>11}" for name in MIXED) + " | wrong way | 'same' at 0, +.02")
+    for (kind, tau, seeds), tally in tallies.items():
+        if kind == "mixed":
+            print(_power_line(tau, seeds, tally))
+
+
+def _power_line(tau: float, seeds: int, tally: Tally) -> str:
+    def share(at: int, word: str) -> float:
+        return 100 * sum(n for label, n in tally.labels[at].items() if label.startswith(word)) / tally.sweeps
+
+    seen = [share(at, "ceiling" if at < 5 else "efficiency") for at in range(7)]
+    same = f"{share(0, 'no difference'):6.1f} {share(1, 'no difference'):6.1f}"
+    wrong = 100 * tally.wrong_way / max(tally.claimed, 1)
+    return f"{tau:8.4f} {seeds:5d} | " + " ".join(f"{value:11.1f}" for value in seen) + f" | {wrong:9.2f} | {same}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""compare(arms, control) -> Comparison: did an arm move the ceiling, the efficiency, or nothing that can be shown?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from .. import errors
+from ..curve import Curve
+from ..fitting import Fit, fit
+from .common_ceiling import paper_columns
+from .comparison import Comparison
+from .judge import Rules, judge
+from .runs import run_of
+from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, SeedSpread
+
+OneOrSeveral = Curve | Fit | Sequence[Curve | Fit]
+
+
+def compare(
+    arms: Mapping[str, OneOrSeveral],
+    control: str,
+    *,
+    rope: float = 0.02,
+    level: float = 0.95,
+    seed_sd: float | SeedSpread | None = None,
+    seed_sd_log_compute: float | SeedSpread | None = None,
+) -> Comparison:
+    """Compare the arms of a sweep with one control.
+
+    Args:
+        arms: name -> the curve of its run, or the curves of its seeds (or their fits). The control is one of them.
+        control: name of the arm that the others are compared with.
+        rope: ceilings within +-rope of one another are the same in practice, in the reward's own scale.
+        level: certainty of each verdict; claims of a difference are wrong with probability 1 - level at most, all of
+            them together.
+        seed_sd: the sd of the ceiling between seeds: a number when it is known (e.g. from past sweeps), a `SeedSpread`
+            when it is roughly known, by default the paper's 0.0125 as a rough guess. Replicates among the arms
+            correct a rough one.
+        seed_sd_log_compute: the same for the logarithm of the compute to a level; by default 0.15, a rough guess.
+
+    Returns:
+        One verdict an arm: ceiling (up, down), efficiency (faster, slower), no difference shown, or undecided with the
+        seeds or the compute that would decide.
+
+    Raises:
+        CompareError: an unknown control, no other arm, mixed units or ranges of the reward.
+
+    >>> compute = [float(c) for c in range(0, 42, 2)]
+    >>> def curve(A, seed):
+    ...     noise = np.random.default_rng(seed).normal(0, 0.004, len(compute))
+    ...     return Curve(compute, [0.2 + (A - 0.2) * c**2 / (c**2 + 25) + e for c, e in zip(compute, noise)])
+    >>> sweep = {"base": [curve(0.6, 0), curve(0.6, 1)], "no-fp32": [curve(0.48, 2), curve(0.48, 3)]}
+    >>> compare(sweep, "base").verdicts
+    {'no-fp32': 'ceiling down'}
+    """
+    rules = Rules(rope, level, _spread(seed_sd, CEILING_SPREAD), _spread(seed_sd_log_compute, COMPUTE_SPREAD))
+    fits = {str(name): _fits(name, given) for name, given in arms.items()}
+    _check(fits, control)
+    every = [one for group in fits.values() for one in group]
+    judged = judge(
+        {name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit
+    )
+    paper = paper_columns({name: [one.curve for one in group] for name, group in fits.items()}, control)
+    return replace(
+        judged,
+        arms=tuple(replace(arm, paper=paper[arm.arm]) for arm in judged.arms),
+        control_paper=paper[control],
+    )
+
+
+def _spread(given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread:
+    if given is None or isinstance(given, SeedSpread):
+        return given or default
+    return SeedSpread(float(given))
+
+
+def _fits(name: str, given: OneOrSeveral) -> list[Fit]:
+    """Fits with the flat prior: a shared prior would be counted once for every run."""
+    runs = [given] if isinstance(given, Curve | Fit) else list(given)
+    if not runs:
+        raise errors.CompareError(f"arms[{name!r}]", "no runs", "at least one curve is needed", "leave the arm out")
+    for one in runs:
+        if not isinstance(one, Curve | Fit):
+            kind = type(one).__name__
+            raise errors.CompareError(
+                f"arms[{name!r}]", kind, "curves or fits are needed", "pass Curve(...) or fit(...)"
+            )
+    return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in runs]
+
+
+def _curve(one: Curve | Fit) -> Curve:
+    return one.curve if isinstance(one, Fit) else one
+
+
+def _check(fits: Mapping[str, Sequence[Fit]], control: str) -> None:
+    known = ", ".join(fits) or "none"
+    if control not in fits:
+        raise errors.CompareError("control", repr(control), f"the arms are {known}", "name one of them")
+    if len(fits) < 2:
+        raise errors.CompareError("arms", known, "at least one arm beside the control is needed", "add an arm")
+    every = [one.curve for group in fits.values() for one in group]
+    units = sorted({curve.unit for curve in every})
+    if len(units) > 1:
+        raise errors.CompareError("unit", ", ".join(units), "one unit of compute is needed", "convert the curves")
+    ranges = sorted({curve.bounds for curve in every})
+    if len(ranges) > 1:
+        raise errors.CompareError(
+            "bounds", ranges, "one range of the reward is needed", "give all curves the same bounds"
+        )

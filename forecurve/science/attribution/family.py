@@ -1,0 +1,53 @@
+"""Many claims, one error rate: step-down min-p over the joint posterior.
+
+A claim's own p is the posterior probability that it is wrong. Under a flat prior the posterior of an effect around its
+estimate mirrors the estimate's distribution around the truth, so the ranks of joint posterior draws are draws of the p's
+that would be seen if every claim were wrong, with the dependence that a shared control and a shared seed spread bring.
+The step-down over the smallest of them (Westfall and Young 1993; Dunnett's test where all is normal) holds the
+probability of ANY wrong claim at the level, with whatever skewness the draws have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+
+
+def below(draws: FloatArray) -> FloatArray:
+    """For each draw the share of its column that lies below it, in (0, 1): shape (D, h)."""
+    size = len(draws)
+    ranks = np.empty_like(draws)
+    order: IntArray = np.argsort(draws, axis=0)
+    np.put_along_axis(ranks, order, ((np.arange(size) + 0.5) / size)[:, None], axis=0)
+    return ranks
+
+
+def adjusted(p: FloatArray, reference: FloatArray) -> FloatArray:
+    """p of each claim, adjusted for all of them.
+
+    Args:
+        p: shape (h,).
+        reference: joint draws of p were all claims wrong, shape (D, h).
+
+    Returns:
+        Adjusted p, shape (h,), never below p: claims with adjusted p below alpha are wrong with probability at most
+        alpha, all together.
+    """
+    order = np.argsort(p, kind="stable")
+    answer = np.empty(len(p))
+    least = np.full(len(reference), np.inf)
+    tails = np.empty(len(p))
+    for place in range(len(p) - 1, -1, -1):  # from the weakest claim up: each is judged beside those not stronger
+        claim = order[place]
+        least = np.minimum(least, reference[:, claim])
+        tails[place] = float((least <= p[claim]).mean())
+    answer[order] = np.maximum.accumulate(np.maximum(tails, p[order]))
+    return np.minimum(answer, 1.0)
+
+
+def critical(reference: FloatArray, alpha: float) -> float:
+    """The p below which the strongest of all claims counts; alpha itself when there is one claim."""
+    if reference.shape[1] == 0:
+        return alpha
+    return float(np.quantile(reference.min(axis=1), alpha))

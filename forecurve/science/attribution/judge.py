@@ -1,0 +1,319 @@
+"""The verdicts, from the runs' posterior draws.
+
+runs ──► ceilings ─────────► joint draws of (arm - control) ─┐
+     └─► ln compute to one ► joint draws of ln(C_0 / C_arm) ─┴─► every claim's p ──► step-down ──► verdict an arm
+         matched level                                                                  └─► seeds or compute needed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import errors
+from ..arrays import FloatArray
+from ..values import Estimate, estimate_of
+from . import wording
+from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
+from .family import adjusted, below, critical
+from .matched import matched_level, own_level
+from .needs import Design, control_advice, seeds_to_decide
+from .runs import Run, ceilings, proven_ceilings, standard_error
+from .seeds import Differences, Group, SeedSpread, differences
+
+DRAWS = 20_000
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a difference and how sure one must be; see `compare`."""
+
+    rope: float
+    level: float
+    ceiling_spread: SeedSpread
+    compute_spread: SeedSpread
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.rope) and self.rope > 0):
+            raise errors.CompareError(
+                "rope", self.rope, "a positive finite number is needed", "0.02 is the paper's margin"
+            )
+        if not 0.5 < self.level < 1:
+            raise errors.CompareError("level", self.level, "a number between 0.5 and 1 is needed", "0.95 is usual")
+
+    @property
+    def alpha(self) -> float:
+        """Probability left for a wrong claim."""
+        return 1 - self.level
+
+
+class _Claim(NamedTuple):
+    """One claim of a difference: the probability that it is wrong, and what that would be were it wrong."""
+
+    p: float
+    reference: FloatArray
+
+
+class _Arm(NamedTuple):
+    name: str
+    runs: list[Run]  # the usable ones
+    left_out: tuple[tuple[str, str], ...]
+
+    @property
+    def identified(self) -> bool:
+        return all(run.identified for run in self.runs)
+
+
+def judge(arms: Mapping[str, Sequence[Run]], control: str, rules: Rules, unit: str) -> Comparison:
+    """The comparison without the paper's column.
+
+    Args:
+        arms: name -> its runs, the control among them.
+        control: the arm the others are compared with.
+        rules: region, level and spreads.
+        unit: of compute.
+    """
+    every = [_arm(name, runs) for name, runs in arms.items()]
+    base = next(arm for arm in every if arm.name == control)
+    others = [arm for arm in every if arm.name != control]
+    judged = [arm for arm in others if arm.runs and base.runs]
+    groups = [arm.runs for arm in every]
+    gaps = _gaps(base, judged, groups, rules)
+    speeds, levels = _speeds(base, judged, groups, rules)
+    claims = _claims(base, judged, groups, gaps, speeds, levels, rules)
+    certainty, strictest = _family(claims, rules.alpha)
+    noise = standard_error([run for group in groups for run in group if run.identified])
+    design = Design(noise, gaps.spread, rules.rope, rules.level, strictest)
+    facts = _Facts(base, rules, unit, gaps, speeds, levels, certainty, strictest, design)
+    column = {arm.name: at for at, arm in enumerate(judged)}
+    verdicts = tuple(_verdict(facts, arm, column.get(arm.name)) for arm in others)
+    replicates = sum(max(len(group) - 1, 0) for group in groups)
+    return Comparison(
+        control=control,
+        control_seeds=len(base.runs),
+        control_left_out=base.left_out,
+        arms=tuple(wording.with_note(arm, len(base.runs), replicates, gaps.spread) for arm in verdicts),
+        rope=rules.rope,
+        level=rules.level,
+        unit=unit,
+        seed_spread=gaps.spread,
+        compute_spread=speeds.spread,
+        replicates=replicates,
+        control_advice=_advice(verdicts, design, len(base.runs)),
+    )
+
+
+def _arm(name: str, runs: Sequence[Run]) -> _Arm:
+    left_out = tuple((run.name, str(run.misfit)) for run in runs if not run.usable)
+    return _Arm(name, [run for run in runs if run.usable], left_out)
+
+
+def _gaps(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules) -> Differences:
+    """Draws of the ceilings' differences, one column an arm."""
+    control = ceilings(base.runs)
+    pairs = [(control, ceilings(arm.runs)) for arm in judged]
+    return differences(pairs, [ceilings(group) for group in groups], rules.ceiling_spread, DRAWS)
+
+
+def _speeds(
+    base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules
+) -> tuple[Differences, dict[str, float]]:
+    """Draws of ln(C_arm / C_control) at each pair's level, one column for each arm that has a level, and the levels."""
+    found = {arm.name: matched_level(base.runs, arm.runs) for arm in judged}
+    levels = {name: level for name, level in found.items() if level is not None}
+    pairs = [
+        (_log_compute(base.runs, levels[arm.name]), _log_compute(arm.runs, levels[arm.name]))
+        for arm in judged
+        if arm.name in levels
+    ]
+    own = [(group, own_level(group)) for group in groups if len(group) > 1]
+    replicated = [_log_compute(group, level) for group, level in own if level is not None]
+    return differences(pairs, replicated, rules.compute_spread, DRAWS), levels
+
+
+def _log_compute(runs: Sequence[Run], level: float) -> Group:
+    return [run.log_compute_to(level) for run in runs]
+
+
+# --- claims of a difference ---
+
+Key = tuple[str, str]  # arm, and "ceiling" or "efficiency"
+
+
+def _claims(
+    base: _Arm,
+    judged: Sequence[_Arm],
+    groups: Sequence[Sequence[Run]],
+    gaps: Differences,
+    speeds: Differences,
+    levels: Mapping[str, float],
+    rules: Rules,
+) -> dict[Key, _Claim]:
+    bounded = _bounded(base, judged, groups, rules)
+    claims: dict[Key, _Claim] = {}
+    for at, arm in enumerate(judged):
+        sign = _tested_side(base, arm, gaps.draws[:, at])
+        if sign is not None:
+            draws = sign * (gaps if bounded is None else bounded).draws[:, at]
+            claims[arm.name, "ceiling"] = _Claim(_share(draws <= rules.rope), below(draws[:, None])[:, 0])
+    for at, name in enumerate(levels):
+        draws = speeds.draws[:, at]
+        side = below(draws[:, None])[:, 0]
+        p = 2 * min(_share(draws <= 0), _share(draws >= 0))
+        claims[name, "efficiency"] = _Claim(min(p, 1.0), 2 * np.minimum(side, 1 - side))
+    return claims
+
+
+def _bounded(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules) -> Differences | None:
+    """The differences with the level reached in place of every ceiling that is not identified; None when all are.
+
+    A flat prior puts most of an unknown ceiling far above the data, so that alone it would "prove" a higher one. What
+    an arm has reached is proof; where the control's ceiling is unknown, what the control has reached is.
+    """
+    if base.identified and all(arm.identified for arm in judged):
+        return None
+    control = proven_ceilings(base.runs)
+    pairs = [(control, proven_ceilings(arm.runs)) for arm in judged]
+    return differences(pairs, [ceilings(group) for group in groups], rules.ceiling_spread, DRAWS)
+
+
+def _tested_side(base: _Arm, arm: _Arm, draws: FloatArray) -> float | None:
+    """+1 to test that the ceiling went up, -1 down; None where neither could be proven yet."""
+    if base.identified and arm.identified:
+        return 1.0 if float(np.median(draws)) >= 0 else -1.0
+    if base.identified:
+        return 1.0
+    return -1.0 if arm.identified else None
+
+
+def _share(these: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+    return float(these.mean())
+
+
+def _family(claims: Mapping[Key, _Claim], alpha: float) -> tuple[dict[Key, float], float]:
+    """Certainty of each claim beside all the others, and the p that the strongest one has to stay below."""
+    if not claims:
+        return {}, alpha
+    reference = np.stack([claim.reference for claim in claims.values()], axis=1)
+    p = adjusted(np.array([claim.p for claim in claims.values()]), reference)
+    certainty = np.minimum(1 - p, 1 - 1 / DRAWS)  # more than this no finite number of draws supports
+    return dict(zip(claims, certainty.tolist(), strict=True)), critical(reference, alpha)
+
+
+# --- one arm ---
+
+
+class _Facts(NamedTuple):
+    base: _Arm
+    rules: Rules
+    unit: str
+    gaps: Differences
+    speeds: Differences
+    levels: dict[str, float]
+    certainty: dict[Key, float]
+    strictest: float
+    design: Design
+
+
+def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
+    if column is None:
+        return _unreadable(facts, arm)
+    draws = facts.gaps.draws[:, column]
+    difference = estimate_of(draws)
+    known = facts.base.identified and arm.identified
+    p_same = _share(np.abs(draws) < facts.rules.rope) if known else None
+    multiplier = _multiplier(facts, arm.name)
+    certainty = facts.certainty.get((arm.name, "ceiling"), 0.0)
+    verdict, direction = _decide(facts.rules, difference, certainty, p_same, multiplier, known)
+    open_ = verdict == "undecided"
+    seeds = _seeds_needed(facts, arm, difference) if open_ and known else None
+    run_to = _run_to(facts.base, arm) if open_ and not known else None
+    bounds = np.quantile(draws, (facts.strictest, 1 - facts.strictest))
+    answer = ArmVerdict(
+        arm=arm.name,
+        seeds=len(arm.runs),
+        left_out=arm.left_out,
+        verdict=verdict,
+        direction=direction,
+        difference=difference,
+        simultaneous=(float(bounds[0]), float(bounds[1])),
+        certainty=certainty,
+        p_same=p_same,
+        multiplier=multiplier,
+        seeds_needed=seeds,
+        run_to=run_to,
+        seed_note=None,
+        reason="",
+    )
+    return wording.with_reason(answer, facts.rules.rope, facts.rules.level, facts.unit, known)
+
+
+def _decide(
+    rules: Rules,
+    difference: Estimate,
+    certainty: float,
+    p_same: float | None,
+    multiplier: Multiplier | None,
+    known: bool,
+) -> tuple[Verdict, Direction | None]:
+    if certainty >= rules.level:
+        return "ceiling", "up" if difference.median > 0 else "down"
+    if not known:
+        return "undecided", None
+    if multiplier is not None and multiplier.certainty >= rules.level:
+        return "efficiency", "faster" if multiplier.ratio.median > 1 else "slower"
+    if p_same is not None and p_same >= rules.level:
+        return "no difference shown", None
+    return "undecided", None
+
+
+def _multiplier(facts: _Facts, name: str) -> Multiplier | None:
+    if name not in facts.levels:
+        return None
+    column = list(facts.levels).index(name)
+    ratio = estimate_of(np.exp(-facts.speeds.draws[:, column]))
+    return Multiplier(facts.levels[name], ratio, facts.certainty[name, "efficiency"])
+
+
+def _seeds_needed(facts: _Facts, arm: _Arm, difference: Estimate) -> int | None:
+    return seeds_to_decide(facts.design, difference.median, len(arm.runs), len(facts.base.runs))
+
+
+def _run_to(base: _Arm, arm: _Arm) -> float | None:
+    """Compute at which every ceiling of the pair will be known; None when that is not near for one of them."""
+    ends = [run.decide_at for run in (*base.runs, *arm.runs) if not run.identified]
+    reachable = [end for end in ends if end is not None]
+    return max(reachable) if len(reachable) == len(ends) else None
+
+
+def _unreadable(facts: _Facts, arm: _Arm) -> ArmVerdict:
+    """An arm that cannot be judged: it, or the control, has no run with a ceiling."""
+    return ArmVerdict(
+        arm=arm.name,
+        seeds=len(arm.runs),
+        left_out=arm.left_out,
+        verdict="undecided",
+        direction=None,
+        difference=None,
+        simultaneous=None,
+        certainty=0.0,
+        p_same=None,
+        multiplier=None,
+        seeds_needed=None,
+        run_to=None,
+        seed_note=None,
+        reason=wording.unreadable(arm.name, arm.left_out, facts.base.name, facts.base.left_out),
+    )
+
+
+def _advice(verdicts: Sequence[ArmVerdict], design: Design, control_seeds: int) -> str | None:
+    waiting = [
+        (arm.difference.median, arm.seeds)
+        for arm in verdicts
+        if arm.verdict == "undecided" and arm.p_same is not None and arm.difference is not None
+    ]
+    found = control_advice(design, waiting, control_seeds)
+    return None if found is None else wording.control_advice(*found, len(waiting))

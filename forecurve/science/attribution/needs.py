@@ -1,0 +1,110 @@
+"""How many seeds would decide, in closed form.
+
+With se the error of one run's ceiling from its own evaluations and tau the sd between seeds, the difference of an arm
+with n_a seeds and a control with n_0 has
+
+    sd^2 = (se^2 + tau^2) (1 / n_a + 1 / n_0).
+
+A difference D is shown to be beyond the region +-rope with probability `power` when (|D| - rope) / sd is at least
+q(1 - alpha) + z(power). It is shown to be within when both one-sided bounds at q(level) are, which has probability
+Phi((r - D) / sd) - Phi((-r - D) / sd) with r = rope - q(level) sd. q is the quantile of a Student-t, because tau is known
+from few replicates; alpha is what the other claims leave for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
+
+from .seeds import SeedSpread
+
+MOST_SEEDS = 20
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the power of a comparison depends on.
+
+    Attributes:
+        noise: se, the error of one run's ceiling from its own evaluations.
+        spread: the sd between seeds and the knowledge behind it.
+        rope: half-width of the region of practical equivalence.
+        level: certainty of a claim that there is no difference.
+        alpha: error left for one claim of a difference once all arms are accounted for.
+    """
+
+    noise: float
+    spread: SeedSpread
+    rope: float
+    level: float
+    alpha: float
+
+    def sd(self, arm_seeds: float, control_seeds: float) -> float:
+        """sd of the difference."""
+        return float(np.sqrt((self.noise**2 + self.spread.sd**2) * (1 / arm_seeds + 1 / control_seeds)))
+
+    def decides(self, difference: float, arm_seeds: int, control_seeds: int, more_runs: int = 0) -> bool:
+        """Whether a true difference of this size would be decided with probability 0.8.
+
+        Args:
+            difference: of the ceilings, true.
+            arm_seeds, control_seeds: runs of each.
+            more_runs: further degrees of freedom that the replicates give the sd between seeds.
+        """
+        sd = self.sd(arm_seeds, control_seeds)
+        beyond = abs(difference) - self.rope
+        if beyond > 0:
+            return beyond / sd >= self._quantile(1 - self.alpha, more_runs) + float(ndtri(POWER))
+        return self._power_within(abs(difference), sd, self._quantile(self.level, more_runs)) >= POWER
+
+    def smallest_difference(self, arm_seeds: int, control_seeds: int, more_runs: int = 0) -> float:
+        """The least difference that is shown to be beyond the region with probability 0.8."""
+        certainty = self._quantile(1 - self.alpha, more_runs) + float(ndtri(POWER))
+        return float(self.rope + certainty * self.sd(arm_seeds, control_seeds))
+
+    def _quantile(self, q: float, more_runs: int) -> float:
+        return float(ndtri(q) if self.spread.known else stdtrit(self.spread.dof + more_runs, q))
+
+    def _power_within(self, difference: float, sd: float, certainty: float) -> float:
+        """Probability that the whole one-sided bound lies within the region, both sides."""
+        room = self.rope - certainty * sd
+        if room <= 0:
+            return 0.0
+        return float(ndtr((room - difference) / sd) - ndtr((-room - difference) / sd))
+
+
+def seeds_to_decide(design: Design, difference: float, arm_seeds: int, control_seeds: int) -> int | None:
+    """Seeds of the arm and of the control, each, with which a difference of this size would be decided (power 0.8).
+
+    Returns:
+        At least the seeds there are plus one; None when more than 20 would be needed: the difference lies so near
+        +-rope that deciding is not worth it.
+    """
+    for seeds in range(min(arm_seeds, control_seeds) + 1, MOST_SEEDS + 1):
+        arm, control = max(seeds, arm_seeds), max(seeds, control_seeds)
+        if design.decides(difference, arm, control, (arm - arm_seeds) + (control - control_seeds)):
+            return seeds
+    return None
+
+
+def control_advice(
+    design: Design, undecided: Sequence[tuple[float, int]], control_seeds: int
+) -> tuple[int, int] | None:
+    """(further seeds of the control, arms they would decide): seeds of the control serve every arm.
+
+    Args:
+        undecided: (difference, seeds) of each arm that more seeds could decide.
+
+    Returns:
+        The number of seeds, at most 5, that decides most arms a seed; None when none would be decided.
+    """
+    best: tuple[int, int] | None = None
+    for more in range(1, 6):
+        decided = sum(design.decides(size, seeds, control_seeds + more, more) for size, seeds in undecided)
+        if decided and (best is None or decided / more > best[1] / best[0]):
+            best = (more, decided)
+    return best

@@ -1,0 +1,88 @@
+"""What a comparison needs of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..fitting import Draws, Fit
+from ..sigmoid import compute_at
+
+HOLDS = (None, "residuals")  # misfits with which a ceiling can still be read: correlated residuals widen the posterior
+
+# ln compute beyond the evaluations: further than this the draws say only "much earlier" or "much later, or never"
+_BEFORE, _AFTER = 2.0, 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run, seen through the posterior of its curve under the flat prior.
+
+    Attributes:
+        name: as in its curve.
+        draws: A, B, C_mid and R0, equally weighted.
+        first, now: compute of the first evaluation after the start, and of the last.
+        identified: whether its ceiling is.
+        misfit: why one sigmoid is the wrong curve, or None.
+        decide_at: compute at which its ceiling will be identified; None when that is not near.
+    """
+
+    name: str
+    draws: Draws
+    first: float
+    now: float
+    identified: bool = True
+    misfit: str | None = None
+    decide_at: float | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether a ceiling can be read at all."""
+        return self.misfit in HOLDS
+
+    @cached_property
+    def reached(self) -> FloatArray:
+        """Draws of the curve at the last evaluation, (K,): a lower bound of the ceiling that needs no extrapolation."""
+        return np.asarray(self.draws.reward_at(self.now)[0])
+
+    def log_compute_to(self, level: float) -> FloatArray:
+        """Draws of ln C at which the curve reaches `level`, (K,), cut where they only say much earlier or never."""
+        d = self.draws
+        compute = compute_at(level, d.A, d.B, d.C_mid, d.R0)
+        low, high = np.log(self.first) - _BEFORE, np.log(self.now) + _AFTER
+        with np.errstate(divide="ignore"):
+            return np.clip(np.log(compute), low, high)
+
+
+def run_of(fit: Fit) -> Run:
+    """The run behind a fit with the flat prior."""
+    positive = fit.curve.compute[fit.curve.compute > 0]
+    known = fit.ceiling_identified
+    return Run(
+        name=fit.curve.name,
+        draws=fit.all_draws,
+        first=float(positive[0]),
+        now=fit.curve.now,
+        identified=known,
+        misfit=fit.misfit,
+        decide_at=None if known else fit.decide_at(),
+    )
+
+
+def ceilings(runs: Sequence[Run]) -> list[FloatArray]:
+    """Draws of each run's ceiling."""
+    return [run.draws.A for run in runs]
+
+
+def proven_ceilings(runs: Sequence[Run]) -> list[FloatArray]:
+    """Draws of each run's ceiling where it is identified, of the level reached where it is not."""
+    return [run.draws.A if run.identified else run.reached for run in runs]
+
+
+def standard_error(runs: Sequence[Run]) -> float:
+    """Root mean square of the runs' own sd of A; 0 without runs."""
+    return float(np.sqrt(np.mean([np.var(run.draws.A) for run in runs]))) if runs else 0.0

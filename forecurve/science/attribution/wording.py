@@ -1,0 +1,206 @@
+"""What a comparison says: sentences, a table, never more digits than the interval supports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..values import Estimate
+from ..wording import compute_text, decimals, share_text
+from .comparison import ArmVerdict, Comparison, Multiplier
+from .needs import MOST_SEEDS
+from .seeds import SeedSpread
+
+DASH = "–"
+
+
+def difference_text(estimate: Estimate) -> str:
+    """`-0.05 (90 %: -0.07 to -0.03)`."""
+    places = decimals(estimate.width)
+    median, lower, upper = (_signed(value, places) for value in (estimate.median, estimate.lower, estimate.upper))
+    return f"{median} (90 %: {lower} to {upper})"
+
+
+def _signed(value: float, places: int) -> str:
+    rounded = round(value, places)
+    return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
+
+
+def ratio_text(estimate: Estimate) -> str:
+    """`1.6 (90 %: 1.3 to 2.0)`."""
+    places = 2 if estimate.width < 0.5 else 1
+    return f"{estimate.median:.{places}f} (90 %: {estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
+
+
+def with_reason(arm: ArmVerdict, rope: float, level: float, unit: str, known: bool) -> ArmVerdict:
+    """The verdict with its sentence."""
+    reason = {
+        "ceiling": _ceiling,
+        "efficiency": _efficiency,
+        "no difference shown": _same,
+        "undecided": _undecided if known else _unknown,
+    }[arm.verdict](arm, rope, unit)
+    return replace(arm, reason=reason + _left_out(arm.left_out))
+
+
+def _ceiling(arm: ArmVerdict, rope: float, unit: str) -> str:
+    assert arm.difference is not None
+    side = "higher" if arm.direction == "up" else "lower"
+    return f"{arm.arm}: ceiling {side}, {difference_text(arm.difference)}{_and_speed(arm.multiplier)}."
+
+
+def _efficiency(arm: ArmVerdict, rope: float, unit: str) -> str:
+    assert arm.difference is not None
+    assert arm.multiplier is not None
+    speed = f"{arm.direction}, {ratio_text(arm.multiplier.ratio)} times as fast to {arm.multiplier.level:.2f}"
+    return f"{arm.arm}: {speed}; ceiling not shown to differ, {difference_text(arm.difference)}."
+
+
+def _same(arm: ArmVerdict, rope: float, unit: str) -> str:
+    assert arm.p_same is not None
+    head = f"{arm.arm}: ceiling within {rope:g} of the control's ({share_text(arm.p_same)} sure)"
+    return f"{head}{_and_speed(arm.multiplier)}."
+
+
+def _undecided(arm: ArmVerdict, rope: float, unit: str) -> str:
+    assert arm.difference is not None
+    head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}"
+    if arm.seeds_needed is None:
+        return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {rope:g}."
+    return f"{head}; about {arm.seeds_needed} seeds of it and of the control would decide."
+
+
+def _unknown(arm: ArmVerdict, rope: float, unit: str) -> str:
+    head = f"{arm.arm}: undecided, ceiling not identified yet"
+    where = "no compute near would settle it" if arm.run_to is None else f"run to {compute_text(arm.run_to)} {unit}"
+    return f"{head}: {where}{_and_speed(arm.multiplier)}."
+
+
+def _and_speed(multiplier: Multiplier | None) -> str:
+    if multiplier is None:
+        return ""
+    return f"; {ratio_text(multiplier.ratio)} times as fast to {multiplier.level:.2f}"
+
+
+def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
+    if not left_out:
+        return ""
+    named = ", ".join(f"{name} ({misfit})" for name, misfit in left_out)
+    return f" Left out, no ceiling can be read: {named}."
+
+
+def unreadable(
+    arm: str, left_out: Sequence[tuple[str, str]], control: str, control_out: Sequence[tuple[str, str]]
+) -> str:
+    """Why an arm cannot be judged at all."""
+    return f"{arm}: undecided.{_left_out([*left_out, *control_out])}"
+
+
+def with_note(arm: ArmVerdict, control_seeds: int, replicates: int, spread: SeedSpread) -> ArmVerdict:
+    """The verdict with what is to be known of its seeds."""
+    return replace(arm, seed_note=_seed_note(arm.seeds, control_seeds, replicates, spread))
+
+
+def _seed_note(seeds: int, control_seeds: int, replicates: int, spread: SeedSpread) -> str | None:
+    if seeds == 0 or min(seeds, control_seeds) > 1:
+        return None
+    who = "single seed" if seeds == 1 else "single seed of the control"
+    if spread.known:
+        return f"{who}, seed sd given as {spread.sd:.4g}"
+    if replicates == 0:
+        return f"{who}, seed sd assumed to be about {spread.sd:.4g}"
+    return f"{who}, seed sd {spread.sd:.2g} from {replicates} replicates of other arms and a rough guess"
+
+
+def control_advice(more: int, decided: int, undecided: int) -> str:
+    """`2 more seeds of the control would decide 3 of 5 undecided arms.`"""
+    seeds = "1 more seed" if more == 1 else f"{more} more seeds"
+    arms = "the undecided arm" if undecided == 1 else f"{decided} of {undecided} undecided arms"
+    return f"{seeds} of the control would decide {arms}, if the differences are what they seem."
+
+
+def sentence(comparison: Comparison) -> str:
+    """Who did what, in groups; then what would decide the rest."""
+    groups: dict[str, list[str]] = {}
+    for arm in comparison.arms:
+        groups.setdefault(arm.label, []).append(_short(arm, comparison.unit))
+    said = "; ".join(f"{label}: {', '.join(arms)}" for label, arms in groups.items())
+    tail = f" {comparison.control_advice}" if comparison.control_advice else ""
+    return f"Against {comparison.control}: {said}.{tail}"
+
+
+def _short(arm: ArmVerdict, unit: str) -> str:
+    if arm.verdict == "ceiling" and arm.difference is not None:
+        return f"{arm.arm} ({arm.difference.median:+.2f})"
+    if arm.verdict == "efficiency" and arm.multiplier is not None:
+        return f"{arm.arm} ({arm.multiplier.ratio.median:.1f}x)"
+    if arm.verdict == "undecided":
+        return f"{arm.arm} ({needs_text(arm, unit)})"
+    return arm.arm
+
+
+def needs_text(arm: ArmVerdict, unit: str) -> str:
+    """What would decide an arm, in a few words; a dash when it is decided."""
+    if arm.verdict != "undecided":
+        return DASH
+    if arm.difference is None:
+        return "no ceiling to read"
+    if arm.run_to is not None:
+        return f"run to {compute_text(arm.run_to)} {unit}"
+    if arm.p_same is None:
+        return "ceiling out of reach"
+    return f"over {MOST_SEEDS} seeds" if arm.seeds_needed is None else f"{arm.seeds_needed} seeds each"
+
+
+def table(comparison: Comparison) -> list[dict[str, str]]:
+    """One row an arm."""
+    return [
+        {
+            "arm": arm.arm,
+            "seeds": str(arm.seeds),
+            "verdict": arm.label,
+            "ceiling (90 %)": DASH if arm.difference is None else _plain(difference_text(arm.difference)),
+            "sure": _sure(arm),
+            "times as fast (90 %)": DASH if arm.multiplier is None else _plain(ratio_text(arm.multiplier.ratio)),
+            "to": DASH if arm.multiplier is None else f"{arm.multiplier.level:.2f}",
+            "would decide": needs_text(arm, comparison.unit),
+            "the paper's way": _paper(arm),
+        }
+        for arm in comparison.arms
+    ]
+
+
+def _plain(text: str) -> str:
+    return text.replace("90 %: ", "")
+
+
+def _sure(arm: ArmVerdict) -> str:
+    """The probability that the verdict rests on."""
+    if arm.verdict == "ceiling":
+        return share_text(arm.certainty)
+    if arm.verdict == "efficiency" and arm.multiplier is not None:
+        return share_text(arm.multiplier.certainty)
+    return DASH if arm.p_same is None or arm.verdict == "undecided" else share_text(arm.p_same)
+
+
+def _paper(arm: ArmVerdict) -> str:
+    if arm.paper is None:
+        return DASH
+    if arm.paper.common_A is None:
+        return f"{arm.paper.verdict} (A {arm.paper.A:.3f})"
+    return f"{arm.paper.verdict} (B {arm.paper.B:.2f} at A {arm.paper.common_A:.3f})"
+
+
+def text(comparison: Comparison) -> str:
+    """A small table of plain text."""
+    seeds = "1 seed" if comparison.control_seeds == 1 else f"{comparison.control_seeds} seeds"
+    head = f"Comparison with {comparison.control!r} ({seeds}), region ±{comparison.rope:g}, {comparison.level:.0%} sure"
+    rows = comparison.table
+    if not rows:
+        return head
+    names = list(rows[0])
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
+    lines = [
+        "  ".join(row[name].ljust(widths[name]) for name in names).rstrip() for row in ({n: n for n in names}, *rows)
+    ]
+    return "\n".join([head, *lines])

@@ -1,0 +1,245 @@
+"""Several unfinished arms of one sweep as siblings: joint draws of their curves.
+
+Each arm's own posterior is known by its draws. The arms are taken as siblings, theta_i = (A, ln B, ln C_mid)_i ~
+0.9 N(mu, s^2 T) + 0.1 (the arm's own flat prior), with T the spread that siblings have by default, s in {1/2, 1, 2}
+and mu unknown. For a candidate (mu, s) the marginal likelihood of an arm is an average over its draws,
+
+    F_i(mu, s) = 0.9 mean_k [ N(theta_ik | mu, s^2 T) / p0(theta_ik) ] + 0.1,
+
+where p0 is the prior under which it was fitted, so that no arm has to be fitted again. A joint draw is a candidate,
+chosen in proportion to p(mu) p(s) prod_i F_i / (density by which it was proposed), and then one draw of every arm
+in proportion to the terms of its F_i. What the arms share (how far up the unseen ceiling is, say) is thereby common
+to all arms of a joint draw and cancels where they are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from .arrays import Float32Array, FloatArray, IntArray
+from .prior import C_MID_REACH, LOG_B_BOX, Prior, student_t
+from .sigmoid import log_compute, rise
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+JOINT_DRAWS = 2000
+SPREAD = (0.03, 0.25, 0.4)  # sd of (A, ln B, ln C_mid) between siblings before any is seen
+OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
+_SCALES = (0.5, 1.0, 2.0)
+_SCALE_WEIGHTS = (0.25, 0.5, 0.25)
+_THIN = 700  # draws of an arm that a marginal likelihood averages over
+_CANDIDATES = 96  # centres proposed in each round, for each scale
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Equally weighted joint draws, every array of shape (S, K): S draws, K arms; rewards in their own scale."""
+
+    A: FloatArray
+    B: FloatArray
+    C_mid: FloatArray
+    R0: FloatArray
+
+    def arm(self, at: int, compute: FloatArray) -> FloatArray:
+        """The curve of one arm at each compute: (S, G)."""
+        g = rise(log_compute(compute), np.log(self.B[:, at]), np.log(self.C_mid[:, at])).T
+        start, ceiling = self.R0[:, [at]], self.A[:, [at]]
+        return np.asarray(start + (ceiling - start) * g)
+
+
+def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, size: int = JOINT_DRAWS, seed: int = 0) -> Joint:
+    """Joint draws of the arms' curves.
+
+    Args:
+        fits: one per arm, in one unit of compute and on one scale of rewards.
+        siblings: let the arms inform one another; else each arm stands for itself.
+        size: joint draws.
+        seed: of the drawing.
+    """
+    rng = np.random.default_rng(seed)
+    if siblings and len(fits) > 1:
+        chosen = _Siblings([_table(fit) for fit in fits]).choose(size, rng)
+    else:
+        chosen = np.stack([rng.integers(0, len(fit.all_draws.A), size) for fit in fits], axis=1)
+    draws = [fit.all_draws for fit in fits]
+    pick = [[getattr(d, name)[chosen[:, at]] for at, d in enumerate(draws)] for name in ("A", "B", "C_mid", "R0")]
+    A, B, C_mid, R0 = (np.stack(columns, axis=1) for columns in pick)
+    return Joint(A, B, C_mid, R0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The draws of one arm: theta (D, 3) and the log density of the prior it was fitted under (D,)."""
+
+    theta: FloatArray
+    log_prior: FloatArray
+    prior: Prior  # of A in [0, 1]
+    log_flat: float  # log density of that prior's flat part, without A's
+
+
+def _table(fit: Fit) -> _Table:
+    low, width = fit.curve.bounds[0], fit.curve.bounds[1] - fit.curve.bounds[0]
+    d = fit.all_draws
+    theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
+    pair = fit.prior.A
+    A = None if pair is None else ((pair[0] - low) / width, pair[1] / width)
+    prior = Prior(fit.prior.name, A, fit.prior.log_B, fit.prior.log_C_mid, fit.prior.weight, fit.prior.dof)
+    positive = fit.curve.compute[fit.curve.compute > 0]
+    box_mid = 2 * np.log(C_MID_REACH) + np.log(positive[-1] / positive[0])
+    log_flat = -float(np.log(LOG_B_BOX[1] - LOG_B_BOX[0]) + np.log(box_mid))
+    headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
+    return _Table(theta, _log_density(prior, theta, log_flat, -np.log(headroom)), prior, log_flat)
+
+
+def _log_density(prior: Prior, theta: FloatArray, log_flat: float, log_flat_A: FloatArray | float) -> FloatArray:
+    """Log density of a prior at theta (D, 3): its Student-t part and its flat part."""
+    flat = np.full(len(theta), log_flat) + log_flat_A
+    if not prior.informative:
+        return flat
+    known = np.zeros(len(theta))
+    pairs = (prior.A, prior.log_B, prior.log_C_mid)
+    for at, pair in enumerate(pairs):
+        if pair is not None:
+            known += student_t(theta[:, at], *pair, prior.dof)
+    if prior.A is None:
+        known += log_flat_A
+    if prior.log_B is None:
+        known -= np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
+    if prior.log_C_mid is None:
+        known += log_flat + np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
+    return np.asarray(np.logaddexp(np.log(prior.weight) + known, np.log(1 - prior.weight) + flat))
+
+
+class _Siblings:
+    """Candidates (mu, s) and how well each explains every arm."""
+
+    def __init__(self, arms: list[_Table]):
+        self.arms = arms
+        self.thin = [_Thinned.of(arm) for arm in arms]
+
+    def choose(self, size: int, rng: np.random.Generator) -> IntArray:
+        """Indices of the arms' draws, shape (size, K)."""
+        rounds = self._rounds(rng)
+        log_weight = np.concatenate([part.log_weight for part in rounds])
+        weight = np.exp(log_weight - log_weight.max())
+        picked = rng.choice(len(weight), size, p=weight / weight.sum())
+        chosen = np.empty((size, len(self.arms)), dtype=np.int64)
+        for at, thin in enumerate(self.thin):
+            density = np.concatenate([part.density[at] for part in rounds], axis=1)
+            chosen[:, at] = thin.index[_pick(thin, density, picked, rng)]
+        return chosen
+
+    def _rounds(self, rng: np.random.Generator) -> list[_Round]:
+        """The second round of candidates for each scale, weighted so that the scales can be put together."""
+        rounds = []
+        for scale, share in zip(_SCALES, _SCALE_WEIGHTS, strict=True):
+            first = self._first(scale, rng)
+            second = self._second(scale, _moments(first, scale), rng)
+            rounds.append(_Round(second.mu, second.log_weight + np.log(share), second.density))
+        return rounds
+
+    def _first(self, scale: float, rng: np.random.Generator) -> _Round:
+        """Centres proposed by the arms' own draws, blurred by the siblings' spread."""
+        sd = scale * np.array(SPREAD)
+        arm, row = rng.integers(0, len(self.thin), _CANDIDATES), rng.random(_CANDIDATES)
+        base = [self.thin[i].theta[int(u * len(self.thin[i].theta))] for i, u in zip(arm, row, strict=True)]
+        mu = np.stack(base) + sd * rng.standard_normal((_CANDIDATES, 3))
+        density = [_normal(thin.theta, mu, sd) for thin in self.thin]
+        proposal = np.mean([each.mean(axis=0, dtype=np.float64) for each in density], axis=0)
+        return self._weighed(mu, density, np.log(proposal + 1e-300))
+
+    def _second(self, scale: float, moments: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> _Round:
+        """Centres proposed by the moments of the first round."""
+        centre, root = moments
+        mu = centre + _student(rng, (_CANDIDATES, 3)) @ root.T
+        density = [_normal(thin.theta, mu, scale * np.array(SPREAD)) for thin in self.thin]
+        return self._weighed(mu, density, _log_student(mu, centre, root))
+
+    def _weighed(self, mu: FloatArray, density: list[Float32Array], log_proposal: FloatArray) -> _Round:
+        explained = np.zeros(len(mu))
+        for thin, each in zip(self.thin, density, strict=True):
+            explained += np.log((1 - OWN) * (thin.over_prior @ each) / len(thin.theta) + OWN)
+        return _Round(mu, explained + self._log_centre(mu) - log_proposal, density)
+
+    def _log_centre(self, mu: FloatArray) -> FloatArray:
+        """Log prior of the centre: that under which the arms were fitted, averaged where they differ."""
+        densities = [_log_density(arm.prior, mu, arm.log_flat, 0.0) for arm in self.arms]
+        inside = np.where((mu[:, 0] > 0) & (mu[:, 0] < 1), 0.0, -50.0)  # a ceiling lies in the reward's range
+        return np.asarray(np.mean(densities, axis=0) + inside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    mu: FloatArray  # (M, 3)
+    log_weight: FloatArray  # (M,)
+    density: list[Float32Array]  # N(theta | mu, s^2 T) of every arm's draws, each (D, M)
+
+
+@dataclass(frozen=True, eq=False)
+class _Thinned:
+    theta: FloatArray  # (D, 3)
+    over_prior: Float32Array  # 1 / p0, (D,)
+    index: IntArray  # of the arm's own draws
+
+    @classmethod
+    def of(cls, arm: _Table) -> _Thinned:
+        index = np.linspace(0, len(arm.theta) - 1, min(_THIN, len(arm.theta))).astype(np.int64)
+        return cls(arm.theta[index], np.exp(-arm.log_prior[index]).astype(np.float32), index)
+
+
+def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
+    """N(theta | mu, diag sd^2) for every draw and centre: (D, M), by one matrix product."""
+    centre = theta.mean(axis=0)  # single precision suffices around it
+    x, m = (theta - centre) / sd, (mu - centre) / sd
+    square = (x**2).sum(axis=1)[:, None] + (m**2).sum(axis=1)[None, :] - 2 * x @ m.T
+    scaled = (-0.5 * square - np.log(sd).sum() - 1.5 * np.log(2 * np.pi)).astype(np.float32)
+    return np.asarray(np.exp(scaled, out=scaled))
+
+
+def _moments(found: _Round, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Centre and root of the second round's proposal: the weighted moments of the first, widened."""
+    weight = np.exp(found.log_weight - logsumexp(found.log_weight))
+    centre = weight @ found.mu
+    centred = found.mu - centre
+    least = np.diag((0.3 * scale * np.array(SPREAD)) ** 2)
+    covariance = 1.5 * (centred * weight[:, None]).T @ centred + least
+    return centre, np.linalg.cholesky(covariance)
+
+
+_DOF = 5.0
+
+
+def _student(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    """Multivariate Student-t rows of unit scale."""
+    return np.asarray(rng.standard_normal(shape) / np.sqrt(rng.chisquare(_DOF, shape[0]) / _DOF)[:, None])
+
+
+def _log_student(x: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
+    """Log density of the above, up to a constant that depends on the dimension only."""
+    z = np.linalg.solve(root, (x - centre).T)
+    constant = -np.log(np.diag(root)).sum() + _STUDENT_3
+    return np.asarray(constant - (_DOF + 3) / 2 * np.log1p((z**2).sum(axis=0) / _DOF))
+
+
+# Gamma(4) / (Gamma(5/2) (5 pi)^(3/2)): the constant of a 3-dimensional t with 5 degrees of freedom
+_STUDENT_3 = float(np.log(6.0) - np.log(1.329340388179137) - 1.5 * np.log(5 * np.pi))
+
+
+def _pick(thin: _Thinned, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:
+    """For every chosen candidate one of the arm's draws, in proportion to its term in F: (S,)."""
+    rows = np.empty(len(candidate), dtype=np.int64)
+    order = np.argsort(candidate, kind="stable")
+    columns, counts = np.unique(candidate, return_counts=True)
+    terms = (1 - OWN) * thin.over_prior[:, None] * density[:, columns] + OWN
+    totals = np.cumsum(terms, axis=0, dtype=np.float64)
+    for at, here in enumerate(np.split(order, np.cumsum(counts)[:-1])):
+        # stratified: the draws taken for one candidate spread over its whole range, in random order
+        u = (rng.permutation(len(here)) + rng.random(len(here))) / len(here)
+        rows[here] = np.searchsorted(totals[:, at], u * totals[-1, at])
+    return np.minimum(rows, len(totals) - 1)

@@ -1,0 +1,150 @@
+"""Where several unfinished arms stand: joint draws of what each reaches at one common compute, the horizon.
+
+An arm whose curve is no sigmoid is not forecast by one. A run that fell is taken to stay where it is now. Of one with
+a second phase, or with no curve yet (all 0, all 1, all the same), it is said that it ends somewhere between where it
+is and a little above the best of the others; its next evaluations are taken to approach that end in log compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray
+from .belief import Belief, Prospect
+from .horizon import evaluation_noise
+from .pooling import joint_draws
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
+_LAST = 3  # evaluations that say where an arm is now
+_FORECASTABLE = (None, "residuals")
+FALLEN = "decline"
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """The arms at one moment.
+
+    Attributes:
+        fits: one per arm, K of them.
+        horizon: compute at which they are compared.
+        now: compute of each arm, (K,).
+        ends: joint draws of the rewards at the horizon, (S, K).
+        levels: joint draws of the rewards now, (S, K).
+    """
+
+    fits: tuple[Fit, ...]
+    horizon: float
+    now: FloatArray
+    ends: FloatArray
+    levels: FloatArray
+    prospects: tuple[Prospect, ...]
+    middles: tuple[FloatArray, ...]
+
+    @property
+    def best(self) -> int:
+        """The arm with the highest expected end."""
+        return int(self.ends.mean(axis=0).argmax())
+
+    @property
+    def p_best(self) -> FloatArray:
+        """P(this arm ends highest), (K,); sums to 1."""
+        winners = np.bincount(self.ends.argmax(axis=1), minlength=self.ends.shape[1])
+        return np.asarray(winners / len(self.ends))
+
+    def p_within(self, delta: float) -> FloatArray:
+        """P(this arm ends within delta of the highest), (K,)."""
+        top = self.ends.max(axis=1, keepdims=True)
+        return np.asarray((self.ends >= top - delta).mean(axis=0))
+
+    @property
+    def expected_regret(self) -> float:
+        """E[highest end] - highest expected end: what choosing now is expected to lose."""
+        return float(self.ends.max(axis=1).mean() - self.ends.mean(axis=0).max())
+
+    @property
+    def fallen(self) -> BoolArray:
+        """Arms that fell: nothing is spent on them."""
+        return np.array([fit.misfit == FALLEN for fit in self.fits])
+
+    def belief(self) -> Belief:
+        """What further evaluations would tell."""
+        return Belief(self.ends, list(self.middles), list(self.prospects), self.now)
+
+
+def standing(fits: Sequence[Fit], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
+    """Joint draws of where the arms end.
+
+    Args:
+        fits: one per arm, one unit, one scale of rewards.
+        horizon: compute at which the arms are compared; an arm beyond it is taken where it is.
+        siblings: let the arms inform one another.
+        seed: of the drawing.
+    """
+    now = np.array([fit.curve.now for fit in fits])
+    prospects = [_prospect(fit, horizon) for fit in fits]
+    joint = joint_draws(fits, siblings=siblings, seed=seed)
+    grids = [_middles(fit.curve.now, prospect) for fit, prospect in zip(fits, prospects, strict=True)]
+    tables = [
+        joint.arm(at, np.concatenate([[now[at], horizon], grid])) for at, grid in enumerate(grids)
+    ]  # each (S, 2 + G)
+    levels = np.stack([table[:, 0] for table in tables], axis=1)
+    ends = np.stack([table[:, 1] for table in tables], axis=1)
+    middles = [table[:, 2:] for table in tables]
+    _withhold(fits, ends, levels, middles, grids, horizon, seed)
+    return Standing(tuple(fits), float(horizon), now, ends, levels, tuple(prospects), tuple(middles))
+
+
+def _prospect(fit: Fit, horizon: float) -> Prospect:
+    now = fit.curve.now
+    if fit.misfit == FALLEN or now >= horizon * (1 - 1e-9):
+        return Prospect(np.empty(0), np.empty(0))
+    gap = float(np.median(np.diff(fit.curve.compute)))
+    edges = [now]
+    for edge in now * np.geomspace(1.0, horizon / now, LOOKS + 1)[1:]:
+        if edge - edges[-1] >= 0.99 * gap:  # a look shows at least one evaluation
+            edges.append(float(edge))
+    if len(edges) == 1:
+        edges.append(float(horizon))
+    edges[-1] = float(horizon)
+    evaluations = np.maximum(np.diff(edges) / gap, 1.0)
+    return Prospect(np.array(edges[1:]), evaluation_noise(fit) / evaluations)
+
+
+def _middles(now: float, prospect: Prospect) -> FloatArray:
+    starts = np.concatenate([[now], prospect.edges[:-1]])[: len(prospect.edges)]
+    return np.asarray((starts + prospect.edges) / 2)
+
+
+def _withhold(
+    fits: Sequence[Fit],
+    ends: FloatArray,
+    levels: FloatArray,
+    middles: list[FloatArray],
+    grids: list[FloatArray],
+    horizon: float,
+    seed: int,
+) -> None:
+    """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
+    rng = np.random.default_rng(seed + 1)
+    sound = np.array([fit.misfit in _FORECASTABLE for fit in fits])
+    for at in np.flatnonzero(~sound):
+        fit = fits[at]
+        last = fit.curve.reward[-_LAST:]
+        level = last.mean() + np.sqrt(evaluation_noise(fit) / len(last)) * rng.standard_normal(len(ends))
+        level = np.clip(level, *fit.curve.bounds)
+        levels[:, at] = level
+        if fit.misfit == FALLEN:
+            ends[:, at] = level
+            continue
+        top = ends[:, sound].max(axis=1) if sound.any() else np.full(len(ends), fit.curve.bounds[1])
+        rise = rng.uniform(0.0, 1.1, len(ends)) * np.maximum(top - level, 0.0)
+        ends[:, at] = np.minimum(level + rise, fit.curve.bounds[1])
+        way = np.log(grids[at] / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
+        middles[at] = level[:, None] + way * (ends[:, at] - level)[:, None]
