@@ -66,6 +66,11 @@ SWEEPS = {
         Shift(log_mid=float(np.log(1.5))), Shift(log_mid=float(np.log(2.0))),
     ),
 }  # fmt: skip
+CELLS = (
+    *(("null", tau, seeds) for tau in TAUS for seeds in SEEDS),
+    *(("edge", tau, seeds) for tau in (0.0125, 0.018) for seeds in (1, 3)),
+    *(("mixed", tau, seeds) for tau in (0.009, 0.0125, 0.018) for seeds in SEEDS),
+)
 MIXED = ("0", "+.02", "-.03", "+.04", "-.05", "1.5x slower", "2x slower")
 
 
@@ -234,7 +239,7 @@ def _count_rivals(tally: Tally, sweep: Sweep, shifts: tuple[Shift, ...]) -> None
 def main() -> None:
     """Run everything and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200, help="sweeps a cell")
+    parser.add_argument("--runs", type=int, default=100, help="sweeps a cell")
     parser.add_argument("--fits", type=int, default=48, help="fits for each recipe and noise, at least 40")
     parser.add_argument("--check", type=int, default=40, help="sweeps of the cell that is fitted in full")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
@@ -243,9 +248,8 @@ def main() -> None:
     bank = make_bank(max(asked.fits, 40), np.random.default_rng(1))
     _say(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
     rng = np.random.default_rng(2)
-    cells = [(kind, tau, seeds) for kind in SWEEPS for tau in TAUS for seeds in SEEDS]
     tallies = {}
-    for kind, tau, seeds in cells:
+    for kind, tau, seeds in CELLS:
         tallies[kind, tau, seeds] = cell(banked_sweep, bank, kind, tau, seeds, asked.runs, rng)
     check = cell(full_sweep, bank, "null", 0.0125, 2, asked.check, rng) if asked.check else None
     _say(f"all: {time.perf_counter() - began:.0f} s")
@@ -294,7 +298,11 @@ def _error_line(kind: str, tau: float, seeds: int, tally: Tally) -> str:
 
 def _print_power(tallies: dict[tuple[str, float, int], Tally]) -> None:
     print("\nmixed sweep: verdict 'ceiling' (or, for the slower arms, 'efficiency'), in % of sweeps")
-    print(f"{'true tau':>8} {'seeds':>5} | " + " ".join(f"{name:>11}" for name in MIXED) + " | wrong way | 'same' at 0, +.02")
+    print(
+        f"{'true tau':>8} {'seeds':>5} | "
+        + " ".join(f"{name:>11}" for name in MIXED)
+        + " | wrong way | 'same' at 0, +.02"
+    )
     for (kind, tau, seeds), tally in tallies.items():
         if kind == "mixed":
             print(_power_line(tau, seeds, tally))

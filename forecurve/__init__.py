@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from forecurve.client import log as log
     from forecurve.recipes import Recipe as Recipe
     from forecurve.science import Advice as Advice
+    from forecurve.science import CompareError as CompareError
+    from forecurve.science import Comparison as Comparison
     from forecurve.science import Curve as Curve
     from forecurve.science import CurveError as CurveError
     from forecurve.science import Fit as Fit
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from forecurve.science import Prior as Prior
     from forecurve.science import Watch as Watch
     from forecurve.science import advise as advise
+    from forecurve.science import compare as compare
     from forecurve.science import fit as fit
     from forecurve.science import freeze as freeze
     from forecurve.science import watch as watch
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SCIENCE = (
-    "Advice", "Curve", "CurveError", "Fit", "FrozenForecast", "Prior", "Watch", "advise", "fit", "freeze", "watch",
+    "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Prior", "Watch",
+    "advise", "compare", "fit", "freeze", "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +50,7 @@ class _Series:
 
 
 def read_curves(path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None) -> list[Curve]:
-    """Every curve of a file, in the order in which they first appear.
+    """Every curve of a file: series in the order in which they first appear, the seeds of a series together.
 
     Args:
         path: a .csv, .jsonl (.ndjson) or .parquet file.
@@ -59,10 +60,24 @@ def read_curves(path: str | Path, *, unit: str | None = None, series: Iterable[s
     Raises:
         CurveFileError: the file cannot be read, or a series is not a curve; names field, value and way out.
     """
-    gathered, stated_unit = _gather(_rows(Path(path)), set(series) if series is not None else None)
+    return [curve for curves in read_arms(path, unit=unit, series=series).values() for curve in curves]
+
+
+def read_arms(
+    path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None
+) -> dict[str, list[Curve]]:
+    """The curves of a file by the name of their series, several where a series has several seeds.
+
+    Args, Raises: as `read_curves`.
+    """
     wanted = list(series) if series is not None else None
+    gathered, stated_unit = _gather(_rows(Path(path)), set(wanted) if wanted is not None else None)
     _check_found(gathered, wanted, Path(path))
-    return [_curve(name, columns, unit or stated_unit or DEFAULT_UNIT) for name, columns in _named(gathered).items()]
+    arms: dict[str, list[Curve]] = {name: [] for name, _ in gathered}
+    seeds = Counter(name for name, _ in gathered)
+    for (name, seed), columns in gathered.items():
+        arms[name].append(_curve(name, seed, seeds[name] > 1, columns, unit or stated_unit or DEFAULT_UNIT))
+    return arms
 
 
 # --- rows, whatever the format ---
@@ -206,24 +221,21 @@ def _check_found(gathered: dict[Key, _Series], wanted: list[str] | None, path: P
             )
 
 
-def _named(gathered: dict[Key, _Series]) -> dict[str, _Series]:
+def _curve(name: str, seed: int | None, one_of_several: bool, columns: _Series, unit: str) -> Curve:
     """A series with one seed keeps its name; several seeds are told apart."""
-    seeds: dict[str, int] = {}
-    for name, _ in gathered:
-        seeds[name] = seeds.get(name, 0) + 1
-    return {
-        name if seeds[name] == 1 else f"{name} (seed {'none' if seed is None else seed})": columns
-        for (name, seed), columns in gathered.items()
-    }
-
-
-def _curve(name: str, columns: _Series, unit: str) -> Curve:
+    full = f"{name} (seed {'none' if seed is None else seed})" if one_of_several else name
     try:
         return Curve(
-            columns.compute, columns.reward, unit=unit, name=name, prompts=columns.prompts, samples=columns.samples
+            columns.compute,
+            columns.reward,
+            unit=unit,
+            name=full,
+            prompts=columns.prompts,
+            samples=columns.samples,
+            seed=seed,
         )
     except CurveError as error:
-        raise CurveFileError(f"series {name!r}, {error.field}", error.value, _message(error), error.way_out) from error
+        raise CurveFileError(f"series {full!r}, {error.field}", error.value, _message(error), error.way_out) from error
 
 
 def _message(error: CurveError) -> str:

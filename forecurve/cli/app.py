@@ -10,6 +10,7 @@ import typer
 from . import recipe, run, sweep
 from .alerts import alerts, sync
 from .backtest import backtest_command
+from .compare import compare_command
 from .demo import demo
 from .fit import fit_command
 from .service import down, login, status, up
@@ -28,6 +29,7 @@ def build() -> Any:
     _add(app, demo, up, down, status, login)
     app.command("fit")(fit_command)
     app.command("backtest")(backtest_command)
+    app.command("compare")(compare_command)
     app.add_typer(recipe.app, name="recipe")
     app.add_typer(sweep.app, name="sweep")
     app.add_typer(run.app, name="run")

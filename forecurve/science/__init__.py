@@ -5,14 +5,16 @@ forecast = fit(curve)
 forecast.A, forecast.predict(16_000), forecast.sentence(budget=16_000)
 advise(forecast, now=4_000, budget=16_000)
 watch(freeze(forecast), later_compute, later_reward)
+compare({"base": [curve, other_seed], "no-fp32": third}, control="base")
 """
 
 from .advice import Advice, advise
+from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
 from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal, Score
 from .curve import Curve
-from .errors import CurveError, FrozenError, PriorError
+from .errors import CompareError, CurveError, FrozenError, PriorError
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
 from .misfit import Misfit
@@ -26,8 +28,11 @@ from .watching import Watch, watch
 
 __all__ = [
     "Advice",
+    "ArmVerdict",
     "Backtest",
     "Band",
+    "CompareError",
+    "Comparison",
     "Conformal",
     "Curve",
     "CurveError",
@@ -46,16 +51,19 @@ __all__ = [
     "PriorError",
     "Reach",
     "Score",
+    "SeedSpread",
     "TrackRecord",
     "Watch",
     "advise",
     "backtest",
+    "compare",
     "fit",
     "freeze",
     "last_value",
     "least_squares",
     "paper_fit",
     "paper_grid",
+    "pool_seeds",
     "power_law",
     "predict_mean",
     "scaled_grid",

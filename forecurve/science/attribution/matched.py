@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from .runs import Run
 
 # Three quarters of the way up. Near the ceiling the compute to a level says more of the ceiling than of the speed: with
@@ -24,10 +22,8 @@ def own_level(runs: Sequence[Run], share: float = SHARE) -> float | None:
 def matched_level(control: Sequence[Run], arm: Sequence[Run], share: float = SHARE) -> float | None:
     """A level that every run of both has reached: `share` of the lower ceiling's rise above the common start, or the
     lowest level reached by now where that is less. None when a run starts above it or hardly below."""
-    runs = [*control, *arm]
-    starts = [float(np.median(run.draws.R0)) for run in runs]
-    lowest_ceiling = min(float(np.median(run.draws.A)) for run in runs)
-    start = float(np.mean(starts))
-    rise = lowest_ceiling - start
-    level = min(start + share * rise, *(float(np.median(run.reached)) for run in runs))
+    starts, reached, tops = zip(*(run.middle for run in (*control, *arm)), strict=True)
+    start = sum(starts) / len(starts)
+    rise = min(tops) - start
+    level = min(start + share * rise, *reached)
     return level if rise > 0 and level > max(starts) + _LEAST_RISE * rise else None

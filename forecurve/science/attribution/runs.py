@@ -49,6 +49,12 @@ class Run:
         """Draws of the curve at the last evaluation, (K,): a lower bound of the ceiling that needs no extrapolation."""
         return np.asarray(self.draws.reward_at(self.now)[0])
 
+    @cached_property
+    def middle(self) -> tuple[float, float, float]:
+        """Medians of the start, of the level reached and of the ceiling."""
+        start, reached, ceiling = np.median([self.draws.R0, self.reached, self.draws.A], axis=1)
+        return float(start), float(reached), float(ceiling)
+
     def log_compute_to(self, level: float) -> FloatArray:
         """Draws of ln C at which the curve reaches `level`, (K,), cut where they only say much earlier or never."""
         d = self.draws

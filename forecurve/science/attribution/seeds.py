@@ -12,7 +12,7 @@ Fourier transform a run, for each tau on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -113,12 +113,18 @@ class Differences(NamedTuple):
     spread: SeedSpread
 
 
-def learn(groups: Sequence[Group], prior: SeedSpread) -> FloatArray:
-    """Log posterior mass of tau at the prior's nodes, shape (T,), from every group with two or more runs."""
+def learn(groups: Sequence[Group], prior: SeedSpread, means_of: Callable[[Group], Means] | None = None) -> FloatArray:
+    """Log posterior mass of tau at the prior's nodes, shape (T,), from every group with two or more runs.
+
+    Args:
+        groups: the runs of each arm.
+        prior: what is believed before.
+        means_of: gives a group's `means` at the prior's nodes, where they are wanted again.
+    """
     log_mass = prior.log_prior.copy()
     for group in groups:
         if len(group) > 1 and not prior.known:
-            log_mass += means(group, prior.nodes).log_evidence
+            log_mass += (means_of(group) if means_of else means(group, prior.nodes)).log_evidence
     return np.asarray(log_mass - logsumexp(log_mass))
 
 
@@ -146,9 +152,12 @@ def _dof_of(variance: float) -> float:
 def means(group: Group, sds: FloatArray) -> Means:
     """Likelihood of a group's mean for each tau in `sds`, a flat prior on the mean."""
     grid = _grid(group, sds)
+    step = grid[1] - grid[0]
+    frequency = 2 * np.pi * np.arange(len(grid) // 2 + 1) / (len(grid) * step)
+    damping = np.exp(-0.5 * (sds[:, None] * frequency) ** 2) / step
     total = np.zeros((len(sds), len(grid)))
     for draws in group:
-        total += _smoothed(draws, grid, sds)
+        total += _smoothed(draws, grid, damping)
     evidence = logsumexp(total, axis=1) + np.log(grid[1] - grid[0])
     return Means(grid, total - evidence[:, None], evidence)
 
@@ -161,16 +170,13 @@ def _grid(group: Group, sds: FloatArray) -> FloatArray:
     return np.linspace(low, high, next_fast_len(min(wanted, _MAX_CELLS), real=True))
 
 
-def _smoothed(draws: FloatArray, grid: FloatArray, sds: FloatArray) -> FloatArray:
-    """Log of mean_k N(draw_k; mu, sd^2) at the grid's mu, for each sd: (T, G)."""
-    step = grid[1] - grid[0]
-    at = (draws - grid[0]) / step
-    left = np.minimum(at.astype(np.int64), len(grid) - 2)
+def _smoothed(draws: FloatArray, grid: FloatArray, damping: FloatArray) -> FloatArray:
+    """Log of mean_k N(draw_k; mu, sd^2) at the grid's mu, for each sd by its Fourier transform: (T, G)."""
+    at = (draws - grid[0]) / (grid[1] - grid[0])
+    left = at.astype(np.int64)
     share = at - left  # a draw between two cells counts in both, so that its place is kept
     counts = np.bincount(left, 1 - share, len(grid)) + np.bincount(left + 1, share, len(grid))
-    frequency = 2 * np.pi * np.arange(len(grid) // 2 + 1) / (len(grid) * step)
-    damping = np.exp(-0.5 * (sds[:, None] * frequency) ** 2)
-    density = irfft(rfft(counts) * damping, n=len(grid), axis=1) / (len(draws) * step)
+    density = irfft(rfft(counts / len(draws)) * damping, n=len(grid), axis=1)
     return np.log(np.maximum(density, _FLOOR * density.max(axis=1, keepdims=True)))
 
 
@@ -188,17 +194,21 @@ def differences(
         prior: what is known of tau.
         size: number of draws.
     """
-    log_mass = learn(groups, prior)
+    seen: dict[int, Means] = {}
+
+    def means_of(group: Group) -> Means:
+        if id(group) not in seen:
+            seen[id(group)] = means(group, prior.nodes)
+        return seen[id(group)]
+
+    log_mass = learn(groups, prior, means_of)
     which = _spread_out(np.exp(log_mass), size)
     rng = np.random.default_rng(20251015)
     shared = rng.random(size)
-    columns = []
-    seen: dict[int, Means] = {}
-    for control, arm in pairs:
-        if id(control) not in seen:
-            seen[id(control)] = means(control, prior.nodes)
-        own = means(arm, prior.nodes)
-        columns.append(_inverted(own, which, rng.random(size)) - _inverted(seen[id(control)], which, shared))
+    columns = [
+        _inverted(means_of(arm), which, rng.random(size)) - _inverted(means_of(control), which, shared)
+        for control, arm in pairs
+    ]
     draws = np.stack(columns, axis=1) if columns else np.empty((size, 0))
     return Differences(draws, summarised(prior, log_mass))
 
