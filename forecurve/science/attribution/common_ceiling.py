@@ -70,11 +70,11 @@ def paper_columns(arms: Mapping[str, Sequence[Curve]], control: str) -> dict[str
 
 
 def _faster(B: float, control: float) -> str:
-    return "faster" if control < B else "slower"
+    return "faster" if B > control else "slower"
 
 
 def _moved(A: float, control: float) -> str:
-    return "ceiling up" if control < A else "ceiling down"
+    return "ceiling up" if A > control else "ceiling down"
 
 
 def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> PointFit:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from .. import errors
 from ..curve import Curve
 from ..fitting import Fit, fit
