@@ -14,11 +14,13 @@ from scipy.special import ndtri
 from . import errors
 from .arrays import FloatArray
 from .curve import Curve
+from .drawing import Posterior, draw
 from .misfit import Misfit, degenerate, find_misfit
-from .noise import HYPOTHESES, clock_ticks
+from .noise import clock_ticks
 from .point import PointFit, least_squares
-from .posterior import Posterior, Problem, make_problem, posterior
+from .posterior import Table, integrate
 from .prior import Prior, named_prior
+from .problem import Problem, Setting, make_problem
 from .sigmoid import compute_at, reward_at
 from .values import Band, Estimate, Reach, band_of, estimate_of
 
@@ -44,6 +46,21 @@ class Draws:
         return reward_at(np.atleast_1d(np.asarray(compute, dtype=np.float64)), self.A, self.B, self.C_mid, self.R0)
 
 
+@dataclass(frozen=True)
+class Cutoff:
+    """An early regime that the sigmoid does not describe.
+
+    Attributes:
+        compute: of the first evaluation after it.
+        evaluations: that belong to it.
+        probability: that there is one.
+    """
+
+    compute: float
+    evaluations: int
+    probability: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """The posterior of one run's curve. Intervals are 90 %.
@@ -51,24 +68,81 @@ class Fit:
     Attributes:
         curve: what was fitted.
         prior: what was assumed.
-        A, B, C_mid, R0: ceiling, exponent, midpoint (in the curve's unit) and start.
-        identified: for each parameter, the share of its precision that comes from the data, 0 to 1. For A the
-            reference is "somewhere above what is reached now": knowing only that gives 0.
-        misfit_detail: why one sigmoid is the wrong curve, or None.
         seconds: what the fit cost.
+        setting, table, last: of the quadrature; `last` is the noise filter's state at the last evaluation, (H, 3).
     """
 
     curve: Curve
     prior: Prior
-    A: Estimate
-    B: Estimate
-    C_mid: Estimate
-    R0: Estimate
-    identified: dict[str, float]
-    misfit_detail: Misfit | None
     seconds: float
-    problem: Problem
-    posterior: Posterior
+    setting: Setting
+    table: Table
+    last: FloatArray
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Equally weighted draws, in the scale where rewards lie in [0, 1]."""
+        return draw(self.setting, self.table, self.last[self.table.alive])
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The evaluations as the noise model sees them."""
+        return _problem(self.curve, self.prior)
+
+    @cached_property
+    def A(self) -> Estimate:
+        """The ceiling."""
+        return estimate_of(self.all_draws.A)
+
+    @cached_property
+    def B(self) -> Estimate:
+        """The exponent."""
+        return estimate_of(self.posterior.B)
+
+    @cached_property
+    def C_mid(self) -> Estimate:
+        """The midpoint, in the curve's unit of compute."""
+        return estimate_of(self.posterior.C_mid)
+
+    @cached_property
+    def R0(self) -> Estimate:
+        """The start."""
+        return estimate_of(self.all_draws.R0)
+
+    @cached_property
+    def identified(self) -> dict[str, float]:
+        """For each parameter, the share of its precision that comes from the data, 0 to 1.
+
+        For A the reference is "somewhere above what is reached now": knowing only that gives 0.
+        """
+        return _identified(self)
+
+    @cached_property
+    def misfit_detail(self) -> Misfit | None:
+        """Why one sigmoid is the wrong curve, or None."""
+        found = degenerate(self.curve.reward, self.curve.bounds)
+        if found is not None:
+            return found
+        return find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
+
+    @property
+    def cutoff(self) -> Cutoff | None:
+        """The early regime that the fit most likely set apart, or None where there is hardly one."""
+        early = self.posterior.early
+        if sum(early.values()) < 0.5:
+            return None
+        count = max(early, key=lambda size: early[size])
+        return Cutoff(float(np.exp(self.problem.log_c[count])), count, float(sum(early.values())))
+
+    @property
+    def outliers(self) -> FloatArray:
+        """Compute of the evaluations that lie far off both neighbours and were given hardly any weight."""
+        return np.asarray(np.exp(self.problem.log_c[self.problem.spikes]))
+
+    @property
+    def state_variance(self) -> FloatArray:
+        """Variance of the wandering part at the last evaluation under each hypothesis, in units of alpha v; (H,)."""
+        return self.last[:, 0]
 
     @property
     def points(self) -> int:
@@ -178,13 +252,12 @@ class Fit:
     def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
         p, width = self.posterior, self._scale[1]
-        eta = np.array([h.eta for h in HYPOTHESES])[p.hypothesis]
-        rho = np.array([h.rho for h in HYPOTHESES])[p.hypothesis]
-        ticks = clock_ticks(np.maximum(x - self.curve.now, 0.0), self.problem.usual_gap)
-        exact = np.maximum(x - self.curve.now, 0.0) / self.problem.usual_gap
+        eta, rho = (values[p.hypothesis] for values in self.setting.wandering)
+        ticks = clock_ticks(np.maximum(x - self.curve.now, 0.0), self.setting.usual_gap)
+        exact = np.maximum(x - self.curve.now, 0.0) / self.setting.usual_gap
         decay = rho ** np.maximum(exact, ticks)[:, None]
         decay[x <= self.curve.now] = 0.0  # behind us: what any evaluation there could have been
-        unit = p.alpha * self.problem.mean_variance
+        unit = p.alpha * self.setting.unit_variance
         variance = unit * (eta * (1 - decay**2) + p.state_variance * decay**2)
         return width * p.state_mean * decay, width**2 * variance
 
@@ -216,29 +289,20 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
     """
     began = time.perf_counter()
     known = named_prior(prior)
+    problem = _problem(curve, known)
+    table = integrate(problem)
+    posterior = draw(problem.setting, table, problem.filtered.last[table.alive])
+    made = Fit(curve, known, time.perf_counter() - began, problem.setting, table, problem.filtered.last)
+    made.__dict__.update(posterior=posterior, problem=problem)  # the cached properties, known already
+    return made
+
+
+def _problem(curve: Curve, prior: Prior) -> Problem:
+    """The curve in the scale where rewards lie in [0, 1]."""
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
     compute, reward, variance = _averaged(curve)
-    problem = make_problem(
-        compute, (reward - low) / width, variance / width**2, curve.noise.source, _moved(known, low, width)
-    )
-    found = posterior(problem)
-    start, ceiling = low + width * found.R0, low + width * found.A
-    misfit = degenerate(curve.reward, curve.bounds)
-    if misfit is None:
-        misfit = find_misfit(problem, compute, found, width)
-    return Fit(
-        curve=curve,
-        prior=known,
-        A=estimate_of(ceiling),
-        B=estimate_of(found.B),
-        C_mid=estimate_of(found.C_mid),
-        R0=estimate_of(start),
-        identified=_identified(problem, found),
-        misfit_detail=misfit,
-        seconds=time.perf_counter() - began,
-        problem=problem,
-        posterior=found,
-    )
+    prior = _moved(prior, low, width)
+    return make_problem(compute, (reward - low) / width, variance / width**2, curve.noise.source, prior)
 
 
 def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -267,12 +331,11 @@ def _moved(prior: Prior, low: float, width: float) -> Prior:
     return Prior(prior.name, ((mean - low) / width, sd / width), prior.log_B, prior.log_C_mid, prior.weight, prior.dof)
 
 
-def _identified(problem: Problem, found: Posterior) -> dict[str, float]:
+def _identified(fit: Fit) -> dict[str, float]:
     """1 - posterior variance / variance without the data's shape, for each parameter."""
-    prior, box = problem.prior, problem.box
-    last, first = np.exp(problem.log_c[-1:]), np.exp(problem.log_c[:1])
-    top = reward_at(last, found.A, found.B, found.C_mid, found.R0).mean()
-    bottom = reward_at(first, found.A, found.B, found.C_mid, found.R0).mean()
+    found, prior, box = fit.posterior, fit.setting.prior, fit.setting.box
+    ends = fit.curve.compute[[0, -1]]
+    bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
     reference = {
         "A": _smaller((1 - top) / np.sqrt(12), prior.A),
         "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),

@@ -9,8 +9,8 @@ import numpy as np
 
 from . import errors
 from .arrays import FloatArray, IntArray
-from .noise import HYPOTHESES, clock_ticks
-from .posterior import resample
+from .drawing import resample
+from .noise import clock_ticks
 from .sigmoid import reward_at
 
 if TYPE_CHECKING:
@@ -150,11 +150,10 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
     """
     if horizon < 1:
         raise errors.FrozenError(f"horizon: at least 1 evaluation is needed, got {horizon}; leave it out")
-    p, problem = fit.posterior, fit.problem
+    p, setting = fit.posterior, fit.setting
     low, width = fit.curve.bounds[0], fit.curve.bounds[1] - fit.curve.bounds[0]
     chosen = resample(np.ones(len(p.A)), p.A, _DRAWS)
-    nominal = problem.mean_variance * width**2
-    states = [whitener.last_state()[1] for whitener in problem.whiteners]
+    nominal = setting.unit_variance * width**2
     return FrozenForecast(
         unit=fit.unit,
         name=fit.curve.name,
@@ -169,9 +168,9 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
         scale=p.alpha[chosen] * nominal,
         state=width * p.state_mean[chosen],
         hypothesis=p.hypothesis[chosen],
-        state_variance=np.array(states),
+        state_variance=fit.state_variance,
         nominal=nominal,
         last_share=float(fit.curve.noise.variance[-1] / nominal),
-        usual_gap=problem.usual_gap,
-        hypotheses=tuple((h.eta, h.rho) for h in HYPOTHESES),
+        usual_gap=setting.usual_gap,
+        hypotheses=tuple((h.eta, h.rho) for h in setting.hypotheses),
     )

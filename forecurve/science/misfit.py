@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from .arrays import FloatArray
-from .noise import HYPOTHESES
-from .posterior import Posterior, Problem, inner_products
+from .drawing import Posterior
+from .posterior import inner_products
+from .problem import Problem
 from .sigmoid import rise
 from .wording import compute_text
 
@@ -99,14 +100,17 @@ class _Comparison:
         self.R0, self.A = self._solve(self.q.c0, self.q.c1)
         self.free = np.maximum(self.q.yy - self.q.c0 * self.R0 - self.q.c1 * self.A, 0.0)
         self.constant = np.array(
-            [np.log(h.weight) - w.logdet / 2 for h, w in zip(HYPOTHESES, problem.whiteners, strict=True)]
+            [
+                np.log(h.weight) - w.logdet / 2
+                for h, w in zip(problem.setting.hypotheses, problem.whiteners, strict=True)
+            ]
         )[:, None]
         self.null = float(self._log_likelihood(self.free).max())
 
     @classmethod
     def of(cls, problem: Problem, found: Posterior) -> _Comparison:
         """On the posterior's own nodes and a coarse lattice over the whole box."""
-        b, mid = np.linspace(*problem.box.log_b, 14), np.linspace(*problem.box.log_mid, 18)
+        b, mid = np.linspace(*problem.setting.box.log_b, 14), np.linspace(*problem.setting.box.log_mid, 18)
         lattice = np.stack(np.meshgrid(b, mid, indexing="ij")).reshape(2, -1)
         return cls(problem, np.concatenate([found.nodes, lattice], axis=1))
 
@@ -122,13 +126,13 @@ class _Comparison:
         return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, node]))
 
     def _log_likelihood(self, least: FloatArray) -> FloatArray:
-        return np.asarray(self.constant - self.problem.nu * np.log(self.problem.rate + least / 2))
+        return np.asarray(self.constant - self.problem.setting.nu * np.log(self.problem.setting.rate + least / 2))
 
     def extend(self, columns: FloatArray, sign: float) -> _Extended:
         """The best extension with delta of one sign. columns: (N, T)."""
         problem, y = self.problem, self.problem.reward
         best = _Extended(-np.inf, 0.0, y, self.nodes[:, 0], 0)
-        solved = [whitener.solve(columns) / problem.mean_variance for whitener in problem.whiteners]
+        solved = [whitener.solve(columns) / problem.setting.unit_variance for whitener in problem.whiteners]
         for at in range(columns.shape[1]):
             rows = np.stack([block[:, at] for block in solved])  # (hypotheses, N)
             qq, qy = (rows @ columns[:, at])[:, None], (rows @ y)[:, None]
@@ -231,7 +235,7 @@ def _residual_runs(residual: FloatArray) -> Misfit | None:
     variance = (mean - 1) * (mean - 2) / (size - 1)
     if variance <= 0:
         return None
-    p = float(norm.cdf((runs + 0.5 - mean) / np.sqrt(variance)))
+    p = float(ndtr((runs + 0.5 - mean) / np.sqrt(variance)))
     lag = float(centred[1:] @ centred[:-1] / (centred @ centred))
     if p >= _RUNS_P or lag < 0.5:
         return None

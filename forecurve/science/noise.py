@@ -4,13 +4,16 @@ An evaluation is the curve + a slowly wandering part (an Ornstein-Uhlenbeck proc
 
     Cov(y) = alpha * v * (diag(w) + eta * K),    K_st = rho^|u_s - u_t|
 
-with v the mean nominal sampling variance, w each evaluation's share of it, u a clock that ticks once per usual gap
-between evaluations. alpha has an inverse-gamma prior that depends on what is known of the noise; (eta, rho) take a
-few values with prior weights. K has a tridiagonal inverse, so that everything costs O(N) per parameter node.
+with v the nominal sampling variance of the first evaluations, w each evaluation's share of it, u a clock that ticks
+once per usual gap between evaluations. alpha has an inverse-gamma prior that depends on what is known of the noise;
+(eta, rho) and the length of an early regime take a few values with prior weights. Everything here looks backwards
+only, so that a new evaluation never changes what the ones before it said, and a Kalman filter gives every inner product
+in O(N) per parameter node.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +26,7 @@ from .arrays import FloatArray, IntArray
 # (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
 ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
 UNKNOWN_SD = 0.015
+SPIKE_SCALE = 6.0
 
 
 @dataclass(frozen=True)
@@ -35,17 +39,42 @@ class SamplingNoise:
 
 @dataclass(frozen=True)
 class NoiseHypothesis:
-    """One guess at the wandering part: its variance relative to sampling noise, its correlation over one usual gap."""
+    """One guess at what an evaluation holds beside the curve and sampling noise.
+
+    Attributes:
+        eta: variance of the wandering part relative to sampling noise.
+        rho: its correlation over one usual gap.
+        weight: prior weight, up to a common factor.
+        early: so many evaluations at the head belong to an early regime that the sigmoid does not describe.
+    """
 
     eta: float
     rho: float
     weight: float
+    early: int = 0
 
 
 HYPOTHESES = (
     NoiseHypothesis(0.0, 0.0, 0.5),
     *(NoiseHypothesis(eta, rho, 0.125) for eta in (1.0, 4.0) for rho in (0.5, 0.85)),
 )
+EARLY_SD = 0.05  # of the reward's range: how far an early regime may lie from the sigmoid
+_EARLY_NOISE = ((0.0, 0.0), (2.0, 0.7))
+_EARLY_COUNTS = (3, 6, 12, 24)
+_EARLY_WEIGHT = 0.0125  # each; 0.1 in all when every cut-off is possible
+REFERENCE_POINTS = 8  # evaluations whose mean nominal variance is the unit of the noise model
+WINDOW = 32  # latest values whose median is the usual one; what lies behind is never looked at again
+
+
+def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
+    """The noise hypotheses of N evaluations: early cut-offs only where twice as many evaluations remain.
+
+    The paper cuts the first 1.5k GPU-hours by eye (A.5, A.7). Here a cut-off is a hypothesis: early evaluations get
+    the further variance EARLY_SD^2 each, which costs likelihood unless they really lie off the sigmoid.
+    """
+    cuts = [count for count in _EARLY_COUNTS if size >= 3 * count]
+    early = (NoiseHypothesis(eta, rho, _EARLY_WEIGHT, count) for count in cuts for eta, rho in _EARLY_NOISE)
+    return (*HYPOTHESES, *early)
 
 
 def sampling_noise(
@@ -128,18 +157,52 @@ def _fill(variance: FloatArray) -> FloatArray:
 
 
 def evaluation_clock(compute: FloatArray) -> tuple[FloatArray, float]:
-    """(u, usual gap): u, shape (N,), starts at 0 and ticks once per usual gap in compute.
+    """(ticks, usual gap): clock ticks since the evaluation before, shape (N,), the first one 0.
 
+    A tick is a gap over the median of the latest gaps up to it, so that later evaluations change nothing behind them.
     Ticks are kept within 0.2 and 5, so that log-spaced evaluations are neither glued together nor cut apart.
     """
     gaps = np.diff(compute)
-    usual = float(np.median(gaps))
-    return np.concatenate([[0.0], np.cumsum(clock_ticks(gaps, usual))]), usual
+    usual = _running_median(gaps)
+    return np.concatenate([[0.0], clock_ticks(gaps, usual)]), float(usual[-1])
 
 
-def clock_ticks(gaps: FloatArray, usual: float) -> FloatArray:
+def _running_median(values: FloatArray) -> FloatArray:
+    """The median of the latest WINDOW values up to each, shape (N,)."""
+    medians = np.empty(len(values))
+    latest: list[float] = []  # sorted
+    for at, value in enumerate(values):
+        if at >= WINDOW:
+            latest.pop(bisect_left(latest, values[at - WINDOW]))
+        insort(latest, value)
+        medians[at] = (latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2
+    return medians
+
+
+def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
     """Gaps in compute turned into ticks of the evaluation clock."""
     return np.clip(gaps / usual, 0.2, 5.0)
+
+
+def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
+    """Further variance of single evaluations that lie far off both neighbours, else 0; shape (N,).
+
+    Hampel's identifier: an evaluation is compared with the median of its two neighbours on each side; beyond
+    SPIKE_SCALE robust standard deviations it gets its own squared distance as variance, which takes nearly all of its
+    weight. A fall that stays is none: its second evaluation agrees with the first. Later evaluations change nothing.
+    """
+    size = len(reward)
+    extra = np.zeros(size)
+    if size < 7:
+        return extra
+    around = np.stack([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]])
+    distance = reward[2:-2] - np.median(around, axis=0)
+    usual = 1.4826 * _running_median(np.abs(distance))
+    least = np.maximum(np.maximum(usual, np.sqrt(1.25 * variance[2:-2])), 0.005)
+    neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
+    spikes = np.minimum(np.abs(distance), neighbours) > SPIKE_SCALE * least
+    extra[2:-2][spikes] = distance[spikes] ** 2
+    return extra
 
 
 class Whitener:
@@ -148,18 +211,16 @@ class Whitener:
     Args:
         hypothesis: eta and rho.
         shares: w, shape (N,), mean 1.
-        clock: u, shape (N,), increasing.
+        ticks: of the clock since the evaluation before, shape (N,).
     """
 
-    def __init__(self, hypothesis: NoiseHypothesis, shares: FloatArray, clock: FloatArray):
+    def __init__(self, hypothesis: NoiseHypothesis, shares: FloatArray, ticks: FloatArray):
         self.hypothesis = hypothesis
         self._weights = 1.0 / shares
         self.logdet = float(np.log(shares).sum())
-        self._last = np.zeros(len(shares))
         if hypothesis.eta == 0:
             return
-        rho = hypothesis.rho ** np.diff(clock)
-        self._last = hypothesis.rho ** (clock[-1] - clock)
+        rho = hypothesis.rho ** ticks[1:]
         # K^-1 of an OU process: tridiagonal; P = K^-1/eta + W^-1 = L D L'
         steps = 1.0 / (1.0 - rho**2)
         diagonal = np.ones(len(shares))
@@ -186,16 +247,3 @@ class Whitener:
             inner, _ = dpttrs(self._d, self._e, scaled)
             total -= np.einsum("nk,nk->k", scaled, inner)
         return np.asarray(total)
-
-    def last_state(self) -> tuple[FloatArray, float]:
-        """(a, p): the wandering part at the last evaluation has mean a . residuals and variance p alpha v."""
-        eta = self.hypothesis.eta
-        if eta == 0:
-            return self._last, 0.0
-        gain = eta * self.solve(self._last)
-        return gain, max(eta - eta * float(self._last @ gain), 0.0)
-
-
-def whiteners(shares: FloatArray, clock: FloatArray) -> tuple[Whitener, ...]:
-    """One for each noise hypothesis."""
-    return tuple(Whitener(hypothesis, shares, clock) for hypothesis in HYPOTHESES)

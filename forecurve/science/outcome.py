@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from .arrays import FloatArray
 from .curve import Curve
-from .noise import HYPOTHESES, clock_ticks
+from .noise import clock_ticks
 from .values import Estimate, estimate_of
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """
     x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
     p, width = fit.posterior, fit.curve.bounds[1] - fit.curve.bounds[0]
-    ahead = np.maximum(x - fit.curve.now, 0.0) / fit.problem.usual_gap
-    decay = np.array([(h.rho ** np.maximum(ahead, 0.2)).mean() for h in HYPOTHESES])[p.hypothesis]
-    spread = np.array([h.eta * _shared(h.rho, x, fit.problem.usual_gap) for h in HYPOTHESES])[p.hypothesis]
-    eta = np.array([h.eta for h in HYPOTHESES])[p.hypothesis]
-    unit = p.alpha * fit.problem.mean_variance * width**2
+    ahead = np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap
+    decay = np.array([(h.rho ** np.maximum(ahead, 0.2)).mean() for h in fit.setting.hypotheses])[p.hypothesis]
+    spread = np.array([h.eta * _shared(h.rho, x, fit.setting.usual_gap) for h in fit.setting.hypotheses])[p.hypothesis]
+    eta = np.array([h.eta for h in fit.setting.hypotheses])[p.hypothesis]
+    unit = p.alpha * fit.setting.unit_variance * width**2
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
     sampling = p.alpha * float(fit.curve.noise.variance[-1]) / len(x)
     z = ndtri((0.5 + _GOLDEN * np.arange(len(p.A))) % 1.0 * 0.9999 + 0.00005)

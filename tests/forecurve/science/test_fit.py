@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forecurve.science import Curve, Prior, PriorError, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
-from forecurve.science.noise import ALPHA_PRIOR, HYPOTHESES
+from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
 from forecurve.science.prior import C_MID_REACH, LOG_B_BOX
 
 from .synthetic import exact_curve, noisy_curve, sigmoid
@@ -33,14 +33,17 @@ def test_the_truth_is_recovered_from_noise_free_evaluations() -> None:
 def _mcmc(curve: Curve, walkers: int = 60, steps: int = 6000) -> FloatArray:
     """Draws of (A, R0, ln B, ln C_mid), alpha integrated and hypotheses summed; shape (4, n)."""
     x, y, v = curve.compute, curve.reward, curve.noise.variance
-    mean_v, (shape, rate) = v.mean(), ALPHA_PRIOR[curve.noise.source]
+    unit, (shape, rate) = v[:8].mean(), ALPHA_PRIOR[curve.noise.source]
+    guesses = hypotheses_for(len(x))
     clock = np.concatenate([[0.0], np.cumsum(np.clip(np.diff(x) / np.median(np.diff(x)), 0.2, 5))])
     apart = np.abs(clock[:, None] - clock[None, :])
-    dense = [np.diag(v / mean_v) + h.eta * (h.rho**apart if h.eta else 0 * apart) for h in HYPOTHESES]
+    early = [np.where(np.arange(len(x)) < h.early, EARLY_SD**2, 0.0) for h in guesses]
+    dense = [
+        np.diag((v + extra) / unit) + h.eta * (h.rho**apart if h.eta else 0 * apart)
+        for h, extra in zip(guesses, early, strict=True)
+    ]
     inverses = np.stack([np.linalg.inv(m) for m in dense])
-    constants = np.array(
-        [np.log(h.weight) - np.linalg.slogdet(m)[1] / 2 for h, m in zip(HYPOTHESES, dense, strict=True)]
-    )
+    constants = np.array([np.log(h.weight) - np.linalg.slogdet(m)[1] / 2 for h, m in zip(guesses, dense, strict=True)])
     low = np.array([0, 0, LOG_B_BOX[0], np.log(x[x > 0][0] / C_MID_REACH)])
     high = np.array([1, 1, LOG_B_BOX[1], np.log(x[-1] * C_MID_REACH)])
 
@@ -50,7 +53,7 @@ def _mcmc(curve: Curve, walkers: int = 60, steps: int = 6000) -> FloatArray:
         with np.errstate(divide="ignore", over="ignore"):
             g = 1 / (1 + (np.exp(log_mid)[:, None] / x) ** np.exp(log_b)[:, None])
         residual = y - (R0[:, None] + (A - R0)[:, None] * g)
-        q = np.einsum("wn,hnm,wm->hw", residual, inverses, residual) / mean_v
+        q = np.einsum("wn,hnm,wm->hw", residual, inverses, residual) / unit
         each = constants[:, None] - (shape + len(y) / 2) * np.log(rate + q / 2)
         top = each.max(axis=0)
         total = top + np.log(np.exp(each - top).sum(axis=0)) - np.log(1 - R0)

@@ -1,0 +1,113 @@
+"""Lattices over (ln B, ln C_mid): evenly spaced rows of one ln B, each shifted along the ridge of the posterior.
+
+The ridge bends (a later midpoint goes with a smaller exponent), so the middle of each row follows a parabola in ln B.
+A shift changes no area: every node stands for the same area, and the sum over nodes is the integral.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray
+from .prior import Box
+
+ROWS = COLUMNS = 20
+CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out
+_TEMPERED_CUT = 3.0  # while the lattice is too coarse to trust, in tempered units (many more of the true ones)
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """ln B of each row, (ROWS,), and ln C_mid of each node, (ROWS, COLUMNS)."""
+
+    log_b: FloatArray
+    log_mid: FloatArray
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """(ln B, ln C_mid) of every node, (2, ROWS * COLUMNS)."""
+        return np.stack([np.repeat(self.log_b, self.log_mid.shape[1]), self.log_mid.ravel()])
+
+    @property
+    def cell(self) -> tuple[float, float]:
+        """Distance between rows and between columns."""
+        return float(self.log_b[1] - self.log_b[0]), float(self.log_mid[0, 1] - self.log_mid[0, 0])
+
+    @property
+    def cell_area(self) -> float:
+        """The area that one node stands for."""
+        across, along = self.cell
+        return across * along
+
+    def inside(self, box: Box) -> BoolArray:
+        """Which nodes lie in the box, (ROWS * COLUMNS,)."""
+        log_b, log_mid = self.nodes
+        (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
+        return (log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high)
+
+
+def first_lattice(box: Box) -> Lattice:
+    """Over the whole box."""
+    flat = np.zeros(ROWS)
+    return _lay(box.log_b, flat, box.log_mid)
+
+
+def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float]) -> Lattice:
+    """Cell centres over a range of ln B and a range of offsets from each row's middle."""
+    rows = _centres(*log_b, ROWS)
+    return Lattice(rows, middle[:, None] + _centres(*offsets, COLUMNS))
+
+
+def _centres(low: float, high: float, size: int) -> FloatArray:
+    return low + (np.arange(size) + 0.5) / size * (high - low)
+
+
+def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Box) -> Lattice:
+    """The next lattice: along the ridge of the (tempered) mass, just large enough for it.
+
+    Args:
+        lattice: the present one.
+        log_mass: of its nodes, (ROWS * COLUMNS,).
+        power: below 1 while too few nodes carry the mass.
+        box: outside of which nothing is looked for.
+    """
+    tempered = power * (log_mass - log_mass.max())
+    kept = tempered > -(CUT if power == 1.0 else _TEMPERED_CUT)
+    log_b, log_mid = lattice.nodes[:, kept]
+    across, along = lattice.cell
+    low, high = max(log_b.min() - across, box.log_b[0]), min(log_b.max() + across, box.log_b[1])
+    ridge = _ridge(log_b, log_mid, np.exp(tempered[kept]), low, high)
+    offsets = log_mid - ridge(log_b)
+    pad = along + np.abs(np.diff(ridge(lattice.log_b)) - np.diff(lattice.log_mid[:, 0])).max(
+        initial=0.0, where=_between(lattice.log_b, low, high)
+    )
+    return _lay((low, high), ridge(_centres(low, high, ROWS)), (offsets.min() - pad, offsets.max() + pad))
+
+
+def _between(log_b: FloatArray, low: float, high: float) -> BoolArray:
+    return (log_b[1:] >= low) & (log_b[:-1] <= high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ridge:
+    """A parabola of ln C_mid in ln B."""
+
+    centre: float
+    half: float
+    coefficients: FloatArray
+
+    def __call__(self, log_b: FloatArray) -> FloatArray:
+        x = (log_b - self.centre) / self.half
+        return np.asarray(self.coefficients[0] + self.coefficients[1] * x + self.coefficients[2] * x * x)
+
+
+def _ridge(log_b: FloatArray, log_mid: FloatArray, weight: FloatArray, low: float, high: float) -> _Ridge:
+    centre, half = (low + high) / 2, (high - low) / 2
+    x = (log_b - centre) / half
+    columns = np.stack([np.ones_like(x), x, x * x])
+    share = weight / weight.sum()
+    normal = (columns * share) @ columns.T + np.diag([0.0, 1e-4, 1e-3])  # a single row bends nothing
+    return _Ridge(centre, half, np.linalg.solve(normal, (columns * share) @ log_mid))

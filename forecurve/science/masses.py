@@ -1,0 +1,186 @@
+"""How much posterior mass each node carries: the integral over (R0, A) by Laplace's method.
+
+    integral of (rate + Q(R0, A)/2)^-nu p(A | R0) over 0 <= R0 <= A <= 1
+      ~ the top of the density x the area that it fills.
+
+It lays the lattices and chooses where to draw; the draws themselves are weighted exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .arrays import FloatArray
+from .compiled import compiled
+from .kernels import LatticeSums
+from .linear import Quadratic, best_on_triangle, quadratic
+from .prior import Prior, student_t, student_t_constant
+
+_LEAST_HEADROOM = 1e-3
+_TWO_PI = 6.283185307179586
+_TINY = 1e-12
+_NEGLIGIBLE = 40.0  # exp(-40) adds nothing to a sum
+
+
+class Masses(NamedTuple):
+    """Log mass of every (part of the prior, hypothesis, node), (P, H, K), and of every node, (K,)."""
+
+    pairs: FloatArray
+    nodes: FloatArray
+
+
+class _Constants(NamedTuple):
+    unit: float
+    rate: float
+    nu: float
+    mean: float
+    sd: float
+    scale: float
+    dof: float
+    top: float
+
+
+def log_reward_prior(prior: Prior, informative: bool, R0: FloatArray, A: FloatArray) -> FloatArray:
+    """R0 ~ U(0, 1); A ~ U(R0, 1) in the flat part, Student-t in the informative one."""
+    if informative and prior.A is not None:
+        return student_t(A, *prior.A, prior.dof)
+    return -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
+
+
+def log_masses(
+    sums: LatticeSums,
+    totals: FloatArray,
+    log_hypothesis: FloatArray,
+    log_node_prior: FloatArray,
+    prior: Prior,
+    unit: float,
+    rate: float,
+    nu: float,
+) -> Masses:
+    """Integrate (R0, A) out.
+
+    Args:
+        sums, totals: inner products of g with itself, 1 and y, (H, K); of 1 and y, and log det M, (H, 4).
+        log_hypothesis: log prior weight of each hypothesis, (H,).
+        log_node_prior: log prior mass of each node for each part of the prior, (P, K).
+        prior: of A.
+        unit, rate, nu: of the marginal density, see `Problem`.
+    """
+    mean, sd = prior.A or (0.5, 1.0)
+    scale = sd * np.sqrt((prior.dof - 2) / prior.dof)
+    pulled = prior.informative and prior.A is not None
+    constants = _Constants(unit, rate, nu, mean, sd, scale, prior.dof, student_t_constant(sd, prior.dof))
+    size = (len(log_node_prior), *sums.gg.shape)
+    out = Masses(np.empty(size), np.empty(size[2]))
+    run = compiled(_mass_loop, _mass_rows)
+    run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulled, constants, out.pairs, out.nodes)
+    return out
+
+
+def _mass_loop(
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    totals: Any,
+    log_hypothesis: Any,
+    log_node_prior: Any,
+    pulled: Any,
+    constants: Any,
+    pairs: Any,
+    nodes: Any,
+) -> None:
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    parts, hypotheses, size = pairs.shape
+    for h in range(hypotheses):
+        oo, oy, yy = totals[h, 0] / unit, totals[h, 1] / unit, totals[h, 2] / unit
+        common = log_hypothesis[h] - totals[h, 3] / 2.0
+        pull, smallest = 0.0, np.inf
+        for part in range(parts):
+            if part == 1 and pulled:
+                pull = nu / (rate + smallest / 2.0) / (sd * sd)  # at this hypothesis's best node
+            for k in range(size):
+                c = gg[h, k] / unit
+                b = g1[h, k] / unit - c
+                a = max(oo - 2.0 * b - c, 0.0)
+                d1 = gy[h, k] / unit
+                d0 = oy - d1
+                # Q is pulled towards the prior only to find its top; `least` is Q alone
+                cc, dd = c + pull, d1 + pull * mean
+                det = max(a * cc - b * b, 0.0)
+                safe = max(det, _TINY * max(a * cc, _TINY))
+                R0, A = (cc * d0 - b * dd) / safe, (a * dd - b * d0) / safe
+                if not 0.0 <= R0 <= A <= 1.0:  # the best of the three edges
+                    level = min(max((d0 + dd) / max(a + 2.0 * b + cc, _TINY), 0.0), 1.0)
+                    low = min(max(dd / max(cc, _TINY), 0.0), 1.0)
+                    top = min(max((d0 - b) / max(a, _TINY), 0.0), 1.0)
+                    at_level = (a + 2.0 * b + cc) * level * level - 2.0 * (d0 + dd) * level
+                    at_low = cc * low * low - 2.0 * dd * low
+                    at_ceiling = a * top * top + 2.0 * b * top + cc - 2.0 * (d0 * top + dd)
+                    R0, A = level, level
+                    if at_low <= at_ceiling and at_low <= at_level:
+                        R0, A = 0.0, low
+                    elif at_ceiling <= at_level:
+                        R0, A = top, 1.0
+                least = max(yy - 2.0 * (d0 * R0 + d1 * A) + a * R0 * R0 + 2.0 * b * R0 * A + c * A * A, 0.0)
+                smallest = min(smallest, least)
+                half = rate + least / 2.0
+                area = min(0.5, _TWO_PI * half / nu / np.sqrt(max(det, _TINY)))
+                if part == 1 and pulled:
+                    density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
+                    mass = np.log(area) + density
+                else:
+                    mass = np.log(area / max(1.0 - R0, _LEAST_HEADROOM))
+                pairs[part, h, k] = common + log_node_prior[part, k] + mass - nu * np.log(half)
+    for k in range(size):
+        best = -np.inf
+        for part in range(parts):
+            for h in range(hypotheses):
+                best = max(best, pairs[part, h, k])
+        total = 0.0
+        for part in range(parts):
+            for h in range(hypotheses):
+                if pairs[part, h, k] > best - _NEGLIGIBLE:
+                    total += np.exp(pairs[part, h, k] - best)
+        nodes[k] = best + np.log(total) if best > -np.inf else -np.inf
+
+
+def _mass_rows(
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    totals: Any,
+    log_hypothesis: Any,
+    log_node_prior: Any,
+    pulled: Any,
+    constants: Any,
+    pairs: Any,
+    nodes: Any,
+) -> None:
+    """`_mass_loop`, all nodes and hypotheses at once."""
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    q = form_of(LatticeSums(gg, g1, gy, gg), totals[:, None], unit)
+    common = (log_hypothesis - totals[:, 3] / 2.0)[:, None]
+    R0, A, least = best_on_triangle(q)
+    for part in range(len(pairs)):
+        log_density = -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
+        det = q.determinant
+        if part == 1 and pulled:
+            tops = q.pull_ceiling(mean, nu / (rate + least.min(axis=1, keepdims=True) / 2.0) / sd**2)
+            R0, A, _ = best_on_triangle(tops)
+            det, least = tops.determinant, q.value(R0, A)
+            log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
+        half = rate + least / 2.0
+        area = np.minimum(0.5, _TWO_PI * half / nu / np.sqrt(np.maximum(det, _TINY)))
+        pairs[part] = common + log_node_prior[part] + np.log(area) + log_density - nu * np.log(half)
+    best = pairs.max(axis=(0, 1))
+    nodes[:] = np.where(np.isfinite(best), best, 0.0)
+    with np.errstate(divide="ignore"):
+        nodes += np.log(np.exp(pairs - nodes).sum(axis=(0, 1)))
+
+
+def form_of(sums: LatticeSums, totals: FloatArray, unit: float) -> Quadratic:
+    """The quadratic form Q(R0, A) of nodes; `totals` has one row of four for each, or broadcasts to them."""
+    oo, oy, yy = (totals[..., at] / unit for at in range(3))
+    return quadratic(sums.gg / unit, sums.g1 / unit, sums.gy / unit, oo, oy, yy)

@@ -1,0 +1,80 @@
+"""The inner loops: compiled and in numpy they agree with one another and with dense linear algebra."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from forecurve.science import compiled, fit
+from forecurve.science.kernels import LatticeSums, lattice_sums, noise_filter
+
+from .synthetic import noisy_curve
+
+RNG = np.random.default_rng(5)
+SIZE = 15
+TICKS = np.concatenate([[0.0], RNG.uniform(0.2, 5.0, SIZE - 1)])
+ETA, RHO = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.5, 0.85])
+SHARES = RNG.uniform(0.5, 2.0, (3, SIZE))
+LOG_C = np.concatenate([[-np.inf], np.linspace(0.0, 4.0, SIZE - 1)])
+REWARD = RNG.uniform(0.2, 0.6, SIZE)
+LOG_B, LOG_MID = np.linspace(-1.0, 2.0, 4), np.linspace(-2.0, 6.0, 20).reshape(4, 5)
+
+
+@pytest.fixture(params=["numba", "numpy"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """With numba, and as where it is not installed."""
+    if request.param == "numpy":
+        monkeypatch.setitem(sys.modules, "numba", None)
+    compiled.compiled.cache_clear()
+    yield request.param
+    compiled.compiled.cache_clear()
+
+
+def _dense(h: int) -> np.ndarray:
+    clock = np.cumsum(TICKS)
+    return np.diag(SHARES[h]) + ETA[h] * (RHO[h] ** np.abs(clock[:, None] - clock) if ETA[h] else 0.0)
+
+
+@pytest.mark.usefixtures("loops")
+def test_the_filter_gives_the_inner_products_of_the_dense_covariance() -> None:
+    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
+    sums = LatticeSums.zeros(3, LOG_MID.size)
+    lattice_sums(LOG_C, np.exp(LOG_B), LOG_MID, filtered, sums)
+    nodes_b = np.exp(np.repeat(LOG_B, 5))
+    g = 1 / (1 + np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None])))
+    one = np.ones(SIZE)
+    for h in range(3):
+        dense = _dense(h)
+        inverse = np.linalg.inv(dense)
+        expected = [one @ inverse @ one, one @ inverse @ REWARD, REWARD @ inverse @ REWARD, np.linalg.slogdet(dense)[1]]
+        np.testing.assert_allclose(filtered.sums[h], expected, rtol=1e-9)
+        np.testing.assert_allclose(sums.gg[h], np.einsum("nk,nm,mk->k", g, inverse, g), rtol=1e-8)
+        np.testing.assert_allclose(sums.g1[h], one @ inverse @ g, rtol=1e-8)
+        np.testing.assert_allclose(sums.gy[h], REWARD @ inverse @ g, rtol=1e-8)
+
+
+@pytest.mark.usefixtures("loops")
+def test_the_wandering_part_is_known_as_well_as_a_dense_regression_knows_it() -> None:
+    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
+    clock = np.cumsum(TICKS)
+    for h in (1, 2):
+        dense, last = _dense(h), ETA[h] * RHO[h] ** (clock[-1] - clock)
+        gain = np.linalg.solve(dense, last)
+        np.testing.assert_allclose(filtered.last[h], [ETA[h] - last @ gain, gain.sum(), gain @ REWARD], rtol=1e-8)
+
+
+def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = noisy_curve(seed=4)
+    for prior in ("none", "paper"):
+        fast = fit(curve, prior=prior)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "numba", None)
+            compiled.compiled.cache_clear()
+            slow = fit(curve, prior=prior)
+        compiled.compiled.cache_clear()
+        for name in ("A", "B", "C_mid", "R0"):
+            a, b = getattr(fast, name), getattr(slow, name)
+            assert (a.median, a.lower, a.upper) == pytest.approx((b.median, b.lower, b.upper), rel=1e-6)
