@@ -3,23 +3,24 @@
     python benchmarks/attribution.py [--runs N] [--fits N] [--check N] [--json]
 
 A sweep has a control and 7 arms with 1, 2, 3 or 5 seeds each. Its recipe is one of four 14k to 16k GPU-hour rows of
-ScaleRL's Table 1; runs are evaluated at compute 0 and at 20 places to 16,000 GPU-hours, half of the sweeps with white noise
-(sd .0035), half with AR noise (sd .006, correlation .7 from evaluation to evaluation) on top. A seed moves a run's ceiling by
-N(0, tau), ln C_mid by N(0, .10) and ln B by N(0, .05); tau is .005, .009, .0125 or .018 while the comparison assumes "about
-.0125" throughout.
+ScaleRL's Table 1; runs are evaluated at compute 0 and at 20 places to 16,000 GPU-hours, half of the sweeps with white
+noise (sd .0035), half with AR noise (sd .006, correlation .7 from evaluation to evaluation) on top. A seed moves a
+run's ceiling by N(0, tau), ln C_mid by N(0, .10) and ln B by N(0, .05); tau is .005, .009, .0125 or .018 while the
+comparison assumes "about .0125" throughout.
 
 Real posterior fits are made once (`--fits` for each recipe and noise). A run of a simulated sweep is one of them, drawn
-without replacement, its draws moved by what arm and seed do to A, ln B and ln C_mid: the error of a fit does not depend on
-where the curve lies, to first order, which makes thousands of sweeps affordable. `--check` sweeps are simulated and
+without replacement, its draws moved by what arm and seed do to A, ln B and ln C_mid: the error of a fit does not depend
+on where the curve lies, to first order, which makes thousands of sweeps affordable. `--check` sweeps are simulated and
 fitted in full beside it, with nothing moved.
 
-Three kinds of sweep: `null`, all arms equal to the control; `edge`, every arm's ceiling exactly 0.02 higher, where a claim
-that it moved by more than 0.02 is as easily wrong as it can be; `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two
-arms that need 1.5 and 2 times the compute. An error is a claim `ceiling` where the ceiling moved by 0.02 or less, or
-`efficiency` where speed and ceiling are the control's.
+Four kinds of sweep: `null`, all arms equal to the control; `wide`, the same with ln C_mid moved by N(0, .20), twice as
+far, from seed to seed; `edge`, every arm's ceiling exactly 0.02 higher, where a claim that it moved by more than 0.02
+is as easily wrong as it can be; `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two arms that need 1.5 and 2
+times the compute. An error is a claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where speed
+and ceiling are the control's.
 
-Beside it, on the same runs: the paper's rule (least-squares ceilings more than 0.02 apart) and the curve-only test (Wald
-form of the likelihood-ratio test on the same least-squares fits at 5 %, seeds' variance ignored).
+Beside it, on the same runs: the paper's rule (least-squares ceilings more than 0.02 apart) and the curve-only test
+(Wald form of the likelihood-ratio test on the same least-squares fits at 5 %, seeds' variance ignored).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from forecurve.science.attribution.seeds import CEILING_SPREAD, COMPUTE_SPREAD
 RECIPES = ((0.610, 1.92, 2542.0), (0.595, 2.05, 2896.0), (0.605, 1.77, 2818.0), (0.590, 2.22, 3054.0))  # A, B, C_mid
 START, LAST, POINTS = 0.2, 16_000.0, 20
 WHITE, WANDERING, RHO = 0.0035, 0.006, 0.7
-SEED_LOG_MID, SEED_LOG_B = 0.10, 0.05
+SEED_LOG_MID, WIDE_LOG_MID, SEED_LOG_B = 0.10, 0.20, 0.05
 TAUS = (0.005, 0.009, 0.0125, 0.018)
 SEEDS = (1, 2, 3, 5)
 ROPE, LEVEL = 0.02, 0.95
@@ -60,6 +61,7 @@ class Shift:
 
 SWEEPS = {
     "null": (Shift(),) * 7,
+    "wide": (Shift(),) * 7,
     "edge": (Shift(A=0.02),) * 7,
     "mixed": (
         Shift(), Shift(A=0.02), Shift(A=-0.03), Shift(A=0.04), Shift(A=-0.05),
@@ -68,6 +70,7 @@ SWEEPS = {
 }  # fmt: skip
 CELLS = (
     *(("null", tau, seeds) for tau in TAUS for seeds in SEEDS),
+    *(("wide", 0.0125, seeds) for seeds in SEEDS),
     *(("edge", tau, seeds) for tau in (0.0125, 0.018) for seeds in (1, 3)),
     *(("mixed", tau, seeds) for tau in (0.009, 0.0125, 0.018) for seeds in SEEDS),
 )
@@ -133,31 +136,42 @@ def moved(one: Fitted, shift: Shift, seed: FloatArray) -> Fitted:
     return Fitted(replace(one.run, draws=draws), one.A + by, one.se)
 
 
-def seed_effects(rng: np.random.Generator, tau: float, size: int) -> FloatArray:
-    """(A, ln C_mid, ln B) of each run: (size, 3)."""
-    return rng.normal(0, (tau, SEED_LOG_MID, SEED_LOG_B), (size, 3))
+@dataclass(frozen=True)
+class SeedEffect:
+    """sd of what a seed does to a run."""
+
+    A: float
+    log_mid: float = SEED_LOG_MID
+
+    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """(A, ln C_mid, ln B) of each run: (size, 3)."""
+        return rng.normal(0, (self.A, self.log_mid, SEED_LOG_B), (size, 3))
 
 
 Sweep = dict[str, list[Fitted]]
 
 
-def banked_sweep(bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], tau: float, seeds: int) -> Sweep:
+def banked_sweep(
+    bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], spread: SeedEffect, seeds: int
+) -> Sweep:
     """A sweep of runs taken from the bank."""
     pool = bank[int(rng.integers(len(RECIPES))), bool(rng.integers(2))]
     total = (len(shifts) + 1) * seeds
-    chosen, effects = rng.choice(len(pool), total, replace=False), seed_effects(rng, tau, total)
+    chosen, effects = rng.choice(len(pool), total, replace=False), spread.draw(rng, total)
     arms = (Shift(), *shifts)
     runs = [moved(pool[chosen[at]], arms[at // seeds], effects[at]) for at in range(total)]
     return {_name(at): runs[at * seeds : (at + 1) * seeds] for at in range(len(arms))}
 
 
-def full_sweep(bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], tau: float, seeds: int) -> Sweep:
+def full_sweep(
+    bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], spread: SeedEffect, seeds: int
+) -> Sweep:
     """A sweep of which every run is simulated and fitted."""
     A, B, mid = RECIPES[int(rng.integers(len(RECIPES)))]
     wandering = bool(rng.integers(2))
     sweep: Sweep = {}
     for at, shift in enumerate((Shift(), *shifts)):
-        effects = seed_effects(rng, tau, seeds)
+        effects = spread.draw(rng, seeds)
         sweep[_name(at)] = [
             fitted(simulate(rng, A + shift.A + e[0], B * np.exp(e[2]), mid * np.exp(shift.log_mid + e[1]), wandering))
             for e in effects
@@ -192,15 +206,16 @@ class Tally:
     wald: FloatArray
 
 
-Maker = Callable[[Bank, np.random.Generator, tuple[Shift, ...], float, int], Sweep]
+Maker = Callable[[Bank, np.random.Generator, tuple[Shift, ...], SeedEffect, int], Sweep]
 
 
 def cell(maker: Maker, bank: Bank, kind: str, tau: float, seeds: int, sweeps: int, rng: np.random.Generator) -> Tally:
     """Simulate one cell."""
     shifts = SWEEPS[kind]
     tally = Tally(sweeps, 0, 0, 0, [{} for _ in shifts], 0, 0, 0, 0, np.zeros(len(shifts)), np.zeros(len(shifts)))
+    spread = SeedEffect(tau, WIDE_LOG_MID if kind == "wide" else SEED_LOG_MID)
     for _ in range(sweeps):
-        sweep = maker(bank, rng, shifts, tau, seeds)
+        sweep = maker(bank, rng, shifts, spread, seeds)
         _count_ours(tally, verdicts(sweep), shifts)
         _count_rivals(tally, sweep, shifts)
     return tally
@@ -279,8 +294,8 @@ def _row(key: tuple[str, float, int], tally: Tally) -> dict[str, object]:
 
 def _print_errors(tallies: dict[tuple[str, float, int], Tally], check: Tally | None) -> None:
     print("\nProbability of any wrong claim in a sweep of 7 arms (asked: at most 5 %), in %")
-    head = f"{'sweep':6} {'true tau':>8} {'seeds':>5} | {'ours':>5} {'ceil.':>5} {'effic.':>6} | {'paper rule':>10} {'curve only':>10}"
-    print(head)
+    columns = f"{'sweep':6} {'true tau':>8} {'seeds':>5} | {'ours':>5} {'ceil.':>5} {'effic.':>6}"
+    print(f"{columns} | {'paper rule':>10} {'curve only':>10}")
     for (kind, tau, seeds), tally in tallies.items():
         print(_error_line(kind, tau, seeds, tally))
     if check is not None:

@@ -1,7 +1,7 @@
 """The paper's own procedure (ScaleRL, App. A.5 and fig. 7), to stand beside ours.
 
-Ceilings within 0.02 of one another count as equal. The runs that agree with the control are then fitted once more with A
-fixed at their mean, and the higher B is "at least as good". Least squares, no weights, no interval, no seeds.
+Ceilings within 0.02 of one another count as equal. The runs that agree with the control are then fitted once more with
+A fixed at their mean, and the higher B is "at least as good". Least squares, no weights, no interval, no seeds.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def paper_columns(arms: Mapping[str, Sequence[Curve]], control: str) -> dict[str
     }
 
 
-def _faster(B: float, control: float) -> str:
-    return "faster" if B > control else "slower"
+def _faster(B: float, control_B: float) -> str:
+    return "slower" if B < control_B else "faster"
 
 
-def _moved(A: float, control: float) -> str:
-    return "ceiling up" if A > control else "ceiling down"
+def _moved(A: float, control_A: float) -> str:
+    return "ceiling down" if A < control_A else "ceiling up"
 
 
 def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> PointFit:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from .. import errors
 from ..curve import Curve
 from ..fitting import Fit, fit
@@ -48,6 +46,7 @@ def compare(
     Raises:
         CompareError: an unknown control, no other arm, mixed units or ranges of the reward.
 
+    >>> import numpy as np
     >>> compute = [float(c) for c in range(0, 42, 2)]
     >>> def curve(A, seed):
     ...     noise = np.random.default_rng(seed).normal(0, 0.004, len(compute))

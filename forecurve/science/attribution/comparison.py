@@ -164,7 +164,7 @@ class Comparison:
         }
 
     def plot(self) -> go.Figure:
-        """A plotly figure: differences of the ceiling over the region of equivalence, multipliers beside. Needs plotly."""
+        """A plotly figure: differences of the ceiling over the region of equivalence, multipliers beside it."""
         from .plot import plot
 
         return plot(self)

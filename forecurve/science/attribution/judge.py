@@ -85,9 +85,7 @@ def judge(arms: Mapping[str, Sequence[Run]], control: str, rules: Rules, unit: s
     speeds, levels = _speeds(base, judged, groups, rules)
     claims = _claims(base, judged, groups, gaps, speeds, levels, rules)
     certainty, strictest = _family(claims, rules.alpha)
-    noise = standard_error([run for group in groups for run in group if run.identified])
-    design = Design(noise, gaps.spread, rules.rope, rules.level, strictest)
-    facts = _Facts(base, rules, unit, gaps, speeds, levels, certainty, strictest, design)
+    facts = _Facts(base, rules, unit, gaps, speeds, levels, certainty, strictest)
     column = {arm.name: at for at, arm in enumerate(judged)}
     verdicts = tuple(_verdict(facts, arm, column.get(arm.name)) for arm in others)
     replicates = sum(max(len(group) - 1, 0) for group in groups)
@@ -102,7 +100,7 @@ def judge(arms: Mapping[str, Sequence[Run]], control: str, rules: Rules, unit: s
         seed_spread=gaps.spread,
         compute_spread=speeds.spread,
         replicates=replicates,
-        control_advice=_advice(verdicts, design, len(base.runs)),
+        control_advice=_control_advice(facts, judged, verdicts),
     )
 
 
@@ -215,7 +213,11 @@ class _Facts(NamedTuple):
     levels: dict[str, float]
     certainty: dict[Key, float]
     strictest: float
-    design: Design
+
+    def design(self, arm: _Arm) -> Design:
+        """What further seeds of this arm and of the control would meet."""
+        rules, noise = self.rules, standard_error([*self.base.runs, *arm.runs])
+        return Design(noise, self.gaps.spread, rules.rope, rules.level, self.strictest)
 
 
 def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
@@ -248,7 +250,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         seed_note=None,
         reason="",
     )
-    return wording.with_reason(answer, facts.rules.rope, facts.rules.level, facts.unit, known)
+    return wording.with_reason(answer, facts.rules.rope, facts.unit, _unknown_to(facts.base, arm), facts.design(arm))
 
 
 def _decide(
@@ -279,7 +281,7 @@ def _multiplier(facts: _Facts, name: str) -> Multiplier | None:
 
 
 def _seeds_needed(facts: _Facts, arm: _Arm, difference: Estimate) -> int | None:
-    return seeds_to_decide(facts.design, difference.median, len(arm.runs), len(facts.base.runs))
+    return seeds_to_decide(facts.design(arm), difference.median, len(arm.runs), len(facts.base.runs))
 
 
 def _run_to(base: _Arm, arm: _Arm) -> float | None:
@@ -305,15 +307,30 @@ def _unreadable(facts: _Facts, arm: _Arm) -> ArmVerdict:
         seeds_needed=None,
         run_to=None,
         seed_note=None,
-        reason=wording.unreadable(arm.name, arm.left_out, facts.base.name, facts.base.left_out),
+        reason=wording.unreadable(arm.name, arm.left_out, () if facts.base.runs else facts.base.left_out),
     )
 
 
-def _advice(verdicts: Sequence[ArmVerdict], design: Design, control_seeds: int) -> str | None:
+def _unknown_to(base: _Arm, arm: _Arm) -> str | None:
+    """Whose ceilings are not identified, in words."""
+    if base.identified and arm.identified:
+        return None
+    if arm.identified:
+        return "the control's ceiling"
+    return "its ceiling" if base.identified else "its ceiling and the control's"
+
+
+def _control_advice(facts: _Facts, judged: Sequence[_Arm], verdicts: Sequence[ArmVerdict]) -> str | None:
+    """What the control should do next, which serves every arm."""
+    if not facts.base.runs:
+        return wording.no_control(facts.base.name)
+    if not facts.base.identified:
+        return wording.control_first(_run_to(facts.base, facts.base), facts.unit)
+    said = {verdict.arm: verdict for verdict in verdicts}
     waiting = [
-        (arm.difference.median, arm.seeds)
-        for arm in verdicts
-        if arm.verdict == "undecided" and arm.p_same is not None and arm.difference is not None
+        (facts.design(arm), difference.median, len(arm.runs))
+        for arm in judged
+        if said[arm.name].verdict == "undecided" and arm.identified and (difference := said[arm.name].difference)
     ]
-    found = control_advice(design, waiting, control_seeds)
+    found = control_advice(waiting, len(facts.base.runs))
     return None if found is None else wording.control_advice(*found, len(waiting))

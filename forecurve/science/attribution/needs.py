@@ -7,8 +7,8 @@ with n_a seeds and a control with n_0 has
 
 A difference D is shown to be beyond the region +-rope with probability `power` when (|D| - rope) / sd is at least
 q(1 - alpha) + z(power). It is shown to be within when both one-sided bounds at q(level) are, which has probability
-Phi((r - D) / sd) - Phi((-r - D) / sd) with r = rope - q(level) sd. q is the quantile of a Student-t, because tau is known
-from few replicates; alpha is what the other claims leave for one.
+Phi((r - D) / sd) - Phi((-r - D) / sd) with r = rope - q(level) sd. q is the quantile of a Student-t, because tau is
+known from few replicates; alpha is what the other claims leave for one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from .seeds import SeedSpread
 
 MOST_SEEDS = 20
+_MOST_CONTROL_SEEDS = 5
 POWER = 0.8
 
 
@@ -91,20 +92,19 @@ def seeds_to_decide(design: Design, difference: float, arm_seeds: int, control_s
     return None
 
 
-def control_advice(
-    design: Design, undecided: Sequence[tuple[float, int]], control_seeds: int
-) -> tuple[int, int] | None:
+def control_advice(undecided: Sequence[tuple[Design, float, int]], control_seeds: int) -> tuple[int, int] | None:
     """(further seeds of the control, arms they would decide): seeds of the control serve every arm.
 
     Args:
-        undecided: (difference, seeds) of each arm that more seeds could decide.
+        undecided: design, difference and seeds of each arm that more seeds could decide.
+        control_seeds: the control's runs.
 
     Returns:
         The number of seeds, at most 5, that decides most arms a seed; None when none would be decided.
     """
     best: tuple[int, int] | None = None
-    for more in range(1, 6):
-        decided = sum(design.decides(size, seeds, control_seeds + more, more) for size, seeds in undecided)
+    for more in range(1, _MOST_CONTROL_SEEDS + 1):
+        decided = sum(design.decides(size, seeds, control_seeds + more, more) for design, size, seeds in undecided)
         if decided and (best is None or decided / more > best[1] / best[0]):
             best = (more, decided)
     return best

@@ -177,7 +177,7 @@ def _smoothed(draws: FloatArray, grid: FloatArray, damping: FloatArray) -> Float
     share = at - left  # a draw between two cells counts in both, so that its place is kept
     counts = np.bincount(left, 1 - share, len(grid)) + np.bincount(left + 1, share, len(grid))
     density = irfft(rfft(counts / len(draws)) * damping, n=len(grid), axis=1)
-    return np.log(np.maximum(density, _FLOOR * density.max(axis=1, keepdims=True)))
+    return np.asarray(np.log(np.maximum(density, _FLOOR * density.max(axis=1, keepdims=True))))
 
 
 def differences(

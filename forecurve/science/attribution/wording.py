@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..values import Estimate
 from ..wording import compute_text, decimals, share_text
 from .comparison import ArmVerdict, Comparison, Multiplier
-from .needs import MOST_SEEDS
+from .needs import MOST_SEEDS, Design
 from .seeds import SeedSpread
 
 DASH = "–"
@@ -32,46 +32,49 @@ def ratio_text(estimate: Estimate) -> str:
     return f"{estimate.median:.{places}f} (90 %: {estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
 
 
-def with_reason(arm: ArmVerdict, rope: float, level: float, unit: str, known: bool) -> ArmVerdict:
-    """The verdict with its sentence."""
-    reason = {
-        "ceiling": _ceiling,
-        "efficiency": _efficiency,
-        "no difference shown": _same,
-        "undecided": _undecided if known else _unknown,
-    }[arm.verdict](arm, rope, unit)
+def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, design: Design) -> ArmVerdict:
+    """The verdict with its sentence; `unknown` names the ceilings that are not identified."""
+    if arm.verdict == "ceiling":
+        reason = _ceiling(arm)
+    elif arm.verdict == "efficiency":
+        reason = _efficiency(arm)
+    elif arm.verdict == "no difference shown":
+        reason = _same(arm, rope)
+    else:
+        reason = _undecided(arm, design) if unknown is None else _unknown(arm, unit, unknown)
     return replace(arm, reason=reason + _left_out(arm.left_out))
 
 
-def _ceiling(arm: ArmVerdict, rope: float, unit: str) -> str:
+def _ceiling(arm: ArmVerdict) -> str:
     assert arm.difference is not None
     side = "higher" if arm.direction == "up" else "lower"
     return f"{arm.arm}: ceiling {side}, {difference_text(arm.difference)}{_and_speed(arm.multiplier)}."
 
 
-def _efficiency(arm: ArmVerdict, rope: float, unit: str) -> str:
+def _efficiency(arm: ArmVerdict) -> str:
     assert arm.difference is not None
     assert arm.multiplier is not None
     speed = f"{arm.direction}, {ratio_text(arm.multiplier.ratio)} times as fast to {arm.multiplier.level:.2f}"
     return f"{arm.arm}: {speed}; ceiling not shown to differ, {difference_text(arm.difference)}."
 
 
-def _same(arm: ArmVerdict, rope: float, unit: str) -> str:
+def _same(arm: ArmVerdict, rope: float) -> str:
     assert arm.p_same is not None
     head = f"{arm.arm}: ceiling within {rope:g} of the control's ({share_text(arm.p_same)} sure)"
     return f"{head}{_and_speed(arm.multiplier)}."
 
 
-def _undecided(arm: ArmVerdict, rope: float, unit: str) -> str:
+def _undecided(arm: ArmVerdict, design: Design) -> str:
     assert arm.difference is not None
     head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}"
+    tail = ", or longer runs: their own noise counts for more" if design.noise > design.spread.sd else ""
     if arm.seeds_needed is None:
-        return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {rope:g}."
-    return f"{head}; about {arm.seeds_needed} seeds of it and of the control would decide."
+        return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {design.rope:g}{tail}."
+    return f"{head}; about {arm.seeds_needed} seeds of it and of the control would decide{tail}."
 
 
-def _unknown(arm: ArmVerdict, rope: float, unit: str) -> str:
-    head = f"{arm.arm}: undecided, ceiling not identified yet"
+def _unknown(arm: ArmVerdict, unit: str, unknown: str) -> str:
+    head = f"{arm.arm}: undecided, {unknown} not identified yet"
     where = "no compute near would settle it" if arm.run_to is None else f"run to {compute_text(arm.run_to)} {unit}"
     return f"{head}: {where}{_and_speed(arm.multiplier)}."
 
@@ -89,9 +92,7 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
     return f" Left out, no ceiling can be read: {named}."
 
 
-def unreadable(
-    arm: str, left_out: Sequence[tuple[str, str]], control: str, control_out: Sequence[tuple[str, str]]
-) -> str:
+def unreadable(arm: str, left_out: Sequence[tuple[str, str]], control_out: Sequence[tuple[str, str]]) -> str:
     """Why an arm cannot be judged at all."""
     return f"{arm}: undecided.{_left_out([*left_out, *control_out])}"
 
@@ -119,14 +120,44 @@ def control_advice(more: int, decided: int, undecided: int) -> str:
     return f"{seeds} of the control would decide {arms}, if the differences are what they seem."
 
 
+def no_control(control: str) -> str:
+    """Nothing can be compared with a control that has no ceiling."""
+    return f"No ceiling can be read from any run of {control}: choose another control."
+
+
+def control_first(run_to: float | None, unit: str) -> str:
+    """The control's ceiling is part of every comparison."""
+    if run_to is None:
+        return "The control's ceiling is not identified and no compute near would settle it: choose another control."
+    return f"The control's ceiling is not identified yet and every arm waits for it: run it to {compute_text(run_to)} {unit}."
+
+
+_ORDER = (
+    "ceiling up",
+    "ceiling down",
+    "efficiency faster",
+    "efficiency slower",
+    "no difference shown",
+    "undecided",
+)
+_NAMED = 4  # more undecided arms than this are counted, not listed
+
+
 def sentence(comparison: Comparison) -> str:
     """Who did what, in groups; then what would decide the rest."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[ArmVerdict]] = {label: [] for label in _ORDER}
     for arm in comparison.arms:
-        groups.setdefault(arm.label, []).append(_short(arm, comparison.unit))
-    said = "; ".join(f"{label}: {', '.join(arms)}" for label, arms in groups.items())
+        groups[arm.label].append(arm)
+    said = "; ".join(_group(label, arms, comparison.unit) for label, arms in groups.items() if arms)
     tail = f" {comparison.control_advice}" if comparison.control_advice else ""
-    return f"Against {comparison.control}: {said}.{tail}"
+    out = _left_out(comparison.control_left_out).replace("Left out,", "Left out of the control,")
+    return f"Against {comparison.control}: {said}.{out}{tail}"
+
+
+def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:
+    if label == "undecided" and len(arms) > _NAMED:
+        return f"undecided: {len(arms)} arms"
+    return f"{label}: {', '.join(_short(arm, unit) for arm in arms)}"
 
 
 def _short(arm: ArmVerdict, unit: str) -> str:
