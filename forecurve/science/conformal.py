@@ -139,8 +139,9 @@ def _shift(values: FloatArray) -> FloatArray:
     median = np.median(values, axis=1)
     spread = _TO_SD * np.median(np.abs(values - median[:, None]), axis=1)
     error = _STANDS_OUT * _OF_MEDIAN * spread / np.sqrt(values.shape[1])
-    kept = 1 - np.square(error / np.where(median == 0, 1.0, median))
-    return np.asarray(np.where(median == 0, 0.0, median * np.maximum(kept, 0.0)))
+    stands_out = np.abs(median) > error
+    back = np.divide(error**2, median, out=np.zeros_like(median), where=stands_out)
+    return np.where(stands_out, median - back, 0.0)
 
 
 def _one_a_run(scores: Sequence[Score], fraction: float | None) -> list[float]:

@@ -1,0 +1,100 @@
+"""`forecurve backtest`: the documented object, a table for a person, one line and exit 2 for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forecurve.cli import main
+
+HEADER = "series,compute,reward,prompts,samples,seed\n"
+ROW = {"file", "series", "fraction", "method", "predicted", "lower", "upper", "actual", "error", "covered", "withheld",
+       "seconds", "calibration", "raw"}  # fmt: skip
+SUMMARY = {"file", "fraction", "method", "n", "mae", "median", "max", "coverage", "width", "withheld", "raw_mae",
+           "raw_coverage", "raw_width"}  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.csv"
+    rows = []
+    for run in range(3):
+        rng = np.random.default_rng(run)
+        compute = np.linspace(0, 200, 21)
+        with np.errstate(divide="ignore"):
+            reward = 0.2 + (0.4 + 0.02 * run) / (1 + (30 / compute) ** 1.7) + rng.normal(0, 0.004, 21)
+        rows += [f"arm{run},{c},{r:.5f},1000,16,\n" for c, r in zip(compute, reward, strict=True)]
+    path.write_text(HEADER + "".join(rows))
+    return path
+
+
+def test_json_is_the_documented_object(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["backtest", str(file), "--fractions", "0.05,0.5", "--baselines", "paper-grid,power-law,last-value"]
+    assert main([*arguments, "--json"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "NaN" not in out
+    body = json.loads(out)
+    assert set(body) == {"series", "summary"}
+    assert len(body["series"]) == 3 * 2 * 4
+    assert all(set(row) == ROW for row in body["series"])
+    assert all(set(row) == SUMMARY for row in body["summary"])
+    early = [row for row in body["series"] if row["fraction"] == 0.05]
+    assert all(row["withheld"] and row["predicted"] is None for row in early)  # two evaluations are too few
+    ours = [row for row in body["series"] if row["method"] == "forecurve" and row["fraction"] == 0.5]
+    assert all(row["lower"] < row["predicted"] < row["upper"] for row in ours)
+    assert all(row["error"] == pytest.approx(row["predicted"] - row["actual"]) for row in ours)
+    line = next(one for one in body["summary"] if one["method"] == "forecurve" and one["fraction"] == 0.5)
+    assert line["mae"] == pytest.approx(np.mean([abs(row["error"]) for row in ours]))
+    assert line["coverage"] == pytest.approx(np.mean([row["covered"] for row in ours]))
+
+
+def test_siblings_come_from_the_same_file_only(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = tmp_path / "alone.csv"
+    alone.write_text(HEADER + "".join(line for line in file.read_text().splitlines(True)[1:] if line[:4] == "arm0"))
+    assert main(["backtest", str(file), str(alone), "--fractions", "0.1", "--prior", "siblings", "--json"]) in (0, None)
+    first, *_, last = json.loads(capsys.readouterr().out)["series"]
+    assert (first["series"], last["series"]) == ("arm0", "arm0")
+    assert (first["file"], last["file"]) == (str(file), str(alone))
+    assert first["upper"] - first["lower"] < last["upper"] - last["lower"]
+
+
+def test_a_person_gets_a_table_and_is_told_the_calibration(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backtest", str(file), "--fractions", "0.5", "--baselines", "last-value"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "coverage" in out
+    assert "last-value" in out
+    assert "runs.csv: intervals are posterior." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--fractions", "0.5,x"], ["--fractions", "'x'"]),
+        (["--fractions", "1"], ["--fractions", "got 1"]),
+        (["--fractions", "nan"], ["--fractions", "nan"]),
+        (["--baselines", "magic"], ["--baselines", "magic", "paper-grid"]),
+        (["--prior", "papr"], ["papr"]),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(
+    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], parts: list[str]
+) -> None:
+    assert main(["backtest", str(file), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    for part in parts:
+        assert part in captured.err
+
+
+def test_a_bad_file_among_good_ones_stops_before_the_work(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.csv").write_text(HEADER + "a,1,7,,,\na,2,0.2,,,\na,3,0.3,,,\n")
+    assert main(["backtest", str(file), str(tmp_path / "bad.csv")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "bad.csv" in captured.err
