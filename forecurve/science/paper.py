@@ -6,7 +6,8 @@ sum of squared residuals wins. No weights, no noise model, no interval.
 `exact=True` is the paper to the letter: one `scipy.optimize.curve_fit` with default initialisation in each of the 7,100
 cells, more than a second a curve. The default finds the same winner in a few hundredths of a second: given C_mid and B
 the residuals are quadratic in A, so that every cell is tried on a fine lattice of B at once and the best cells are
-finished by golden section.
+finished by golden section. Where cells are as good as equal (a curve that does not rise yet), the lowest A is taken:
+the first that the loops over the grid meet.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ MIDPOINTS = (100.0, 40_000.0, 100)
 LAST_COMPUTE = 100_000.0
 """The last compute in the paper: the 8B run of 100k GPU-hours."""
 
-_LOG_B = (float(np.log(1e-2)), float(np.log(1e2)))
-_LATTICE = 72
+_LOG_B = (float(np.log(1e-3)), float(np.log(1e3)))
+_LATTICE = 108
 _FINALISTS = 150
+_TIE = 1e-9  # sums of squares that are as good as equal: the first cell keeps its place
 _ROUNDS = 30  # of golden section: ln B to 1e-7
 
 
@@ -175,13 +177,16 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
     gr, gg = (residual @ g).reshape(_LATTICE, -1), np.einsum("nk,nk->k", g, g).reshape(_LATTICE, -1)
     table = residual @ residual - 2 * height[:, None, None] * gr + height[:, None, None] ** 2 * gg
     least, at_b = _lowest(table)
-    finalists = np.argsort(least, axis=None)[:_FINALISTS]
+    # rounded, so that equal cells stay in the order in which the paper's loops meet them: the lowest A first
+    finalists = np.argsort(np.round(least / max(least.max(), 1e-300), 12), axis=None, kind="stable")[:_FINALISTS]
     a_at, mid_at = np.unravel_index(finalists, least.shape)
     step = log_b[1] - log_b[0]
     exponent, sse = _golden(log_c, residual, height[a_at], log_mid[mid_at], log_b[at_b[a_at, mid_at]], step)
-    won = int(sse.argmin())
+    order = np.argsort(finalists)
+    won = int(order[np.flatnonzero(sse[order] <= sse.min() * (1 + _TIE))[0]])
     ceiling, middle = grid.ceilings[a_at[won]], grid.midpoints[mid_at[won]]
-    return float(ceiling), float(np.exp(exponent[won])), float(middle), float(sse[won])
+    B = 1.0 if ceiling == start else float(np.exp(exponent[won]))  # a flat curve leaves B where `curve_fit` begins
+    return float(ceiling), B, float(middle), float(sse[won])
 
 
 def _lowest(table: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -95,6 +95,17 @@ def test_any_curve_gets_a_finite_answer_in_any_unit(reward: list[float], scale: 
     assert law.A <= 1
 
 
+def test_a_curve_that_does_not_rise_leaves_the_lowest_of_the_equal_cells() -> None:
+    """All cells whose step lies beyond the data are equal, and which one wins decides the forecast: as there."""
+    compute = np.arange(1.0, 13.0)
+    curve = Curve(compute, 0.4 - 0.002 * compute + np.random.default_rng(0).normal(0, 0.004, 12))
+    full = scaled_grid(float(curve.reward[0]), 48.0)
+    grid = PaperGrid(full.ceilings[::12], full.midpoints[::10])
+    letter, fast = paper_fit(curve, grid=grid, exact=True), paper_fit(curve, grid=grid)
+    assert (fast.A, fast.B, fast.C_mid) == (letter.A, letter.B, letter.C_mid)
+    assert fast.A == pytest.approx(curve.reward.tolist()[0])
+
+
 def test_a_power_law_is_recovered_and_its_ceiling_is_capped() -> None:
     compute = np.geomspace(10, 5000, 20)
     exact = power_law(Curve(compute, 0.8 - 1.1 * compute**-0.45))
