@@ -69,12 +69,12 @@ def paper_columns(arms: Mapping[str, Sequence[Curve]], control: str) -> dict[str
     }
 
 
-def _faster(B: float, control_B: float) -> str:
-    return "slower" if B < control_B else "faster"
+def _faster(B: float, reference: float) -> str:
+    return "faster" if reference < B else "slower"
 
 
-def _moved(A: float, control_A: float) -> str:
-    return "ceiling down" if A < control_A else "ceiling up"
+def _moved(A: float, reference: float) -> str:
+    return "ceiling up" if reference < A else "ceiling down"
 
 
 def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> PointFit:

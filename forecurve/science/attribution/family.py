@@ -2,8 +2,8 @@
 
 A claim's own p is the posterior probability that it is wrong. Under a flat prior the posterior of an effect around its
 estimate mirrors the estimate's distribution around the truth, so the ranks of joint posterior draws are draws of the
-p's that would be seen if every claim were wrong, with the dependence that a shared control and a shared seed spread bring.
-The step-down over the smallest of them (Westfall and Young 1993; Dunnett's test where all is normal) holds the
+p's that would be seen if every claim were wrong, with the dependence that a shared control and a shared seed spread
+bring. The step-down over the smallest of them (Westfall and Young 1993; Dunnett's test where all is normal) holds the
 probability of ANY wrong claim at the level, with whatever skewness the draws have.
 """
 

@@ -154,7 +154,8 @@ def means(group: Group, sds: FloatArray) -> Means:
     grid = _grid(group, sds)
     step = grid[1] - grid[0]
     frequency = 2 * np.pi * np.arange(len(grid) // 2 + 1) / (len(grid) * step)
-    damping = np.exp(-0.5 * (sds[:, None] * frequency) ** 2) / step
+    sharing = np.sinc(frequency * step / (2 * np.pi)) ** 2  # what counting in two cells blurs is taken out again
+    damping = np.exp(-0.5 * (sds[:, None] * frequency) ** 2) / sharing / step
     total = np.zeros((len(sds), len(grid)))
     for draws in group:
         total += _smoothed(draws, grid, damping)

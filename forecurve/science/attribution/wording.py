@@ -129,7 +129,8 @@ def control_first(run_to: float | None, unit: str) -> str:
     """The control's ceiling is part of every comparison."""
     if run_to is None:
         return "The control's ceiling is not identified and no compute near would settle it: choose another control."
-    return f"The control's ceiling is not identified yet and every arm waits for it: run it to {compute_text(run_to)} {unit}."
+    where = f"{compute_text(run_to)} {unit}"
+    return f"The control's ceiling is not identified yet and every arm waits for it: run it to {where}."
 
 
 _ORDER = (
