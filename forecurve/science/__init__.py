@@ -13,7 +13,7 @@ from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
 from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal, Score
-from .curve import Curve
+from .curve import Curve, Evaluation
 from .errors import CompareError, CurveError, FrozenError, PriorError
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
@@ -38,6 +38,7 @@ __all__ = [
     "CurveError",
     "Draws",
     "Estimate",
+    "Evaluation",
     "Fit",
     "FrozenError",
     "FrozenForecast",

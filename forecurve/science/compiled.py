@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 
 @cache
-def compiled(loop: Callable[..., None], twin: Callable[..., None]) -> Callable[..., Any]:
+def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Callable[..., Any]) -> Callable[..., Any]:
     """The loop, compiled on its first call and kept on disk, or its numpy twin where numba is missing.
 
-    numba is imported here, when a fit first needs it, and not with the package.
+    numba is imported here, when a fit first needs it, and not with the package. It calls only compiled functions, so
+    the functions that the loop itself calls, `parts`, are compiled and put in their place; each may call those before.
     """
     try:
         from numba import njit
     except ImportError:
         return twin
-    made: Callable[..., Any] = njit(loop, cache=True, error_model="numpy", fastmath={"contract"})
-    return made
+    jit = njit(cache=True, error_model="numpy", fastmath={"contract"})
+    made: dict[str, Callable[..., Any]] = {}
+    for function in (*parts, loop):
+        made[function.__name__] = jit(_bound(cast(FunctionType, function), made))
+    return made[loop.__name__]
+
+
+def _bound(function: FunctionType, names: dict[str, Callable[..., Any]]) -> FunctionType:
+    """The function with some of its global names replaced."""
+    known = {**function.__globals__, **names}
+    bound = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+    bound.__module__, bound.__qualname__ = function.__module__, function.__qualname__
+    return bound

@@ -21,6 +21,25 @@ Counts = Sequence[npt.ArrayLike | None]
 PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one per evaluation (None where unknown)
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """One more evaluation of a run.
+
+    Attributes:
+        compute, reward: as in `Curve`.
+        prompts, samples: its size; that of the evaluation before where left out.
+        variance: its known sampling variance.
+        counts: successes per prompt; needs `samples`.
+    """
+
+    compute: float
+    reward: float
+    prompts: float | None = None
+    samples: float | None = None
+    variance: float | None = None
+    counts: npt.ArrayLike | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve:
     """Evaluations of one run in the order of compute.
@@ -142,6 +161,73 @@ class Curve:
             **cut,
         )
 
+    def extended(self, new: Evaluation) -> Curve:
+        """The same curve with one more evaluation; only that one is looked at.
+
+        Raises:
+            CurveError: as for a whole curve.
+        """
+        size, (low, high) = self.points + 1, self.bounds
+        x, y = (_numbers(name, [value]) for name, value in (("compute", new.compute), ("reward", new.reward)))
+        if not (self.now < x[0] < np.inf and low <= y[0] <= high):  # says which of them
+            _check_finite("compute", x, offset=self.points)
+            _check_finite("reward", y, offset=self.points)
+            _check_order(np.concatenate([self.compute[-1:], x]), offset=self.points - 1)
+            _check_range(y, low, high, offset=self.points)
+        given = {
+            "prompts": _per_point("prompts", _or_last(new.prompts, self.prompts), 1, least=1.0),
+            "samples": _per_point("samples", _or_last(new.samples, self.samples), 1, least=1.0),
+            "variance": _per_point("variance", new.variance, 1, least=0.0),
+        }
+        counts = None if new.counts is None else [new.counts]
+        tallies = _tallies(counts, given["samples"], 1)
+        one = sampling_noise((y - low) / (high - low), high - low, **given, counts=tallies)
+        if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
+            return self._rebuilt(x, y, given, tallies)
+        longer = Curve.__new__(Curve)
+        columns = {name: _longer(getattr(self, name), given[name], size) for name in given}
+        values: dict[str, Any] = {
+            "compute": np.concatenate([self.compute, x]),
+            "reward": np.concatenate([self.reward, y]),
+            "unit": self.unit,
+            "name": self.name,
+            **columns,
+            "counts": None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,))),
+            "start": self.start,
+            "seed": self.seed,
+            "bounds": self.bounds,
+            "noise": SamplingNoise(np.concatenate([self.noise.variance, one.variance]), one.source),
+        }
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(longer, name, value)
+        return longer
+
+    def _rows(self) -> tuple[IntArray | None, ...]:
+        return (None,) * self.points if self.counts is None else self.counts
+
+    def _rebuilt(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        given: dict[str, FloatArray | None],
+        tallies: tuple[IntArray | None, ...] | None,
+    ) -> Curve:
+        size = self.points + 1
+        columns: dict[str, Any] = {name: _longer(getattr(self, name), given[name], size) for name in given}
+        counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
+        return Curve(
+            np.concatenate([self.compute, x]),
+            np.concatenate([self.reward, y]),
+            unit=self.unit,
+            name=self.name,
+            counts=counts,
+            seed=self.seed,
+            bounds=self.bounds,
+            **columns,
+        )
+
     def __len__(self) -> int:
         return self.points
 
@@ -189,6 +275,18 @@ def _per_point(field_name: str, values: PerPoint, size: int, least: float) -> Fl
     return None if np.isnan(array).all() else array
 
 
+def _or_last(value: float | None, column: FloatArray | None) -> float | None:
+    return value if value is not None or column is None else float(column[-1])
+
+
+def _longer(column: FloatArray | None, last: FloatArray | None, size: int) -> FloatArray | None:
+    """A column with one more value, NaN where unknown."""
+    if column is None and last is None:
+        return None
+    head = np.full(size - 1, np.nan) if column is None else column
+    return np.concatenate([head, [np.nan] if last is None else last])
+
+
 def _tallies(counts: Counts | None, samples: FloatArray | None, size: int) -> tuple[IntArray | None, ...] | None:
     if counts is None:
         return None
@@ -231,16 +329,19 @@ def _check_size(x: FloatArray) -> None:
         )
 
 
-def _check_finite(field_name: str, values: FloatArray) -> None:
+def _check_finite(field_name: str, values: FloatArray, offset: int = 0) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise errors.NotFinite(
-            field_name, f"{values[at]} at evaluation {at + 1}", "finite numbers are needed", "leave that evaluation out"
+            field_name,
+            f"{values[at]} at evaluation {at + 1 + offset}",
+            "finite numbers are needed",
+            "leave that evaluation out",
         )
 
 
-def _check_order(x: FloatArray) -> None:
+def _check_order(x: FloatArray, offset: int = 0) -> None:
     if x[0] < 0:
         raise errors.ComputeOrder(
             "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run"
@@ -252,19 +353,19 @@ def _check_order(x: FloatArray) -> None:
     word = "is repeated" if steps[at] == 0 else f"goes backwards from {x[at]:g}"
     raise errors.ComputeOrder(
         "compute",
-        f"{x[at + 1]:g} at evaluation {at + 2}",
+        f"{x[at + 1]:g} at evaluation {at + 2 + offset}",
         f"compute must increase and {word}",
         "keep the newest point of each",
     )
 
 
-def _check_range(y: FloatArray, low: float, high: float) -> None:
+def _check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None:
     outside = (y < low) | (y > high)
     if outside.any():
         at = int(np.flatnonzero(outside)[0])
         raise errors.RewardRange(
             "reward",
-            f"{y[at]:g} at evaluation {at + 1}",
+            f"{y[at]:g} at evaluation {at + 1 + offset}",
             f"rewards must lie in [{low:g}, {high:g}]",
             "give pass rates, or state the range with bounds=(low, high)",
         )

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from . import errors
 from .arrays import FloatArray
-from .curve import Curve
+from .curve import Curve, Evaluation
 from .drawing import Posterior, draw
 from .misfit import Misfit, degenerate, find_misfit
 from .noise import clock_ticks
@@ -22,6 +22,7 @@ from .posterior import Table, integrate
 from .prior import Prior, named_prior
 from .problem import Problem, Setting, make_problem
 from .sigmoid import compute_at, reward_at
+from .streaming import Stream, step
 from .values import Band, Estimate, Reach, band_of, estimate_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,31 @@ class Fit:
     def problem(self) -> Problem:
         """The evaluations as the noise model sees them."""
         return _problem(self.curve, self.prior)
+
+    @cached_property
+    def stream(self) -> Stream:
+        """Where the sums stand, for `update`."""
+        return Stream.of(self)
+
+    def update(self, point: Evaluation | tuple[float, ...]) -> Fit:
+        """The fit with one more evaluation: the same as a refit, at a cost that does not grow with the run.
+
+        Args:
+            point: an `Evaluation`, or (compute, reward) of an evaluation of the same size as the last one.
+
+        Draws are made when something is read off. Beyond 400 evaluations a refit averages neighbours and this does not.
+
+        Raises:
+            CurveError: as for a whole curve.
+        """
+        began = time.perf_counter()
+        curve = self.curve.extended(point if isinstance(point, Evaluation) else Evaluation(*point))
+        taken = step(self, curve, _MAX_FITTED)
+        if taken is None:
+            return fit(curve, prior=self.prior)
+        made = Fit(curve, self.prior, time.perf_counter() - began, taken.setting, taken.table, taken.last)
+        made.__dict__["stream"] = taken.stream
+        return made
 
     @cached_property
     def A(self) -> Estimate:

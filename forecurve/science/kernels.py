@@ -52,7 +52,12 @@ class LatticeSums(NamedTuple):
 
 
 def noise_filter(
-    shares: FloatArray, ticks: FloatArray, eta: FloatArray, rho: FloatArray, reward: FloatArray
+    shares: FloatArray,
+    ticks: FloatArray,
+    eta: FloatArray,
+    rho: FloatArray,
+    reward: FloatArray,
+    before: Filtered | None = None,
 ) -> Filtered:
     """Filter the constant and the reward.
 
@@ -61,11 +66,14 @@ def noise_filter(
         ticks: clock ticks since the evaluation before, (N,).
         eta, rho: variance of the wandering part and its correlation over one tick, (H,).
         reward: (N,).
+        before: of the evaluations before these; `sums` go on from there.
     """
     size = shares.shape
-    out = Filtered(*(np.empty(size) for _ in range(5)), np.zeros((size[0], 4)), np.empty((size[0], 3)))
-    out.last[:, 0] = eta
-    out.last[:, 1:] = 0.0
+    if before is None:
+        sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
+    else:
+        sums, last = before.sums.copy(), before.last.copy()
+    out = Filtered(*(np.empty(size) for _ in range(5)), sums, last)
     compiled(_filter_loop, _filter_rows)(shares, ticks, eta, rho, reward, out)
     return out
 
@@ -96,10 +104,10 @@ def lattice_sums(log_c: FloatArray, B: FloatArray, log_mid: FloatArray, filtered
 def _filter_loop(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: Any) -> None:
     inverse, gain, decay, one, white, sums, last = out
     for h in range(shares.shape[0]):
-        variance, s1, sy = last[h, 0], 0.0, 0.0
+        variance, s1, sy = last[h, 0], last[h, 1], last[h, 2]
         for t in range(shares.shape[1]):
             d = 0.0
-            if t > 0 and eta[h] > 0:
+            if eta[h] > 0:  # before the first evaluation the wandering part has its own mean and variance: 0 and eta
                 d = rho[h] ** ticks[t]
                 variance = variance * d * d + eta[h] * (1.0 - d * d)
             s1 *= d
@@ -159,7 +167,7 @@ def _filter_rows(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: 
     inverse, gain, decay, one, white, sums, last = out
     variance, s1, sy = last.T.copy()
     for t in range(shares.shape[1]):
-        d = np.where(eta > 0, rho ** ticks[t], 0.0) if t else np.zeros_like(eta)
+        d = np.where(eta > 0, rho ** ticks[t], 0.0)
         variance = np.where(eta > 0, variance * d * d + eta * (1.0 - d * d), 0.0)
         s1, sy = s1 * d, sy * d
         total = variance + shares[:, t]

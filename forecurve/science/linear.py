@@ -91,3 +91,23 @@ def _best_on_edges(q: Quadratic) -> tuple[FloatArray, FloatArray]:
     best = q.value(starts, ceilings).argmin(axis=0)
     rows = np.arange(len(level))
     return starts[best, rows], ceilings[best, rows]
+
+
+def best_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, Any, bool, bool]:
+    """`best_on_triangle` of a single node, for compiled loops: R0, A, and whether each is free to move there."""
+    det = max(h00 * h11 - h01 * h01, 0.0)
+    safe = max(det, _TINY * max(h00 * h11, _TINY))
+    R0, A = (h11 * c0 - h01 * c1) / safe, (h00 * c1 - h01 * c0) / safe
+    if 0.0 <= R0 <= A <= 1.0:
+        return R0, A, True, True
+    level = min(max((c0 + c1) / max(h00 + 2.0 * h01 + h11, _TINY), 0.0), 1.0)
+    low = min(max(c1 / max(h11, _TINY), 0.0), 1.0)
+    top = min(max((c0 - h01) / max(h00, _TINY), 0.0), 1.0)
+    at_level = (h00 + 2.0 * h01 + h11) * level * level - 2.0 * (c0 + c1) * level
+    at_low = h11 * low * low - 2.0 * c1 * low
+    at_top = h00 * top * top + 2.0 * h01 * top + h11 - 2.0 * (c0 * top + c1)
+    if at_low <= at_top and at_low <= at_level:
+        return 0.0, low, False, low < 1.0
+    if at_top <= at_level:
+        return top, 1.0, top > 0.0, False
+    return level, level, False, False

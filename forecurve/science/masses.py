@@ -15,7 +15,7 @@ import numpy as np
 from .arrays import FloatArray
 from .compiled import compiled
 from .kernels import LatticeSums
-from .linear import Quadratic, best_on_triangle, quadratic
+from .linear import Quadratic, best_at_node, best_on_triangle, quadratic
 from .prior import Prior, student_t, student_t_constant
 
 _LEAST_HEADROOM = 1e-3
@@ -74,7 +74,7 @@ def log_masses(
     constants = _Constants(unit, rate, nu, mean, sd, scale, prior.dof, student_t_constant(sd, prior.dof))
     size = (len(log_node_prior), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
-    run = compiled(_mass_loop, _mass_rows)
+    run = compiled(_mass_loop, _mass_rows, best_at_node)
     run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulled, constants, out.pairs, out.nodes)
     return out
 
@@ -109,20 +109,7 @@ def _mass_loop(
                 # Q is pulled towards the prior only to find its top; `least` is Q alone
                 cc, dd = c + pull, d1 + pull * mean
                 det = max(a * cc - b * b, 0.0)
-                safe = max(det, _TINY * max(a * cc, _TINY))
-                R0, A = (cc * d0 - b * dd) / safe, (a * dd - b * d0) / safe
-                if not 0.0 <= R0 <= A <= 1.0:  # the best of the three edges
-                    level = min(max((d0 + dd) / max(a + 2.0 * b + cc, _TINY), 0.0), 1.0)
-                    low = min(max(dd / max(cc, _TINY), 0.0), 1.0)
-                    top = min(max((d0 - b) / max(a, _TINY), 0.0), 1.0)
-                    at_level = (a + 2.0 * b + cc) * level * level - 2.0 * (d0 + dd) * level
-                    at_low = cc * low * low - 2.0 * dd * low
-                    at_ceiling = a * top * top + 2.0 * b * top + cc - 2.0 * (d0 * top + dd)
-                    R0, A = level, level
-                    if at_low <= at_ceiling and at_low <= at_level:
-                        R0, A = 0.0, low
-                    elif at_ceiling <= at_level:
-                        R0, A = top, 1.0
+                R0, A, _, _ = best_at_node(a, b, cc, d0, dd)
                 least = max(yy - 2.0 * (d0 * R0 + d1 * A) + a * R0 * R0 + 2.0 * b * R0 * A + c * A * A, 0.0)
                 smallest = min(smallest, least)
                 half = rate + least / 2.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs
@@ -63,9 +64,11 @@ _EARLY_NOISE = ((0.0, 0.0), (2.0, 0.7))
 _EARLY_COUNTS = (3, 6, 12, 24)
 _EARLY_WEIGHT = 0.0125  # each; 0.1 in all when every cut-off is possible
 REFERENCE_POINTS = 8  # evaluations whose mean nominal variance is the unit of the noise model
+TICKS = (0.2, 5.0)  # so that log-spaced evaluations are neither glued together nor cut apart
 WINDOW = 32  # latest values whose median is the usual one; what lies behind is never looked at again
 
 
+@cache
 def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
     """The noise hypotheses of N evaluations: early cut-offs only where twice as many evaluations remain.
 
@@ -160,7 +163,6 @@ def evaluation_clock(compute: FloatArray) -> tuple[FloatArray, float]:
     """(ticks, usual gap): clock ticks since the evaluation before, shape (N,), the first one 0.
 
     A tick is a gap over the median of the latest gaps up to it, so that later evaluations change nothing behind them.
-    Ticks are kept within 0.2 and 5, so that log-spaced evaluations are neither glued together nor cut apart.
     """
     gaps = np.diff(compute)
     usual = _running_median(gaps)
@@ -181,7 +183,12 @@ def _running_median(values: FloatArray) -> FloatArray:
 
 def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
     """Gaps in compute turned into ticks of the evaluation clock."""
-    return np.clip(gaps / usual, 0.2, 5.0)
+    return np.clip(gaps / usual, *TICKS)
+
+
+def least_spike(variance: FloatArray | float) -> FloatArray:
+    """The least standard deviation of a distance between an evaluation and its neighbours' median."""
+    return np.maximum(np.sqrt(1.25 * np.asarray(variance)), 0.005)
 
 
 def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
@@ -198,7 +205,7 @@ def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     around = np.stack([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]])
     distance = reward[2:-2] - np.median(around, axis=0)
     usual = 1.4826 * _running_median(np.abs(distance))
-    least = np.maximum(np.maximum(usual, np.sqrt(1.25 * variance[2:-2])), 0.005)
+    least = np.maximum(usual, least_spike(variance[2:-2]))
     neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
     spikes = np.minimum(np.abs(distance), neighbours) > SPIKE_SCALE * least
     extra[2:-2][spikes] = distance[spikes] ** 2

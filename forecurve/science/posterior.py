@@ -77,7 +77,7 @@ def integrate(problem: Problem) -> Table:
         if (power == 1.0 and settled and alive is not scouts) or passes == MAX_PASSES:
             break
         if power == 1.0:
-            alive = everyone if alive is scouts else alive[_hopeful(table.masses.pairs)]
+            alive = everyone if alive is scouts else alive[hopeful(table.masses.pairs)]
         last_area = lattice.cell_area
         lattice = closer_lattice(lattice, log_node, power, setting.box)
     return table
@@ -135,8 +135,8 @@ def inner_products(problem: Problem, g: FloatArray) -> Quadratic:
 # --- how the mass lies ---
 
 
-def _hopeful(pairs: FloatArray) -> IntArray:
-    """Positions of the hypotheses that still carry mass: their best pair is not far below the best of all."""
+def hopeful(pairs: FloatArray) -> IntArray:
+    """Positions of the hypotheses that carry mass: their best pair is not far below the best of all."""
     best = pairs.max(axis=(0, 2))
     return np.flatnonzero(best > best.max() - _HOPELESS)
 
