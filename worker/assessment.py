@@ -16,7 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from forecurve.science import Advice, Curve, Fit, FrozenForecast, advise, fit, freeze, watch
+from forecurve.science import (
+    Advice,
+    Conformal,
+    Curve,
+    Fit,
+    FrozenForecast,
+    Score,
+    advise,
+    fit,
+    freeze,
+    predict_mean,
+    watch,
+)
+from forecurve.science.outcome import tail_size
 from server.forecasts.service import Said
 from server.metrics.curve import Point
 
@@ -44,13 +57,18 @@ class FreezeRule:
 
 @dataclass(frozen=True)
 class Subject:
-    """A run as its assessment sees it. `frozen` is the state of its frozen forecast and the compute it was made at."""
+    """A run as its assessment sees it.
+
+    `frozen` is the state of its frozen forecast and the compute it was made at; `past` how forecasts of comparable
+    finished runs turned out.
+    """
 
     name: str
     unit: str
     budget: float | None
     points: Sequence[Point]
     frozen: tuple[dict[str, Any], float] | None
+    past: Sequence[Score] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +162,8 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
     now = points[-1].compute
     summary = json_safe(fitted.to_dict(budget=subject.budget))
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
+    if subject.budget is not None:
+        summary["at_budget"] |= json_safe(_ending(subject, points, fitted, subject.budget))
     return Said(
         at_compute=now,
         at_step=points[-1].step,
@@ -155,6 +175,19 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
         sentence=fitted.sentence(now=now, budget=subject.budget),
         seconds=fitted.seconds,
     )
+
+
+def _ending(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> dict[str, Any]:
+    """The mean of the last 10 % of the evaluations at the budget, as it is scored later, with past runs' word on it."""
+    compute = [point.compute for point in points]
+    gap, now = float(np.median(np.diff(compute))), compute[-1]
+    left = max(budget - now, 0.0)
+    size = tail_size(len(points) + math.floor(left / gap))
+    places = np.maximum(budget - gap * np.arange(size), min(now, budget))[::-1]
+    ending = predict_mean(fitted, places)
+    conformal = Conformal.of(subject.past, fraction=now / budget)
+    calibrated = conformal.apply(ending, fitted.curve.bounds)
+    return {"ending": ending.to_dict(), "calibrated": calibrated.to_dict(), "conformal": conformal.to_dict()}
 
 
 def _band(fitted: Fit, points: Sequence[Point], budget: float | None) -> dict[str, list[float]]:

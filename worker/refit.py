@@ -17,6 +17,7 @@ from server.events.outbox import enqueue
 from server.forecasts.models import Forecast
 from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
+from server.forecasts.track_record import past_scores
 from server.metrics.curve import validation_curve
 from server.runs.models import Run
 from server.runs.service import lock_run
@@ -77,6 +78,7 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
         budget=run.budget_compute,
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
+        past=past_scores(session, run),
     )
     return Claim(run_id, lease, run.dirty_at, subject)
 

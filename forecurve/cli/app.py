@@ -13,6 +13,7 @@ from .backtest import backtest_command
 from .compare import compare_command
 from .demo import demo
 from .fit import fit_command
+from .score import score
 from .service import down, login, status, up
 
 
@@ -29,6 +30,7 @@ def build() -> Any:
     _add(app, demo, up, down, status, login)
     app.command("fit")(fit_command)
     app.command("backtest")(backtest_command)
+    _add(app, score)
     app.command("compare")(compare_command)
     app.add_typer(recipe.app, name="recipe")
     app.add_typer(sweep.app, name="sweep")

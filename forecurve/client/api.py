@@ -79,6 +79,10 @@ class Api:
         """All that a chart of the run needs: points, forecast with its band, frozen forecast, marks."""
         return self.get(f"/v1/runs/{run_id}/curve")
 
+    def track_record(self, **filters: Any) -> Json:
+        """The forecasts of finished runs against what came: `table` by share of the budget, `forecasts`, `waiting`."""
+        return self.get("/v1/track-record", **filters)
+
     def recipe(self, run_id: str) -> Json:
         return self.get(f"/v1/runs/{run_id}/recipe")
 

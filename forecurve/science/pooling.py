@@ -1,10 +1,11 @@
 """Several unfinished arms of one sweep as siblings: joint draws of their curves.
 
 Each arm's own posterior is known by its draws. The arms are taken as siblings, theta_i = (A, ln B, ln C_mid)_i ~
-0.9 N(mu, s^2 T) + 0.1 (the arm's own flat prior), with T the spread that siblings have by default, s in {1/2, 1, 2}
-and mu unknown. For a candidate (mu, s) the marginal likelihood of an arm is an average over its draws,
+0.9 N(mu, S) + 0.1 (the arm's own flat prior), with mu unknown and S = diag(s_d sd_d)^2: sd the spread that siblings
+have by default, ln s_d ~ N(0, 1/2). For a candidate (mu, s) the marginal likelihood of an arm is an average over its
+draws,
 
-    F_i(mu, s) = 0.9 mean_k [ N(theta_ik | mu, s^2 T) / p0(theta_ik) ] + 0.1,
+    F_i(mu, s) = 0.9 mean_k [ N(theta_ik | mu, S) / p0(theta_ik) ] + 0.1,
 
 where p0 is the prior under which it was fitted, so that no arm has to be fitted again. A joint draw is a candidate,
 chosen in proportion to p(mu) p(s) prod_i F_i / (density by which it was proposed), and then one draw of every arm
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 JOINT_DRAWS = 2000
 SPREAD = (0.03, 0.25, 0.4)  # sd of (A, ln B, ln C_mid) between siblings before any is seen
 OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
-_SCALES = (0.5, 1.0, 2.0)
-_SCALE_WEIGHTS = (0.25, 0.5, 0.25)
+_SPREAD_SD = 0.5  # of the logarithm of each spread's factor s: a sweep may be 2.3 times tighter or wider (90 %)
 _THIN = 700  # draws of an arm that a marginal likelihood averages over
-_CANDIDATES = 96  # centres proposed in each round, for each scale
+_CANDIDATES = 192  # centres and spreads proposed in each round
+_ROUNDS = 2  # of proposals from the moments of the round before
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,47 +126,44 @@ class _Siblings:
 
     def choose(self, size: int, rng: np.random.Generator) -> IntArray:
         """Indices of the arms' draws, shape (size, K)."""
-        rounds = self._rounds(rng)
-        log_weight = np.concatenate([part.log_weight for part in rounds])
-        weight = np.exp(log_weight - log_weight.max())
+        found = self._first(rng)
+        for _ in range(_ROUNDS):
+            found = self._next(_moments(found), rng)
+        weight = np.exp(found.log_weight - found.log_weight.max())
         picked = rng.choice(len(weight), size, p=weight / weight.sum())
         chosen = np.empty((size, len(self.arms)), dtype=np.int64)
-        for at, thin in enumerate(self.thin):
-            density = np.concatenate([part.density[at] for part in rounds], axis=1)
+        for at, (thin, density) in enumerate(zip(self.thin, found.density, strict=True)):
             chosen[:, at] = thin.index[_pick(thin, density, picked, rng)]
         return chosen
 
-    def _rounds(self, rng: np.random.Generator) -> list[_Round]:
-        """The second round of candidates for each scale, weighted so that the scales can be put together."""
-        rounds = []
-        for scale, share in zip(_SCALES, _SCALE_WEIGHTS, strict=True):
-            first = self._first(scale, rng)
-            second = self._second(scale, _moments(first, scale), rng)
-            rounds.append(_Round(second.mu, second.log_weight + np.log(share), second.density))
-        return rounds
-
-    def _first(self, scale: float, rng: np.random.Generator) -> _Round:
-        """Centres proposed by the arms' own draws, blurred by the siblings' spread."""
-        sd = scale * np.array(SPREAD)
+    def _first(self, rng: np.random.Generator) -> _Round:
+        """Spreads from their prior; centres from the arms' own draws, blurred by the spread."""
+        log_s = _SPREAD_SD * rng.standard_normal((_CANDIDATES, 3))
+        sd = np.array(SPREAD) * np.exp(log_s)
         arm, row = rng.integers(0, len(self.thin), _CANDIDATES), rng.random(_CANDIDATES)
         base = [self.thin[i].theta[int(u * len(self.thin[i].theta))] for i, u in zip(arm, row, strict=True)]
         mu = np.stack(base) + sd * rng.standard_normal((_CANDIDATES, 3))
         density = [_normal(thin.theta, mu, sd) for thin in self.thin]
         proposal = np.mean([each.mean(axis=0, dtype=np.float64) for each in density], axis=0)
-        return self._weighed(mu, density, np.log(proposal + 1e-300))
+        log_weight = self._explained(density) + self._log_centre(mu) - np.log(proposal + 1e-300)
+        return _Round(np.concatenate([mu, log_s], axis=1), log_weight, density)
 
-    def _second(self, scale: float, moments: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> _Round:
-        """Centres proposed by the moments of the first round."""
+    def _next(self, moments: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> _Round:
+        """Centres and spreads from the moments of the round before."""
         centre, root = moments
-        mu = centre + _student(rng, (_CANDIDATES, 3)) @ root.T
-        density = [_normal(thin.theta, mu, scale * np.array(SPREAD)) for thin in self.thin]
-        return self._weighed(mu, density, _log_student(mu, centre, root))
+        candidates = centre + _student(rng, (_CANDIDATES, 6)) @ root.T
+        mu, log_s = candidates[:, :3], candidates[:, 3:]
+        density = [_normal(thin.theta, mu, np.array(SPREAD) * np.exp(log_s)) for thin in self.thin]
+        log_prior = self._log_centre(mu) - 0.5 * ((log_s / _SPREAD_SD) ** 2).sum(axis=1)
+        log_weight = self._explained(density) + log_prior - _log_student(candidates, centre, root)
+        return _Round(candidates, log_weight, density)
 
-    def _weighed(self, mu: FloatArray, density: list[Float32Array], log_proposal: FloatArray) -> _Round:
-        explained = np.zeros(len(mu))
+    def _explained(self, density: list[Float32Array]) -> FloatArray:
+        """Log of the product of the arms' marginal likelihoods under each candidate: (M,)."""
+        total = np.zeros(_CANDIDATES)
         for thin, each in zip(self.thin, density, strict=True):
-            explained += np.log((1 - OWN) * (thin.over_prior @ each) / len(thin.theta) + OWN)
-        return _Round(mu, explained + self._log_centre(mu) - log_proposal, density)
+            total += np.log((1 - OWN) * (thin.over_prior @ each) / len(thin.theta) + OWN)
+        return total
 
     def _log_centre(self, mu: FloatArray) -> FloatArray:
         """Log prior of the centre: that under which the arms were fitted, averaged where they differ."""
@@ -176,9 +174,9 @@ class _Siblings:
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    mu: FloatArray  # (M, 3)
+    candidates: FloatArray  # (mu, ln s), (M, 6)
     log_weight: FloatArray  # (M,)
-    density: list[Float32Array]  # N(theta | mu, s^2 T) of every arm's draws, each (D, M)
+    density: list[Float32Array]  # N(theta | mu, diag (s sd)^2) of every arm's draws, each (D, M)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,22 +192,21 @@ class _Thinned:
 
 
 def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
-    """N(theta | mu, diag sd^2) for every draw and centre: (D, M), by one matrix product."""
-    centre = theta.mean(axis=0)  # single precision suffices around it
-    x, m = (theta - centre) / sd, (mu - centre) / sd
-    square = (x**2).sum(axis=1)[:, None] + (m**2).sum(axis=1)[None, :] - 2 * x @ m.T
-    scaled = (-0.5 * square - np.log(sd).sum() - 1.5 * np.log(2 * np.pi)).astype(np.float32)
+    """N(theta | mu, diag sd^2) for every draw and candidate: (D, M), by two matrix products."""
+    centre = theta.mean(axis=0)
+    x, m, precision = theta - centre, mu - centre, 1 / sd**2
+    square = x**2 @ precision.T - 2 * x @ (m * precision).T + (m**2 * precision).sum(axis=1)
+    scaled = (-0.5 * square - np.log(sd).sum(axis=1) - 1.5 * np.log(2 * np.pi)).astype(np.float32)
     return np.asarray(np.exp(scaled, out=scaled))
 
 
-def _moments(found: _Round, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Centre and root of the second round's proposal: the weighted moments of the first, widened."""
+def _moments(found: _Round) -> tuple[FloatArray, FloatArray]:
+    """Centre and root of the next round's proposal: the weighted moments of the last one, widened."""
     weight = np.exp(found.log_weight - logsumexp(found.log_weight))
-    centre = weight @ found.mu
-    centred = found.mu - centre
-    least = np.diag((0.3 * scale * np.array(SPREAD)) ** 2)
-    covariance = 1.5 * (centred * weight[:, None]).T @ centred + least
-    return centre, np.linalg.cholesky(covariance)
+    centre = weight @ found.candidates
+    centred = found.candidates - centre
+    least = np.diag(np.concatenate([0.3 * np.array(SPREAD), np.full(3, 0.5 * _SPREAD_SD)]) ** 2)
+    return centre, np.linalg.cholesky(1.5 * (centred * weight[:, None]).T @ centred + least)
 
 
 _DOF = 5.0
@@ -221,14 +218,9 @@ def _student(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
 
 
 def _log_student(x: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
-    """Log density of the above, up to a constant that depends on the dimension only."""
+    """Log density of the above, up to a constant."""
     z = np.linalg.solve(root, (x - centre).T)
-    constant = -np.log(np.diag(root)).sum() + _STUDENT_3
-    return np.asarray(constant - (_DOF + 3) / 2 * np.log1p((z**2).sum(axis=0) / _DOF))
-
-
-# Gamma(4) / (Gamma(5/2) (5 pi)^(3/2)): the constant of a 3-dimensional t with 5 degrees of freedom
-_STUDENT_3 = float(np.log(6.0) - np.log(1.329340388179137) - 1.5 * np.log(5 * np.pi))
+    return np.asarray(-(_DOF + len(centre)) / 2 * np.log1p((z**2).sum(axis=0) / _DOF))
 
 
 def _pick(thin: _Thinned, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:

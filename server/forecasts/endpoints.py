@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
 from server.pagination import Cursor, Limit, Page
 
-from . import curves, recommendations, service
-from .schemas import Acceptance, CurveView, Dismissal, ForecastView, RecommendationView, SweepCurves
+from . import curves, recommendations, service, track_record
+from .schemas import Acceptance, CurveView, Dismissal, ForecastView, RecommendationView, SweepCurves, TrackRecordView
 
 router = APIRouter(tags=["forecasts"], route_class=IdempotentRoute)
 
@@ -43,6 +43,18 @@ def list_forecasts(
 def read_forecast(forecast_id: str, session: DbSession, _: Reader) -> ForecastView:
     """One forecast, as it was said; it never changes."""
     return ForecastView.of(service.get_forecast(session, forecast_id))
+
+
+@router.get("/track-record")
+def read_track_record(
+    session: DbSession,
+    _: Reader,
+    sweep_id: str | None = None,
+    runs: Annotated[int, Query(ge=1, le=1000, description="Newest finished runs that are looked at.")] = 100,
+    limit: Annotated[int, Query(ge=0, le=1000, description="Most forecasts listed; the table counts all.")] = 50,
+) -> TrackRecordView:
+    """How good the forecasts were: each is scored against the last 10 % of the evaluations of its finished run."""
+    return TrackRecordView.of(track_record.track_record(session, sweep_id=sweep_id, runs=runs), limit)
 
 
 @router.get("/recommendations")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from forecurve.science import TrackRecord
 from server.runs.schemas import RunView
 
 from .models import Forecast
@@ -33,12 +34,24 @@ class BandView(BaseModel):
     upper90: list[float]
 
 
+class ConformalView(BaseModel):
+    """What past runs say of the interval: where in it outcomes are to be expected, and how far it has to reach."""
+
+    calibration: str = Field(description="`posterior` as it is, or `conformal (n past runs)`.")
+    shift: float
+    factor: float
+    runs: int
+
+
 class AtBudget(BaseModel):
-    """The forecast at the budget: of the curve itself, and of one noisy evaluation there."""
+    """The forecast at the budget: of the curve itself, of one noisy evaluation, and of the mean that is scored."""
 
     compute: float
     curve: EstimateView
     evaluation: EstimateView
+    ending: EstimateView | None = Field(None, description="Mean of the last 10 % of the evaluations, by the posterior.")
+    calibrated: EstimateView | None = Field(None, description="`ending`, moved and stretched by `conformal`.")
+    conformal: ConformalView | None = None
 
 
 class Advice(BaseModel):
@@ -85,6 +98,56 @@ class ForecastView(BaseModel):
             **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
             at_budget=said.get("at_budget"),
             advice=said.get("advice"),
+        )
+
+
+class ScoredView(BaseModel):
+    """A forecast of how a run would end and how it did: the mean of its last 10 % of evaluations."""
+
+    forecast: str
+    run: str
+    fraction: float = Field(description="Share of what the run spent in the end that was spent when it was said.")
+    predicted: float
+    lower: float
+    upper: float
+    actual: float
+    error: float = Field(description="predicted - actual")
+    covered: bool
+    withheld: bool = Field(description="A misfit was found.")
+    calibration: str
+
+
+class TrackLine(BaseModel):
+    """Forecasts made in one range of the share spent. Each run counts as much as any other."""
+
+    above: float
+    upto: float | None
+    forecasts: int
+    runs: int
+    mae: float
+    median: float
+    max: float
+    coverage: float = Field(description="Share of 90 % intervals that held what came.")
+    width: float = Field(description="Median width of the intervals.")
+    withheld: int
+
+
+class TrackRecordView(BaseModel):
+    """Forecasts of finished runs, scored: `table` begins with the earliest range, `forecasts` with the newest."""
+
+    table: list[TrackLine]
+    scored: int
+    waiting: int = Field(description="Forecasts of runs that are not over.")
+    forecasts: list[ScoredView]
+
+    @classmethod
+    def of(cls, record: TrackRecord, limit: int) -> TrackRecordView:
+        newest = record.scored[::-1][:limit]
+        return cls(
+            table=[TrackLine.model_validate(line.to_dict()) for line in record.table],
+            scored=len(record.scored),
+            waiting=record.waiting,
+            forecasts=[ScoredView.model_validate(one.to_dict()) for one in newest],
         )
 
 

@@ -1,0 +1,62 @@
+"""`forecurve score`: the track record of a store, every forecast of a finished run against what came."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .flags import DATA_DIR, AsJson, DataDir, Token, Url
+
+
+def score(
+    sweep: Annotated[str | None, typer.Option("--sweep", help="Only runs of this sweep.")] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=1000, help="Newest finished runs that are looked at.")
+    ] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=0, max=1000, help="Forecasts listed one by one (--json).")] = 50,
+    url: Url = None,
+    token: Token = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """Score the forecasts that were made of finished runs: error and coverage by share of the budget."""
+    from .connection import connect
+    from .output import print_json
+
+    with connect(url, token, data_dir) as api:
+        record = api.track_record(sweep_id=sweep, runs=runs, limit=limit)
+    if as_json:
+        print_json(record)
+        return
+    _show(record)
+
+
+def _show(record: dict[str, Any]) -> None:
+    from .output import print_table
+
+    if record["table"]:
+        columns = ["made at", "forecasts", "runs", "MAE", "median", "max", "coverage", "width", "withheld"]
+        print_table(columns, [_row(line) for line in record["table"]], right=columns[1:])
+    else:
+        print("No finished run has a forecast that can be scored yet.")
+    print(f"{record['waiting']} forecasts of runs that are not over wait for their outcome.")
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    from .output import number
+
+    return [
+        _range(line["above"], line["upto"]),
+        str(line["forecasts"]),
+        str(line["runs"]),
+        *(number(line[name], 3) for name in ("mae", "median", "max")),
+        number(line["coverage"]),
+        number(line["width"], 3),
+        str(line["withheld"]),
+    ]
+
+
+def _range(above: float, upto: float | None) -> str:
+    """`18 to 38 %` of what the run spent in the end."""
+    return f"from {100 * above:.0f} %" if upto is None else f"{100 * above:.0f} to {100 * upto:.0f} %"

@@ -1,0 +1,213 @@
+"""Policies: which arm of a sweep to run how far next, and which one to choose if it ended now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ..fitting import fit
+from ..prior import Prior
+from ..standing import Standing, standing
+
+if TYPE_CHECKING:
+    from ..fitting import Fit
+    from .replay import State
+
+
+@dataclass(frozen=True)
+class Step:
+    """Run an arm to its first evaluation at or after a compute."""
+
+    arm: int
+    compute: float
+
+
+class Policy(Protocol):
+    """One replay's worth of decisions; a policy may remember."""
+
+    def next(self, state: State) -> Step | None:
+        """The next step, None when it is done."""
+
+    def choice(self, state: State) -> int | None:
+        """The arm it would choose now; None while it would not."""
+
+    def settled(self, state: State) -> bool:
+        """Whether it would stop here by itself."""
+
+
+class ConstantCut:
+    """Every arm to the same point, evaluation by evaluation; the highest last evaluation is chosen."""
+
+    def next(self, state: State) -> Step | None:
+        """The arm that is furthest behind."""
+        return _hindmost(state)
+
+    def choice(self, state: State) -> int | None:
+        """At the end of each round."""
+        level = len(set(_unfinished_points(state))) <= 1
+        return _highest_last(state, range(state.arms)) if level and state.points.min() > 0 else None
+
+    def settled(self, state: State) -> bool:
+        """It has no opinion of its own."""
+        return False
+
+
+class BestSoFar:
+    """Every arm to a first point, then always the one whose last evaluation is highest."""
+
+    def __init__(self, first: int):
+        self.first = first
+
+    def next(self, state: State) -> Step | None:
+        """First the hindmost, then the highest unfinished."""
+        short = [arm for arm in range(state.arms) if state.points[arm] < min(self.first, state.full[arm])]
+        if short:
+            return _one_more(state, short[0])
+        best = _highest_last(state, range(state.arms))
+        return None if state.finished(best) else _one_more(state, best)
+
+    def choice(self, state: State) -> int | None:
+        """The highest last evaluation."""
+        return _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
+
+    def settled(self, state: State) -> bool:
+        """It has no opinion of its own."""
+        return False
+
+
+class SuccessiveHalving:
+    """Synchronous successive halving (Jamieson and Talwalkar 2016), ended as soon as one arm is left.
+
+    Args:
+        first: evaluations of every arm in the first rung.
+        eta: the factor by which rungs grow and arms shrink.
+    """
+
+    def __init__(self, first: int, eta: int):
+        self.eta = eta
+        self.rung = first
+        self.alive: list[int] | None = None
+
+    def next(self, state: State) -> Step | None:
+        """The first arm of the rung that is not there yet."""
+        if self.alive is None:
+            self.alive = list(range(state.arms))
+        while len(self.alive) > 1:
+            behind = [arm for arm in self.alive if state.points[arm] < min(self.rung, state.full[arm])]
+            if behind:
+                return _one_more(state, behind[0])
+            if all(state.finished(arm) for arm in self.alive):
+                return None
+            keep = max(len(self.alive) // self.eta, 1)
+            self.alive = sorted(self.alive, key=state.last, reverse=True)[:keep]
+            self.rung *= self.eta
+        return None
+
+    def choice(self, state: State) -> int | None:
+        """Known once the last rung is over."""
+        if self.alive is None:
+            return None
+        level = all(state.points[arm] >= min(self.rung, state.full[arm]) for arm in self.alive)
+        return _highest_last(state, self.alive) if level or len(self.alive) == 1 else None
+
+    def settled(self, state: State) -> bool:
+        """When one is left."""
+        return self.alive is not None and len(self.alive) == 1
+
+
+class Forecasts:
+    """Fits of the arms as far as they were seen, each made once; may be shared by policies on the same sweep."""
+
+    def __init__(self, prior: str | Prior = "none", siblings: bool = True):
+        self.prior, self.siblings = prior, siblings
+        self._fits: dict[tuple[int, int], Fit] = {}
+        self._standings: dict[tuple[int, ...], Standing] = {}
+
+    def standing(self, state: State) -> Standing | None:
+        """Where the arms stand; None while one of them is too short."""
+        key = tuple(int(points) for points in state.points)
+        if key not in self._standings:
+            fits = [self._fit(state, arm) for arm in range(state.arms)]
+            known = [each for each in fits if each is not None]
+            if len(known) < len(fits):
+                return None
+            self._standings[key] = standing(known, state.sweep.horizon, siblings=self.siblings)
+        return self._standings[key]
+
+    def _fit(self, state: State, arm: int) -> Fit | None:
+        key = (arm, int(state.points[arm]))
+        curve = state.seen(arm)
+        if curve is not None and key not in self._fits:
+            self._fits[key] = fit(curve, prior=self.prior)
+        return self._fits.get(key)
+
+
+class Forecasting:
+    """Ours: the knowledge gradient per unit of compute on joint forecasts of all arms.
+
+    Args:
+        forecasts: shared fits, or none to make its own.
+        delta: the least difference that matters; the choice is settled when its expected regret is a tenth of it.
+    """
+
+    def __init__(self, forecasts: Forecasts | None = None, *, delta: float = 0.01):
+        self.forecasts = forecasts or Forecasts()
+        self.delta = delta
+
+    def next(self, state: State) -> Step | None:
+        """The hindmost until all can be forecast, then the look with the largest value per unit of compute."""
+        here = self.forecasts.standing(state)
+        if here is None:
+            return _shortest(state)
+        look = here.belief().best_look(np.inf)
+        return None if look is None else Step(look.arm, look.compute)
+
+    def choice(self, state: State) -> int | None:
+        """The highest expected end."""
+        here = self.forecasts.standing(state)
+        return None if here is None else here.best
+
+    def settled(self, state: State) -> bool:
+        """When choosing now is expected to lose little."""
+        here = self.forecasts.standing(state)
+        return here is not None and here.expected_regret <= self.delta / 10
+
+
+class EqualForecast(ConstantCut):
+    """Every arm to the same point, as a constant cut, but the highest forecast is chosen: what forecasts alone bring."""
+
+    def __init__(self, forecasts: Forecasts | None = None):
+        self.forecasts = forecasts or Forecasts()
+
+    def choice(self, state: State) -> int | None:
+        """At the end of each round."""
+        if len(set(_unfinished_points(state))) > 1:
+            return None
+        here = self.forecasts.standing(state)
+        return None if here is None else here.best
+
+
+def _one_more(state: State, arm: int) -> Step:
+    return Step(arm, state.compute_of(arm, min(int(state.points[arm]) + 1, int(state.full[arm]))))
+
+
+def _hindmost(state: State) -> Step | None:
+    """The unfinished arm with the fewest evaluations, one further."""
+    open_arms = [arm for arm in range(state.arms) if not state.finished(arm)]
+    return _one_more(state, min(open_arms, key=lambda arm: int(state.points[arm]))) if open_arms else None
+
+
+def _shortest(state: State) -> Step | None:
+    """The first arm that is too short to be forecast, one further."""
+    short = [arm for arm in range(state.arms) if state.seen(arm) is None and not state.finished(arm)]
+    return _one_more(state, short[0]) if short else None
+
+
+def _unfinished_points(state: State) -> list[int]:
+    return [int(state.points[arm]) for arm in range(state.arms) if not state.finished(arm)]
+
+
+def _highest_last(state: State, arms: range | list[int]) -> int:
+    return max(arms, key=state.last)

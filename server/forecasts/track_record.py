@@ -1,0 +1,176 @@
+"""Forecasts against what came: the track record of the store, and the scores that new forecasts learn from.
+
+What a forecast said of the end of a run is read from its band at the places of the run's last 10 % of evaluations,
+widened by the noise of such a mean. So it can be scored also where the run ended elsewhere than at its budget.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Row, Select, func, or_, select
+from sqlalchemy.orm import Session
+
+from forecurve.science import Conformal, Estimate, Outcome, Score, TrackRecord, score
+from forecurve.science import track_record as science
+from forecurve.science.conformal import score_of
+from forecurve.science.outcome import tail_size
+from server.metrics.curve import validation_curves
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from server.runs.states import TERMINAL, Status
+
+from .models import Forecast
+
+FINISHED = (Status.SUCCEEDED, Status.STOPPED)
+"""Runs that a new forecast learns from; one that failed ended for reasons of its own."""
+
+_HOLDS = (None, "residuals")
+_LEAST_POINTS = 4
+_PAST_RUNS = 60
+_WENT_THROUGH = 0.9
+"""A past run counts as comparable when it spent at least this share of its budget: others were cut short, often for
+what was forecast of them."""
+
+
+def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> TrackRecord:
+    """Every forecast of the newest `runs` finished runs, scored; and how many forecasts of live runs wait."""
+    over = select(Run).where(Run.status.in_(TERMINAL), Run.last_compute.is_not(None))
+    finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
+    outcomes = _outcomes(session, [run.id for run in finished])
+    said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
+    forecasts = [one for row in session.execute(said) if (one := _forecast(row, outcomes[row.run_id])) is not None]
+    record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
+    return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
+
+
+def past_scores(session: Session, run: Run) -> list[Score]:
+    """How forecasts of comparable finished runs turned out that were made at about the same share of the budget.
+
+    Comparable: in the same unit, of the same sweep or with the same task in its recipe, and run through to its budget.
+    One score a run, of the forecast nearest in share of the budget. Empty for a run without a budget.
+    """
+    if run.budget_compute is None or run.last_compute is None:
+        return []
+    fraction = run.last_compute / run.budget_compute
+    outcomes = _outcomes(session, session.scalars(_comparable(run)).all())
+    distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
+    nearest = (
+        _said()
+        .join(Run, Run.id == Forecast.run_id)
+        .where(Forecast.run_id.in_(outcomes))
+        .distinct(Forecast.run_id)
+        .order_by(Forecast.run_id, distance)
+    )
+    return [one for row in session.execute(nearest) if (one := _score(row, outcomes[row.run_id])) is not None]
+
+
+def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
+    return query if sweep_id is None else query.where(Run.sweep_id == sweep_id)
+
+
+def _comparable(run: Run) -> Select[str]:
+    own_task = select(RecipeRow.body["task"]).where(RecipeRow.id == run.recipe_id).scalar_subquery()
+    same_task = select(RecipeRow.id).where(RecipeRow.body["task"] == own_task)
+    return (
+        select(Run.id)
+        .where(
+            Run.id != run.id,
+            Run.status.in_(FINISHED),
+            Run.compute_unit == run.compute_unit,
+            Run.last_compute >= _WENT_THROUGH * Run.budget_compute,
+            or_(Run.sweep_id == run.sweep_id, Run.recipe_id.in_(same_task)),
+        )
+        .order_by(Run.id.desc())
+        .limit(_PAST_RUNS)
+    )
+
+
+def _waiting(session: Session, sweep_id: str | None) -> int:
+    live = select(func.count(Forecast.id)).join(Run, Run.id == Forecast.run_id).where(Run.status.not_in(TERMINAL))
+    return session.scalar(_of_sweep(live, sweep_id)) or 0
+
+
+def _outcomes(session: Session, run_ids: Sequence[str]) -> dict[str, Outcome]:
+    """How the runs ended; those with hardly any evaluations are left out."""
+    outcomes = {}
+    for run_id, points in validation_curves(session, run_ids).items():
+        if len(points) >= _LEAST_POINTS:
+            tail = points[-tail_size(len(points)) :]
+            reward = float(np.mean([point.reward for point in tail]))
+            outcomes[run_id] = Outcome(np.array([point.compute for point in tail]), reward)
+    return outcomes
+
+
+# --- what a stored forecast said of the end ---
+
+Said = Row[tuple[str, str, float, Any, Any, Any]]
+
+
+def _said() -> Select[tuple[str, str, float, Any, Any, Any]]:
+    """Only what is needed of the rows: summaries and bands are long."""
+    return select(
+        Forecast.id,
+        Forecast.run_id,
+        Forecast.at_compute,
+        Forecast.summary["misfit"].label("misfit"),
+        Forecast.summary["at_budget"].label("at_budget"),
+        Forecast.band,
+    )
+
+
+def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
+    """As it was said, in terms of the end; None where it had seen the end or does not reach it."""
+    raw = _raw(row, outcome)
+    if raw is None:
+        return None
+    conformal = _conformal(row.at_budget)
+    return science.Forecast(
+        run=row.run_id,
+        fraction=row.at_compute / float(outcome.compute[-1]),
+        estimate=conformal.apply(raw),
+        calibration=conformal.label,
+        withheld=row.misfit not in _HOLDS,
+        id=row.id,
+    )
+
+
+def _score(row: Said, outcome: Outcome) -> Score | None:
+    raw = _raw(row, outcome)
+    if raw is None:
+        return None
+    return Score(row.run_id, row.at_compute / float(outcome.compute[-1]), score_of(raw, outcome.reward))
+
+
+def _raw(row: Said, outcome: Outcome) -> Estimate | None:
+    """The posterior's median and 90 % interval for the mean of the last evaluations."""
+    grid, places = np.log(row.band["compute"]), np.log(outcome.compute)
+    if row.at_compute >= outcome.compute[0] or places[-1] > grid[-1] + 1e-6:
+        return None
+    median, lower, upper = (
+        float(np.interp(places, grid, row.band[name]).mean()) for name in ("median", "lower90", "upper90")
+    )
+    below, above = _noise(row.at_budget)
+    return Estimate(median, median - np.hypot(median - lower, below), median + np.hypot(upper - median, above))
+
+
+def _noise(at_budget: dict[str, Any] | None) -> tuple[float, float]:
+    """Half widths (below, above) that noise adds to the curve's own; 0 where no budget was known."""
+    if not at_budget:
+        return 0.0, 0.0
+    curve, mean = _halves(at_budget["curve"]), _halves(at_budget.get("ending") or at_budget["evaluation"])
+    below, above = (np.sqrt(max(wide**2 - narrow**2, 0.0)) for wide, narrow in zip(mean, curve, strict=True))
+    return float(below), float(above)
+
+
+def _halves(estimate: dict[str, float]) -> Iterable[float]:
+    return estimate["median"] - estimate["lower"], estimate["upper"] - estimate["median"]
+
+
+def _conformal(at_budget: dict[str, Any] | None) -> Conformal:
+    """What was applied when it was said."""
+    used = (at_budget or {}).get("conformal")
+    return Conformal(used["shift"], used["factor"], used["runs"]) if used else Conformal()

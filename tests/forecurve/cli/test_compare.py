@@ -1,0 +1,92 @@
+"""`forecurve compare`: a table for a person, one JSON object for a script, one line and exit 2 for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forecurve.cli import main
+
+HEADER = "series,compute,reward,prompts,samples,seed\n"
+
+
+def _series(name: str, seed: int | None, ceiling: float, noise: int, mid: float = 30) -> str:
+    compute = np.linspace(0, 200, 21)
+    with np.errstate(divide="ignore"):
+        reward = 0.2 + (ceiling - 0.2) / (1 + (mid / compute) ** 1.7)
+    reward = reward + np.random.default_rng(noise).normal(0, 0.003, 21)
+    label = "" if seed is None else seed
+    return "".join(f"{name},{c},{r:.5f},1000,16,{label}\n" for c, r in zip(compute, reward, strict=True))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.csv"
+    base = [_series("base", seed, 0.60, seed) for seed in (1, 2)]
+    low = [_series("low", seed, 0.50, 10 + seed) for seed in (1, 2)]
+    path.write_text(HEADER + "".join([*base, *low, _series("once", None, 0.60, 20)]))
+    return path
+
+
+def test_seeds_of_a_series_are_one_arm(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(file), "--control", "base", "--unit", "steps", "--json"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "NaN" not in out
+    body = json.loads(out)
+    assert (body["control"], body["control_seeds"], body["unit"], body["replicates"]) == ("base", 2, "steps", 2)
+    low, once = body["arms"]
+    assert (low["arm"], low["seeds"], low["verdict"], low["direction"]) == ("low", 2, "ceiling", "down")
+    assert low["difference"]["lower"] < -0.10 < low["difference"]["upper"]
+    assert once["seeds"] == 1
+    assert once["seed_note"].startswith("single seed")
+
+
+def test_the_documented_keys_are_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["compare", str(file), "--control", "base", "--json"])
+    body = json.loads(capsys.readouterr().out)
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "compare-json.md").read_text()
+    for key in [*body, *body["arms"][0], *body["arms"][0]["multiplier"], *body["arms"][0]["paper"]]:
+        assert f"`{key}`" in page, key
+
+
+def test_a_person_gets_a_table_and_sentences(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(file), "--control", "base"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "the paper's way" in out
+    assert "low: ceiling lower, -0.10" in out
+    assert "Against base: ceiling down: low (-0.10)" in out
+
+
+def test_only_some_arms_and_a_known_spread(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--series", "once", "--seed-sd", "0.001", "--rope", "0.03", "--level", "0.9", "--json"]
+    assert main(["compare", str(file), "--control", "base", *options]) in (0, None)
+    body = json.loads(capsys.readouterr().out)
+    assert [arm["arm"] for arm in body["arms"]] == ["once"]
+    assert body["arms"][0]["verdict"] == "no difference shown"
+    assert (body["rope"], body["level"], body["seed_spread"]) == (0.03, 0.9, {"sd": 0.001, "dof": None})
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--control", "nobody"], ["control", "base, low, once", "'nobody'"]),
+        (["--control", "base", "--series", "nobody"], ["series", "nobody"]),
+        (["--control", "base", "--series", "base"], ["at least one arm beside the control"]),
+        (["--control", "base", "--rope", "-1"], ["rope", "-1"]),
+        (["--control", "base", "--level", "2"], ["level", "2"]),
+        (["--control", "base", "--seed-sd", "0"], ["seed sd", "0"]),
+        ([], ["--control"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    file: Path, capsys: pytest.CaptureFixture[str], options: list[str], parts: list[str]
+) -> None:
+    assert main(["compare", str(file), *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    for part in parts:
+        assert part in captured.err
