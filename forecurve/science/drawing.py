@@ -113,7 +113,8 @@ def _allocate(log_weight: FloatArray) -> tuple[IntArray, IntArray, IntArray, Flo
 def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
     """Two coordinates in (0, 1), evenly spread together: Kronecker sequences of the golden and plastic numbers."""
     index = np.arange(1, size + 1)
-    return (0.5 + _GOLDEN * index) % 1.0, np.clip((0.5 + _PLASTIC * index) % 1.0, 1e-6, 1 - 1e-6)
+    u, w = ((0.5 + step * index) % 1.0 for step in (_GOLDEN, _PLASTIC))
+    return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
 
 
 def _weigh(

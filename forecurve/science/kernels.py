@@ -73,7 +73,8 @@ def noise_filter(
         sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
     else:
         sums, last = before.sums.copy(), before.last.copy()
-    out = Filtered(*(np.empty(size) for _ in range(5)), sums, last)
+    inverse, gain, decay, one, white = (np.empty(size) for _ in range(5))
+    out = Filtered(inverse, gain, decay, one, white, sums, last)
     compiled(_filter_loop, _filter_rows)(shares, ticks, eta, rho, reward, out)
     return out
 

@@ -46,7 +46,7 @@ class Lattice:
         """Which nodes lie in the box, (ROWS * COLUMNS,)."""
         log_b, log_mid = self.nodes
         (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
-        return (log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high)
+        return np.asarray((log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high))
 
 
 def first_lattice(box: Box) -> Lattice:
