@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Row, Select, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from forecurve.science import Conformal, Estimate, Outcome, Score, TrackRecord, score
 from forecurve.science import track_record as science
@@ -58,13 +58,14 @@ def past_scores(session: Session, run: Run) -> list[Score]:
     fraction = run.last_compute / run.budget_compute
     outcomes = _outcomes(session, session.scalars(_comparable(run)).all())
     distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
-    nearest = (
-        _said()
+    place = func.row_number().over(partition_by=Forecast.run_id, order_by=distance)
+    ranked = (
+        select(Forecast.id, place.label("place"))
         .join(Run, Run.id == Forecast.run_id)
         .where(Forecast.run_id.in_(outcomes))
-        .distinct(Forecast.run_id)
-        .order_by(Forecast.run_id, distance)
+        .subquery()
     )
+    nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1).order_by(Forecast.run_id)
     return [one for row in session.execute(nearest) if (one := _score(row, outcomes[row.run_id])) is not None]
 
 
@@ -73,8 +74,13 @@ def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
 
 
 def _comparable(run: Run) -> Select[str]:
-    own_task = select(RecipeRow.body["task"]).where(RecipeRow.id == run.recipe_id).scalar_subquery()
-    same_task = select(RecipeRow.id).where(RecipeRow.body["task"] == own_task)
+    own = aliased(RecipeRow)
+    same_task = (
+        select(RecipeRow.id).join(own, RecipeRow.body["task"] == own.body["task"]).where(own.id == run.recipe_id)
+    )
+    alike: ColumnElement[bool] = Run.recipe_id.in_(same_task)
+    if run.sweep_id is not None:
+        alike = or_(alike, Run.sweep_id == run.sweep_id)
     return (
         select(Run.id)
         .where(
@@ -82,7 +88,7 @@ def _comparable(run: Run) -> Select[str]:
             Run.status.in_(FINISHED),
             Run.compute_unit == run.compute_unit,
             Run.last_compute >= _WENT_THROUGH * Run.budget_compute,
-            or_(Run.sweep_id == run.sweep_id, Run.recipe_id.in_(same_task)),
+            alike,
         )
         .order_by(Run.id.desc())
         .limit(_PAST_RUNS)

@@ -32,6 +32,7 @@ from tests.server.forecasts.seeds import (
     enqueued,
     events,
     make_channel,
+    make_forecast,
     make_run,
     make_sweep,
     sigmoid,
@@ -123,6 +124,48 @@ def test_a_refit_stores_a_forecast_that_the_chart_can_show_and_leaves_the_run_cl
     CurveView.model_validate_json(view.model_dump_json())
     assert view.forecast == ForecastView.of(forecast)
     json.dumps(forecast.summary, allow_nan=False)
+
+
+def test_a_forecast_says_how_the_run_will_end_and_that_it_is_the_posterior(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = start_run(sessions, points=16)
+    refit(sessions, settings, run_id, START)
+    (forecast,) = forecasts(sessions, run_id)
+    said = forecast.summary["at_budget"]
+    assert said["conformal"] == {"calibration": "posterior", "shift": 0.0, "factor": 1.0, "runs": 0}
+    assert said["calibrated"] == said["ending"]
+    # a mean of the last five evaluations is steadier than one of them
+    ending, evaluation = (said[name]["upper"] - said[name]["lower"] for name in ("ending", "evaluation"))
+    assert ending < evaluation
+    assert said["ending"]["lower"] < float(sigmoid(COMPUTE[-5:]).mean()) < said["ending"]["upper"]
+    assert ForecastView.of(forecast).at_budget is not None
+
+
+def test_from_nine_finished_runs_on_a_forecast_learns_how_theirs_turned_out(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Nine runs of the sweep ended .08 above what was forecast of them at 30 %: the tenth forecast is moved."""
+    with sessions.begin() as session:
+        sweep_id = make_sweep(session).id
+        for _ in range(9):
+            run = make_run(session, sweep_id=sweep_id, status="succeeded")
+            add_evaluations(session, run, COMPUTE, sigmoid(COMPUTE) + 0.08)
+            make_forecast(session, run, at_compute=30.0)
+    run_id = start_run(sessions, points=16, sweep_id=sweep_id)
+    refit(sessions, settings, run_id, START)
+    (forecast,) = forecasts(sessions, run_id)
+    said = forecast.summary["at_budget"]
+    assert said["conformal"]["calibration"] == "conformal (9 past runs)"
+    assert said["conformal"]["shift"] == pytest.approx(4.0, abs=0.1)  # half widths of .02
+    half = said["ending"]["upper"] - said["ending"]["median"]
+    assert said["calibrated"]["median"] == pytest.approx(
+        min(said["ending"]["median"] + said["conformal"]["shift"] * half, 1.0), abs=1e-6
+    )
+    view = ForecastView.of(forecast).at_budget
+    assert view is not None
+    assert view.conformal is not None
+    assert view.conformal.runs == 9
 
 
 @pytest.mark.parametrize("points", [0, 1, 3])

@@ -1,0 +1,173 @@
+"""The track record: every forecast of a finished run against what came, and what new forecasts learn from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.science import Conformal
+from server.forecasts.track_record import past_scores, track_record
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from tests.server.forecasts.seeds import add_evaluations, make_forecast, make_run, make_sweep, sigmoid
+
+Headers = dict[str, dict[str, str]]
+Sessions = sessionmaker[Session]
+
+COMPUTE = np.linspace(0.0, 100.0, 21)  # the last tenth are two evaluations, at 95 and 100
+
+
+def finished(session: Session, offset: float = 0.0, last: int = 21, **columns: Any) -> Run:
+    """A finished run that ended `offset` above the stored forecasts' own curve."""
+    run = make_run(session, **({"status": "succeeded"} | columns))
+    add_evaluations(session, run, COMPUTE[:last], sigmoid(COMPUTE[:last]) + offset)
+    return run
+
+
+def test_a_forecast_is_scored_against_the_mean_of_the_last_tenth(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        run = finished(session, offset=0.01)
+        said = make_forecast(session, run, at_compute=40.0)
+        record = track_record(session)
+    (one,) = record.scored
+    assert (one.forecast.id, one.forecast.run, one.forecast.fraction) == (said.id, run.id, 0.4)
+    assert one.actual == pytest.approx(float(sigmoid(np.array([95.0, 100.0])).mean()) + 0.01)
+    assert one.error == pytest.approx(-0.01, abs=1e-4)  # the band is that curve on a grid
+    assert one.covered
+    # the band's +-.02 and the noise that the intervals at the budget differ by: here none
+    assert one.forecast.estimate.width == pytest.approx(0.04, abs=1e-6)
+    assert one.forecast.calibration == "posterior"
+
+
+def test_the_noise_of_a_mean_widens_the_band(sessions: Sessions) -> None:
+    curve = {"median": 0.70, "lower": 0.67, "upper": 0.72}
+    ending = {"median": 0.70, "lower": 0.65, "upper": 0.725}
+    at_budget = {"compute": 100.0, "curve": curve, "evaluation": {"median": 0.7, "lower": 0.5, "upper": 0.9}}
+    with sessions.begin() as session:
+        run = finished(session)
+        forecast = make_forecast(session, run)
+        forecast.summary = forecast.summary | {"at_budget": at_budget | {"ending": ending}}
+        session.flush()
+        (one,) = track_record(session).scored
+    estimate = one.forecast.estimate
+    assert estimate.median - estimate.lower == pytest.approx(np.sqrt(0.02**2 + 0.05**2 - 0.03**2))
+    assert estimate.upper - estimate.median == pytest.approx(np.sqrt(0.02**2 + 0.025**2 - 0.02**2))
+
+
+def test_a_scaled_forecast_is_scored_as_it_was_said_and_its_score_is_that_of_the_posterior(sessions: Sessions) -> None:
+    conformal = Conformal(shift=0.5, factor=0.2, runs=12)
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        run = finished(session, sweep_id=sweep.id)
+        forecast = make_forecast(session, run)
+        at_budget = forecast.summary["at_budget"] | {"conformal": conformal.to_dict()}
+        forecast.summary = forecast.summary | {"at_budget": at_budget}
+        session.flush()
+        (one,) = track_record(session).scored
+        live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
+        (score,) = past_scores(session, live)
+    assert one.forecast.calibration == "conformal (12 past runs)"
+    assert one.error == pytest.approx(0.01, abs=1e-4)  # half of the half width of .02
+    assert one.forecast.estimate.width == pytest.approx(2 * 0.2 * 0.02, abs=1e-6)
+    assert not one.covered
+    assert score.value == pytest.approx(0.0, abs=0.01)
+
+
+def test_what_cannot_be_scored_is_left_out(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        run = finished(session)
+        make_forecast(session, run, at_compute=95.0)  # has seen part of the end
+        short = finished(session, last=3)
+        make_forecast(session, short, at_compute=2.0)
+        live = make_run(session)
+        make_forecast(session, live)
+        beyond = finished(session)
+        beyond_band = make_forecast(session, beyond)
+        beyond_band.band = {name: values[:40] for name, values in beyond_band.band.items()}
+        session.flush()
+        record = track_record(session)
+    assert record.scored == ()
+    assert record.waiting == 1
+
+
+def test_a_run_that_was_stopped_early_is_scored_where_it_ended(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        run = finished(session, status="stopped", last=11)  # to 50 of 100; the last tenth is one evaluation
+        make_forecast(session, run, at_compute=20.0)
+        (one,) = track_record(session).scored
+    assert one.forecast.fraction == 0.4
+    assert one.actual == pytest.approx(float(sigmoid(50.0)))
+
+
+def test_the_api_answers_with_table_list_and_waiting(api: TestClient, headers: Headers, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        for offset in (0.0, 0.01, 0.03):
+            run = finished(session, offset, sweep_id=sweep.id)
+            for at in (10.0, 12.0, 50.0):
+                make_forecast(session, run, at_compute=at)
+        make_forecast(session, finished(session), at_compute=50.0)  # of no sweep
+        make_forecast(session, make_run(session, sweep_id=sweep.id))
+    answer = api.get("/v1/track-record", headers=headers["read"], params={"sweep_id": sweep.id, "limit": 2})
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    early, middle = body["table"]
+    assert (early["above"], early["upto"], early["forecasts"], early["runs"]) == (0.0, 0.175, 6, 3)
+    assert early["mae"] == pytest.approx(0.04 / 3, abs=1e-4)
+    assert early["coverage"] == pytest.approx(2 / 3)
+    assert (middle["forecasts"], middle["withheld"]) == (3, 0)
+    assert (body["scored"], body["waiting"], len(body["forecasts"])) == (9, 1, 2)
+    assert body["forecasts"][0]["fraction"] == 0.5  # the newest first
+    every = api.get("/v1/track-record", headers=headers["read"]).json()
+    assert every["scored"] == 10
+    assert api.get("/v1/track-record", headers=headers["read"], params={"runs": 1}).json()["scored"] == 1
+
+
+def test_an_empty_store_has_an_empty_record(api: TestClient, headers: Headers) -> None:
+    body = api.get("/v1/track-record", headers=headers["read"]).json()
+    assert body == {"table": [], "scored": 0, "waiting": 0, "forecasts": []}
+
+
+def test_a_forecast_learns_from_comparable_runs_only(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        comparable = finished(session, 0.01, sweep_id=sweep.id)
+        for other in (
+            finished(session, sweep_id=sweep.id, compute_unit="steps"),
+            finished(session, sweep_id=sweep.id, status="failed"),
+            finished(session, sweep_id=sweep.id, last=12, status="stopped"),  # cut short
+            finished(session),  # another sweep, no recipe
+            comparable,
+        ):
+            make_forecast(session, other, at_compute=20.0)
+            make_forecast(session, other, at_compute=26.0)
+        live = make_run(session, sweep_id=sweep.id, last_compute=25.0)
+        scores = past_scores(session, live)
+    assert [(score.run, score.fraction) for score in scores] == [(comparable.id, 0.26)]  # the nearest of the two
+    assert scores[0].value == pytest.approx(0.5, abs=0.01)
+
+
+def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        recipes = [
+            RecipeRow(name=f"r{at}", digest=f"sha256:{at}", body={"task": {"name": task}})
+            for at, task in enumerate(("maze", "maze", "maths"))
+        ]
+        session.add_all(recipes)
+        session.flush()
+        same, other = (finished(session, recipe_id=recipe.id) for recipe in recipes[1:])
+        for run in (same, other):
+            make_forecast(session, run, at_compute=25.0)
+        live = make_run(session, recipe_id=recipes[0].id, last_compute=25.0)
+        scores = past_scores(session, live)
+    assert [score.run for score in scores] == [same.id]
+
+
+def test_a_run_without_a_budget_or_evaluations_has_nothing_to_learn_from(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        assert past_scores(session, make_run(session, budget_compute=None, last_compute=3.0)) == []
+        assert past_scores(session, make_run(session, last_compute=None)) == []
