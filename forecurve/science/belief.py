@@ -9,6 +9,7 @@ direction that matters to that arm (the correlated knowledge gradient: Frazier, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,11 @@ class Look:
     spend: float
     value: float
 
+    @property
+    def rate(self) -> float:
+        """Value per unit of compute."""
+        return self.value / self.spend
+
 
 class Belief:
     """Gaussian belief over V and all Y; looks condition it.
@@ -72,15 +78,15 @@ class Belief:
         moved = self._moved(arm, self.columns[arm][self.seen[arm] : edge + 1], self._noise(arm, edge))
         return Look(arm, edge, compute, compute - float(self.now[arm]), knowledge_gradient(self.mean, moved))
 
-    def best_look(self, most: float) -> Look | None:
-        """The look with the largest value per unit of compute that costs at most `most`; None when there is none."""
+    def best_look(self, most: float, arms: Sequence[int] | None = None) -> Look | None:
+        """The look at one of `arms` with the largest value per unit of compute that costs at most `most`, or None."""
         looks = [
             self.look(arm, edge)
-            for arm in range(self.size)
+            for arm in (range(self.size) if arms is None else arms)
             for edge in range(self.seen[arm], len(self.prospects[arm].edges))
             if self.prospects[arm].edges[edge] - self.now[arm] <= most * (1 + 1e-9)
         ]
-        return max(looks, key=lambda look: look.value / look.spend, default=None)
+        return max(looks, key=lambda look: look.rate, default=None)
 
     def after(self, look: Look) -> None:
         """Condition on a look: variances shrink as they will, means stay as they are expected to."""

@@ -111,7 +111,7 @@ def _prospect(fit: Fit, horizon: float) -> Prospect:
         if edge - edges[-1] >= 0.99 * gap:  # a look shows at least one evaluation
             edges.append(float(edge))
     if len(edges) == 1:
-        edges.append(float(horizon))
+        return Prospect(np.empty(0), np.empty(0))  # it is as good as there
     edges[-1] = float(horizon)
     evaluations = np.maximum(np.diff(edges) / gap, 1.0)
     return Prospect(np.array(edges[1:]), evaluation_noise(fit) / evaluations)

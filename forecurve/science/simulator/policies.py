@@ -25,7 +25,7 @@ class Step:
 
 
 class Policy(Protocol):
-    """One replay's worth of decisions; a policy may remember."""
+    """One replay's worth of decisions; a policy may remember. At every moment `next` is asked before `choice`."""
 
     def next(self, state: State) -> Step | None:
         """The next step, None when it is done."""
@@ -70,7 +70,9 @@ class BestSoFar:
 
     def choice(self, state: State) -> int | None:
         """The highest last evaluation."""
-        return _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
+        return (
+            _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
+        )
 
     def settled(self, state: State) -> bool:
         """It has no opinion of its own."""

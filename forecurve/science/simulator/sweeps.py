@@ -128,9 +128,7 @@ def synthetic_sweep(
     thetas[:, 0] = np.clip(thetas[:, 0], 0.3, 0.95)
     starts = 0.2 + START_SD * rng.standard_normal(arms)
     tracks = [
-        synthetic_run(
-            theta, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=f"arm {at + 1}"
-        )
+        synthetic_run(theta, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=f"arm {at + 1}")
         for at, (theta, start) in enumerate(zip(thetas, starts, strict=True))
     ]
     return Sweep(tuple(tracks), horizon)
