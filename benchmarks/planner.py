@@ -214,9 +214,8 @@ def _show(result: dict[str, Any]) -> None:
     table(["policy", *(f"{share:.1%}" for share in SHARES)], rows)
     own, median = result["own_stop"], result["median_rule"]
     for name, row in (("ours, stopped when settled", own), ("median rule", median)):
-        print(
-            f"{name}: compute {row['compute']['mean']:.3f}, regret {row['regret']['mean']:.4f} ({row['regret']['se']:.4f})"
-        )
+        compute, regret = row["compute"], row["regret"]
+        print(f"{name}: compute {compute['mean']:.3f}, regret {regret['mean']:.4f} ({regret['se']:.4f})")
     print("\nAsked: at most the rival's regret at half its compute")
     columns = [
         "rival (factor, first)",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -69,7 +70,7 @@ class Belief:
         self.covariance = centred.T @ centred / len(centred)
         self.covariance[np.diag_indices(len(self.covariance))] += _JITTER
         offsets = np.cumsum([self.size, *[middle.shape[1] for middle in middles]])
-        self.columns: list[IntArray] = [np.arange(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        self.columns: list[IntArray] = [np.arange(a, b) for a, b in pairwise(offsets)]
         self.seen = [0] * self.size
 
     def look(self, arm: int, edge: int) -> Look:
@@ -120,7 +121,7 @@ def knowledge_gradient(mean: FloatArray, slope: FloatArray) -> float:
     """
     lines = _envelope(mean, slope)
     total = 0.0
-    for (a, b), (c, d) in zip(lines[:-1], lines[1:], strict=True):
+    for (a, b), (c, d) in pairwise(lines):
         z = -abs((a - c) / (d - b))
         total += (d - b) * float(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) + z * ndtr(z))
     return total

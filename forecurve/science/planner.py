@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SURE = 0.9
 DOMINATED = 0.05  # an arm less likely than this to end within delta of the best is dropped
+FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
 SETTLED = 0.1  # of delta: an expected regret of choosing now that is not worth another look
 _MOST_LOOKS = 60
 _LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
@@ -196,8 +197,9 @@ def plan(
         arms: unfinished runs: curves of at least 3 evaluations, or their fits; one unit, one range of rewards,
             distinct names.
         budget: further compute over all arms together.
-        horizon: compute at which the arms are compared, that of a full run. By default the level that all arms would
-            reach if the budget went to those furthest behind, or the furthest arm's compute where that is more.
+        horizon: compute at which the arms are compared, that of a full run. By default what the furthest arm would
+            reach with half of the budget (the other half being for choosing; with all of it where there is one arm),
+            at most four times its present compute: a forecast is good from a quarter, hardly before.
         delta: the least difference in reward that matters.
         price: the least gain in reward per unit of compute that is worth paying for.
         prior: of the curves that have to be fitted.
@@ -211,7 +213,7 @@ def plan(
     fits = [arm if isinstance(arm, Fit) else fit(arm, prior=prior) for arm in arms]
     _check(fits, budget, horizon, delta, price)
     now = np.array([each.curve.now for each in fits])
-    end = common_level(now, budget) if horizon is None else float(horizon)
+    end = default_horizon(now, budget) if horizon is None else float(horizon)
     here = standing(fits, end, siblings=siblings, seed=seed)
     looks = _looks(here, budget, delta, price)
     value = min(sum(look.value for look in looks), here.expected_regret)
@@ -238,14 +240,11 @@ def plan(
     )
 
 
-def common_level(now: FloatArray, budget: float) -> float:
-    """The compute that all arms reach if the budget goes to those furthest behind; at least the furthest arm's."""
-    ordered = np.sort(now)
-    for count in range(len(ordered), 0, -1):
-        level = (budget + float(ordered[:count].sum())) / count
-        if level >= ordered[count - 1]:
-            return max(level, float(ordered[-1]))
-    raise AssertionError("a positive budget lifts the lowest arm")
+def default_horizon(now: FloatArray, budget: float) -> float:
+    """See `plan`. now: compute of each arm, (K,)."""
+    furthest = float(now.max())
+    own = budget if len(now) == 1 else budget / 2
+    return min(furthest + own, FURTHEST * furthest)
 
 
 def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:

@@ -206,10 +206,10 @@ def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
 def _moments(found: _Round) -> tuple[FloatArray, FloatArray]:
     """Centre and root of the next round's proposal: the weighted moments of the last one, widened."""
     weight = np.exp(found.log_weight - logsumexp(found.log_weight))
-    centre = weight @ found.candidates
+    centre = np.asarray(weight @ found.candidates, dtype=np.float64)
     centred = found.candidates - centre
     least = np.diag(np.concatenate([0.3 * np.array(SPREAD), np.full(3, 0.5 * _SPREAD_SD)]) ** 2)
-    return centre, np.linalg.cholesky(1.5 * (centred * weight[:, None]).T @ centred + least)
+    return centre, np.asarray(np.linalg.cholesky(1.5 * (centred * weight[:, None]).T @ centred + least))
 
 
 _DOF = 5.0

@@ -134,8 +134,9 @@ def _withhold(
     """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
     rng = np.random.default_rng(seed + 1)
     sound = np.array([fit.misfit in _FORECASTABLE for fit in fits])
-    for at in np.flatnonzero(~sound):
-        fit = fits[at]
+    for at, fit in enumerate(fits):
+        if sound[at]:
+            continue
         last = fit.curve.reward[-_LAST:]
         level = last.mean() + np.sqrt(evaluation_noise(fit) / len(last)) * rng.standard_normal(len(ends))
         level = np.clip(level, *fit.curve.bounds)

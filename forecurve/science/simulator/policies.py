@@ -178,7 +178,7 @@ class Forecasting:
 
 
 class EqualForecast(ConstantCut):
-    """Every arm to the same point, as a constant cut, but the highest forecast is chosen: what forecasts alone bring."""
+    """Every arm to the same point, as a constant cut, but the highest forecast is chosen."""
 
     def __init__(self, forecasts: Forecasts | None = None):
         self.forecasts = forecasts or Forecasts()

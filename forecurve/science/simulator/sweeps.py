@@ -122,7 +122,7 @@ def synthetic_sweep(
     horizon: float = 16_000.0,
     evaluations: int = 40,
 ) -> Sweep:
-    """Arms drawn from a named spread of `SPREADS`, with evaluations every horizon / evaluations; reproducible by seed."""
+    """Arms drawn from a named spread of `SPREADS`, evaluated every horizon / evaluations; reproducible by seed."""
     rng = np.random.default_rng([seed, arms, evaluations])
     thetas = SPREADS[spread].draw(rng, arms)
     thetas[:, 0] = np.clip(thetas[:, 0], 0.3, 0.95)
