@@ -18,6 +18,7 @@ from scipy.special import ndtr
 
 from .arrays import FloatArray, IntArray
 
+_PARALLEL = 1e-12
 _JITTER = 1e-10  # of the reward's variance: keeps covariances of smooth curves invertible
 
 
@@ -131,8 +132,10 @@ def _envelope(mean: FloatArray, slope: FloatArray) -> list[tuple[float, float]]:
     """The lines (mean, slope) that are on top somewhere, by increasing slope."""
     top: list[tuple[float, float]] = []
     for b, a in sorted(zip(slope.tolist(), mean.tolist(), strict=True)):
-        if top and b - top[-1][1] < 1e-15:
-            top.pop()  # parallel: the later one is at least as high
+        if top and b - top[-1][1] < _PARALLEL:
+            if top[-1][0] >= a:
+                continue
+            top.pop()
         while len(top) >= 2 and _hidden(top[-2], top[-1], (a, b)):
             top.pop()
         top.append((a, b))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .belief import Look
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
@@ -14,7 +13,13 @@ _NAMED = 3  # arms that a sentence names before it counts
 
 
 def plan_sentence(
-    arms: tuple[Outlook, ...], best: int, first: Look | None, unit: str, horizon: float, delta: float, settled: bool
+    arms: tuple[Outlook, ...],
+    best: int,
+    again: tuple[str, float] | None,
+    unit: str,
+    horizon: float,
+    delta: float,
+    settled: bool,
 ) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
     where = f"{compute_text(horizon)} {unit}"
@@ -24,10 +29,10 @@ def plan_sentence(
     head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}"
     if settled:
         act = f"choosing it now is expected to lose less than {0.1 * delta:g}"
-    elif first is None:
+    elif again is None:
         act = "no look that the budget allows would change the choice"
     else:
-        act = f"run {arms[first.arm].arm} to {compute_text(first.compute)} {unit}, then look again"
+        act = f"run {again[0]} to {compute_text(again[1])} {unit}, then look again"
     return f"{head}: {act}{_dropped(arms)}."
 
 

@@ -222,7 +222,7 @@ def plan(
     finish = _finish(here, allocation, outlooks, budget, delta, price)
     allocation = [*allocation, *finish]
     unit, best = fits[0].unit, here.best
-    first = looks[0] if looks else None
+    again = None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0]))
     return Plan(
         unit=unit,
         budget=float(budget),
@@ -235,8 +235,8 @@ def plan(
         settled=here.expected_regret <= SETTLED * delta,
         expected_regret=here.expected_regret,
         value_of_information=value,
-        look_again=None if first is None else (outlooks[first.arm].arm, first.compute),
-        sentence=plan_sentence(outlooks, best, first, unit, end, delta, here.expected_regret <= SETTLED * delta),
+        look_again=again,
+        sentence=plan_sentence(outlooks, best, again, unit, end, delta, here.expected_regret <= SETTLED * delta),
     )
 
 

@@ -147,7 +147,7 @@ class Forecasts:
 
 
 class Forecasting:
-    """Ours: the knowledge gradient per unit of compute on joint forecasts of all arms.
+    """Ours: the knowledge gradient per unit of compute on joint forecasts of all arms, thought over at every edge.
 
     Args:
         forecasts: shared fits, or none to make its own.
@@ -164,7 +164,7 @@ class Forecasting:
         if here is None:
             return _shortest(state)
         look = here.belief().best_look(np.inf)
-        return None if look is None else Step(look.arm, look.compute)
+        return None if look is None else Step(look.arm, here.stop_on_the_way(look))
 
     def choice(self, state: State) -> int | None:
         """The highest expected end."""
