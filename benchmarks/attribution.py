@@ -227,7 +227,7 @@ def _count_ours(tally: Tally, said: Comparison, shifts: tuple[Shift, ...]) -> No
         tally.labels[at][arm.label] = tally.labels[at].get(arm.label, 0) + 1
         wrong_c |= arm.verdict == "ceiling" and abs(shift.A) <= ROPE
         wrong_e |= arm.verdict == "efficiency" and shift == Shift()
-        if arm.verdict == "ceiling":
+        if arm.verdict == "ceiling" and shift.A:
             tally.claimed += 1
             tally.wrong_way += (arm.direction == "up") != (shift.A > 0)
         if arm.verdict == "efficiency" and shift.log_mid:

@@ -25,19 +25,23 @@ if TYPE_CHECKING:
     from forecurve.science import CurveError as CurveError
     from forecurve.science import Fit as Fit
     from forecurve.science import FrozenForecast as FrozenForecast
+    from forecurve.science import Plan as Plan
+    from forecurve.science import PlanError as PlanError
     from forecurve.science import Prior as Prior
     from forecurve.science import Watch as Watch
     from forecurve.science import advise as advise
+    from forecurve.science import advise_sweep as advise_sweep
     from forecurve.science import compare as compare
     from forecurve.science import fit as fit
     from forecurve.science import freeze as freeze
+    from forecurve.science import plan as plan
     from forecurve.science import watch as watch
 
 __version__ = "0.1.0"
 
 _SCIENCE = (
-    "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Prior", "Watch",
-    "advise", "compare", "fit", "freeze", "watch",
+    "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Plan",
+    "PlanError", "Prior", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),

@@ -13,6 +13,7 @@ from .backtest import backtest_command
 from .compare import compare_command
 from .demo import demo
 from .fit import fit_command
+from .plan import plan_command
 from .score import score
 from .service import down, login, status, up
 
@@ -32,6 +33,7 @@ def build() -> Any:
     app.command("backtest")(backtest_command)
     _add(app, score)
     app.command("compare")(compare_command)
+    app.command("plan")(plan_command)
     app.add_typer(recipe.app, name="recipe")
     app.add_typer(sweep.app, name="sweep")
     app.add_typer(run.app, name="run")

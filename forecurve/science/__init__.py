@@ -14,20 +14,23 @@ from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal, Score
 from .curve import Curve, Evaluation
-from .errors import CompareError, CurveError, FrozenError, PriorError
+from .errors import CompareError, CurveError, FrozenError, PlanError, PriorError
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
 from .misfit import Misfit
 from .outcome import Outcome, predict_mean
 from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
+from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
 from .prior import Prior, sibling_prior
+from .sweep_advice import advise_sweep
 from .track_record import TrackRecord, score
 from .values import Band, Estimate, Reach
 from .watching import Watch, watch
 
 __all__ = [
     "Advice",
+    "Allocation",
     "ArmVerdict",
     "Backtest",
     "Band",
@@ -44,8 +47,11 @@ __all__ = [
     "FrozenForecast",
     "Misfit",
     "Outcome",
+    "Outlook",
     "PaperFit",
     "PaperGrid",
+    "Plan",
+    "PlanError",
     "PointFit",
     "PowerLaw",
     "Prior",
@@ -56,6 +62,7 @@ __all__ = [
     "TrackRecord",
     "Watch",
     "advise",
+    "advise_sweep",
     "backtest",
     "compare",
     "fit",
@@ -64,6 +71,7 @@ __all__ = [
     "least_squares",
     "paper_fit",
     "paper_grid",
+    "plan",
     "pool_seeds",
     "power_law",
     "predict_mean",

@@ -133,6 +133,8 @@ def _numbers(case: _Case) -> dict[str, Any]:
         "gain": estimate_of(case.gain).to_dict(),
         "expected_gain": float(case.gain.mean()),
         "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.end),
         "p_gain_below_delta": case.p_small,
         "p_doubling_gains_delta": case.p_beyond,
         "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),

@@ -9,13 +9,16 @@ direction that matters to that arm (the correlated knowledge gradient: Frazier, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
 
 from .arrays import FloatArray, IntArray
 
+_PARALLEL = 1e-12
 _JITTER = 1e-10  # of the reward's variance: keeps covariances of smooth curves invertible
 
 
@@ -42,6 +45,11 @@ class Look:
     spend: float
     value: float
 
+    @property
+    def rate(self) -> float:
+        """Value per unit of compute."""
+        return self.value / self.spend
+
 
 class Belief:
     """Gaussian belief over V and all Y; looks condition it.
@@ -63,7 +71,7 @@ class Belief:
         self.covariance = centred.T @ centred / len(centred)
         self.covariance[np.diag_indices(len(self.covariance))] += _JITTER
         offsets = np.cumsum([self.size, *[middle.shape[1] for middle in middles]])
-        self.columns: list[IntArray] = [np.arange(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        self.columns: list[IntArray] = [np.arange(a, b) for a, b in pairwise(offsets)]
         self.seen = [0] * self.size
 
     def look(self, arm: int, edge: int) -> Look:
@@ -72,15 +80,15 @@ class Belief:
         moved = self._moved(arm, self.columns[arm][self.seen[arm] : edge + 1], self._noise(arm, edge))
         return Look(arm, edge, compute, compute - float(self.now[arm]), knowledge_gradient(self.mean, moved))
 
-    def best_look(self, most: float) -> Look | None:
-        """The look with the largest value per unit of compute that costs at most `most`; None when there is none."""
+    def best_look(self, most: float, arms: Sequence[int] | None = None) -> Look | None:
+        """The look at one of `arms` with the largest value per unit of compute that costs at most `most`, or None."""
         looks = [
             self.look(arm, edge)
-            for arm in range(self.size)
+            for arm in (range(self.size) if arms is None else arms)
             for edge in range(self.seen[arm], len(self.prospects[arm].edges))
             if self.prospects[arm].edges[edge] - self.now[arm] <= most * (1 + 1e-9)
         ]
-        return max(looks, key=lambda look: look.value / look.spend, default=None)
+        return max(looks, key=lambda look: look.rate, default=None)
 
     def after(self, look: Look) -> None:
         """Condition on a look: variances shrink as they will, means stay as they are expected to."""
@@ -114,7 +122,7 @@ def knowledge_gradient(mean: FloatArray, slope: FloatArray) -> float:
     """
     lines = _envelope(mean, slope)
     total = 0.0
-    for (a, b), (c, d) in zip(lines[:-1], lines[1:], strict=True):
+    for (a, b), (c, d) in pairwise(lines):
         z = -abs((a - c) / (d - b))
         total += (d - b) * float(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) + z * ndtr(z))
     return total
@@ -124,8 +132,10 @@ def _envelope(mean: FloatArray, slope: FloatArray) -> list[tuple[float, float]]:
     """The lines (mean, slope) that are on top somewhere, by increasing slope."""
     top: list[tuple[float, float]] = []
     for b, a in sorted(zip(slope.tolist(), mean.tolist(), strict=True)):
-        if top and b - top[-1][1] < 1e-15:
-            top.pop()  # parallel: the later one is at least as high
+        if top and b - top[-1][1] < _PARALLEL:
+            if top[-1][0] >= a:
+                continue
+            top.pop()
         while len(top) >= 2 and _hidden(top[-2], top[-1], (a, b)):
             top.pop()
         top.append((a, b))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 
-class CurveError(ValueError):
-    """A curve that cannot be fitted.
+class FieldError(ValueError):
+    """An argument that cannot be.
 
     Attributes:
         field: the argument at fault, e.g. `compute`.
@@ -19,6 +19,10 @@ class CurveError(ValueError):
         self.value = value
         self.way_out = way_out
         super().__init__(f"{field}: {message}, got {value}; {way_out}")
+
+
+class CurveError(FieldError):
+    """A curve that cannot be fitted."""
 
 
 class TooFewPoints(CurveError):
@@ -57,17 +61,9 @@ class FrozenError(ValueError):
     """A stored frozen forecast that cannot be read, or evaluations that do not follow it."""
 
 
-class CompareError(ValueError):
-    """Runs that cannot be compared.
+class CompareError(FieldError):
+    """Runs that cannot be compared."""
 
-    Attributes:
-        field: the argument at fault, e.g. `control`.
-        value: the offending value.
-        way_out: what to do about it.
-    """
 
-    def __init__(self, field: str, value: Any, message: str, way_out: str):
-        self.field = field
-        self.value = value
-        self.way_out = way_out
-        super().__init__(f"{field}: {message}, got {value}; {way_out}")
+class PlanError(FieldError):
+    """A sweep that cannot be planned."""

@@ -33,7 +33,7 @@ JOINT_DRAWS = 2000
 SPREAD = (0.03, 0.25, 0.4)  # sd of (A, ln B, ln C_mid) between siblings before any is seen
 OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
 _SPREAD_SD = 0.5  # of the logarithm of each spread's factor s: a sweep may be 2.3 times tighter or wider (90 %)
-_THIN = 700  # draws of an arm that a marginal likelihood averages over
+_THIN = 500  # draws of an arm that a marginal likelihood averages over
 _CANDIDATES = 192  # centres and spreads proposed in each round
 _ROUNDS = 2  # of proposals from the moments of the round before
 
@@ -192,21 +192,24 @@ class _Thinned:
 
 
 def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
-    """N(theta | mu, diag sd^2) for every draw and candidate: (D, M), by two matrix products."""
-    centre = theta.mean(axis=0)
-    x, m, precision = theta - centre, mu - centre, 1 / sd**2
-    square = x**2 @ precision.T - 2 * x @ (m * precision).T + (m**2 * precision).sum(axis=1)
-    scaled = (-0.5 * square - np.log(sd).sum(axis=1) - 1.5 * np.log(2 * np.pi)).astype(np.float32)
-    return np.asarray(np.exp(scaled, out=scaled))
+    """N(theta | mu, diag sd^2) for every draw and candidate: (D, M), by one matrix product."""
+    centre = theta.mean(axis=0)  # single precision suffices around it
+    m, precision = mu - centre, 1 / sd**2
+    x = np.concatenate([theta - centre, (theta - centre) ** 2], axis=1).astype(np.float32)  # (D, 6)
+    linear = np.concatenate([m * precision, -0.5 * precision], axis=1).astype(np.float32)  # (M, 6)
+    constant = -0.5 * (m**2 * precision).sum(axis=1) - np.log(sd).sum(axis=1) - 1.5 * np.log(2 * np.pi)
+    exponent = x @ linear.T
+    exponent += constant.astype(np.float32)
+    return np.asarray(np.exp(exponent, out=exponent))
 
 
 def _moments(found: _Round) -> tuple[FloatArray, FloatArray]:
     """Centre and root of the next round's proposal: the weighted moments of the last one, widened."""
     weight = np.exp(found.log_weight - logsumexp(found.log_weight))
-    centre = weight @ found.candidates
+    centre = np.asarray(weight @ found.candidates, dtype=np.float64)
     centred = found.candidates - centre
     least = np.diag(np.concatenate([0.3 * np.array(SPREAD), np.full(3, 0.5 * _SPREAD_SD)]) ** 2)
-    return centre, np.linalg.cholesky(1.5 * (centred * weight[:, None]).T @ centred + least)
+    return centre, np.asarray(np.linalg.cholesky(1.5 * (centred * weight[:, None]).T @ centred + least))
 
 
 _DOF = 5.0

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import BoolArray, FloatArray
-from .belief import Belief, Prospect
+from .belief import Belief, Look, Prospect
 from .horizon import evaluation_noise
+from .misfit import FALLEN, HOLDS
 from .pooling import joint_draws
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
 _LAST = 3  # evaluations that say where an arm is now
-_FORECASTABLE = (None, "residuals")
-FALLEN = "decline"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,14 @@ class Standing:
     @property
     def fallen(self) -> BoolArray:
         """Arms that fell: nothing is spent on them."""
-        return np.array([fit.misfit == FALLEN for fit in self.fits])
+        return np.array([fit.misfit in FALLEN for fit in self.fits])
+
+    def stop_on_the_way(self, look: Look) -> float:
+        """The compute at which to think again about a look from here: its first edge, however far it goes.
+
+        A look is worth taking for where it leads, but what it shows on the way may already change the plan.
+        """
+        return float(self.prospects[look.arm].edges[0])
 
     def belief(self) -> Belief:
         """What further evaluations would tell."""
@@ -103,7 +109,7 @@ def standing(fits: Sequence[Fit], horizon: float, *, siblings: bool = True, seed
 
 def _prospect(fit: Fit, horizon: float) -> Prospect:
     now = fit.curve.now
-    if fit.misfit == FALLEN or now >= horizon * (1 - 1e-9):
+    if fit.misfit in FALLEN or now >= horizon * (1 - 1e-9):
         return Prospect(np.empty(0), np.empty(0))
     gap = float(np.median(np.diff(fit.curve.compute)))
     edges = [now]
@@ -111,7 +117,7 @@ def _prospect(fit: Fit, horizon: float) -> Prospect:
         if edge - edges[-1] >= 0.99 * gap:  # a look shows at least one evaluation
             edges.append(float(edge))
     if len(edges) == 1:
-        edges.append(float(horizon))
+        return Prospect(np.empty(0), np.empty(0))  # it is as good as there
     edges[-1] = float(horizon)
     evaluations = np.maximum(np.diff(edges) / gap, 1.0)
     return Prospect(np.array(edges[1:]), evaluation_noise(fit) / evaluations)
@@ -133,14 +139,15 @@ def _withhold(
 ) -> None:
     """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
     rng = np.random.default_rng(seed + 1)
-    sound = np.array([fit.misfit in _FORECASTABLE for fit in fits])
-    for at in np.flatnonzero(~sound):
-        fit = fits[at]
+    sound = np.array([fit.misfit in HOLDS for fit in fits])
+    for at, fit in enumerate(fits):
+        if sound[at]:
+            continue
         last = fit.curve.reward[-_LAST:]
         level = last.mean() + np.sqrt(evaluation_noise(fit) / len(last)) * rng.standard_normal(len(ends))
         level = np.clip(level, *fit.curve.bounds)
         levels[:, at] = level
-        if fit.misfit == FALLEN:
+        if fit.misfit in FALLEN:
             ends[:, at] = level
             continue
         top = ends[:, sound].max(axis=1) if sound.any() else np.full(len(ends), fit.curve.bounds[1])

@@ -37,7 +37,7 @@ def compare(
         seed_sd: the sd of the ceiling between seeds: a number when it is known (e.g. from past sweeps), a `SeedSpread`
             when it is roughly known, by default the paper's 0.0125 as a rough guess. Replicates among the arms
             correct a rough one.
-        seed_sd_log_compute: the same for the logarithm of the compute to a level; by default 0.15, a rough guess.
+        seed_sd_log_compute: the same for the logarithm of the compute to a level; by default 0.20, a rough guess.
 
     Returns:
         One verdict an arm: ceiling (up, down), efficiency (faster, slower), no difference shown, or undecided with the

@@ -27,9 +27,11 @@ def _signed(value: float, places: int) -> str:
 
 
 def ratio_text(estimate: Estimate) -> str:
-    """`1.6 (90 %: 1.3 to 2.0)`."""
-    places = 2 if estimate.width < 0.5 else 1
-    return f"{estimate.median:.{places}f} (90 %: {estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
+    """`1.63 (90 %: 1.45 to 1.84)` where it is narrow, else two significant digits: `0.41 (90 %: 0.03 to 1.2)`."""
+    narrow = estimate.width < 0.5 and estimate.lower >= 0.1
+    ends = (estimate.median, estimate.lower, estimate.upper)
+    median, lower, upper = (f"{end:.2f}" if narrow else compute_text(end) for end in ends)
+    return f"{median} (90 %: {lower} to {upper})"
 
 
 def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, design: Design) -> ArmVerdict:
@@ -165,7 +167,7 @@ def _short(arm: ArmVerdict, unit: str) -> str:
     if arm.verdict == "ceiling" and arm.difference is not None:
         return f"{arm.arm} ({arm.difference.median:+.2f})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:
-        return f"{arm.arm} ({arm.multiplier.ratio.median:.1f}x)"
+        return f"{arm.arm} ({compute_text(arm.multiplier.ratio.median)}x)"
     if arm.verdict == "undecided":
         return f"{arm.arm} ({needs_text(arm, unit)})"
     return arm.arm

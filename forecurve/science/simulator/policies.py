@@ -25,7 +25,7 @@ class Step:
 
 
 class Policy(Protocol):
-    """One replay's worth of decisions; a policy may remember."""
+    """One replay's worth of decisions; a policy may remember. At every moment `next` is asked before `choice`."""
 
     def next(self, state: State) -> Step | None:
         """The next step, None when it is done."""
@@ -70,7 +70,9 @@ class BestSoFar:
 
     def choice(self, state: State) -> int | None:
         """The highest last evaluation."""
-        return _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
+        return (
+            _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
+        )
 
     def settled(self, state: State) -> bool:
         """It has no opinion of its own."""
@@ -145,7 +147,7 @@ class Forecasts:
 
 
 class Forecasting:
-    """Ours: the knowledge gradient per unit of compute on joint forecasts of all arms.
+    """Ours: the knowledge gradient per unit of compute on joint forecasts of all arms, thought over at every edge.
 
     Args:
         forecasts: shared fits, or none to make its own.
@@ -162,7 +164,7 @@ class Forecasting:
         if here is None:
             return _shortest(state)
         look = here.belief().best_look(np.inf)
-        return None if look is None else Step(look.arm, look.compute)
+        return None if look is None else Step(look.arm, here.stop_on_the_way(look))
 
     def choice(self, state: State) -> int | None:
         """The highest expected end."""
@@ -176,7 +178,7 @@ class Forecasting:
 
 
 class EqualForecast(ConstantCut):
-    """Every arm to the same point, as a constant cut, but the highest forecast is chosen: what forecasts alone bring."""
+    """Every arm to the same point, as a constant cut, but the highest forecast is chosen."""
 
     def __init__(self, forecasts: Forecasts | None = None):
         self.forecasts = forecasts or Forecasts()

@@ -75,6 +75,7 @@ class Replay:
         regret: the best arm's final value minus that of the chosen one, (T,).
         to_finish: compute that the chosen arm still needs to its end, (T,).
         settled: compute at which the policy itself would have stopped choosing; the last entry's when it never says.
+        blind: mean regret of a choice at random, which is all there is before the first entry.
     """
 
     compute: FloatArray
@@ -82,11 +83,12 @@ class Replay:
     regret: FloatArray
     to_finish: FloatArray
     settled: float
+    blind: float
 
     def regret_at(self, compute: float) -> float:
-        """Regret of the choice at a compute: that of the last entry up to it; of the first where there is none yet."""
+        """Regret of the choice at a compute: that of the last entry up to it, `blind` before the first."""
         at = int(np.searchsorted(self.compute, compute * (1 + 1e-9), side="right")) - 1
-        return float(self.regret[max(at, 0)])
+        return self.blind if at < 0 else float(self.regret[at])
 
     @property
     def total(self) -> float:
@@ -98,26 +100,22 @@ def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
     """Run a policy until it has no further step, or has spent `most`."""
     state = State(sweep)
     rows: list[tuple[float, int]] = []
+    left: list[float] = []
     settled: float | None = None
     while True:
-        choice = policy.choice(state)
         spent = float(state.spent.sum())
+        step = None if spent >= most else policy.next(state)
+        choice = policy.choice(state)
         if choice is not None:
             rows.append((spent, choice))
+            left.append(sweep.tracks[choice].curve.now - float(state.spent[choice]))
             if settled is None and policy.settled(state):
                 settled = spent
-        step = None if spent >= most else policy.next(state)
         if step is None:
             break
         state.advance(step.arm, step.compute)
     finals = np.array([track.final for track in sweep.tracks])
     chosen = np.array([arm for _, arm in rows], dtype=np.int64)
     compute = np.array([spent for spent, _ in rows])
-    to_finish = _to_finish(sweep, state, rows)
-    return Replay(compute, chosen, sweep.best - finals[chosen], to_finish, settled if settled is not None else compute[-1])
-
-
-def _to_finish(sweep: Sweep, state: State, rows: list[tuple[float, int]]) -> FloatArray:
-    """Exact for the last entry, which is the one that is reported: an upper bound before."""
-    left = np.array([track.curve.now for track in sweep.tracks]) - state.spent
-    return np.array([left[arm] for _, arm in rows])
+    blind = float((sweep.best - finals).mean())
+    return Replay(compute, chosen, sweep.best - finals[chosen], np.array(left), settled or float(compute[-1]), blind)

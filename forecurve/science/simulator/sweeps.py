@@ -122,15 +122,13 @@ def synthetic_sweep(
     horizon: float = 16_000.0,
     evaluations: int = 40,
 ) -> Sweep:
-    """Arms drawn from a named spread of `SPREADS`, with evaluations every horizon / evaluations; reproducible by seed."""
+    """Arms drawn from a named spread of `SPREADS`, evaluated every horizon / evaluations; reproducible by seed."""
     rng = np.random.default_rng([seed, arms, evaluations])
     thetas = SPREADS[spread].draw(rng, arms)
     thetas[:, 0] = np.clip(thetas[:, 0], 0.3, 0.95)
     starts = 0.2 + START_SD * rng.standard_normal(arms)
     tracks = [
-        synthetic_run(
-            theta, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=f"arm {at + 1}"
-        )
+        synthetic_run(theta, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=f"arm {at + 1}")
         for at, (theta, start) in enumerate(zip(thetas, starts, strict=True))
     ]
     return Sweep(tuple(tracks), horizon)

@@ -1,0 +1,176 @@
+"""The advice to stop, replayed: compute saved and reward lost against running every run to its budget.
+
+Synthetic runs have a budget of 16,000 GPU-hours, 40 evaluations, AR noise with sd .006 and correlation .7 on top of
+white noise of sd .0035. `siblings` are ablations of the paper's recipe (C_mid about 2,600 GPU-hours, as its runs of 14k
+to 16k GPU-hours); `table` has the spread of all of Table 1, whose slow rows (C_mid about 11k) got far larger budgets
+in the paper and have much left to gain at 16k. FILES (series,compute,reward...)
+are recorded runs of at least 12 evaluations; their budget is their last evaluation. From --start of the budget on the
+run is fitted at every evaluation (prior "none") and ends at the first advice to stop. Lost is the reward at the budget
+minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least 1, at
+most 30) up to either point.
+
+The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
+run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
+only afterwards, would have lost no more at worst than the advice did. `oracle` stops where the true rest falls below
+delta: more cannot be saved without losing more than delta (recorded runs: their own noise is part of it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from common import answer, note, parser, table
+
+from forecurve.curve_files import read_curves
+from forecurve.science import Curve, CurveError, advise, fit
+from forecurve.science.curve import MIN_POINTS
+from forecurve.science.simulator import SPREADS, synthetic_run
+
+DELTAS = (0.01, 0.02)
+ALLOWED = 0.02
+ASKED = 0.2
+SEED = 30_000
+BUDGET, EVALUATIONS = 16_000.0, 40
+LEAST_POINTS = 12
+
+
+class Case(NamedTuple):
+    """A run at full length, and its worth at any of its evaluations (by index)."""
+
+    curve: Curve
+    worth: Callable[[int], float]
+
+
+class Ending(NamedTuple):
+    """Where a run was ended: the share of the budget spent, the reward lost."""
+
+    share: float
+    lost: float
+
+
+def main() -> None:
+    """Run and print."""
+    made = parser(__doc__, runs=60)
+    made.add_argument("files", nargs="*", type=Path, help="recorded runs")
+    made.add_argument("--start", type=float, default=0.2, help="share of the budget before the first advice")
+    asked = made.parse_args()
+    rows = []
+    for name, cases in _recorded(asked.files, asked.runs) if asked.files else _synthetic(asked.runs):
+        for delta in DELTAS:
+            note(f"{name}, delta {delta}: {len(cases)} runs")
+            rows.append(_row(name, delta, cases, asked.start))
+    if asked.json:
+        answer({"asked": {"saved": ASKED, "most_lost": ALLOWED, "delta": DELTAS[0]}, "rows": rows})
+    else:
+        _show(rows)
+
+
+def _synthetic(runs: int) -> Iterator[tuple[str, list[Case]]]:
+    for spread in ("siblings", "table"):
+        yield f"synthetic, {spread}", [_synthetic_case(SEED + at, spread) for at in range(runs)]
+
+
+def _synthetic_case(seed: int, spread: str) -> Case:
+    rng = np.random.default_rng(seed)
+    theta = SPREADS[spread].draw(rng, 1)[0]
+    track = synthetic_run(theta, 0.2, rng, horizon=BUDGET, evaluations=EVALUATIONS, noise="ar")
+    A, B, C_mid = theta[0], np.exp(theta[1]), np.exp(theta[2])
+    compute = track.curve.compute
+    truth = np.concatenate([[0.2], 0.2 + (A - 0.2) / (1 + (C_mid / compute[1:]) ** B)])
+    return Case(track.curve, lambda at: float(truth[at]))
+
+
+def _recorded(files: list[Path], runs: int) -> Iterator[tuple[str, list[Case]]]:
+    """Runs of at least LEAST_POINTS evaluations; a random choice where there are more than `runs`."""
+    for file in files:
+        curves = [curve for curve in read_curves(file) if curve.points >= LEAST_POINTS]
+        chosen = np.random.default_rng(SEED).permutation(len(curves))[:runs]
+        if len(chosen):
+            yield file.stem, [_recorded_case(curves[at]) for at in sorted(chosen)]
+
+
+def _recorded_case(curve: Curve) -> Case:
+    window = min(max(curve.points // 10, 1), 30)
+    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()))
+
+
+def _end_by_advice(case: Case, delta: float, start: float) -> Ending:
+    """At the first advice to stop, else at the budget. At most 100 checks a run, evenly spaced."""
+    curve, budget = case.curve, case.curve.now
+    checks = [at for at in range(MIN_POINTS - 1, curve.points - 1) if curve.compute[at] >= start * budget]
+    for at in checks[:: max(len(checks) // 100, 1)]:
+        try:
+            found = fit(curve.until(float(curve.compute[at])))
+        except CurveError:
+            continue
+        if advise(found, budget=budget, delta=delta).action == "stop":
+            return _ending(case, at)
+    return _ending(case, curve.points - 1)
+
+
+def _end_by_share(case: Case, share: float) -> Ending:
+    """At the first evaluation from this share of the budget on."""
+    at = int(np.searchsorted(case.curve.compute, share * case.curve.now * (1 - 1e-9)))
+    return _ending(case, min(at, case.curve.points - 1))
+
+
+def _oracle(case: Case, delta: float, start: float) -> Ending:
+    """At the first evaluation from which the rest is below delta for good."""
+    curve = case.curve
+    allowed = [at for at in range(curve.points) if curve.compute[at] >= start * curve.now]
+    worth = np.array([case.worth(at) for at in allowed])
+    small = np.flatnonzero(worth[-1] - worth >= delta)
+    return _ending(case, allowed[int(small[-1]) + 1 if len(small) else 0])
+
+
+def _ending(case: Case, at: int) -> Ending:
+    curve = case.curve
+    return Ending(float(curve.compute[at]) / curve.now, case.worth(curve.points - 1) - case.worth(at))
+
+
+def _row(name: str, delta: float, cases: list[Case], start: float) -> dict[str, Any]:
+    ended = [_end_by_advice(case, delta, start) for case in cases]
+    saved = 1 - float(np.mean([each.share for each in ended]))
+    most = max(each.lost for each in ended)
+    same = [_end_by_share(case, 1 - saved) for case in cases]
+    return {
+        "runs": name,
+        "n": len(cases),
+        "delta": delta,
+        "stopped": float(np.mean([each.share < 1 for each in ended])),
+        "saved": saved,
+        "oracle_saves": 1 - float(np.mean([_oracle(case, delta, start).share for case in cases])),
+        "mean_lost": float(np.mean([each.lost for each in ended])),
+        "most_lost": most,
+        "above": float(np.mean([each.lost > ALLOWED for each in ended])),
+        "cut_mean_lost": float(np.mean([each.lost for each in same])),
+        "cut_most_lost": max(each.lost for each in same),
+        "cut_saves_at_same_worst": _best_cut(cases, max(most, ALLOWED)),
+        "reached": (saved >= ASKED and most <= ALLOWED) if delta == DELTAS[0] else None,
+    }
+
+
+def _best_cut(cases: list[Case], most: float) -> float:
+    """The most that a constant cut saves with no loss above `most`."""
+    for share in np.arange(0.05, 1.0, 0.025):
+        ended = [_end_by_share(case, float(share)) for case in cases]
+        if max(each.lost for each in ended) <= most:
+            return 1 - float(np.mean([each.share for each in ended]))
+    return 0.0
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    print(f"Asked at delta {DELTAS[0]}: saved at least {ASKED}, most lost at most {ALLOWED}\n")
+    columns = ["runs", "n", "delta", "stopped", "saved", "oracle", "mean lost", "most lost", f"lost > {ALLOWED}"]
+    columns += ["cut: mean lost", "cut: most lost", "cut saves at same worst", "reached"]
+    keys = ("n", "delta", "stopped", "saved", "oracle_saves", "mean_lost", "most_lost", "above")
+    keys += ("cut_mean_lost", "cut_most_lost", "cut_saves_at_same_worst")
+    verdict = {True: "yes", False: "no", None: "-"}
+    table(columns, [[row["runs"], *(row[key] for key in keys), verdict[row["reached"]]] for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""`forecurve plan`: a table for a person, one JSON object for a script, one line and exit 2 for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forecurve.cli import main
+
+CEILINGS = {"low": 0.45, "high": 0.65, "middle": 0.56}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.csv"
+    lines = ["series,compute,reward,prompts,samples"]
+    for at, (name, ceiling) in enumerate(CEILINGS.items()):
+        compute = np.linspace(0, 60, 16)
+        with np.errstate(divide="ignore"):
+            reward = 0.2 + (ceiling - 0.2) / (1 + (30 / compute) ** 1.7)
+        reward = reward + np.random.default_rng(at).normal(0, 0.003, 16)
+        lines += [f"{name},{c},{r:.5f},1000,16" for c, r in zip(compute, reward, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_json_names_the_choice_and_keeps_to_the_budget(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file), "--budget", "300", "--horizon", "200", "--unit", "hours", "--json"]) in (0, None)
+    body = json.loads(capsys.readouterr().out)
+    assert body["choice"] == "high"
+    assert body["unit"] == "hours"
+    assert body["horizon"] == 200
+    assert sum(row["spend"] for row in body["allocation"]) <= 300
+    assert "low" in body["dominated"]
+    assert {row["arm"] for row in body["arms"]} == set(CEILINGS)
+
+
+def test_a_person_reads_a_table_and_a_sentence(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file), "--budget", "300", "--horizon", "200"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "P(best)" in out
+    assert "high ends highest at 200" in out.splitlines()[-1]
+
+
+def test_only_the_series_asked_for_are_arms(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--series", "low", "--series", "middle", "--prior", "none", "--json"]
+    assert main(["plan", str(file), "--budget", "300", *arguments]) in (0, None)
+    body = json.loads(capsys.readouterr().out)
+    assert {row["arm"] for row in body["arms"]} == {"low", "middle"}
+    assert body["choice"] == "middle"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--budget", "-5"], ("--budget", "-5")),
+        (["--budget", "100", "--horizon", "nan"], ("--horizon", "nan")),
+        (["--budget", "100", "--delta", "0"], ("--delta", "0")),
+        (["--budget", "100", "--series", "absent"], ("series", "absent")),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: tuple[str, str]
+) -> None:
+    assert main(["plan", str(file), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    assert all(word in captured.err for word in says)
