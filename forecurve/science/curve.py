@@ -175,8 +175,8 @@ class Curve:
             _check_order(np.concatenate([self.compute[-1:], x]), offset=self.points - 1)
             _check_range(y, low, high, offset=self.points)
         given = {
-            "prompts": _per_point("prompts", _or_last(new.prompts, self.prompts), 1, least=1.0),
-            "samples": _per_point("samples", _or_last(new.samples, self.samples), 1, least=1.0),
+            "prompts": _next("prompts", new.prompts, self.prompts),
+            "samples": _next("samples", new.samples, self.samples),
             "variance": _per_point("variance", new.variance, 1, least=0.0),
         }
         counts = None if new.counts is None else [new.counts]
@@ -275,8 +275,11 @@ def _per_point(field_name: str, values: PerPoint, size: int, least: float) -> Fl
     return None if np.isnan(array).all() else array
 
 
-def _or_last(value: float | None, column: FloatArray | None) -> float | None:
-    return value if value is not None or column is None else float(column[-1])
+def _next(field_name: str, value: float | None, column: FloatArray | None) -> FloatArray | None:
+    """The column's next value, shape (1,): the last one where none is given."""
+    if value is None:
+        return None if column is None else column[-1:]
+    return _per_point(field_name, value, 1, least=1.0)
 
 
 def _longer(column: FloatArray | None, last: FloatArray | None, size: int) -> FloatArray | None:

@@ -16,6 +16,7 @@ from .prior import Box
 
 ROWS = COLUMNS = 20
 CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out
+_WIDEST = 1.5  # in ln B and ln C_mid: beyond, a normal approximation says little
 _TEMPERED_CUT = 3.0  # while the lattice is too coarse to trust, in tempered units (many more of the true ones)
 
 
@@ -53,6 +54,34 @@ def first_lattice(box: Box) -> Lattice:
     """Over the whole box."""
     flat = np.zeros(ROWS)
     return _lay(box.log_b, flat, box.log_mid)
+
+
+def lattice_about(node: FloatArray, covariance: FloatArray, reach: float, box: Box) -> Lattice | None:
+    """About a node, `reach` standard deviations to each side; None where that leaves the box or is too wide to trust.
+
+    Args:
+        node: (ln B, ln C_mid).
+        covariance: of the two, roughly.
+        reach: in standard deviations.
+    """
+    across = reach * float(np.sqrt(covariance[0, 0]))
+    slope = covariance[0, 1] / covariance[0, 0]
+    along = reach * float(np.sqrt(max(covariance[1, 1] - slope * covariance[0, 1], 0.0)))
+    far = along + abs(slope) * across
+    log_b, log_mid = (node[0] - across, node[0] + across), (node[1] - far, node[1] + far)
+    within = box.log_b[0] < log_b[0] and log_b[1] < box.log_b[1]
+    within = within and box.log_mid[0] < log_mid[0] and log_mid[1] < box.log_mid[1]
+    if not within or across > _WIDEST or far > _WIDEST:
+        return None
+    middle = node[1] + slope * (_centres(*log_b, ROWS) - node[0])
+    return _lay(log_b, middle, (-along, along))
+
+
+def edge_share(lattice: Lattice, log_mass: FloatArray) -> float:
+    """The share of the mass that lies on the heaviest of the lattice's four edges."""
+    mass = np.exp(log_mass - log_mass.max()).reshape(lattice.log_mid.shape)
+    edges = (mass[0].sum(), mass[-1].sum(), mass[:, 0].sum(), mass[:, -1].sum())
+    return float(max(edges) / mass.sum())
 
 
 def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float]) -> Lattice:

@@ -59,13 +59,8 @@ def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
     '0.6000 1.5000 3.0000 0.2000'
     """
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
-    log_c, y = log_compute(curve.compute), (curve.reward - low) / width
     start = np.nan if R0 is None else (R0 - low) / width
-    seen = log_c[1:] if curve.compute[0] == 0 else log_c
-    rows = np.linspace(*_LOG_B, _ROWS)
-    columns = np.linspace(seen[0] - _MID_REACH, seen[-1] + _MID_REACH, _COLUMNS)
-    found = np.empty(5)
-    compiled(_search_loop, _search_rows, *_PARTS)(log_c, y, start, rows, columns, found)
+    found = search(log_compute(curve.compute), (curve.reward - low) / width, start)
     return PointFit(
         A=float(low + width * found[1]),
         B=float(np.exp(found[2])),
@@ -76,8 +71,24 @@ def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
     )
 
 
+def search(log_c: FloatArray, y: FloatArray, start: float = np.nan) -> FloatArray:
+    """The least squares' (R0, A, ln B, ln C_mid, sum of squares), and J'J of (ln B, ln C_mid) there: shape (8,).
+
+    Args:
+        log_c: ln C, increasing, -inf for compute 0; shape (N,).
+        y: rewards in [0, 1].
+        start: R0 where it is fixed, else NaN.
+    """
+    seen = log_c[1:] if np.isinf(log_c[0]) else log_c
+    rows = np.linspace(*_LOG_B, _ROWS)
+    columns = np.linspace(seen[0] - _MID_REACH, seen[-1] + _MID_REACH, _COLUMNS)
+    found = np.zeros(8)
+    compiled(_search_loop, _search_rows, *_PARTS)(log_c, y, start, rows, columns, found)
+    return found
+
+
 def _search_loop(log_c: Any, y: Any, start: Any, rows: Any, columns: Any, found: Any) -> None:
-    """Fills found with (R0, A, ln B, ln C_mid, sum of squares). A NaN start is a free one."""
+    """Fills found, see `search`."""
     sse = _lattice_squares(log_c, y, start, rows, columns)
     found[4] = np.inf
     chosen = np.full((_STARTS, 2), np.inf)
@@ -161,10 +172,11 @@ def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found
         if value < best:
             quiet = quiet + 1 if best - value <= 1e-13 * best else 0
             best, u, m = value, trial_u, trial_m
-            if best < found[4]:
-                found[0], found[1], found[2], found[3], found[4] = R0, A, u, m, best
             damping = max(damping / 8.0, 1e-12)
             _normal_equations(log_c, y, g, b, m, R0, A, free_start, free_top, normal)
+            if best < found[4]:
+                found[0], found[1], found[2], found[3], found[4] = R0, A, u, m, best
+                found[5], found[6], found[7] = normal[0], normal[1], normal[2]
         else:
             damping *= 8.0
             quiet += 1
@@ -220,7 +232,9 @@ def _search_rows(log_c: FloatArray, y: FloatArray, start: float, rows: Any, colu
     ends = [_polish(projection, nodes[:, at]) for at in _spread_starts(nodes, projection.sse(nodes))]
     node, sse = min(ends, key=lambda end: end[1])
     R0, A = projection.solve(node[:, None])
-    found[:] = R0[0], A[0], *node, sse
+    found[:5] = R0[0], A[0], *node, sse
+    jacobian = _jacobian(projection, node)[1]
+    found[5:] = (jacobian.T @ jacobian)[np.triu_indices(2)]
 
 
 _STEP = 1e-6  # of the numerical derivative in ln B and ln C_mid
@@ -278,12 +292,10 @@ def _spread_starts(nodes: FloatArray, sse: FloatArray) -> list[int]:
 
 def _polish(projection: _Projection, node: FloatArray) -> tuple[FloatArray, float]:
     """Levenberg-Marquardt in (ln B, ln C_mid)."""
-    shifts = _STEP * np.array([[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]])
     sse = float(projection.sse(node[:, None])[0])
     for _ in range(_ITERATIONS):
-        near = projection.residuals(node[:, None] + shifts)
-        jacobian = np.stack([near[:, 1] - near[:, 2], near[:, 3] - near[:, 4]], axis=1) / (2 * _STEP)
-        gradient, hessian = jacobian.T @ near[:, 0], jacobian.T @ jacobian
+        residual, jacobian = _jacobian(projection, node)
+        gradient, hessian = jacobian.T @ residual, jacobian.T @ jacobian
         ridge = np.diag(np.maximum(np.diag(hessian), 1e-14))
         steps = np.stack([np.linalg.solve(hessian + (damping + 1e-12) * ridge, gradient) for damping in _DAMPING])
         trials = node[:, None] - np.clip(steps, -2.0, 2.0).T
@@ -296,6 +308,13 @@ def _polish(projection: _Projection, node: FloatArray) -> tuple[FloatArray, floa
         if moved < 1e-11:
             break
     return node, sse
+
+
+def _jacobian(projection: _Projection, node: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Residuals (N,) and their derivatives in ln B and ln C_mid (N, 2)."""
+    shifts = _STEP * np.array([[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]])
+    near = projection.residuals(node[:, None] + shifts)
+    return near[:, 0], np.stack([near[:, 1] - near[:, 2], near[:, 3] - near[:, 4]], axis=1) / (2 * _STEP)
 
 
 _PARTS = (best_at_node, _linear_part, _normal_equations, _lattice_squares, _descend)

@@ -15,17 +15,22 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .kernels import Filtered, LatticeSums, lattice_sums
-from .lattice import Lattice, closer_lattice, first_lattice
+from .lattice import Lattice, closer_lattice, edge_share, first_lattice, lattice_about
 from .linear import Quadratic, quadratic
 from .masses import Masses, form_of, log_masses
 from .noise import HYPOTHESES
+from .point import search
 from .prior import student_t
 from .problem import Problem, Setting
 
 ENOUGH_NODES = 50.0
 MAX_PASSES = 8
+_TRUSTED_POINTS = 20
+_INFLATION = 4.0  # of least squares' variance, for noise that hangs together
+_REACH = 4.5  # standard deviations, after that
+_EDGE_SHARE = 1e-3
 _STILL_SHRINKING = 0.6  # of the last lattice's cell: else the mass (heavy tails) fills it as well as it ever will
-_HOPELESS = 16.0  # a hypothesis whose whole mass lies exp(-16) below the best one's is dropped
+_HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +69,55 @@ class Table:
 
 
 def integrate(problem: Problem) -> Table:
-    """The table on the lattice that carries the mass. Deterministic."""
+    """The table on the lattice that carries the mass. Deterministic.
+
+    Where least squares knows ln B and ln C_mid well, the first lattice is laid about its optimum, generously; if any
+    mass turns out to lie at that lattice's edge, or where little is known, the search begins on the whole box.
+    """
     setting = problem.setting
-    lattice, last_area = first_lattice(setting.box), np.inf
-    everyone, scouts = np.arange(len(setting.hypotheses)), _scouts(setting)
-    alive = scouts
-    for passes in range(1, MAX_PASSES + 1):
-        table = tabulate(problem, lattice, alive, passes)
+    everyone = np.arange(len(setting.hypotheses))
+    near = _near_optimum(problem)
+    if near is not None:
+        table = tabulate(problem, near, everyone)
+        if edge_share(near, table.masses.nodes) < _EDGE_SHARE:
+            return _closer(problem, table, everyone)
+    scouts = _scouts(setting)
+    return _closer(problem, tabulate(problem, first_lattice(setting.box), scouts), scouts)
+
+
+def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
+    """Lay lattice after lattice until enough nodes carry the mass under every hypothesis."""
+    setting = problem.setting
+    everyone = np.arange(len(setting.hypotheses))
+    all_asked = len(scouts) == len(everyone)
+    last_area = np.inf
+    for passes in range(2, MAX_PASSES + 2):
         log_node = table.masses.nodes
-        power = _temper(log_node)
-        settled = effective_nodes(log_node) >= ENOUGH_NODES or lattice.cell_area > _STILL_SHRINKING * last_area
-        if (power == 1.0 and settled and alive is not scouts) or passes == MAX_PASSES:
+        power, area = _temper(log_node), table.lattice.cell_area
+        settled = effective_nodes(log_node) >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area
+        if (power == 1.0 and settled and all_asked) or passes > MAX_PASSES:
             break
+        alive = table.alive
         if power == 1.0:
-            alive = everyone if alive is scouts else alive[hopeful(table.masses.pairs)]
-        last_area = lattice.cell_area
-        lattice = closer_lattice(lattice, log_node, power, setting.box)
+            alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
+            all_asked = True
+        lattice = closer_lattice(table.lattice, log_node, power, setting.box)
+        table, last_area = tabulate(problem, lattice, alive, passes), area
     return table
+
+
+def _near_optimum(problem: Problem) -> Lattice | None:
+    """A lattice about the least-squares optimum, where its standard errors are small even for wandering noise."""
+    size = len(problem.reward)
+    if size < _TRUSTED_POINTS:
+        return None
+    found = search(problem.log_c, problem.reward)
+    information = np.array([[found[5], found[6]], [found[6], found[7]]])
+    if not np.linalg.det(information) > 1e-12 * found[5] * found[7] > 0:
+        return None
+    setting = problem.setting
+    variance = max(found[4] / (size - 4), 0.3 * setting.unit_variance)
+    return lattice_about(found[2:4], _INFLATION * variance * np.linalg.inv(information), _REACH, setting.box)
 
 
 def _scouts(setting: Setting) -> IntArray:

@@ -34,6 +34,7 @@ class Setting:
         hypotheses: H of them.
         prior, box: of the parameters.
         usual_gap: compute between two evaluations.
+        columns: eta, rho and log prior weight of each hypothesis, (H,).
     """
 
     points: int
@@ -43,6 +44,7 @@ class Setting:
     prior: Prior
     box: Box
     usual_gap: float
+    columns: tuple[FloatArray, FloatArray, FloatArray]
 
     @property
     def rate(self) -> float:
@@ -54,16 +56,15 @@ class Setting:
         """Exponent of the marginal density once alpha is integrated: the prior's shape + N / 2."""
         return ALPHA_PRIOR[self.source][0] + self.points / 2
 
-    @cached_property
+    @property
     def log_weights(self) -> FloatArray:
         """Log prior weight of each hypothesis, (H,)."""
-        return np.log([hypothesis.weight for hypothesis in self.hypotheses])
+        return self.columns[2]
 
-    @cached_property
+    @property
     def wandering(self) -> tuple[FloatArray, FloatArray]:
         """eta and rho of each hypothesis, (H,)."""
-        eta = np.array([hypothesis.eta for hypothesis in self.hypotheses])
-        return eta, np.array([hypothesis.rho for hypothesis in self.hypotheses])
+        return self.columns[0], self.columns[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,17 +104,21 @@ def make_problem(compute: FloatArray, reward: FloatArray, variance: FloatArray, 
         prior: of the parameters, A in the same scale as `reward`.
     """
     ticks, usual = evaluation_clock(compute)
+    hypotheses = hypotheses_for(len(compute))
+    eta, rho, weight, early = (
+        np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight", "early")
+    )
     setting = Setting(
         points=len(compute),
         unit_variance=float(variance[:REFERENCE_POINTS].mean()),
         source=source,
-        hypotheses=hypotheses_for(len(compute)),
+        hypotheses=hypotheses,
         prior=prior,
         box=box_of(prior, compute),
         usual_gap=usual,
+        columns=(eta, rho, np.log(weight)),
     )
     spikes = spike_variance(reward, variance)
-    early = np.array([hypothesis.early for hypothesis in setting.hypotheses])
     head = np.arange(len(compute)) < early[:, None]
     shares = (variance + spikes + head * EARLY_SD**2) / setting.unit_variance
     return Problem(
@@ -122,6 +127,6 @@ def make_problem(compute: FloatArray, reward: FloatArray, variance: FloatArray, 
         reward=reward,
         shares=shares,
         ticks=ticks,
-        filtered=noise_filter(shares, ticks, *setting.wandering, reward),
+        filtered=noise_filter(shares, ticks, eta, rho, reward),
         spikes=spikes > 0,
     )
