@@ -254,9 +254,9 @@ def _count_rivals(tally: Tally, sweep: Sweep, shifts: tuple[Shift, ...]) -> None
 def main() -> None:
     """Run everything and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100, help="sweeps a cell")
+    parser.add_argument("--runs", type=int, default=60, help="sweeps a cell")
     parser.add_argument("--fits", type=int, default=48, help="fits for each recipe and noise, at least 40")
-    parser.add_argument("--check", type=int, default=40, help="sweeps of the cell that is fitted in full")
+    parser.add_argument("--check", type=int, default=20, help="sweeps of the cell that is fitted in full")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
     asked = parser.parse_args()
     began = time.perf_counter()

@@ -17,8 +17,10 @@ _TICKED = re.compile(r"`([^`]+)`")
 _MISFITS = {
     "pinned": "every evaluation is at one end of the range",
     "constant": "every evaluation is the same",
+    "collapse": "it lost much of what it had gained, all at once",
     "decline": "it falls again after it rose",
     "two-phase": "it grows in two phases",
+    "break": "it jumps or bends at one point, as after a change of the recipe",
     "residuals": "the points stray from it in runs, so intervals may be too narrow",
 }
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))

@@ -22,11 +22,13 @@ from forecurve.science import (
     Curve,
     Fit,
     FrozenForecast,
+    Revision,
     Score,
     advise,
     fit,
     freeze,
     predict_mean,
+    revision,
     watch,
 )
 from forecurve.science.outcome import tail_size
@@ -85,12 +87,16 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a refit found. `to_freeze` is the forecast to freeze now, and may be `said` itself."""
+    """What a refit found.
+
+    `to_freeze` is the forecast to freeze now, and may be `said` itself. `revised` is there only without an alarm.
+    """
 
     said: Said
     advice: Advice
     to_freeze: Said | None
     alarm: Alarm | None
+    revised: Revision | None
 
 
 def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
@@ -108,7 +114,9 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
     if to_freeze is not None and to_freeze.points == said.points:
         said = to_freeze
-    return Assessment(said, advice, to_freeze, _alarm(subject, points, frozen))
+    alarm = _alarm(subject, points, frozen)
+    revised = _revised(subject, fitted, frozen) if alarm is None and to_freeze is None else None
+    return Assessment(said, advice, to_freeze, alarm, revised)
 
 
 def rising(points: Sequence[Point]) -> list[Point]:
@@ -252,5 +260,12 @@ def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, An
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)
-    shown = json_safe(fallen.evidence(verdict, forecast, later))
+    shown = json_safe(fallen.evidence(verdict, {point.compute: point.step for point in later}))
     return Alarm(verdict.level, title, text, verdict.since_compute, later[-1].compute, shown)
+
+
+def _revised(subject: Subject, fitted: Fit, frozen: tuple[dict[str, Any], float] | None) -> Revision | None:
+    """Whether the forecast at the budget has left the frozen one's interval, slowly and without an alarm."""
+    if frozen is None or subject.budget is None:
+        return None
+    return revision(FrozenForecast.from_dict(frozen[0]), fitted, subject.budget)

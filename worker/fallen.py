@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from forecurve.science import FrozenForecast, Watch
-from server.metrics.curve import Point
+from forecurve.science import Watch
+from forecurve.science.watching import ALERT_THRESHOLD, WARN_THRESHOLD
 
 KIND = "below_forecast"
-_Z90 = 1.6448536269514722
 
 
 def words(name: str, verdict: Watch) -> tuple[str, str]:
@@ -21,34 +17,27 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
     return f"{name} {fell}", marked
 
 
-def evidence(verdict: Watch, frozen: FrozenForecast, later: Sequence[Point]) -> dict[str, Any]:
+def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:
     """What a person can check: the evidence against the forecast, and each evaluation beside what was expected.
 
-    `e_value` passes 20 for WARN, `e_value_robust` 100 for ALERT; `z` are the whitened innovations. `expected` is the
-    90 % interval of the last evaluation, `points` has those of all.
+    `e_value` passes `thresholds.WARN` for a warning, `e_value_robust` passes `thresholds.ALERT` for an alert; `z` are
+    the whitened innovations. `expected` is the 90 % interval of the last evaluation, `points` has those of all.
+
+    Args:
+        verdict: of the watch.
+        steps: the training step at each compute; evaluations that stand for several have none.
     """
-    compute = np.array([point.compute for point in later])
-    variance = np.array([np.nan if point.variance is None else point.variance for point in later])
-    mean, covariance = frozen.outlook(compute, variance)
-    half = _Z90 * np.sqrt(np.diag(covariance))
-    low, high = frozen.bounds
-    lower, upper = np.maximum(mean - half, low), np.minimum(mean + half, high)
+    columns = (verdict.compute, verdict.reward, verdict.expected, verdict.lower, verdict.upper, verdict.z)
+    names = ("compute", "reward", "median", "lower", "upper", "z")
     return {
         "e_value": verdict.e_value,
         "e_value_robust": verdict.e_value_robust,
+        "thresholds": {"WARN": WARN_THRESHOLD, "ALERT": ALERT_THRESHOLD},
         "shortfall": verdict.shortfall,
         "actual": verdict.actual,
         "expected": verdict.predicted.to_dict(),
         "points": [
-            {
-                "step": point.step,
-                "compute": point.compute,
-                "reward": point.reward,
-                "median": float(mean[at]),
-                "lower": float(lower[at]),
-                "upper": float(upper[at]),
-                "z": float(verdict.z[at]),
-            }
-            for at, point in enumerate(later)
+            {"step": steps.get(float(row[0])), **dict(zip(names, (float(value) for value in row), strict=True))}
+            for row in zip(*columns, strict=True)
         ],
     }

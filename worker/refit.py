@@ -7,13 +7,15 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import or_, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.science import CurveError
+from forecurve.science import CurveError, Revision
 from server.alerts.service import open_alert
 from server.database import transaction
+from server.events.models import Event
 from server.events.outbox import enqueue
+from server.events.service import record
 from server.forecasts.models import Forecast
 from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
@@ -29,6 +31,7 @@ from .fallen import KIND
 log = logging.getLogger(__name__)
 
 REFIT_TASK = "worker.tasks.refit"
+REVISED = "forecast.revised"
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ def _write_down(session: Session, run: Run, assessment: Assessment, now: datetim
     forecast = record_forecast(session, run, said, frozen=to_freeze is said, newest=True, now=now)
     if assessment.alarm is not None:
         _sound(session, run, assessment.alarm, now)
+    if assessment.revised is not None:
+        _note_revision(session, run, assessment.revised)
     recommend(
         session,
         run,
@@ -136,4 +141,31 @@ def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:
         since_compute=alarm.since_compute,
         at_compute=alarm.at_compute,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},
+    )
+
+
+def _note_revision(session: Session, run: Run, revised: Revision) -> None:
+    """Write a slow, legitimate change of the forecast into the run's history: once per frozen forecast and direction.
+
+    It is no alert: nothing is wrong with the run.
+    """
+    mine = (
+        Event.run_id == run.id,
+        Event.kind == REVISED,
+        Event.evidence["frozen_forecast"].astext == run.frozen_forecast_id,
+    )
+    latest = session.scalar(select(Event.to_state).where(*mine).order_by(Event.id.desc()).limit(1))
+    if latest == revised.direction:
+        return
+    record(
+        session,
+        REVISED,
+        actor="watch",
+        run_id=run.id,
+        sweep_id=run.sweep_id,
+        from_state=latest,
+        to_state=revised.direction,
+        reason=revised.sentence,
+        frozen_forecast=run.frozen_forecast_id,
+        **revised.to_dict(),
     )

@@ -23,6 +23,7 @@ from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
 from .prior import Prior, sibling_prior
+from .revising import Revision, revision
 from .sweep_advice import advise_sweep
 from .track_record import TrackRecord, score
 from .values import Band, Estimate, Reach
@@ -57,6 +58,7 @@ __all__ = [
     "Prior",
     "PriorError",
     "Reach",
+    "Revision",
     "Score",
     "SeedSpread",
     "TrackRecord",
@@ -75,6 +77,7 @@ __all__ = [
     "pool_seeds",
     "power_law",
     "predict_mean",
+    "revision",
     "scaled_grid",
     "score",
     "sibling_prior",

@@ -157,7 +157,7 @@ def _misfit(case: _Case) -> Verdict:
     found = case.fit.misfit_detail
     if found is None or found.name == "residuals":
         return None  # residual runs widen the interval; they do not change the question
-    if found.name == "decline":
+    if found.fallen:
         width = case.fit.curve.bounds[1] - case.fit.curve.bounds[0]
         action = "stop" if found.size >= max(2 * case.delta, 0.03 * width) else "undecided"
         return (
@@ -170,6 +170,11 @@ def _misfit(case: _Case) -> Verdict:
         return (
             "undecided",
             f"{found.sentence} {case.fit.unit}: one ceiling cannot be read from it; another rise may come.",
+        )
+    if found.name == "break":
+        return (
+            "undecided",
+            f"{found.sentence} {case.fit.unit}: one sigmoid cannot describe both sides; fit what came after it.",
         )
     return "undecided", f"{found.sentence}: keep going until it moves, or look at the reward."
 

@@ -182,7 +182,7 @@ class Fit:
 
     @property
     def misfit(self) -> str | None:
-        """pinned, constant, decline, two-phase, residuals, or None."""
+        """pinned, constant, collapse, decline, two-phase, break, residuals, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
 
     @cached_property

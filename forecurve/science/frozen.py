@@ -12,12 +12,16 @@ from .arrays import FloatArray, IntArray
 from .drawing import resample
 from .noise import clock_ticks
 from .sigmoid import reward_at
+from .surprise import Mixture
+from .values import Estimate, estimate_of
 
 if TYPE_CHECKING:
     from .fitting import Fit
 
 VERSION = 1
 _DRAWS = 400
+_PIECE = 50  # draws of one Gaussian piece
+_DOF = (5.0, 1000.0)
 HORIZON = 80  # evaluations among which a change is looked for first
 
 
@@ -110,35 +114,81 @@ class FrozenForecast:
         except (KeyError, TypeError, ValueError) as error:
             raise errors.FrozenError(f"forecast: a part cannot be read ({error!r}); freeze the run again") from error
 
-    def outlook(self, compute: FloatArray, variance: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Mean (N,) and covariance (N, N) of evaluations after the freeze, uncertainty of the curve included.
+    def mixture(self, compute: FloatArray, variance: FloatArray | None = None) -> Mixture:
+        """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
+
+        Draws with the same noise are cut into groups along the reward that they end at; each group is one Gaussian
+        piece with its own mean and covariance. What the draws say of the noise scale becomes degrees of freedom.
 
         Args:
-            compute: strictly increasing, after `at_compute`.
+            compute: strictly increasing, after `at_compute`, (H,).
             variance: nominal sampling variance of each; that of the last one seen when left out or NaN.
         """
-        curves = reward_at(compute, self.A, self.B, self.C_mid, self.R0)  # (N, K)
         first = (compute[0] - self.at_compute) / self.usual_gap
         clock = first + np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(compute), self.usual_gap))])
-        rho = np.array([pair[1] for pair in self.hypotheses])
-        means = curves + self.state * rho[self.hypothesis] ** clock[:, None]
-        mean = means.mean(axis=1)
-        centred = means - mean[:, None]
-        return mean, centred @ centred.T / centred.shape[1] + self._noise(clock, variance)
-
-    def _noise(self, clock: FloatArray, variance: FloatArray | None) -> FloatArray:
-        """Covariance of wandering and sampling noise, averaged over the draws."""
+        rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
+        drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
         shares = np.full(len(clock), self.last_share)
         if variance is not None:
             shares = np.where(np.isfinite(variance) & (variance > 0), variance / self.nominal, shares)
+        groups = self._groups(drawn[-1])
+        dof = self._degrees_of_freedom(groups)
+        factors = []
+        for group in groups:
+            centred = drawn[:, group] - drawn[:, group].mean(axis=1, keepdims=True)
+            covariance = centred @ centred.T / len(group) + self._noise(group, clock, shares)
+            factors.append(np.linalg.cholesky(covariance * (dof - 2) / dof))  # Student-t's with this covariance
+        return Mixture(
+            weight=np.array([len(group) for group in groups]) / len(self.A),
+            mean=np.stack([drawn[:, group].mean(axis=1) for group in groups]),
+            factor=np.stack(factors),
+            dof=dof,
+        )
+
+    def at(self, compute: float) -> Estimate:
+        """The curve at one compute, after the freeze or before: median and 90 % interval."""
+        return estimate_of(reward_at(np.array([compute]), self.A, self.B, self.C_mid, self.R0)[0])
+
+    def _groups(self, end: FloatArray) -> list[IntArray]:
+        """Draws with one noise hypothesis and neighbouring ends, some _PIECE in each group; few ones join together."""
+        same: list[IntArray] = []
+        few: list[IntArray] = []
+        for index in range(len(self.hypotheses)):
+            mine = np.flatnonzero(self.hypothesis == index)
+            (same if len(mine) >= _PIECE / 2 else few).append(mine)
+        together = np.concatenate(few) if few else np.empty(0, dtype=np.int64)
+        if len(together) >= _PIECE / 2 or not same:
+            same.append(together)
+        elif len(together):
+            same[0] = np.concatenate([same[0], together])
+        return [
+            group
+            for mine in same
+            for group in np.array_split(mine[np.argsort(end[mine], kind="stable")], max(1, round(len(mine) / _PIECE)))
+        ]
+
+    def _degrees_of_freedom(self, groups: list[IntArray]) -> float:
+        """2a of the inverse-gamma that the scales within the groups look like: Var(log scale) = 1 / (a - 1/2)."""
+        logs = np.concatenate([np.log(self.scale[group]) - np.log(self.scale[group]).mean() for group in groups])
+        return float(np.clip(1.0 + 2.0 / max(float(logs.var()), 1e-6), _DOF[0], _DOF[1]))
+
+    def _noise(self, group: IntArray, clock: FloatArray, shares: FloatArray) -> FloatArray:
+        """Covariance of wandering and sampling noise, averaged over some draws."""
         apart = np.abs(clock[:, None] - clock[None, :])
         since = clock[:, None] + clock[None, :]
-        total = np.diag(shares * self.scale.mean())
+        scale, hypothesis = self.scale[group], self.hypothesis[group]
+        total = np.diag(shares * scale.mean())
         for index, (eta, rho) in enumerate(self.hypotheses):
-            weight = self.scale[self.hypothesis == index].sum() / len(self.scale)
+            weight = scale[hypothesis == index].sum() / len(group)
             if weight > 0 and eta > 0:
-                total += weight * (eta * (rho**apart - rho**since) + self.state_variance[index] * rho**since)
-        return total
+                faded = _power(rho, since)
+                total += weight * (eta * (_power(rho, apart) - faded) + self.state_variance[index] * faded)
+        return np.asarray(total)
+
+
+def _power(rho: float, ticks: FloatArray) -> FloatArray:
+    """rho^ticks, 0 where it is negligible: denormal numbers make linear algebra a hundred times slower."""
+    return np.where(ticks < np.log(1e-12) / np.log(rho), rho ** np.minimum(ticks, 1e3), 0.0)
 
 
 def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:

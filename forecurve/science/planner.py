@@ -20,7 +20,7 @@ from .errors import PlanError
 from .fitting import Fit, fit
 from .plan_wording import finish_reason, look_reason, plan_sentence
 from .prior import Prior
-from .standing import Standing, standing
+from .standing import Standing, enter, standing
 from .values import Estimate, estimate_of, jsonable
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def plan(
     _check(fits, budget, horizon, delta, price)
     now = np.array([each.curve.now for each in fits])
     end = default_horizon(now, budget) if horizon is None else float(horizon)
-    here = standing(fits, end, siblings=siblings, seed=seed)
+    here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
     looks = _looks(here, budget, delta, price)
     value = min(sum(look.value for look in looks), here.expected_regret)
     outlooks = outlooks_of(here, delta)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .fitting import Fit
+    from .watching import Watch
 
 _BLUE = "0, 114, 178"  # Okabe-Ito
 
@@ -48,6 +49,29 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
     figure.update_xaxes(type="log", title=f"compute ({fit.unit})")
     figure.update_yaxes(title="pass rate")
     figure.update_layout(title=fit.sentence(budget=budget), template="simple_white")
+    return figure
+
+
+def plot_watch(verdict: Watch) -> go.Figure:
+    """Evaluations after the freeze on the frozen forecast's 90 % band of single evaluations.
+
+    Raises:
+        ImportError: plotly is not installed.
+    """
+    try:
+        import plotly.graph_objects as go
+    except ImportError as error:
+        raise ImportError("plot() needs plotly: pip install plotly") from error
+    x = verdict.compute
+    figure = go.Figure()
+    figure.add_scatter(**_area(x, verdict.lower, verdict.upper, 0.15, "90 %"))
+    figure.add_scatter(x=x, y=verdict.expected, mode="lines", line={"color": f"rgb({_BLUE})"}, name="frozen forecast")
+    figure.add_scatter(x=x, y=verdict.reward, mode="markers", marker={"color": "black"}, name="evaluations")
+    if verdict.since_compute is not None:
+        figure.add_vline(x=verdict.since_compute, line_dash="dot", annotation_text=verdict.level)
+    figure.update_xaxes(title=f"compute ({verdict.unit})")
+    figure.update_yaxes(title="pass rate")
+    figure.update_layout(title=verdict.sentence, template="simple_white")
     return figure
 
 

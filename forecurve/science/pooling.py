@@ -35,6 +35,7 @@ OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
 _SPREAD_SD = 0.5  # of the logarithm of each spread's factor s: a sweep may be 2.3 times tighter or wider (90 %)
 _THIN = 500  # draws of an arm that a marginal likelihood averages over
 _CANDIDATES = 192  # centres and spreads proposed in each round
+_KEPT = 100  # candidates that joint draws are made of, each with as many draws of every arm
 _ROUNDS = 2  # of proposals from the moments of the round before
 
 
@@ -129,11 +130,11 @@ class _Siblings:
         found = self._first(rng)
         for _ in range(_ROUNDS):
             found = self._next(_moments(found), rng)
-        weight = np.exp(found.log_weight - found.log_weight.max())
-        picked = rng.choice(len(weight), size, p=weight / weight.sum())
+        picked = resample(np.exp(found.log_weight - found.log_weight.max()), _KEPT, rng.random())
+        candidate = np.repeat(picked, -(-size // _KEPT))[:size]
         chosen = np.empty((size, len(self.arms)), dtype=np.int64)
         for at, (thin, density) in enumerate(zip(self.thin, found.density, strict=True)):
-            chosen[:, at] = thin.index[_pick(thin, density, picked, rng)]
+            chosen[:, at] = thin.index[_pick(thin, density, candidate, rng)]
         return chosen
 
     def _first(self, rng: np.random.Generator) -> _Round:
@@ -226,15 +227,21 @@ def _log_student(x: FloatArray, centre: FloatArray, root: FloatArray) -> FloatAr
     return np.asarray(-(_DOF + len(centre)) / 2 * np.log1p((z**2).sum(axis=0) / _DOF))
 
 
+def resample(weight: FloatArray, size: int, u: float) -> IntArray:
+    """Systematic resampling with one uniform u: `size` indices in proportion to the weights, increasing."""
+    total = np.cumsum(weight)
+    places = (np.arange(size) + u) / size * total[-1]
+    return np.asarray(np.minimum(np.searchsorted(total, places), len(weight) - 1))
+
+
 def _pick(thin: _Thinned, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:
-    """For every chosen candidate one of the arm's draws, in proportion to its term in F: (S,)."""
-    rows = np.empty(len(candidate), dtype=np.int64)
-    order = np.argsort(candidate, kind="stable")
-    columns, counts = np.unique(candidate, return_counts=True)
+    """For every joint draw's candidate one of the arm's draws, in proportion to its term in F: (S,)."""
+    rows = []
+    columns, counts = np.unique(candidate, return_counts=True)  # candidates come in increasing order
     terms = (1 - OWN) * thin.over_prior[:, None] * density[:, columns] + OWN
     totals = np.cumsum(terms, axis=0, dtype=np.float64)
-    for at, here in enumerate(np.split(order, np.cumsum(counts)[:-1])):
+    for at, count in enumerate(counts):
         # stratified: the draws taken for one candidate spread over its whole range, in random order
-        u = (rng.permutation(len(here)) + rng.random(len(here))) / len(here)
-        rows[here] = np.searchsorted(totals[:, at], u * totals[-1, at])
-    return np.minimum(rows, len(totals) - 1)
+        u = (rng.permutation(count) + rng.random(count)) / count
+        rows.append(np.searchsorted(totals[:, at], u * totals[-1, at]))
+    return np.asarray(np.minimum(np.concatenate(rows), len(totals) - 1))

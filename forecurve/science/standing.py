@@ -84,30 +84,50 @@ class Standing:
         return Belief(self.ends, list(self.middles), list(self.prospects), self.now)
 
 
-def standing(fits: Sequence[Fit], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """One arm made ready to be compared; worth keeping while its fit stays as it is.
+
+    Attributes:
+        fit: its posterior.
+        noise: variance of one evaluation.
+        prospect: where it may be looked at again.
+    """
+
+    fit: Fit
+    noise: float
+    prospect: Prospect
+
+
+def enter(fit: Fit, horizon: float) -> Entrant:
+    """An arm that is to be compared at a horizon."""
+    noise = evaluation_noise(fit)
+    return Entrant(fit, noise, _prospect(fit, noise, horizon))
+
+
+def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
     """Joint draws of where the arms end.
 
     Args:
-        fits: one per arm, one unit, one scale of rewards.
+        entrants: one per arm, made for this horizon; one unit, one scale of rewards.
         horizon: compute at which the arms are compared; an arm beyond it is taken where it is.
         siblings: let the arms inform one another.
         seed: of the drawing.
     """
+    fits = [arm.fit for arm in entrants]
     now = np.array([fit.curve.now for fit in fits])
-    prospects = [_prospect(fit, horizon) for fit in fits]
     joint = joint_draws(fits, siblings=siblings, seed=seed)
-    grids = [_middles(fit.curve.now, prospect) for fit, prospect in zip(fits, prospects, strict=True)]
-    tables = [
-        joint.arm(at, np.concatenate([[now[at], horizon], grid])) for at, grid in enumerate(grids)
-    ]  # each (S, 2 + G)
-    levels = np.stack([table[:, 0] for table in tables], axis=1)
+    grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
+    tables = [joint.arm(at, np.concatenate([[now[at], horizon], grid])) for at, grid in enumerate(grids)]
+    levels = np.stack([table[:, 0] for table in tables], axis=1)  # of tables (S, 2 + G)
     ends = np.stack([table[:, 1] for table in tables], axis=1)
     middles = [table[:, 2:] for table in tables]
-    _withhold(fits, ends, levels, middles, grids, horizon, seed)
-    return Standing(tuple(fits), float(horizon), now, ends, levels, tuple(prospects), tuple(middles))
+    _withhold(entrants, ends, levels, middles, grids, horizon, seed)
+    prospects = tuple(arm.prospect for arm in entrants)
+    return Standing(tuple(fits), float(horizon), now, ends, levels, prospects, tuple(middles))
 
 
-def _prospect(fit: Fit, horizon: float) -> Prospect:
+def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:
     now = fit.curve.now
     if fit.misfit in FALLEN or now >= horizon * (1 - 1e-9):
         return Prospect(np.empty(0), np.empty(0))
@@ -120,7 +140,7 @@ def _prospect(fit: Fit, horizon: float) -> Prospect:
         return Prospect(np.empty(0), np.empty(0))  # it is as good as there
     edges[-1] = float(horizon)
     evaluations = np.maximum(np.diff(edges) / gap, 1.0)
-    return Prospect(np.array(edges[1:]), evaluation_noise(fit) / evaluations)
+    return Prospect(np.array(edges[1:]), noise / evaluations)
 
 
 def _middles(now: float, prospect: Prospect) -> FloatArray:
@@ -129,7 +149,7 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
 
 
 def _withhold(
-    fits: Sequence[Fit],
+    entrants: Sequence[Entrant],
     ends: FloatArray,
     levels: FloatArray,
     middles: list[FloatArray],
@@ -139,12 +159,13 @@ def _withhold(
 ) -> None:
     """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
     rng = np.random.default_rng(seed + 1)
-    sound = np.array([fit.misfit in HOLDS for fit in fits])
-    for at, fit in enumerate(fits):
+    sound = np.array([arm.fit.misfit in HOLDS for arm in entrants])
+    for at, arm in enumerate(entrants):
+        fit = arm.fit
         if sound[at]:
             continue
         last = fit.curve.reward[-_LAST:]
-        level = last.mean() + np.sqrt(evaluation_noise(fit) / len(last)) * rng.standard_normal(len(ends))
+        level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(len(ends))
         level = np.clip(level, *fit.curve.bounds)
         levels[:, at] = level
         if fit.misfit in FALLEN:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .advice import Advice, advise
 from .planner import outlooks_of
-from .standing import standing
+from .standing import enter, standing
 from .wording import compute_text, share_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def advise_sweep(
         return {}
     furthest = max(fit.curve.now for fit in fits)
     horizon = 2 * furthest if budget is None else max(float(budget), furthest)
-    here = standing(fits, horizon, siblings=siblings)
+    here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings)
     outlooks = outlooks_of(here, delta)
     best = outlooks[int(np.argmax([arm.p_best for arm in outlooks]))]
     return {

@@ -1,65 +1,107 @@
-"""Watch a live run against its frozen forecast: an e-process on whitened innovations.
+"""Watch a live run against its frozen forecast.
 
-If the forecast holds, the evaluations after the freeze are normal with mean m and covariance K, so with K = L L' the
-innovations z = L^-1 (y - m) are independent standard normals: uncertainty of the curve and correlation are absorbed.
-The evidence for a drop is the average over drifts d and start times s of
+Each evaluation after the freeze gives an innovation z (surprise.py), and an e-process collects the evidence for a fall
+(evidence.py). WARN is the sharp form: threshold 20, so false in at most 5 % of the runs for which the forecast holds.
+ALERT is the robust form: z is clipped at +-4 before the next evaluation is judged, so that no single evaluation can
+raise it, and the threshold is 100, so false in at most 1 %. Both withstand a noise that is larger than assumed, because
+the noise scale is itself uncertain in the forecast and is learned on the way. docs/science/watch.md has the figures.
 
-    prod_{r = s..t} exp(-d z_r - d^2 / 2),
-
-whose expectation never exceeds 1 while the forecast holds; by Ville's inequality it ever exceeds 1/alpha with
-probability at most alpha, however often it is looked at. The sharp form gives WARN (alpha 0.05). The robust form
-clips z at +-2.5 before the next evaluation is judged, divides it by 1.25 and gives ALERT at the same threshold: by
-simulation (20,000 futures of 75 evaluations drawn from a frozen forecast) it is false in 0.02 % of the runs, in 0.3 %
-with errors 20 % larger than assumed and 1.0 % with 30 %.
-Evidence is read off only at evaluations below the frozen forecast.
+Evidence is read off only at evaluations below the frozen forecast: a run that leaps above it is no fall, whatever the
+innovations after the leap say. Nothing happens at an evaluation that is missing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 
 from . import errors
-from .arrays import BoolArray, FloatArray
+from .arrays import FloatArray
+from .evidence import Evidence, evidence
 from .frozen import FrozenForecast
-from .values import Estimate
+from .surprise import Mixture, innovations
+from .values import Estimate, jsonable
 from .wording import compute_text, level_text
 
-DRIFTS = (0.5, 1.0, 2.0, 3.0)
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
-ALERT_THRESHOLD = 20.0  # of the robust form: at most 1 % even with a noise 30 % larger than assumed, by simulation
-_CLIP = 2.5
-_SHRINK = 1.25
+ALERT_THRESHOLD = 100.0  # 1 / 0.01
+CLIP = 4.0
 _Z90 = 1.6448536269514722
+_MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Watch:
     """The verdict on all evaluations after the freeze.
 
     Attributes:
+        name, unit: of the run.
         level: None, "WARN" (sharp evidence) or "ALERT" (robust evidence); once reached it stays.
         since_compute: compute of the evaluation from which the fall most likely began; None without a level.
-        e_value, e_value_robust: the largest evidence so far; 20 is the threshold of both.
-        z: whitened innovations, one per evaluation.
-        predicted: the frozen forecast of the last evaluation, 90 %.
-        actual: the last evaluation.
-        shortfall: predicted median - actual.
+        e_value, e_value_robust: the largest evidence so far; thresholds are 20 and 100.
+        compute, reward: what was judged, shape (H,).
+        z: its innovations, (H,).
+        expected, lower, upper: the frozen forecast of each evaluation by itself, median and 90 %, (H,).
         sentence: one line.
     """
 
+    name: str
+    unit: str
     level: str | None
     since_compute: float | None
     e_value: float
     e_value_robust: float
+    compute: FloatArray
+    reward: FloatArray
     z: FloatArray
-    predicted: Estimate
-    actual: float
-    shortfall: float
+    expected: FloatArray
+    lower: FloatArray
+    upper: FloatArray
     sentence: str
+
+    @property
+    def predicted(self) -> Estimate:
+        """The frozen forecast of the last evaluation, 90 %."""
+        return Estimate(float(self.expected[-1]), float(self.lower[-1]), float(self.upper[-1]))
+
+    @property
+    def actual(self) -> float:
+        """The last evaluation."""
+        return float(self.reward[-1])
+
+    @property
+    def shortfall(self) -> float:
+        """Predicted - actual."""
+        return self.predicted.median - self.actual
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        names = ("name", "level", "since_compute", "unit", "e_value", "e_value_robust", "actual", "shortfall")
+        columns = ("compute", "reward", "z", "expected", "lower", "upper")
+        body = {name: getattr(self, name) for name in names}
+        body["predicted"] = self.predicted.to_dict()
+        body["sentence"] = self.sentence
+        body["evaluations"] = {name: getattr(self, name).tolist() for name in columns}
+        return dict(jsonable(body))
+
+    def plot(self) -> go.Figure:
+        """A plotly figure: evaluations on the frozen band, and where the fall began. Needs plotly."""
+        from .plotting import plot_watch
+
+        return plot_watch(self)
+
+    def __repr__(self) -> str:
+        since = "" if self.since_compute is None else f" since {self.since_compute:g} {self.unit}"
+        return (
+            f"Watch({self.name!r}: {self.level or 'fine'}{since}, {len(self.compute)} evaluations, "
+            f"e-value {self.e_value:.3g} sharp, {self.e_value_robust:.3g} robust)"
+        )
 
 
 def watch(
@@ -72,121 +114,67 @@ def watch(
 
     Args:
         frozen: the forecast.
-        compute, reward: at least one evaluation, compute strictly increasing and after `frozen.at_compute`.
+        compute, reward: at least one evaluation, compute strictly increasing and after `frozen.at_compute`. Leave out
+            what is missing.
         variance: nominal sampling variance of each, computed as for the fitted curve (`Curve.noise.variance`); the
             last one's before the freeze where left out.
 
     Raises:
         FrozenError: no evaluations, or not after the freeze, or not numbers.
     """
-    x, y, v = _evaluations(frozen, compute, reward, variance)
-    mean, covariance = frozen.outlook(x, v)
-    factor: FloatArray = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    z = solve_triangular(factor, y - mean, lower=True)
-    below = y < mean  # a run that leaps above its forecast is no fall, whatever the innovations after the leap say
-    sharp = evidence(z, frozen.horizon, below)
-    robust = evidence(robust_innovations(y - mean, factor), frozen.horizon, below)
+    x, y, v, horizon = _in_blocks(frozen, *_evaluations(frozen, compute, reward, variance))
+    forecast = frozen.mixture(x, v)
+    mean, sd = forecast.moments()
+    sharp, robust, z = _judge(forecast, y, horizon)
     level = _level(sharp.peak, robust.peak)
     judged = robust if level == "ALERT" else sharp
     since = None if level is None else float(x[judged.start])
-    spread = _Z90 * float(np.sqrt(covariance[-1, -1]))
     low, high = frozen.bounds
-    predicted = Estimate(float(mean[-1]), max(float(mean[-1]) - spread, low), min(float(mean[-1]) + spread, high))
-    actual = float(y[-1])
+    lower, upper = np.maximum(mean - _Z90 * sd, low), np.minimum(mean + _Z90 * sd, high)
+    predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
     return Watch(
+        name=frozen.name,
+        unit=frozen.unit,
         level=level,
         since_compute=since,
         e_value=sharp.peak,
         e_value_robust=robust.peak,
+        compute=x,
+        reward=y,
         z=z,
-        predicted=predicted,
-        actual=actual,
-        shortfall=predicted.median - actual,
-        sentence=_sentence(frozen, level, since, x[-1], predicted, actual),
+        expected=mean,
+        lower=lower,
+        upper=upper,
+        sentence=_sentence(frozen, level, since, x[-1], predicted, float(y[-1])),
     )
 
 
-def robust_z(z: FloatArray) -> FloatArray:
-    """Innovations that a mis-scaled or heavy-tailed noise cannot carry away."""
-    return np.clip(z, -_CLIP, _CLIP) / _SHRINK
-
-
-def robust_innovations(shortfall: FloatArray, factor: FloatArray) -> FloatArray:
-    """`robust_z` of evaluations that were each clipped before the next was judged.
-
-    Whitening expects a run that has fallen to stay down, so its later innovations are small; clipped, the first one
-    alone proves nothing. An evaluation therefore moves the expectation of the next ones by its clipped part only:
-    what stays down stays a surprise.
-
-    Args:
-        shortfall: evaluations minus their mean, shape (..., H).
-        factor: Cholesky factor of their covariance, shape (H, H).
-    """
-    clipped = np.zeros_like(shortfall)
-    for t in range(shortfall.shape[-1]):
-        surprise = (shortfall[..., t] - clipped[..., :t] @ factor[t, :t]) / factor[t, t]
-        clipped[..., t] = np.clip(surprise, -_CLIP, _CLIP)
-    return clipped / _SHRINK
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Largest e-value so far, and the evaluation from which that fall most likely began."""
-
-    peak: float
-    start: int
-
-
-def evidence(z: FloatArray, horizon: int, counts: BoolArray | None = None) -> Evidence:
-    """The e-process of one run's innovations, shape (H,).
-
-    Args:
-        z: innovations.
-        horizon: evaluations among which a start is looked for first.
-        counts: evaluations at which the evidence is read off; all when left out. Leaving some out only makes it
-            rarer to exceed a threshold.
-    """
-    path = e_process(z[None, :], horizon)[0]
-    at = int(np.where(True if counts is None else counts, path, -np.inf).argmax())
-    if counts is not None and not counts.any():
-        return Evidence(1.0, 0)
-    return Evidence(float(np.exp(min(path[at], 700.0))), _likely_start(z[: at + 1], horizon))
-
-
-def e_process(z: FloatArray, horizon: int) -> FloatArray:
-    """log E_t for many runs at once: (runs, H) -> (runs, H).
-
-    With bets w_s opened at every s, the sum over s <= t obeys M_t = (M_{t-1} + w_t) exp(-d z_t - d^2 / 2).
-    """
-    weight = start_weights(z.shape[1], horizon)
-    waiting = np.log(np.maximum(1.0 - np.cumsum(weight), 1e-300))  # bets that are not opened yet stand at 1
-    drifts = np.array(DRIFTS)
-    opened = np.full((z.shape[0], len(drifts)), -np.inf)
-    path = np.empty(z.shape)
-    for t in range(z.shape[1]):
-        opened = np.logaddexp(opened, np.log(weight[t])) - drifts * z[:, t, None] - drifts**2 / 2
-        path[:, t] = np.logaddexp(np.logaddexp.reduce(opened, axis=1) - np.log(len(drifts)), waiting[t])
-    return path
-
-
-def _likely_start(z: FloatArray, horizon: int) -> int:
-    """The start whose best bet has grown most by the end of z."""
-    drifts = np.array(DRIFTS)[:, None]
-    growth = np.cumsum((-drifts * z - drifts**2 / 2)[:, ::-1], axis=1)[:, ::-1]  # from each start to the end
-    return int((growth.max(axis=0) + np.log(start_weights(len(z), horizon))).argmax())
-
-
-def start_weights(size: int, horizon: int) -> FloatArray:
-    """Prior weight of each start time: 0.9 evenly over the horizon, the rest over all that comes later."""
-    index = np.arange(1, size + 1)
-    later = 0.1 * horizon / np.maximum(index * (index - 1.0), 1.0)
-    return np.where(index <= horizon, 0.9 / horizon, later)
+def _judge(forecast: Mixture, reward: FloatArray, horizon: int) -> tuple[Evidence, Evidence, FloatArray]:
+    """Sharp and robust evidence, and the sharp innovations."""
+    below = reward < forecast.moments()[0]
+    z = innovations(forecast, reward[None, :])[0]
+    clipped = innovations(forecast, reward[None, :], clip=CLIP)[0]
+    return evidence(z, horizon, below), evidence(clipped, horizon, below), z
 
 
 def _level(sharp: float, robust: float) -> str | None:
     if robust >= ALERT_THRESHOLD:
         return "ALERT"
     return "WARN" if sharp >= WARN_THRESHOLD else None
+
+
+def _in_blocks(
+    frozen: FrozenForecast, x: FloatArray, y: FloatArray, v: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None, int]:
+    """Evaluations, averaged over equal blocks where there are or will be too many, and the horizon in blocks."""
+    size = -(-max(frozen.horizon, len(x)) // _MOST)
+    blocks = len(x) // size
+    if size == 1 or blocks == 0:
+        return x, y, v, frozen.horizon
+    cut = slice(len(x) - blocks * size, None)  # the newest one belongs to a whole block
+    usual = np.full(len(x), frozen.last_share * frozen.nominal) if v is None else v
+    x, y, spread = (part[cut].reshape(blocks, size).mean(axis=1) for part in (x, y, usual))
+    return x, y, spread / size, max(1, frozen.horizon // size)
 
 
 def _evaluations(

@@ -387,7 +387,7 @@ def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Se
     assert alert.since_compute <= alert.at_compute <= 70.0
     evidence = alert.evidence
     assert evidence["frozen_forecast"] == run.frozen_forecast_id
-    assert evidence["e_value_robust"] >= 20.0
+    assert evidence["e_value_robust"] >= evidence["thresholds"]["ALERT"]
     assert evidence["expected"]["lower"] > evidence["actual"]
     assert [p["compute"] for p in evidence["points"]] == [float(c) for c in COMPUTE[19:] if c <= alert.at_compute]
     assert evidence["points"][-1]["z"] < -1.0
@@ -399,6 +399,31 @@ def test_a_healthy_run_gives_no_alert(sessions: Sessions, settings: Settings) ->
     assert run_of(sessions, run_id).frozen_forecast_id is not None
     with sessions() as session:
         assert session.scalars(select(Alert)).all() == []
+
+
+SLOWER = HEALTHY - np.interp(COMPUTE, [36.0, 100.0], [0.0, 0.06])
+"""Bends earlier than its forecast thought, a little at each evaluation."""
+
+
+def test_a_slow_change_of_the_forecast_is_noted_once_and_is_no_alert(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, SLOWER, [18, 20, 30, 40, 41, 42])
+    run = run_of(sessions, run_id)
+    with sessions() as session:
+        assert session.scalars(select(Alert)).all() == []
+        (event,) = events(session, run, "forecast.revised")
+    assert (event.actor, event.from_state, event.to_state) == ("watch", None, "down")
+    assert event.evidence["frozen_forecast"] == run.frozen_forecast_id
+    assert event.evidence["after"]["median"] < event.evidence["before"]["lower"]
+    assert event.reason is not None
+    assert "revised from 0." in event.reason
+    assert event.reason.endswith("slow, legitimate.")
+
+
+def test_a_forecast_that_holds_or_an_alarm_is_no_revision(sessions: Sessions, settings: Settings) -> None:
+    for reward in (HEALTHY, COLLAPSING):
+        run_id = grow(sessions, settings, reward, [18, 20, 30, 42])
+        with sessions() as session:
+            assert events(session, run_of(sessions, run_id), "forecast.revised") == []
 
 
 def test_a_worker_that_comes_late_freezes_what_was_known_then_and_sees_the_fall(

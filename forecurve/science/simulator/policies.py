@@ -9,10 +9,9 @@ import numpy as np
 
 from ..fitting import fit
 from ..prior import Prior
-from ..standing import Standing, standing
+from ..standing import Entrant, Standing, enter, standing
 
 if TYPE_CHECKING:
-    from ..fitting import Fit
     from .replay import State
 
 
@@ -120,30 +119,30 @@ class SuccessiveHalving:
 
 
 class Forecasts:
-    """Fits of the arms as far as they were seen, each made once; may be shared by policies on the same sweep."""
+    """Forecasts of the arms of one sweep as far as they were seen, each made once; policies may share them."""
 
     def __init__(self, prior: str | Prior = "none", siblings: bool = True):
         self.prior, self.siblings = prior, siblings
-        self._fits: dict[tuple[int, int], Fit] = {}
+        self._entrants: dict[tuple[int, int], Entrant] = {}
         self._standings: dict[tuple[int, ...], Standing] = {}
 
     def standing(self, state: State) -> Standing | None:
         """Where the arms stand; None while one of them is too short."""
         key = tuple(int(points) for points in state.points)
         if key not in self._standings:
-            fits = [self._fit(state, arm) for arm in range(state.arms)]
-            known = [each for each in fits if each is not None]
-            if len(known) < len(fits):
+            entrants = [self._entrant(state, arm) for arm in range(state.arms)]
+            known = [each for each in entrants if each is not None]
+            if len(known) < len(entrants):
                 return None
             self._standings[key] = standing(known, state.sweep.horizon, siblings=self.siblings)
         return self._standings[key]
 
-    def _fit(self, state: State, arm: int) -> Fit | None:
+    def _entrant(self, state: State, arm: int) -> Entrant | None:
         key = (arm, int(state.points[arm]))
         curve = state.seen(arm)
-        if curve is not None and key not in self._fits:
-            self._fits[key] = fit(curve, prior=self.prior)
-        return self._fits.get(key)
+        if curve is not None and key not in self._entrants:
+            self._entrants[key] = enter(fit(curve, prior=self.prior), state.sweep.horizon)
+        return self._entrants.get(key)
 
 
 class Forecasting:

@@ -38,12 +38,16 @@ def test_a_decline_is_named_dated_and_sized(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_sudden_collapse_is_a_decline(seed: int) -> None:
+def test_a_sudden_loss_is_a_collapse(seed: int) -> None:
     healthy = sigmoid(X, 0.7, 1.6, 30, 0.2)
     result = fit(_curve(np.where(X > 200, 0.1, healthy), seed))
-    assert result.misfit == "decline"
-    assert result.misfit_detail is not None
-    assert result.misfit_detail.size > 0.4
+    detail = result.misfit_detail
+    assert detail is not None
+    assert (detail.name, detail.fallen, detail.withheld) == ("collapse", True, True)
+    assert detail.size > 0.4
+    assert detail.since == pytest.approx(200, abs=15)
+    assert "collapsed by 0." in detail.sentence
+    assert advise(result, budget=600).action == "stop"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -51,7 +55,34 @@ def test_two_phase_growth_is_named(seed: int) -> None:
     shoulder = sigmoid(X, 0.45, 2.5, 15, 0.1) + 0.3 / (1 + np.exp(-(X - 170) / 12))
     result = fit(_curve(shoulder, seed))
     assert result.misfit == "two-phase"
+    assert result.misfit_detail is not None
+    assert result.misfit_detail.withheld
     assert advise(result, budget=600).action == "undecided"
+
+
+@pytest.mark.parametrize("jump", [0.1, -0.08])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_jump_of_the_level_is_a_break_with_its_date_and_direction(seed: int, jump: float) -> None:
+    """A curriculum change: harder or easier prompts from one evaluation on, while the run goes on growing."""
+    growing = sigmoid(X, 0.8, 1.2, 120, 0.2)
+    result = fit(_curve(growing + jump * (X > 150), seed))
+    detail = result.misfit_detail
+    assert detail is not None
+    assert detail.name == "break" or (jump < 0 and detail.name == "decline")
+    assert detail.withheld
+    assert detail.since == pytest.approx(150, abs=25)
+    if detail.name == "break":
+        assert detail.size * jump > 0
+        assert ("jumps up" if jump > 0 else "down") in detail.sentence
+        assert advise(result, budget=600).action == "undecided"
+
+
+def test_a_bend_at_one_point_is_a_break() -> None:
+    """A learning rate that is cut to nothing: growth stops at once."""
+    growing = sigmoid(X, 0.9, 1.0, 150, 0.1)
+    bent = np.where(X > 150, sigmoid(np.array([150.0]), 0.9, 1.0, 150, 0.1)[0], growing)
+    names = [fit(_curve(bent, seed, sd=0.004)).misfit for seed in range(4)]
+    assert names.count("break") >= 3
 
 
 def test_curves_without_a_shape_are_named_and_still_fitted() -> None:
@@ -67,13 +98,60 @@ def test_curves_without_a_shape_are_named_and_still_fitted() -> None:
     assert np.isfinite([flat.A.lower, flat.A.upper, flat.B.median, flat.C_mid.median]).all()
 
 
-def test_residuals_that_hang_together_are_named() -> None:
-    wave = 0.03 * np.sin(X / 25)
-    result = fit(_curve(sigmoid(X, 0.7, 1.6, 30, 0.2) + wave, sd=0.003))
-    assert result.misfit in {"residuals", "two-phase", "decline"}
-    assert result.misfit_detail is not None
+@pytest.mark.parametrize("reward", [[0.0] * 12, [1.0] * 12, [0.4] * 12])
+def test_a_curve_without_a_shape_has_its_forecast_withheld(reward: list[float]) -> None:
+    detail = fit(Curve(range(1, 13), reward, prompts=100, samples=4)).misfit_detail
+    assert detail is not None
+    assert detail.withheld
+    assert detail.widening is None
+
+
+def test_residuals_that_the_noise_model_does_not_explain_widen_the_forecast() -> None:
+    """A wave of three cycles: too smooth for any wandering part."""
+    x = np.linspace(0, 300, 101)
+    wave = 0.02 * np.sin(x / 300 * 3 * 2 * np.pi)
+    rng = np.random.default_rng(1)
+    curve = Curve(x, sigmoid(x, 0.7, 1.6, 30, 0.2) + wave + rng.normal(0, 0.001, 101), prompts=512, samples=2)
+    detail = fit(curve).misfit_detail
+    assert detail is not None
+    if detail.name == "residuals":
+        assert not detail.withheld
+        assert detail.widening is not None
+        assert 1.0 <= detail.widening <= 5.0
+    else:
+        assert detail.withheld
+
+
+def test_a_wandering_run_is_no_misfit_for_the_noise_model_explains_it() -> None:
+    verdicts = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        wander = [rng.normal(0, 0.006)]
+        for _ in range(30):
+            wander.append(0.7 * wander[-1] + rng.normal(0, 0.006 * np.sqrt(1 - 0.49)))
+        verdicts.append(fit(_curve(sigmoid(X, 0.7, 1.6, 30, 0.2) + np.array(wander), seed, sd=0.0035)).misfit)
+    assert sum(verdict is not None for verdict in verdicts) <= 1
 
 
 def test_a_fall_that_is_only_noise_is_no_decline() -> None:
     verdicts = [fit(_curve(sigmoid(X, 0.7, 1.6, 30, 0.2), seed, sd=0.02)).misfit for seed in range(20)]
-    assert verdicts.count("decline") <= 1
+    assert verdicts.count("decline") + verdicts.count("collapse") <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int) -> None:
+    """At one node, under white noise: numpy's lstsq on the same columns."""
+    from forecurve.science.extension import Comparison, steps
+    from forecurve.science.sigmoid import rise
+
+    problem = fit(_curve(np.where(X > 200, 0.4, sigmoid(X, 0.7, 1.6, 30, 0.2)), seed)).problem
+    node = np.log([[1.6], [30.0]])
+    columns = steps(len(X), np.array([21]))
+    found = Comparison(problem, node, cell=np.zeros(2))._extend(columns, np.array([-1.0]))
+    g = rise(problem.log_c, node[0], node[1])
+    design = np.concatenate([1 - g, g, columns], axis=1)
+    white = 0  # the first hypothesis: no wandering part, no early regime
+    scale = 1 / np.sqrt(problem.shares[white])
+    solution = np.linalg.lstsq(design * scale[:, None], problem.reward * scale, rcond=None)[0]
+    assert found.delta == pytest.approx(solution[2], rel=1e-6)
+    np.testing.assert_allclose(found.values, design @ solution, atol=1e-9)
