@@ -64,9 +64,10 @@ def lattice_about(node: FloatArray, covariance: FloatArray, reach: float, box: B
         covariance: of the two, roughly.
         reach: in standard deviations.
     """
-    across = reach * float(np.sqrt(covariance[0, 0]))
-    slope = covariance[0, 1] / covariance[0, 0]
-    along = reach * float(np.sqrt(max(covariance[1, 1] - slope * covariance[0, 1], 0.0)))
+    across = _rounded(reach * float(np.sqrt(covariance[0, 0])))
+    slope = round(covariance[0, 1] / covariance[0, 0], 2)
+    along = _rounded(reach * float(np.sqrt(max(covariance[1, 1] - slope * covariance[0, 1], 0.0))))
+    node = np.array([round(node[0] / across, 2) * across, round(node[1] / along, 2) * along])
     far = along + abs(slope) * across
     log_b, log_mid = (node[0] - across, node[0] + across), (node[1] - far, node[1] + far)
     within = box.log_b[0] < log_b[0] and log_b[1] < box.log_b[1]
@@ -75,6 +76,11 @@ def lattice_about(node: FloatArray, covariance: FloatArray, reach: float, box: B
         return None
     middle = node[1] + slope * (_centres(*log_b, ROWS) - node[0])
     return _lay(log_b, middle, (-along, along))
+
+
+def _rounded(value: float) -> float:
+    """To a power of 1.1, so that the last digits of an optimum lay no other lattice."""
+    return float(1.1 ** round(np.log(max(value, 1e-9)) / np.log(1.1)))
 
 
 def edge_share(lattice: Lattice, log_mass: FloatArray) -> float:

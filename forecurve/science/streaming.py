@@ -25,7 +25,7 @@ from .problem import Setting
 if TYPE_CHECKING:
     from .fitting import Fit
 
-_LEAST_NODES = 25.0
+_LEAST_NODES = 20.0
 _EDGE_MASS = 2e-3
 _LOOK_AGAIN = 8  # evaluations after which hypotheses that were left out are looked at again
 _NEIGHBOURS = 4  # of a spike
