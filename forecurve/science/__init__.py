@@ -9,6 +9,7 @@ compare({"base": [curve, other_seed], "no-fp32": third}, control="base")
 """
 
 from .advice import Advice, advise
+from .alternatives import Alternative, alternatives
 from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
 from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
@@ -32,6 +33,7 @@ from .watching import Watch, watch
 __all__ = [
     "Advice",
     "Allocation",
+    "Alternative",
     "ArmVerdict",
     "Backtest",
     "Band",
@@ -65,6 +67,7 @@ __all__ = [
     "Watch",
     "advise",
     "advise_sweep",
+    "alternatives",
     "backtest",
     "compare",
     "fit",

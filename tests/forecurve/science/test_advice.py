@@ -73,6 +73,9 @@ def test_the_numbers_agree_with_the_forecast() -> None:
     assert numbers["gain"]["lower"] == pytest.approx(np.quantile(gain, 0.05))
     assert numbers["p_gain_below_delta"] == pytest.approx((gain < 0.02).mean())
     assert numbers["gain_per_unit"] == pytest.approx(gain.mean() / 4500)
+    assert numbers["gain_per_1k"] == pytest.approx(1000 * gain.mean() / 4500)
+    beyond = draws.reward_at(18000)[0] - draws.reward_at(9000)[0]
+    assert numbers["gain_per_1k_beyond"] == pytest.approx(1000 * beyond.mean() / 9000)
     assert numbers["regret_stop"] == pytest.approx(np.maximum(gain - 0.02, 0).mean())
 
 
