@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import errors
 from .arrays import FloatArray, IntArray
-from .noise import SamplingNoise, sampling_noise
+from .noise import SamplingNoise, next_noise, sampling_noise
 
 MIN_POINTS = 3
 MAX_POINTS = 1_000_000
@@ -181,7 +181,11 @@ class Curve:
         }
         counts = None if new.counts is None else [new.counts]
         tallies = _tallies(counts, given["samples"], 1)
-        one = sampling_noise((y - low) / (high - low), high - low, **given, counts=tallies)
+        rate, scale = (y - low) / (high - low), high - low
+        if tallies is None and given["variance"] is None:
+            one = next_noise(float(rate[0]), scale, given["prompts"], given["samples"])
+        else:
+            one = sampling_noise(rate, scale, **given, counts=tallies)
         if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
             return self._rebuilt(x, y, given, tallies)
         longer = Curve.__new__(Curve)

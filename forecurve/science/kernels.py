@@ -13,7 +13,7 @@ import numpy as np
 from .arrays import FloatArray
 from .compiled import compiled
 
-_HUGE = 1e150  # factors of exp(B (ln C_mid - ln C)) are kept within, so that their product is never NaN
+HUGE = 1e150  # factors of exp(B (ln C_mid - ln C)) are kept within, so that their product is never NaN
 
 
 class Filtered(NamedTuple):
@@ -51,6 +51,20 @@ class LatticeSums(NamedTuple):
         return cls(*(np.zeros((hypotheses, nodes)) for _ in range(4)))
 
 
+class Factors(NamedTuple):
+    """exp(B (ln C_mid - ln C)) = middle * exp(-B (ln C - centre)).
+
+    Attributes:
+        B: exponent of each row of the lattice, (rows,).
+        centre: a place in ln C.
+        middle: exp(B (ln C_mid - centre)) of each node, (rows, columns).
+    """
+
+    B: FloatArray
+    centre: float
+    middle: FloatArray
+
+
 def noise_filter(
     shares: FloatArray,
     ticks: FloatArray,
@@ -79,24 +93,21 @@ def noise_filter(
     return out
 
 
-def lattice_sums(log_c: FloatArray, B: FloatArray, log_mid: FloatArray, filtered: Filtered, into: LatticeSums) -> None:
+def lattice_sums(log_c: FloatArray, factors: Factors, filtered: Filtered, into: LatticeSums) -> None:
     """Add evaluations to the sums, in place.
 
     Args:
         log_c: ln C of the evaluations, (N,), -inf for compute 0.
-        B: exponent of each row of the lattice, (rows,).
-        log_mid: ln C_mid of each node, (rows, columns).
+        factors: of the lattice.
         filtered: of the same N evaluations.
         into: sums over rows * columns nodes.
     """
-    seen = log_c[np.isfinite(log_c)]
-    centre = float(seen.mean()) if len(seen) else 0.0
-    with np.errstate(over="ignore"):
-        factors = np.clip(np.exp(B[:, None] * (log_mid - centre)), 1 / _HUGE, _HUGE)
-        rates = np.clip(np.exp(-B * (log_c[:, None] - centre)), 1 / _HUGE, _HUGE)
     started = np.isfinite(log_c)
+    with np.errstate(over="ignore"):
+        rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
     run = compiled(_sums_loop, _sums_rows)
-    run(started, rates, factors, filtered.inverse, filtered.gain, filtered.decay, filtered.one, filtered.reward, *into)
+    inverse, gain, decay, one, reward = filtered[:5]
+    run(started, rates, factors.middle, inverse, gain, decay, one, reward, *into)
 
 
 # --- the loops themselves: plain enough for numba ---

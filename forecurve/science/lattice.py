@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from .arrays import BoolArray, FloatArray
+from .kernels import HUGE, Factors
 from .prior import Box
 
 ROWS = COLUMNS = 20
@@ -31,6 +32,14 @@ class Lattice:
     def nodes(self) -> FloatArray:
         """(ln B, ln C_mid) of every node, (2, ROWS * COLUMNS)."""
         return np.stack([np.repeat(self.log_b, self.log_mid.shape[1]), self.log_mid.ravel()])
+
+    @cached_property
+    def factors(self) -> Factors:
+        """What the exponentials of g(C) share over all evaluations."""
+        centre = float(self.log_mid.mean())
+        B = np.exp(self.log_b)
+        with np.errstate(over="ignore"):
+            return Factors(B, centre, np.clip(np.exp(B[:, None] * (self.log_mid - centre)), 1 / HUGE, HUGE))
 
     @property
     def cell(self) -> tuple[float, float]:

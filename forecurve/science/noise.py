@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs
@@ -27,6 +28,7 @@ from .arrays import FloatArray, IntArray
 # (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
 ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
 UNKNOWN_SD = 0.015
+Number = TypeVar("Number", FloatArray, float)
 SPIKE_SCALE = 6.0
 
 
@@ -108,6 +110,16 @@ def sampling_noise(
     return SamplingNoise(np.full(rate.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
 
 
+def next_noise(rate: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
+    """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
+    sizes = [float(column[0]) for column in (prompts, samples) if column is not None and column[0] == column[0]]
+    if not sizes:
+        return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
+    return SamplingNoise(
+        np.array([_smoothed_binomial(rate, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))]) * scale**2, "binomial"
+    )
+
+
 def _exact_variance(
     rate: FloatArray,
     scale: float,
@@ -153,10 +165,10 @@ def _binomial_variance(rate: FloatArray, prompts: FloatArray | None, samples: Fl
     return np.where(known, _smoothed_binomial(rate, number), np.nan)
 
 
-def _smoothed_binomial(rate: FloatArray, number: FloatArray) -> FloatArray:
+def _smoothed_binomial(rate: Number, number: Number) -> Number:
     """p(1-p)/n with two successes and two failures added (Agresti-Coull), so that 0 and 1 have a variance."""
     p = (rate * number + 2.0) / (number + 4.0)
-    return np.asarray(p * (1.0 - p) / number)
+    return p * (1.0 - p) / number
 
 
 def _fill(variance: FloatArray) -> FloatArray:

@@ -130,7 +130,7 @@ def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 
     """Everything at the nodes of one lattice."""
     filtered = Filtered(*(part[alive] for part in problem.filtered))
     sums = LatticeSums.zeros(len(alive), lattice.log_mid.size)
-    lattice_sums(problem.log_c, np.exp(lattice.log_b), lattice.log_mid, filtered, sums)
+    lattice_sums(problem.log_c, lattice.factors, filtered, sums)
     return table_of(problem.setting, lattice, alive, sums, filtered.sums, passes)
 
 
@@ -191,7 +191,11 @@ def _temper(log_node: FloatArray, least: float = 12.0) -> float:
 
 def effective_nodes(log_weight: FloatArray) -> float:
     """How many nodes carry the mass: (sum w)^2 / sum w^2."""
-    weight = np.exp(log_weight - log_weight.max())
+    return effective_size(np.exp(log_weight - log_weight.max()))
+
+
+def effective_size(weight: FloatArray) -> float:
+    """How many of the weights carry their sum: (sum w)^2 / sum w^2."""
     return float(weight.sum() ** 2 / (weight @ weight))
 
 

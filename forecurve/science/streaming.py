@@ -18,7 +18,7 @@ from .curve import Curve
 from .kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from .lattice import Lattice
 from .noise import REFERENCE_POINTS, SPIKE_SCALE, TICKS, WINDOW, hypotheses_for, least_spike, spike_variance
-from .posterior import Table, effective_nodes, hopeful, table_of, tabulate
+from .posterior import Table, effective_size, hopeful, table_of, tabulate
 from .prior import Box, box_of
 from .problem import Setting
 
@@ -86,7 +86,7 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     filtered = noise_filter(shares, ticks, *setting.wandering, reward, before=stream.filtered)
     sums = LatticeSums(*(part.copy() for part in stream.sums))
     lattice = stream.lattice
-    lattice_sums(np.log(curve.compute[-1:]), np.exp(lattice.log_b), lattice.log_mid, filtered, sums)
+    lattice_sums(np.log(curve.compute[-1:]), lattice.factors, filtered, sums)
     setting = replace(setting, points=setting.points + 1, box=box_of(setting.prior, curve.compute), usual_gap=usual)
     everyone = curve.points % _LOOK_AGAIN == 0
     alive = np.arange(len(setting.hypotheses)) if everyone else stream.alive
@@ -123,15 +123,20 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
 def _fits(table: Table, laid: Box, box: Box) -> bool:
     """Whether the mass still lies well inside the lattice and is spread over enough of its nodes."""
     logs = table.masses.nodes
-    if effective_nodes(logs) < _LEAST_NODES:
+    mass = np.exp(logs - logs.max())
+    if effective_size(mass) < _LEAST_NODES:
         return False
-    mass = np.exp(logs - logs.max()).reshape(table.lattice.log_mid.shape)
+    allowed = _EDGE_MASS * mass.sum()
+    mass = mass.reshape(table.lattice.log_mid.shape)
     (low, high), across = laid.log_b, table.lattice.cell[0]
-    open_edges = [mass[:, 0].sum(), mass[:, -1].sum()]
-    open_edges += [mass[0].sum()] if table.lattice.log_b[0] > low + across else []
-    open_edges += [mass[-1].sum()] if table.lattice.log_b[-1] < high - across else []
-    if max(open_edges) <= _EDGE_MASS * mass.sum():
+    if mass[0].sum() > allowed and table.lattice.log_b[0] > low + across:
+        return False
+    if mass[-1].sum() > allowed and table.lattice.log_b[-1] < high - across:
+        return False
+    if mass[:, 0].sum() > allowed:
+        return False
+    if mass[:, -1].sum() <= allowed:
         return True
     # a lattice that reaches to the box's own end cannot be laid wider, but the box grows with the run
     at_end = table.lattice.log_mid[:, -1].max() > laid.log_mid[1] - table.lattice.cell[1]
-    return bool(at_end and mass[:, 0].sum() <= _EDGE_MASS * mass.sum() and box.log_mid[1] - laid.log_mid[1] < 0.02)
+    return bool(at_end and box.log_mid[1] - laid.log_mid[1] < 0.02)

@@ -10,6 +10,7 @@ import pytest
 
 from forecurve.science import compiled, fit
 from forecurve.science.kernels import LatticeSums, lattice_sums, noise_filter
+from forecurve.science.lattice import Lattice
 
 from .synthetic import noisy_curve
 
@@ -42,7 +43,7 @@ def _dense(h: int) -> np.ndarray:
 def test_the_filter_gives_the_inner_products_of_the_dense_covariance() -> None:
     filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
     sums = LatticeSums.zeros(3, LOG_MID.size)
-    lattice_sums(LOG_C, np.exp(LOG_B), LOG_MID, filtered, sums)
+    lattice_sums(LOG_C, Lattice(LOG_B, LOG_MID).factors, filtered, sums)
     nodes_b = np.exp(np.repeat(LOG_B, 5))
     g = 1 / (1 + np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None])))
     one = np.ones(SIZE)

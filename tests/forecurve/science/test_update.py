@@ -60,7 +60,7 @@ def test_an_update_leaves_the_old_fit_as_it_was() -> None:
     before = fit(whole.until(8000))
     a = before.update((8200.0, 0.6)).A
     before.update((8200.0, 0.1))
-    assert before.update((8200.0, 0.6)).A == a
+    assert a == before.update((8200.0, 0.6)).A
     assert before.points == whole.until(8000).points
 
 
