@@ -15,6 +15,10 @@ from .noise import SamplingNoise, next_noise, sampling_noise
 
 MIN_POINTS = 3
 MAX_POINTS = 1_000_000
+_WIDEST = 1e12  # range of a reward
+_MOST_COUNTED = 1e9  # prompts or samples
+_LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
+_COMPUTE_RANGE = (1e-30, 1e40)  # any sensible unit; beyond, products of ours leave what a float can hold
 DEFAULT_UNIT = "GPU-hours"
 
 Counts = Sequence[npt.ArrayLike | None]
@@ -103,10 +107,11 @@ class Curve:
             )
         size = len(x)
         per_point = {
-            "prompts": _per_point("prompts", prompts, size, least=1.0),
-            "samples": _per_point("samples", samples, size, least=1.0),
-            "variance": _per_point("variance", variance, size, least=0.0),
+            "prompts": _per_point("prompts", prompts, size, 1.0, _MOST_COUNTED),
+            "samples": _per_point("samples", samples, size, 1.0, _MOST_COUNTED),
+            "variance": _per_point("variance", variance, size, 0.0, (high - low) ** 2),
         }
+        _check_variance(per_point["variance"], high - low)
         tallies = _tallies(counts, per_point["samples"], size)
         if start is not None:
             x, y, per_point, tallies = _with_start(x, y, per_point, tallies, start)
@@ -177,8 +182,9 @@ class Curve:
         given = {
             "prompts": _next("prompts", new.prompts, self.prompts),
             "samples": _next("samples", new.samples, self.samples),
-            "variance": _per_point("variance", new.variance, 1, least=0.0),
+            "variance": _per_point("variance", new.variance, 1, 0.0, (high - low) ** 2),
         }
+        _check_variance(given["variance"], high - low)
         counts = None if new.counts is None else [new.counts]
         tallies = _tallies(counts, given["samples"], 1)
         rate, scale = (y - low) / (high - low), high - low
@@ -243,38 +249,68 @@ class Curve:
 
 
 def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    low, high = (float(value) for value in bounds)
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise errors.RewardRange("bounds", bounds, "the lower bound must be below the upper one", "give (low, high)")
+    try:
+        low, high = (float(value) for value in bounds)
+    except (TypeError, ValueError) as error:
+        raise errors.RewardRange("bounds", _short(bounds), "two numbers are needed", "give (low, high)") from error
+    if not (np.isfinite(low) and np.isfinite(high) and low < high and high - low <= _WIDEST):
+        raise errors.RewardRange(
+            "bounds", bounds, "the lower bound must be below the upper one and both finite", "give (low, high)"
+        )
     return low, high
 
 
+def _refuse_too_many(field_name: str, values: object) -> None:
+    """Before anything is allocated: what is lazy or shared may be far longer than memory."""
+    size = getattr(values, "size", None)
+    if not isinstance(size, int):
+        size = len(values) if hasattr(values, "__len__") else 0
+    if size > MAX_POINTS:
+        raise errors.TooManyPoints(
+            field_name, f"{size} evaluations", f"at most {MAX_POINTS} are taken", "average neighbours"
+        )
+
+
+def _short(values: object) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
+    _refuse_too_many(field_name, values)
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise errors.NotFinite(field_name, values, "numbers are needed", "leave out what is not a number") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.NotFinite(
+            field_name, _short(values), "numbers are needed", "leave out what is not a number"
+        ) from error
     if array.ndim != 1:
         raise errors.UnequalLengths(field_name, array.shape, "one row of numbers is needed", "pass a flat list")
     return array
 
 
-def _per_point(field_name: str, values: PerPoint, size: int, least: float) -> FloatArray | None:
+def _per_point(field_name: str, values: PerPoint, size: int, least: float, most: float) -> FloatArray | None:
     """One number per evaluation, NaN where unknown; None when nothing is known."""
     if values is None:
         return None
-    array = np.array(values, dtype=np.float64)  # None becomes NaN
+    _refuse_too_many(field_name, values)
+    try:
+        array = np.array(values, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.BadCount(
+            field_name, _short(values), "numbers are needed", "leave it empty where unknown"
+        ) from error
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape != (size,):
         raise errors.UnequalLengths(
-            field_name, len(array), f"{size} values are needed, one per evaluation", "pair them up"
+            field_name, array.shape, f"{size} values are needed, one per evaluation", "pair them up"
         )
-    bad = ~np.isnan(array) & ((array < least) | np.isinf(array))
+    bad = ~np.isnan(array) & ((array < least) | (array > most))
     if bad.any():
         value = float(array[bad][0])
         raise errors.BadCount(
-            field_name, value, f"a finite number of at least {least:g} is needed", "leave it empty where unknown"
+            field_name, value, f"a number from {least:g} to {most:g} is needed", "leave it empty where unknown"
         )
     return None if np.isnan(array).all() else array
 
@@ -283,7 +319,18 @@ def _next(field_name: str, value: float | None, column: FloatArray | None) -> Fl
     """The column's next value, shape (1,): the last one where none is given."""
     if value is None:
         return None if column is None else column[-1:]
-    return _per_point(field_name, value, 1, least=1.0)
+    return _per_point(field_name, value, 1, 1.0, _MOST_COUNTED)
+
+
+def _check_variance(variance: FloatArray | None, width: float) -> None:
+    if variance is None:
+        return
+    least = _LEAST_VARIANCE * width**2
+    bad = (variance > 0) & (variance < least)
+    if bad.any():
+        raise errors.BadCount(
+            "variance", float(variance[bad][0]), f"at least {least:g} is needed", "give 0 where it is not known"
+        )
 
 
 def _longer(column: FloatArray | None, last: FloatArray | None, size: int) -> FloatArray | None:
@@ -303,12 +350,25 @@ def _tallies(counts: Counts | None, samples: FloatArray | None, size: int) -> tu
         )
     if samples is None:
         raise errors.BadCount("samples", None, "counts need the number of samples per prompt", "pass samples=")
-    tallies = tuple(None if row is None else np.asarray(row, dtype=np.int64).ravel() for row in counts)
+    tallies = tuple(None if row is None else _whole_numbers(row) for row in counts)
     for row, most in zip(tallies, samples, strict=True):
         if row is not None and (len(row) == 0 or row.min() < 0 or (np.isfinite(most) and row.max() > most)):
             value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
             raise errors.BadCount("counts", value, f"each count must lie in 0..{most:g}", "count successes per prompt")
     return tallies
+
+
+def _whole_numbers(row: npt.ArrayLike) -> IntArray:
+    try:
+        values = np.asarray(row, dtype=np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise errors.BadCount(
+            "counts", _short(row), "whole numbers are needed", "count successes per prompt"
+        ) from error
+    whole = values.astype(np.int64) if (np.abs(values) < 2**53).all() else np.zeros(len(values), dtype=np.int64)
+    if (whole != values).any():
+        raise errors.BadCount("counts", _short(row), "whole numbers are needed", "count successes per prompt")
+    return whole
 
 
 def _with_start(
@@ -318,11 +378,15 @@ def _with_start(
     tallies: tuple[IntArray | None, ...] | None,
     start: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
+    try:
+        measured = float(start)
+    except (TypeError, ValueError) as error:
+        raise errors.NotFinite("start", _short(start), "a number is needed", "leave it out where unknown") from error
     if len(x) and x[0] == 0:
         raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
     longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}
     counts = None if tallies is None else (None, *tallies)
-    return np.concatenate([[0.0], x]), np.concatenate([[float(start)], y]), longer, counts
+    return np.concatenate([[0.0], x]), np.concatenate([[measured], y]), longer, counts
 
 
 def _check_size(x: FloatArray) -> None:
@@ -352,6 +416,12 @@ def _check_order(x: FloatArray, offset: int = 0) -> None:
     if x[0] < 0:
         raise errors.ComputeOrder(
             "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run"
+        )
+    low, high = _COMPUTE_RANGE
+    outside = x[(x > 0) & ((x < low) | (x > high))]
+    if len(outside):
+        raise errors.ComputeOrder(
+            "compute", float(outside[0]), f"compute above 0 must lie in {low:g} to {high:g}", "choose another unit"
         )
     steps = np.diff(x)
     if (steps > 0).all():

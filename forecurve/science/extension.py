@@ -66,7 +66,12 @@ class Comparison:
         self.g = rise(problem.log_c, nodes[0], nodes[1])
         self.q = inner_products(problem, self.g)
         self.det = np.maximum(self.q.determinant, 1e-9 * np.maximum(self.q.h00 * self.q.h11, 1e-9))
-        self.R0, self.A = self._solve(self.q.c0, self.q.c1)
+        R0, A = self._solve(self.q.c0, self.q.c1)
+        self._ones = (self.q.h00 + 2 * self.q.h01 + self.q.h11)[:, 0]  # 1' M^-1 1, (H,)
+        self._level = (self.q.c0 + self.q.c1)[:, 0] / self._ones
+        level = np.broadcast_to(self._level[:, None], A.shape)
+        falling = A < R0  # the sigmoid only grows: at its best it is level there
+        self.R0, self.A = np.where(falling, level, R0), np.where(falling, level, A)
         self.least = np.maximum(self.q.yy - self.q.c0 * self.R0 - self.q.c1 * self.A, 0.0)
         logdet = np.array([whitener.logdet for whitener in problem.whiteners])
         self._constant = (problem.setting.log_weights - logdet / 2)[:, None]
@@ -110,7 +115,30 @@ class Comparison:
             local = best.node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
             finer = Comparison(self.problem, local, cell, self.top)._extend(columns, signs)
             best, cell = max(best, finer, key=lambda found: found.ratio), cell * 2 / (_LOCAL - 1)
-        return best
+        return max(best, self._extend_level(columns, signs), key=lambda found: found.ratio)
+
+    def _extend_level(self, columns: FloatArray, signs: FloatArray) -> Extended:
+        """The best level + one column: what is left of the sigmoid for a run that only ever falls."""
+        y, unit = self.problem.reward, self.problem.setting.unit_variance
+        rows = np.stack([whitener.solve(columns).T for whitener in self.problem.whiteners]) / unit  # (H, T, N)
+        on_one = rows.sum(axis=2)
+        own = np.einsum("htn,nt->ht", rows, columns)
+        left = np.maximum(own - on_one**2 / self._ones[:, None], 1e-6 * own)
+        delta = (rows @ y - on_one * self._level[:, None]) / left
+        flat = self.q.yy[:, :1] - self._ones[:, None] * self._level[:, None] ** 2
+        gain = np.where((delta * signs > 0) | (signs == 0), delta**2 * left, 0.0)
+        likelihood = self._log_likelihood(np.maximum(flat - gain, 0.0))
+        h, t = (int(at) for at in np.unravel_index(int(likelihood.argmax()), likelihood.shape))
+        step = float(delta[h, t]) if gain[h, t] > 0 else 0.0
+        level = float(self._level[h] - step * on_one[h, t] / self._ones[h])
+        return Extended(
+            ratio=2 * float(likelihood[h, t] - self.top),
+            delta=step,
+            values=level + step * columns[:, t],
+            height=0.0,
+            node=self.nodes[:, 0],
+            column=t,
+        )
 
     def _extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
         y, g = self.problem.reward, self.g
@@ -122,21 +150,24 @@ class Comparison:
         own, with_y = np.einsum("htn,nt->ht", rows, columns)[:, :, None], (rows @ y)[:, :, None]
         part0, part1 = self._solve(on_start, on_g, alive)
         left = np.maximum(own - on_start * part0 - on_g * part1, 1e-6 * own)
-        delta = (with_y - on_start * self.R0[alive, None] - on_g * self.A[alive, None]) / left
-        R0 = self.R0[alive, None] - delta * part0
-        A = self.A[alive, None] - delta * part1
-        allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)
+        free0, free1 = self._solve(self.q.c0, self.q.c1)
+        delta = (with_y - on_start * free0[alive, None] - on_g * free1[alive, None]) / left
+        R0 = free0[alive, None] - delta * part0
+        A = free1[alive, None] - delta * part1
+        allowed = ((delta * signs[:, None] > 0) | (signs[:, None] == 0)) & (A >= R0 - _SLACK)
         allowed &= (np.minimum(R0, A) >= -_SLACK) & (np.maximum(R0, A) <= 1 + _SLACK)  # no huge terms that cancel
-        gain = np.where(allowed, delta**2 * left, 0.0)
-        likelihood = self._log_likelihood(np.maximum(self.least[alive, None] - gain, 0.0), alive)
+        free = self.q.yy - self.q.c0 * free0 - self.q.c1 * free1
+        least = np.where(allowed, free[alive, None] - delta**2 * left, self.least[alive, None])
+        likelihood = self._log_likelihood(np.maximum(least, 0.0), alive)
         h, t, k = (int(at) for at in np.unravel_index(int(likelihood.argmax()), likelihood.shape))
-        step = float(delta[h, t, k]) if allowed[h, t, k] else 0.0
-        start, ceiling = self.R0[alive[h], k] - step * part0[h, t, k], self.A[alive[h], k] - step * part1[h, t, k]
+        step, start, ceiling = float(delta[h, t, k]), float(R0[h, t, k]), float(A[h, t, k])
+        if not allowed[h, t, k]:
+            step, start, ceiling = 0.0, float(self.R0[alive[h], k]), float(self.A[alive[h], k])
         return Extended(
             ratio=2 * float(likelihood[h, t, k] - self.top),
             delta=step,
             values=start + (ceiling - start) * g[:, k] + step * columns[:, t],
-            height=float(ceiling - start),
+            height=ceiling - start,
             node=self.nodes[:, k],
             column=t,
         )

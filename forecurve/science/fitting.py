@@ -146,7 +146,7 @@ class Fit:
     @cached_property
     def misfit_detail(self) -> Misfit | None:
         """Why one sigmoid is the wrong curve, or None."""
-        found = degenerate(self.curve.reward, self.curve.bounds)
+        found = degenerate(self.curve)
         if found is not None:
             return found
         return find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
@@ -231,6 +231,8 @@ class Fit:
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""
+        if not np.isfinite(target):
+            raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
         d = self.all_draws
         reach = compute_at(float(target), d.A, d.B, d.C_mid, d.R0)
         # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity

@@ -101,6 +101,9 @@ def _mass_loop(
             if part == 1 and pulled:
                 pull = nu / (rate + smallest / 2.0) / (sd * sd)  # at this hypothesis's best node
             for k in range(size):
+                if log_node_prior[part, k] == -np.inf:  # outside the box, or left out
+                    pairs[part, h, k] = -np.inf
+                    continue
                 c = gg[h, k] / unit
                 b = g1[h, k] / unit - c
                 a = max(oo - 2.0 * b - c, 0.0)

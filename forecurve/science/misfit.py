@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .arrays import FloatArray, IntArray
+from .curve import Curve
 from .drawing import Posterior
 from .extension import Comparison, Extended, ramps, steps
 from .problem import Problem
@@ -25,6 +26,7 @@ FALLEN = ("collapse", "decline")
 
 _RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, more after the search over change points
 _BREAK_RATIO = 24.0  # a break may go either way and look like anything: more is asked of it
+_FAR = 4.0  # standard errors of a difference
 _LEAST_FALL = 0.02  # of the reward's range: smaller falls are no reason to act
 _LEAST_SECOND = 0.05
 _LEAST_BREAK = 0.02
@@ -74,15 +76,24 @@ class Misfit:
         return self.name in FALLEN
 
 
-def degenerate(reward: FloatArray, bounds: tuple[float, float]) -> Misfit | None:
-    """Curves without a shape: all at one end of the range, or all the same."""
-    low, high = bounds
+def degenerate(curve: Curve) -> Misfit | None:
+    """Curves without a shape: all at one end of the range, all the same, or all far below the start."""
+    reward, (low, high) = curve.reward, curve.bounds
     if (reward == low).all() or (reward == high).all():
         end = low if reward[0] == low else high
         return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}: there is no curve to fit yet")
     if (reward == reward[0]).all():
         return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}: there is no curve to fit yet")
-    return None
+    return _below_start(curve)
+
+
+def _below_start(curve: Curve) -> Misfit | None:
+    """A measured start far above all that followed. A start that was measured otherwise is better left out."""
+    fall = float(curve.reward[0] - curve.reward[1:].max())
+    least = max(_FAR * float(np.sqrt(2 * curve.noise.variance[0])), _LEAST_FALL * (curve.bounds[1] - curve.bounds[0]))
+    if curve.compute[0] > 0 or fall < least:
+        return None
+    return Misfit("decline", 0.0, fall, f"The pass rate fell by {fall:.2f} and never came back, beginning about 0")
 
 
 def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
@@ -115,8 +126,8 @@ class _Changes:
 
     @classmethod
     def of(cls, problem: Problem, compute: FloatArray) -> _Changes:
-        slow = np.unique(np.linspace(3, len(compute) - 2, _CHANGES).astype(np.int64))
-        sharp = _sharpest_jumps(problem.reward)
+        slow = np.unique(np.r_[1, np.linspace(3, len(compute) - 2, _CHANGES)].astype(np.int64))
+        sharp = np.unique(np.r_[1, _sharpest_jumps(problem.reward)])
         return cls(
             starts=np.concatenate([slow, sharp]),
             sudden=np.repeat([0, 1], [len(slow), len(sharp)]),

@@ -115,9 +115,8 @@ def next_noise(rate: float, scale: float, prompts: FloatArray | None, samples: F
     sizes = [float(column[0]) for column in (prompts, samples) if column is not None and column[0] == column[0]]
     if not sizes:
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
-    return SamplingNoise(
-        np.array([_smoothed_binomial(rate, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))]) * scale**2, "binomial"
-    )
+    variance = _smoothed_binomial(rate, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
+    return SamplingNoise(np.array([variance * scale**2]), "binomial")
 
 
 def _exact_variance(

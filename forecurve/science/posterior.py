@@ -135,15 +135,23 @@ def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 
 
 
 def table_of(
-    setting: Setting, lattice: Lattice, alive: IntArray, sums: LatticeSums, totals: FloatArray, passes: int = 1
+    setting: Setting,
+    lattice: Lattice,
+    alive: IntArray,
+    sums: LatticeSums,
+    totals: FloatArray,
+    passes: int = 1,
+    priors: FloatArray | None = None,
 ) -> Table:
     """The masses that follow from inner products.
 
     Args:
         totals: `Filtered.sums` of the hypotheses that are alive, (H, 4).
+        priors: `Table.log_node_prior` where it is known already.
     """
     parts = (False, True) if setting.prior.informative else (False,)
-    priors = np.stack([_log_node_prior(setting, lattice, informative) for informative in parts])
+    if priors is None:
+        priors = np.stack([_log_node_prior(setting, lattice, informative) for informative in parts])
     masses = log_masses(
         sums,
         totals,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LEAST_NODES = 20.0
 _EDGE_MASS = 2e-3
+_DEAD = 14.0  # a node exp(-14) below the best one is left out until all are looked at again
 _LOOK_AGAIN = 8  # evaluations after which hypotheses that were left out are looked at again
 _NEIGHBOURS = 4  # of a spike
 
@@ -38,6 +39,7 @@ class Stream:
     Attributes:
         lattice: as it was laid.
         box: as it was then.
+        priors: log prior mass of its nodes, see `Table.log_node_prior`; -inf where they carry nothing any more.
         sums: of every hypothesis, (H, K).
         filtered: `sums` and `last` of the noise filter count, the rest is of the latest evaluation.
         alive: hypotheses that carry mass.
@@ -45,6 +47,7 @@ class Stream:
 
     lattice: Lattice
     box: Box
+    priors: FloatArray
     sums: LatticeSums
     filtered: Filtered
     alive: IntArray
@@ -55,7 +58,7 @@ class Stream:
         everyone = np.arange(len(fit.setting.hypotheses))
         table = tabulate(fit.problem, fit.table.lattice, everyone)
         alive = everyone[hopeful(table.masses.pairs)]
-        return cls(fit.table.lattice, fit.setting.box, table.sums, fit.problem.filtered, alive)
+        return cls(fit.table.lattice, fit.setting.box, _live(table), table.sums, fit.problem.filtered, alive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +90,33 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     sums = LatticeSums(*(part.copy() for part in stream.sums))
     lattice = stream.lattice
     lattice_sums(np.log(curve.compute[-1:]), lattice.factors, filtered, sums)
-    setting = replace(setting, points=setting.points + 1, box=box_of(setting.prior, curve.compute), usual_gap=usual)
-    everyone = curve.points % _LOOK_AGAIN == 0
-    alive = np.arange(len(setting.hypotheses)) if everyone else stream.alive
-    table = table_of(setting, lattice, alive, LatticeSums(*(part[alive] for part in sums)), filtered.sums[alive])
+    setting = replace(setting, points=setting.points + 1, usual_gap=usual)
+    if curve.points % _LOOK_AGAIN == 0:
+        return _looked_again(setting, curve, stream, sums, filtered)
+    alive = stream.alive
+    few = LatticeSums(*(part[alive] for part in sums))
+    table = table_of(setting, lattice, alive, few, filtered.sums[alive], priors=stream.priors)
     if not _fits(table, stream.box, setting.box):
         return None
-    kept = alive[hopeful(table.masses.pairs)] if everyone else alive
-    return Step(setting, table, filtered.last, Stream(lattice, stream.box, sums, filtered, kept))
+    return Step(setting, table, filtered.last, replace(stream, sums=sums, filtered=filtered))
+
+
+def _looked_again(setting: Setting, curve: Curve, stream: Stream, sums: LatticeSums, filtered: Filtered) -> Step | None:
+    """The same with the hypotheses that were left out, and with the box as it is by now."""
+    setting = replace(setting, box=box_of(setting.prior, curve.compute))
+    everyone = np.arange(len(setting.hypotheses))
+    table = table_of(setting, stream.lattice, everyone, sums, filtered.sums)
+    if not _fits(table, stream.box, setting.box):
+        return None
+    alive, priors = everyone[hopeful(table.masses.pairs)], _live(table)
+    stream = replace(stream, priors=priors, sums=sums, filtered=filtered, alive=alive)
+    return Step(setting, table, filtered.last, stream)
+
+
+def _live(table: Table) -> FloatArray:
+    """The nodes' prior mass without the nodes that carry next to nothing."""
+    logs = table.masses.nodes
+    return np.where(logs > logs.max() - _DEAD, table.log_node_prior, -np.inf)
 
 
 def _gaps(curve: Curve) -> tuple[float, float]:

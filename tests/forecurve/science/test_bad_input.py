@@ -1,0 +1,252 @@
+"""Whatever comes in: a result that is finite and in order, or an error that names field, value and way out.
+
+All of it runs with warnings as errors: a warning storm is a failure too.
+"""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from forecurve.science import Curve, alternatives, fit, freeze, least_squares, watch
+from forecurve.science import errors as e
+
+from .synthetic import noisy_curve, sigmoid
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
+
+
+# --- named errors ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "says"),
+    [
+        ({"compute": None}, e.UnequalLengths, "flat list"),
+        ({"compute": "abcd"}, e.NotFinite, "'abcd'"),
+        ({"reward": [0.1, None, 0.3, 0.4]}, e.NotFinite, "nan at evaluation 2"),
+        ({"reward": [0.1, 0.2j, 0.3, 0.4]}, e.NotFinite, "numbers"),
+        ({"reward": 0.4}, e.UnequalLengths, "one row"),
+        ({"compute": [1e-300, 1, 2, 3]}, e.ComputeOrder, "another unit"),
+        ({"compute": [1, 2, 3, 1e300]}, e.ComputeOrder, "another unit"),
+        ({"compute": [0, 0, 1, 2]}, e.ComputeOrder, "repeated"),
+        ({"compute": [3, 2, 1, 0.5]}, e.ComputeOrder, "backwards"),
+        ({"compute": [-1, 0, 1, 2]}, e.ComputeOrder, "negative"),
+        ({"prompts": "many"}, e.BadCount, "'many'"),
+        ({"prompts": 1e300}, e.BadCount, "1e+300"),
+        ({"variance": ["a", 1, 1, 1]}, e.BadCount, "numbers"),
+        ({"variance": 5.0}, e.BadCount, "5.0"),
+        ({"variance": 1e-300}, e.BadCount, "1e-300"),
+        ({"start": "low"}, e.NotFinite, "'low'"),
+        ({"start": float("nan")}, e.NotFinite, "nan"),
+        ({"bounds": (0, 1, 2)}, e.RewardRange, "(low, high)"),
+        ({"bounds": "ab"}, e.RewardRange, "'ab'"),
+        ({"bounds": (0, float("inf"))}, e.RewardRange, "inf"),
+        ({"bounds": (-1e300, 1e300)}, e.RewardRange, "finite"),
+        ({"counts": [[1.5]] * 4, "samples": 4}, e.BadCount, "1.5"),
+        ({"counts": [["a"]] * 4, "samples": 4}, e.BadCount, "'a'"),
+    ],
+)
+def test_bad_input_is_refused_by_name_value_and_way_out(arguments: dict[str, Any], kind: type, says: str) -> None:
+    with pytest.raises(kind) as caught:
+        Curve(**{"compute": X, "reward": Y, **arguments})
+    assert says in str(caught.value)
+    assert ";" in str(caught.value)  # the way out
+    assert len(str(caught.value)) < 250
+
+
+class _Endless:
+    """A billion points that must not be touched."""
+
+    def __len__(self) -> int:
+        return 10**9
+
+    def __getitem__(self, at: int) -> float:
+        raise AssertionError("read before its length was looked at")
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise AssertionError("allocated before its length was looked at")
+
+
+@pytest.mark.parametrize(
+    "many", [_Endless(), range(10**9), np.broadcast_to(np.float64(0.5), 10**9)], ids=["sequence", "range", "view"]
+)
+@pytest.mark.parametrize("field", ["compute", "reward", "prompts", "variance"])
+def test_a_billion_points_are_refused_before_anything_is_allocated(field: str, many: Any) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(e.TooManyPoints, match=f"{field}.*got 1000000000 evaluations"):
+            Curve(**{"compute": X, "reward": Y, field: many})
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_target_that_is_no_number_is_refused(bad: float) -> None:
+    with pytest.raises(e.RewardRange, match="target"):
+        fit(Curve(X, Y)).to_dict(target=bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_budget_that_is_no_compute_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="budget"):
+        fit(Curve(X, Y)).to_dict(budget=bad)
+
+
+# --- stated verdicts ---
+
+
+@pytest.mark.parametrize("points", [4, 10])
+def test_a_start_above_all_points_is_a_stated_fall(points: int) -> None:
+    later = np.linspace(0.3, 0.5, points)
+    result = fit(Curve(range(1, points + 1), later, start=0.9, prompts=1000, samples=16))
+    detail = result.misfit_detail
+    assert detail is not None
+    assert detail.fallen
+    assert detail.since == 0.0
+    assert detail.sentence == "The pass rate fell by 0.40 and never came back, beginning about 0"
+    assert "no ceiling can be read" in result.sentence()
+
+
+def test_a_run_that_only_falls_is_a_decline() -> None:
+    rng = np.random.default_rng(0)
+    for points in (8, 40):
+        reward = np.linspace(0.8, 0.3, points) + rng.normal(0, 0.01, points)
+        result = fit(Curve(range(1, points + 1), reward, prompts=500, samples=4))
+        assert result.misfit in {"decline", "collapse"}
+
+
+@pytest.mark.parametrize(("level", "name"), [(0.0, "pinned"), (1.0, "pinned"), (0.37, "constant")])
+@pytest.mark.parametrize("points", [3, 30])
+def test_a_curve_without_a_shape_is_named(points: int, level: float, name: str) -> None:
+    result = fit(Curve(range(1, points + 1), [level] * points))
+    assert result.misfit == name
+    assert result.identified["A"] < 1
+
+
+# --- properties ---
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> Curve:
+    """Any curve that is taken: any shape, gaps over orders of magnitude, any unit and range."""
+    size = draw(st.integers(3, 25))
+    scale = draw(st.sampled_from([1e-12, 1e-3, 1.0, 1e6, 1e26]))
+    gaps = draw(st.lists(st.floats(1e-3, 1e3), min_size=size, max_size=size))
+    compute = np.cumsum(gaps) * scale
+    if draw(st.booleans()):
+        compute[0] = 0.0
+    low = draw(st.sampled_from([0.0, -1.0, 100.0]))
+    width = draw(st.sampled_from([1.0, 2.0, 1000.0]))
+    level = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5]))
+    reward = low + width * np.array(draw(st.lists(level, min_size=size, max_size=size)))
+    counted = draw(
+        st.sampled_from([{}, {"prompts": 1000, "samples": 16}, {"prompts": 3}, {"variance": 1e-4 * width**2}])
+    )
+    return Curve(compute, np.clip(reward, low, low + width), bounds=(low, low + width), **counted)
+
+
+def _in_order(estimate: dict[str, float | None]) -> bool:
+    lower, median, upper = (estimate[name] for name in ("lower", "median", "upper"))
+    if lower is None:
+        return median is None and upper is None
+    if median is None:
+        return upper is None
+    return lower <= median and (upper is None or median <= upper)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(curve=curves(), beyond=st.floats(1.0, 1e4))
+def test_any_curve_gives_finite_ordered_numbers_within_its_range(curve: Curve, beyond: float) -> None:
+    budget = curve.now * beyond
+    low, high = curve.bounds
+    result = fit(curve)
+    body = result.to_dict(budget=budget, target=low + 0.7 * (high - low))
+    json.dumps(body, allow_nan=False)
+    for name in ("A", "B", "C_mid", "R0", "target"):
+        assert _in_order(body[name]), name
+    for name in ("A", "R0"):
+        assert low <= body[name]["lower"]
+        assert body[name]["upper"] <= high
+    for part in (body["at_budget"]["curve"], body["at_budget"]["evaluation"]):
+        assert _in_order(part)
+        assert low <= part["lower"] <= part["upper"] <= high
+    assert all(0 <= share <= 1 for share in body["identified"].values())
+    assert body["advice"]["action"] in {"stop", "continue", "scale", "undecided"}
+    assert "nan" not in result.sentence(budget=budget).lower()
+
+
+@settings(max_examples=25, deadline=None)
+@given(curve=curves(), later=st.lists(st.floats(0, 1), min_size=1, max_size=12), noise=st.sampled_from([None, 1e-4]))
+def test_any_curve_can_be_frozen_and_watched(curve: Curve, later: list[float], noise: float | None) -> None:
+    low, high = curve.bounds
+    frozen = freeze(fit(curve), horizon=20)
+    reward = low + (high - low) * np.array(later)
+    variance = None if noise is None else np.full(len(later), noise * (high - low) ** 2)
+    verdict = watch(frozen, curve.now * (1 + 0.1 * np.arange(1, len(later) + 1)), reward, variance)
+    body = json.dumps(verdict.to_dict(), allow_nan=False)
+    assert "null" not in body or verdict.level is None
+    assert np.isfinite(verdict.z).all()
+    assert (verdict.lower <= verdict.upper).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(curve=curves())
+def test_least_squares_and_its_alternatives_are_finite(curve: Curve) -> None:
+    assume(curve.compute[0] > 0 or curve.points > 3)
+    best = least_squares(curve)
+    assert np.isfinite([best.A, best.B, best.C_mid, best.R0, best.sse]).all()
+    for one in alternatives(curve, compute=curve.now * 3):
+        json.dumps(one.to_dict(), allow_nan=False)
+        assert curve.bounds[0] <= one.value <= curve.bounds[1]
+
+
+@settings(max_examples=12, deadline=None)
+@given(factor=st.floats(1e-9, 1e9), seed=st.integers(0, 100))
+def test_another_unit_of_compute_moves_only_the_midpoint(factor: float, seed: int) -> None:
+    one = noisy_curve(seed, points=15)
+    other = Curve(one.compute * factor, one.reward, prompts=1000, samples=16)
+    a, b = fit(one), fit(other)
+    assert b.C_mid.median == pytest.approx(factor * a.C_mid.median, rel=0.01)
+    assert (b.A.lower, b.A.median, b.A.upper) == pytest.approx((a.A.lower, a.A.median, a.A.upper), abs=0.02 * a.A.width)
+    assert a.misfit == b.misfit
+
+
+@settings(max_examples=12, deadline=None)
+@given(low=st.floats(-1000, 1000), width=st.floats(1e-3, 1e4), seed=st.integers(0, 100))
+def test_another_range_of_the_reward_only_moves_it(low: float, width: float, seed: int) -> None:
+    one = noisy_curve(seed, points=15)
+    other = Curve(
+        one.compute,
+        np.clip(low + width * one.reward, low, low + width),
+        prompts=1000,
+        samples=16,
+        bounds=(low, low + width),
+    )
+    a, b = fit(one), fit(other)
+    assert (b.A.median - low) / width == pytest.approx(a.A.median, abs=1e-5 * (1 + abs(low) / width))
+    assert (b.A.upper - low) / width == pytest.approx(a.A.upper, abs=1e-5 * (1 + abs(low) / width))
+
+
+def test_a_fit_of_garbage_claims_nothing() -> None:
+    """Rewards at random: whatever is said of the ceiling, it is not that it is known and above all that was seen."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        reward = rng.uniform(0, 1, 20)
+        result = fit(Curve(range(1, 21), reward))
+        assert result.misfit is not None or result.A.width > 0.05
+
+
+def test_repeated_fits_of_exact_data_raise_no_warning() -> None:
+    x = np.linspace(0, 100, 40)
+    result = fit(Curve(x, sigmoid(x, 0.6, 1.5, 20, 0.1)))
+    assert result.A.lower <= 0.6 <= result.A.upper
