@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forecurve.science import Curve, CurveError
+from forecurve.science.curve import MAX_POINTS
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
@@ -175,6 +176,13 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
         columns.reward.append(_needed("reward", row["reward"], where))
         columns.prompts.append(_number("prompts", row.get("prompts"), where))
         columns.samples.append(_number("samples", row.get("samples"), where))
+        if len(columns.compute) > MAX_POINTS:
+            raise CurveFileError(
+                f"series {name!r}",
+                f"more by {where}",
+                f"at most {MAX_POINTS} evaluations are taken",
+                "average neighbours",
+            )
     return gathered, unit
 
 
@@ -189,6 +197,10 @@ def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
 
 def _seed(value: Any, where: str) -> int | None:
     number = _number("seed", value, where)
+    if number is not None and not number.is_integer():
+        raise CurveFileError(
+            f"seed at {where}", repr(value), "a whole number is needed", "leave it empty where unknown"
+        )
     return None if number is None else int(number)
 
 
@@ -203,8 +215,10 @@ def _number(column: str, value: Any, where: str) -> float | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     try:
+        if isinstance(value, bool):
+            raise TypeError("a truth value")
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CurveFileError(
             f"{column} at {where}", repr(value), "a number is needed", "mend or leave it out"
         ) from error

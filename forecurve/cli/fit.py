@@ -35,12 +35,20 @@ def fit_command(
     from .output import print_json
 
     _check_positive("--budget", budget)
+    _check_finite("--target", target)
     curves = _read(file, unit, series, everything=prior is PriorChoice.siblings)
     fits = _fits(curves, prior, set(series) if series else None)
     if as_json:
         print_json({"series": [fit.to_dict(budget=budget, target=target) for fit in fits]})
         return
     _show(fits, budget, target)
+
+
+def _check_finite(flag: str, value: float | None) -> None:
+    from .errors import bad_input
+
+    if value is not None and not abs(value) < float("inf"):
+        raise bad_input(f"{flag}: a finite number is needed, got {value}; give a reward inside the range")
 
 
 def _check_positive(flag: str, value: float | None) -> None:

@@ -86,6 +86,13 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + "a,1,0.1,,,\na,3,0.2,,,\na,2,0.2,,,\n", ["goes backwards", "evaluation 3"]),
         (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.2,,,\n", ["series 'a', reward", "nan at evaluation 2"]),
         (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a', reward", "12 at evaluation 2", "[0, 1]"]),
+        (HEADER + "a,1,0.1,,,x\n", ["seed at line 2", "'x'"]),
+        (HEADER + "a,1,0.1,,,1.5\n", ["seed at line 2", "'1.5'", "whole number"]),
+        (HEADER + "a,1,0.1,,,nan\n", ["seed at line 2", "whole number"]),
+        (HEADER + "a,1,0.1,,,inf\n", ["seed at line 2", "whole number"]),
+        (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "is repeated"]),
+        (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "-1", "cannot be negative"]),
+        (HEADER + "a,1,0.1,0,,\na,2,0.2,0,,\na,3,0.3,0,,\n", ["series 'a', prompts", "0.0"]),
         ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\n", ["unit at line 3", "got d", "began with h"]),
     ],
 )
@@ -116,6 +123,27 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "no.parquet").write_text("not parquet")
     with pytest.raises(CurveFileError, match="not Parquet"):
         read_curves(tmp_path / "no.parquet")
+
+
+def test_a_seed_column_with_one_seed_leaves_the_series_its_name(tmp_path: Path) -> None:
+    (curve,) = read_curves(_csv(tmp_path, HEADER + "a,1,0.1,,,3\na,2,0.2,,,3\na,3,0.3,,,3\n"))
+    assert (curve.name, curve.seed) == ("a", 3)
+
+
+def test_numbers_of_json_that_are_none_are_refused(tmp_path: Path) -> None:
+    for value in ("true", "[1]", "{}", f"1{'0' * 400}"):
+        (tmp_path / "lines.jsonl").write_text(f'{{"series": "a", "compute": {value}, "reward": 0.1}}\n')
+        with pytest.raises(CurveFileError, match="compute at line 1"):
+            read_curves(tmp_path / "lines.jsonl")
+
+
+def test_more_evaluations_than_a_curve_may_have_are_refused_while_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forecurve.curve_files.MAX_POINTS", 5)
+    text = HEADER + "".join(f"a,{at},0.1,,,\n" for at in range(1, 9))
+    with pytest.raises(CurveFileError, match="series 'a': at most 5 evaluations are taken, got more by line 7"):
+        read_curves(_csv(tmp_path, text))
 
 
 def test_an_unknown_series_is_named(tmp_path: Path) -> None:

@@ -93,7 +93,13 @@ def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytes
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b"], ["no such series, got b"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "-4"], ["--budget", "-4"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "nan"], ["--budget", "nan"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--target", "nan"], ["--target", "nan"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--prior", "papr"], ["papr"]),
+        (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.3,,,\n", [], ["nan at evaluation 2"]),
+        (HEADER + "a,1,0.1,,,\na,1e999,0.2,,,\na,3,0.3,,,\n", [], ["compute", "inf at evaluation 2"]),
+        (HEADER + "a,1,0.1,,,0.5\n", [], ["seed at line 2", "whole number"]),
+        ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\na,3,0.3,h\n", [], ["unit at line 3", "began with h"]),
+        ("\x00\x00\x00", [], ["runs.csv", "column is missing"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
