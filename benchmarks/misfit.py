@@ -1,0 +1,153 @@
+"""How often healthy synthetic runs are called a misfit, and how often broken ones are named.
+
+Healthy: curves with the spread of siblings in ScaleRL's Table 1, evaluated evenly with a measured start, under white
+noise 0.0035, under white noise with an autoregressive part (sd 0.006, 0.7 from one evaluation to the next) and with
+Student-t tails of 5 degrees of freedom. Broken: the same kind of curve to 8,000 GPU-hours, white noise, with a change
+after 60 % of the run; "smooth second rise" is a second logistic step in log compute, "plateau" a run that stops growing
+after a quarter, "wave" one of +-0.01 around its curve. `any` is the share called a misfit at all.
+
+    python benchmarks/misfit.py [--runs 300] [--json]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import common
+import numpy as np
+
+from forecurve.science import Curve, fit
+
+SD = 0.0035
+LENGTHS = ((8, 1500), (13, 2500), (25, 4000), (50, 8000), (100, 16_000))
+BROKEN_POINTS = (20, 50, 100)
+
+
+def sigmoid(x: np.ndarray, A: float, B: float, C_mid: float, R0: float) -> np.ndarray:
+    """The model."""
+    with np.errstate(divide="ignore"):
+        return R0 + (A - R0) / (1 + (C_mid / x) ** B)
+
+
+def truth(rng: np.random.Generator) -> tuple[float, float, float, float]:
+    """A sibling of the paper's runs."""
+    return rng.normal(0.619, 0.02), np.exp(rng.normal(0.61, 0.15)), np.exp(rng.normal(7.84, 0.25)), 0.2
+
+
+def white(rng: np.random.Generator, size: int) -> np.ndarray:
+    return rng.normal(0, SD, size)
+
+
+def wandering(rng: np.random.Generator, size: int) -> np.ndarray:
+    walk = np.empty(size)
+    walk[0] = rng.normal(0, 0.006)
+    for at in range(1, size):
+        walk[at] = 0.7 * walk[at - 1] + rng.normal(0, 0.006 * np.sqrt(1 - 0.49))
+    return white(rng, size) + walk
+
+
+def heavy(rng: np.random.Generator, size: int) -> np.ndarray:
+    return SD * rng.standard_t(5, size) / np.sqrt(5 / 3)
+
+
+NOISES = {"white": white, "wandering": wandering, "t5": heavy}
+
+
+def logistic(x: np.ndarray, centre: float) -> np.ndarray:
+    """A step of 1 in log compute."""
+    with np.errstate(divide="ignore"):
+        return 1 / (1 + np.exp(-6 * (np.log(x) - np.log(centre))))
+
+
+def since(x: np.ndarray) -> tuple[np.ndarray, float]:
+    """Whether an evaluation lies after the change; and where that is."""
+    at = x[int(0.6 * len(x))]
+    return x >= at, float(at)
+
+
+def ramp(x: np.ndarray) -> np.ndarray:
+    """0 before the change, 1 at the end."""
+    _, at = since(x)
+    return np.maximum(x - at, 0) / (x[-1] - at)
+
+
+Break = Callable[[np.ndarray, np.ndarray], np.ndarray]
+BROKEN: dict[str, tuple[Break, tuple[str, ...]]] = {
+    "collapse by 0.3": (lambda x, h: h - 0.3 * since(x)[0], ("collapse",)),
+    "collapse to 0.05": (lambda x, h: np.where(since(x)[0], 0.05, h), ("collapse",)),
+    "decline by 0.1": (lambda x, h: h - 0.1 * ramp(x), ("decline",)),
+    "bend by -0.05": (lambda x, h: h - 0.05 * ramp(x), ("decline", "break")),
+    "bend by +0.1": (lambda x, h: h + 0.1 * ramp(x), ("break", "two-phase")),
+    "drop of 0.03": (lambda x, h: h - 0.03 * since(x)[0], ("decline", "break")),
+    "jump of 0.08": (lambda x, h: h + 0.08 * since(x)[0], ("break",)),
+    "smooth second rise 0.2": (lambda x, h: 0.6 * h + 0.2 * logistic(x, since(x)[1]), ("two-phase",)),
+    "plateau": (lambda x, h: np.minimum(h, h[len(h) // 4]), ("break",)),
+    "wave": (lambda x, h: h + 0.01 * np.sin(x / x[-1] * 20), ("residuals",)),
+}
+
+
+def verdict(x: np.ndarray, reward: np.ndarray) -> str | None:
+    """What a fit says of it."""
+    return fit(Curve(x, np.clip(reward, 0, 1), prompts=1000, samples=16)).misfit
+
+
+def healthy(runs: int) -> list[dict[str, object]]:
+    """False positives."""
+    rows: list[dict[str, object]] = []
+    for noise, draw in NOISES.items():
+        for points, last in LENGTHS:
+            found: Counter[str] = Counter()
+            for seed in range(runs):
+                rng = np.random.default_rng([seed, points])
+                x = np.linspace(0, last, points + 1)
+                name = verdict(x, sigmoid(x, *truth(rng)) + draw(rng, len(x)))
+                found.update([] if name is None else [name])
+            rows.append({"noise": noise, "points": points, "runs": runs, "any": sum(found.values()) / runs, **found})
+    return rows
+
+
+def broken(runs: int) -> list[dict[str, object]]:
+    """Power."""
+    rows: list[dict[str, object]] = []
+    for name, (change, right) in BROKEN.items():
+        for points in BROKEN_POINTS:
+            found: Counter[str | None] = Counter()
+            for seed in range(runs):
+                rng = np.random.default_rng([seed, points, 7])
+                x = np.linspace(0, 8000, points + 1)
+                found[verdict(x, change(x, sigmoid(x, *truth(rng))) + white(rng, len(x)))] += 1
+            named = sum(found[one] for one in right) / runs
+            others = {str(key): value for key, value in found.items() if key not in (None, *right)}
+            rows.append(
+                {
+                    "change": name,
+                    "points": points,
+                    "runs": runs,
+                    "named": named,
+                    "any": 1 - found[None] / runs,
+                    "expected": " or ".join(right),
+                    "else": ", ".join(f"{key} {value}" for key, value in others.items()) or None,
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    """Simulate and print."""
+    arguments = common.parser(__doc__, runs=300).parse_args()
+    false, power = healthy(arguments.runs), broken(max(1, arguments.runs // 3))
+    worst = max(float(str(row["any"])) for row in false)
+    if arguments.json:
+        common.answer({"healthy": false, "broken": power, "worst_false_positive_rate": worst})
+        return
+    names = sorted({key for row in false for key in row} - {"noise", "points", "runs", "any"})
+    columns = ("noise", "points", "runs", "any", *names)
+    common.table(columns, [[row.get(column, 0) for column in columns] for row in false])
+    print(f"\nfalse positives, worst cell: asked <= 0.02, reached {worst:.4f}\n")
+    columns = ("change", "points", "runs", "named", "any", "expected", "else")
+    common.table(columns, [[row[column] for column in columns] for row in power])
+
+
+if __name__ == "__main__":
+    main()

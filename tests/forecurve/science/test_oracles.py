@@ -1,0 +1,180 @@
+"""The quadrature and the point fit against programs that share nothing with them: emcee, MINOS, dense integration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import t as student
+
+from forecurve.science import Curve, Prior, fit, least_squares
+from forecurve.science.arrays import FloatArray
+from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
+from forecurve.science.prior import C_MID_REACH, LOG_B_BOX, PAPER
+
+from .synthetic import noisy_curve, sigmoid
+
+
+def _covariances(curve: Curve) -> tuple[list[FloatArray], FloatArray]:
+    """Dense covariance of the evaluations under each noise hypothesis in units of v, and its log prior weight."""
+    x, v = curve.compute, curve.noise.variance
+    clock = np.concatenate([[0.0], np.cumsum(np.clip(np.diff(x) / np.median(np.diff(x)), 0.2, 5))])
+    apart = np.abs(clock[:, None] - clock[None, :])
+    guesses = hypotheses_for(len(x))
+    unit = v[:8].mean()
+    dense = []
+    for guess in guesses:
+        early = np.where(np.arange(len(x)) < guess.early, EARLY_SD**2, 0.0)
+        dense.append(np.diag((v + early) / unit) + guess.eta * (guess.rho**apart if guess.eta else 0 * apart))
+    return dense, np.log([guess.weight for guess in guesses])
+
+
+def _log_likelihood(curve: Curve) -> Callable[[FloatArray], FloatArray]:
+    """Of mean curves (W, N), up to a constant: alpha integrated, hypotheses summed."""
+    dense, weights = _covariances(curve)
+    inverses = np.stack([np.linalg.inv(m) for m in dense])
+    constants = weights - np.array([np.linalg.slogdet(m)[1] for m in dense]) / 2
+    shape, rate = ALPHA_PRIOR[curve.noise.source]
+    unit, y = curve.noise.variance[:8].mean(), curve.reward
+
+    def log_likelihood(mean: FloatArray) -> FloatArray:
+        residual = y - mean
+        q = np.einsum("wn,hnm,wm->wh", residual, inverses, residual) / unit
+        return np.asarray(logsumexp(constants - (shape + len(y) / 2) * np.log(rate + q / 2), axis=1))
+
+    return log_likelihood
+
+
+def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatArray]:
+    """Of (A, R0, ln B, ln C_mid), shape (W, 4)."""
+    likelihood = _log_likelihood(curve)
+    first, last = curve.compute[curve.compute > 0][0], curve.compute[-1]
+    low = np.array([0, 0, LOG_B_BOX[0], np.log(first / C_MID_REACH)])
+    high = np.array([1, 1, LOG_B_BOX[1], np.log(last * C_MID_REACH)])
+
+    def log_posterior(theta: FloatArray) -> FloatArray:
+        A, R0, log_b, log_mid = theta.T
+        inside = ((theta >= low) & (theta <= high)).all(axis=1) & (R0 <= A)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            g = 1 / (1 + (np.exp(log_mid)[:, None] / curve.compute) ** np.exp(log_b)[:, None])
+            flat = np.log(1 - prior.weight) - np.log(1 - R0) - np.log((high - low)[2:]).sum()
+        informed = np.full(len(theta), -np.inf)
+        if prior.informative:
+            informed = np.full(len(theta), np.log(prior.weight))
+            for at, pair in ((0, prior.A), (2, prior.log_B), (3, prior.log_C_mid)):
+                if pair is None:
+                    informed -= np.log(high[at] - low[at])
+                    continue
+                scale = pair[1] * np.sqrt((prior.dof - 2) / prior.dof)
+                informed += student.logpdf(theta[:, at], prior.dof, pair[0], scale)
+        total = likelihood(R0[:, None] + (A - R0)[:, None] * g) + np.logaddexp(flat, informed)
+        return np.where(inside & np.isfinite(total), total, -np.inf)
+
+    return log_posterior
+
+
+def _emcee(curve: Curve, prior: Prior, steps: int) -> FloatArray:
+    """Draws of (A, R0, ln B, ln C_mid), shape (4, n)."""
+    emcee = pytest.importorskip("emcee")
+    best = least_squares(curve)
+    rng = np.random.default_rng(0)
+    centre = [min(best.A, 0.95), max(best.R0, 0.02), np.clip(np.log(best.B), -1.5, 2.2), np.log(best.C_mid)]
+    start = np.array(centre) + rng.normal(0, [0.01, 0.01, 0.1, 0.1], (48, 4))
+    start[:, 0] = np.clip(start[:, 0], start[:, 1] + 1e-3, 0.999)
+    reach = np.log(curve.compute[-1] * C_MID_REACH)
+    start[:, 3] = np.clip(start[:, 3], None, reach - 1e-3)
+    moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.1), (emcee.moves.StretchMove(), 0.1)]
+    sampler = emcee.EnsembleSampler(48, 4, _log_posterior(curve, prior), vectorize=True, moves=moves)
+    sampler.random_state = np.random.RandomState(1).get_state()
+    sampler.run_mcmc(start, steps)
+    return np.asarray(sampler.get_chain(discard=steps // 4, thin=5, flat=True).T)
+
+
+def _agrees(curve: Curve, prior: Prior, steps: int, slack: float) -> None:
+    chain, result = _emcee(curve, prior, steps), fit(curve, prior=prior)
+    draws = result.all_draws
+    for ours, theirs in zip((draws.A, draws.R0, np.log(draws.B), np.log(draws.C_mid)), chain, strict=True):
+        expected = np.quantile(theirs, (0.05, 0.25, 0.5, 0.75, 0.95))
+        width = expected[-1] - expected[0]
+        np.testing.assert_allclose(np.quantile(ours, (0.05, 0.25, 0.5, 0.75, 0.95)), expected, atol=slack * width)
+        assert ours.mean() == pytest.approx(theirs.mean(), abs=slack * width)
+
+
+FLAT = Prior("none", weight=0.0)
+SIBLINGS = Prior("siblings", A=(0.6, 0.02), log_B=(0.6, 0.2), log_C_mid=(float(np.log(2500)), 0.3))
+
+
+def test_an_early_posterior_under_siblings_agrees_with_emcee() -> None:
+    _agrees(noisy_curve(5, last=2000.0, points=10), SIBLINGS, steps=1000, slack=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [FLAT, PAPER, SIBLINGS], ids=["flat", "paper", "siblings"])
+@pytest.mark.parametrize(("last", "points"), [(1500.0, 6), (2500.0, 13), (8000.0, 40)])
+def test_the_posterior_agrees_with_a_long_run_of_emcee(prior: Prior, last: float, points: int) -> None:
+    """From a ceiling that is not identified at all to one that is."""
+    _agrees(noisy_curve(7, last=last, points=points), prior, steps=12_000, slack=0.06)
+
+
+@pytest.mark.slow
+def test_a_prior_that_is_wrong_is_overruled_as_emcee_says() -> None:
+    wrong = Prior("wrong", A=(0.8, 0.02), log_B=(0.0, 0.2))
+    _agrees(noisy_curve(3, last=8000.0, points=40), wrong, steps=12_000, slack=0.06)
+
+
+def test_with_exponent_and_midpoint_known_the_ceiling_is_a_dense_integral() -> None:
+    """p(A | y) over a fine grid of (R0, A), dense covariances; no lattice in ln B and ln C_mid is left."""
+    curve = noisy_curve(2, last=5000.0, points=14)
+    known = Prior("known", log_B=(float(np.log(1.9)), 1e-3), log_C_mid=(float(np.log(2500.0)), 1e-3), weight=0.9999)
+    axis = np.linspace(0.0, 1.0, 2001)
+    A, R0 = axis[(axis > 0.45) & (axis < 0.75)], axis[(axis > 0.15) & (axis < 0.25)]
+    pairs = np.stack(np.meshgrid(A, R0, indexing="ij")).reshape(2, -1)
+    g = sigmoid(curve.compute, 1.0, 1.9, 2500.0, 0.0)
+    log_p = _log_likelihood(curve)(pairs[1][:, None] + (pairs[0] - pairs[1])[:, None] * g) - np.log(1 - pairs[1])
+    density = np.exp(log_p - log_p.max()).reshape(len(A), len(R0))
+    for marginal, values, ours in ((density.sum(axis=1), A, "A"), (density.sum(axis=0), R0, "R0")):
+        cumulative = np.cumsum(marginal) / marginal.sum()
+        expected = np.interp((0.05, 0.5, 0.95), cumulative, values)
+        estimate = getattr(fit(curve, prior=known), ours)
+        width = expected[2] - expected[0]
+        np.testing.assert_allclose([estimate.lower, estimate.median, estimate.upper], expected, atol=0.05 * width)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_point_fit_is_where_minuit_ends(seed: int) -> None:
+    Minuit = pytest.importorskip("iminuit").Minuit
+    curve = noisy_curve(seed, last=8000.0, points=40)
+
+    def sse(A: float, log_b: float, log_mid: float, R0: float) -> float:
+        return float(np.square(curve.reward - sigmoid(curve.compute, A, np.exp(log_b), np.exp(log_mid), R0)).sum())
+
+    minuit = Minuit(sse, A=0.6, log_b=0.5, log_mid=7.5, R0=0.2)
+    minuit.errordef, minuit.tol, minuit.strategy = 0.0035**2, 1e-4, 2
+    minuit.migrad(ncall=20_000)
+    best = least_squares(curve)
+    assert best.sse <= minuit.fval * (1 + 1e-9)
+    assert abs(best.A - minuit.values["A"]) < 0.05 * minuit.errors["A"]
+    assert np.log(best.B) == pytest.approx(minuit.values["log_b"], abs=0.05 * minuit.errors["log_b"])
+    assert np.log(best.C_mid) == pytest.approx(minuit.values["log_mid"], abs=0.05 * minuit.errors["log_mid"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_late_the_posterior_interval_is_a_little_wider_than_minos(seed: int) -> None:
+    """MINOS takes the noise for known and white; the posterior knows neither, so it may not be narrower."""
+    Minuit = pytest.importorskip("iminuit").Minuit
+    curve = noisy_curve(seed, last=16_000.0, points=98)
+
+    def chi2(A: float, log_b: float, log_mid: float, R0: float) -> float:
+        mean = sigmoid(curve.compute, A, np.exp(log_b), np.exp(log_mid), R0)
+        return float(np.square((curve.reward - mean) / 0.0035).sum())
+
+    minuit = Minuit(chi2, A=0.6, log_b=0.6, log_mid=7.8, R0=0.2)
+    minuit.errordef = 1.0
+    minuit.migrad()
+    minuit.minos("A", cl=0.9)
+    low, high = (minuit.values["A"] + getattr(minuit.merrors["A"], end) for end in ("lower", "upper"))
+    ours = fit(curve).A
+    assert 0.85 < ours.width / (high - low) < 2.0
+    assert ours.median == pytest.approx(minuit.values["A"], abs=0.5 * (high - low))
