@@ -170,7 +170,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
     now = points[-1].compute
     summary = json_safe(fitted.to_dict(budget=subject.budget))
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
-    if subject.budget is not None:
+    if subject.budget is not None and summary["at_budget"] is not None:
         summary["at_budget"] |= json_safe(_ending(subject, points, fitted, subject.budget))
     return Said(
         at_compute=now,

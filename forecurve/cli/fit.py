@@ -120,10 +120,18 @@ def _row(fit: Fit, budget: float | None, target: float | None) -> list[str]:
     last = float(fit.curve.reward[-1])
     cells = [fit.curve.name, str(fit.points), f"{last:.2f}", _plain(level_text(fit.A))]
     if budget is not None:
-        cells.append(_plain(level_text(fit.predict(budget).at(0))))
+        cells.append(_at_budget(fit, budget))
     if target is not None:
         cells.append(_reach(fit, target))
     return [*cells, _action(fit, budget, target)]
+
+
+def _at_budget(fit: Fit, budget: float) -> str:
+    from forecurve.science import Estimate
+    from forecurve.science.wording import level_text
+
+    said = fit.to_dict(budget=budget)["at_budget"]
+    return "withheld" if said is None else _plain(level_text(Estimate(**said["curve"])))
 
 
 def _plain(text: str) -> str:

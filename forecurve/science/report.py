@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .advice import advise
@@ -12,8 +13,12 @@ if TYPE_CHECKING:
 
 
 def to_dict(fit: Fit, budget: float | None = None, target: float | None = None) -> dict[str, Any]:
-    """One series. `at_budget` is null without a budget; `target` is there only when one is given."""
+    """One series. `at_budget` is null without a budget or where a misfit withholds the forecast; `target` is there only
+    when one is given.
+    """
     advice = advise(fit, budget=budget, target=target)
+    found, cutoff = fit.misfit_detail, fit.cutoff
+    withheld = found is not None and found.withheld
     answer: dict[str, Any] = {
         "series": fit.curve.name,
         "points": fit.points,
@@ -23,7 +28,10 @@ def to_dict(fit: Fit, budget: float | None = None, target: float | None = None) 
         "R0": fit.R0.to_dict(),
         "identified": dict(fit.identified),
         "misfit": fit.misfit,
-        "at_budget": None if budget is None else at_budget(fit, budget),
+        "withheld": withheld,
+        "cutoff": None if cutoff is None else asdict(cutoff),
+        "outliers": [float(compute) for compute in fit.outliers],
+        "at_budget": None if budget is None or withheld else at_budget(fit, budget),
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
     }
@@ -33,9 +41,12 @@ def to_dict(fit: Fit, budget: float | None = None, target: float | None = None) 
 
 
 def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
-    """The curve and one evaluation at the budget: two different intervals."""
+    """The curve and one evaluation at the budget: two different intervals, wider where residuals hang together."""
+    found = fit.misfit_detail
+    factor = 1.0 if found is None or found.widening is None else found.widening
+    curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
     return {
         "compute": float(budget),
-        "curve": fit.predict(budget).at(0).to_dict(),
-        "evaluation": fit.predict_evaluation(budget).at(0).to_dict(),
+        "curve": curve.widened(factor, fit.curve.bounds).to_dict(),
+        "evaluation": evaluation.widened(factor, fit.curve.bounds).to_dict(),
     }

@@ -29,6 +29,11 @@ class Estimate:
         """Width of the 90 % interval."""
         return self.upper - self.lower
 
+    def widened(self, factor: float, bounds: tuple[float, float]) -> Estimate:
+        """The interval `factor` times as wide about its median, within `bounds`."""
+        lower = max(self.median - factor * (self.median - self.lower), bounds[0])
+        return Estimate(self.median, lower, min(self.median + factor * (self.upper - self.median), bounds[1]))
+
 
 @dataclass(frozen=True)
 class Reach:

@@ -1,6 +1,7 @@
 // Axes, budget line, ceiling in the right margin and alert bells of one run's chart.
 
 import { rateRange } from "./axis.js";
+import { holds } from "./curve-traces.js";
 import { between, escaped, middle } from "./words.js";
 import { fade } from "./palette.js";
 
@@ -96,7 +97,7 @@ const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
 /** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
 function ceiling({ forecast, ink, identifiedFrom }) {
   const { A } = forecast;
-  const known = forecast.identified.A >= identifiedFrom && [null, "residuals"].includes(forecast.misfit);
+  const known = forecast.identified.A >= identifiedFrom && holds(forecast);
   const x = 1.014;
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
   const interval = rule(x, x, A.lower, A.upper, known ? { width: 3 } : { width: 2, dash: "2px,3px" });
@@ -112,7 +113,7 @@ function ceiling({ forecast, ink, identifiedFrom }) {
 /** R0, where the curve starts: a short line through the start, named beside it. */
 function start({ forecast, axis, ink }) {
   const { R0 } = forecast;
-  if (R0?.median === null || R0?.median === undefined) return null;
+  if (!holds(forecast) || R0?.median === null || R0?.median === undefined) return null;
   const end = axis.start === null ? 0.02 : 0.06;
   return {
     shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],

@@ -19,12 +19,16 @@ import { clock } from "../times.js";
 export function curveTraces(scene) {
   const { forecast } = scene;
   const traces = [];
-  if (forecast) traces.push(...bands(scene));
+  const drawn = forecast && holds(forecast);
+  if (drawn) traces.push(...bands(scene));
   if (showsFrozen(scene)) traces.push(...frozen(scene));
-  if (forecast) traces.push(...median(scene));
+  if (drawn) traces.push(...median(scene));
   if (forecast?.at_budget) traces.push(...atBudget(scene));
   return [...traces, ...evaluations(scene), ...marks(scene)];
 }
+
+/** Whether the curve is the one that the forecast assumes; else the forecast is withheld. @param {any} forecast */
+export const holds = (forecast) => [null, "residuals"].includes(forecast.misfit);
 
 /** The frozen forecast is drawn unless it is the one on show. @param {Scene} scene */
 export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
