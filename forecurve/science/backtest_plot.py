@@ -2,46 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .chart import BLUE, INK, QUIET, VERMILION, dress, faded, sheet
+from .values import Estimate
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .backtesting import Backtest, Row
+    from .backtesting import Backtest, Row, Summary
     from .track_record import TrackRecord
-
-_GREY = "rgba(120, 120, 120, 0.6)"
 
 
 def plot(backtest: Backtest) -> go.Figure:
-    """Outcome against forecast: one trace a method and fraction, with intervals where there are any.
+    """Forecast minus outcome over the outcome: one trace a method and fraction, the first of them shown.
+
+    Thick: the posterior's own 90 % interval. Thin: what conformal scaling made of it. The forecasts are red where the
+    interval that was given missed.
 
     Raises:
         ImportError: plotly is not installed.
     """
-    figure = _figure()
-    for summary in backtest.summary:
+    figure = sheet()
+    for at, summary in enumerate(backtest.summary):
         key = (summary.fraction, summary.method)
         rows = [row for row in backtest.rows if (row.fraction, row.method) == key and row.predicted is not None]
+        visible = True if at == 0 else "legendonly"
+        name = f"{summary.method} at {summary.fraction:g}"
+        own = [row for row in rows if row.raw is not None]
+        if own:
+            figure.add_scatter(
+                x=[row.actual for row in own],
+                y=[row.raw.median - row.actual for row in own if row.raw is not None],
+                error_y=_bars([row.raw for row in own if row.raw is not None], 5, faded(BLUE, 0.35)),
+                mode="markers",
+                marker={"size": 5, "symbol": "square", "color": faded(BLUE, 0.35)},
+                name=f"{name}: the posterior's own",
+                visible=visible,
+            )
         figure.add_scatter(
-            x=[row.predicted for row in rows],
-            y=[row.actual for row in rows],
-            error_x=_bars(rows),
+            x=[row.actual for row in rows],
+            y=[row.error for row in rows],
+            error_y=_bars([_interval(row) for row in rows], 1.2, INK),
             text=[row.series for row in rows],
             mode="markers",
-            name=f"{summary.method} at {summary.fraction:g}",
-            visible=True if key == (backtest.summary[0].fraction, backtest.summary[0].method) else "legendonly",
+            marker={"size": 7, "color": [VERMILION if row.covered is False else INK for row in rows]},
+            name=name,
+            visible=visible,
         )
-    actual = [row.actual for row in backtest.rows]
-    if actual:
-        ends = [min(actual), max(actual)]
-        figure.add_scatter(
-            x=ends, y=ends, mode="lines", line={"color": _GREY, "dash": "dot"}, name="forecast = outcome"
-        )
-    figure.update_xaxes(title="forecast (90 % interval)")
-    figure.update_yaxes(title="outcome: mean of the last 10 % of the evaluations")
-    figure.update_layout(title="Backtest", template="simple_white")
-    return figure
+    figure.add_hline(y=0, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
+    figure.update_xaxes(title="outcome: mean of the last 10 % of the evaluations")
+    figure.update_yaxes(title="forecast minus outcome")
+    return dress(figure, _title(backtest.summary))
+
+
+def _title(summaries: Sequence[Summary]) -> str:
+    if not summaries:
+        return "Backtest"
+    one = summaries[0]
+    words = [f"{one.n} runs forecast from {one.fraction:.0%} of their compute".replace("%", " %")]
+    if one.mae is not None:
+        words.append(f"mean error {one.mae:.3f}")
+    if one.coverage is not None:
+        scaled = one.raw_coverage is not None and one.raw_width != one.width
+        before = f" ({one.raw_coverage:.0%} before conformal scaling)" if scaled else ""
+        words.append(f"90 % intervals hold {one.coverage:.0%} of the outcomes{before}")
+    return f"{', '.join(words).replace('%', ' %').replace('  ', ' ')}."
 
 
 def plot_track_record(record: TrackRecord) -> go.Figure:
@@ -50,45 +77,41 @@ def plot_track_record(record: TrackRecord) -> go.Figure:
     Raises:
         ImportError: plotly is not installed.
     """
-    figure = _figure()
-    for covered, name in ((True, "covered"), (False, "missed")):
+    figure = sheet()
+    for covered, name, colour in ((True, "covered", INK), (False, "missed", VERMILION)):
         group = [one for one in record.scored if one.covered is covered]
         figure.add_scatter(
             x=[one.forecast.fraction for one in group],
             y=[one.error for one in group],
-            error_y={
-                "type": "data",
-                "array": [one.forecast.estimate.upper - one.forecast.estimate.median for one in group],
-                "arrayminus": [one.forecast.estimate.median - one.forecast.estimate.lower for one in group],
-                "thickness": 1,
-                "width": 0,
-            },
+            error_y=_bars([one.forecast.estimate for one in group], 1.2, colour),
             text=[one.forecast.run for one in group],
             mode="markers",
+            marker={"size": 7, "color": colour},
             name=name,
         )
-    figure.add_hline(y=0, line_dash="dot", line_color=_GREY)
+    figure.add_hline(y=0, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
     figure.update_xaxes(title="share of the budget when it was said")
     figure.update_yaxes(title="forecast minus outcome (90 % interval)")
-    figure.update_layout(title="Track record", template="simple_white")
-    return figure
+    return dress(figure, "Track record")
 
 
-def _figure() -> go.Figure:
-    try:
-        import plotly.graph_objects as go
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
-    return go.Figure()
+def _interval(row: Row) -> Estimate | None:
+    if row.predicted is None or row.lower is None or row.upper is None:
+        return None
+    return Estimate(row.predicted, row.lower, row.upper)
 
 
-def _bars(rows: list[Row]) -> dict[str, object] | None:
-    if any(row.lower is None for row in rows):
+def _bars(intervals: Sequence[Estimate | None], thickness: float, colour: str) -> dict[str, Any] | None:
+    """From the median to both ends; None for a method without intervals."""
+    known = [one for one in intervals if one is not None]
+    if len(known) < len(intervals):
         return None
     return {
         "type": "data",
-        "array": [(row.upper or 0.0) - (row.predicted or 0.0) for row in rows],
-        "arrayminus": [(row.predicted or 0.0) - (row.lower or 0.0) for row in rows],
-        "thickness": 1,
+        "symmetric": False,
+        "array": [one.upper - one.median for one in known],
+        "arrayminus": [one.median - one.lower for one in known],
+        "thickness": thickness,
         "width": 0,
+        "color": colour,
     }

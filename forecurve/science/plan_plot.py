@@ -4,51 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .chart import BLUE, GREEN, QUIET, dress, sheet
+from .wording import share_text
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .planner import Plan
+    from .planner import Outlook, Plan
 
-_BLUE, _GREY = "rgb(0, 114, 178)", "rgb(150, 150, 150)"  # Okabe-Ito
+_COLOUR = {"spent": "#c4c4c4", "look": BLUE, "finish": GREEN}
 
 
 def plot(plan: Plan) -> go.Figure:
     """Left: the reward of each arm at the horizon with its 90 % interval. Right: compute spent and allocated.
 
+    Dominated arms are grey.
+
     Raises:
         ImportError: plotly is not installed.
     """
-    try:
-        import plotly.graph_objects as go
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
     arms = sorted(plan.arms, key=lambda arm: arm.end.median)
-    names = [arm.arm for arm in arms]
-    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
+    figure = sheet(2, horizontal_spacing=0.05)
     figure.add_scatter(
         x=[arm.end.median for arm in arms],
-        y=names,
+        y=[arm.arm for arm in arms],
         error_x={
             "type": "data",
             "symmetric": False,
             "array": [arm.end.upper - arm.end.median for arm in arms],
             "arrayminus": [arm.end.median - arm.end.lower for arm in arms],
+            "thickness": 1.5,
+            "width": 0,
+            "color": QUIET,
         },
         mode="markers+text",
-        text=[f"P(best) {arm.p_best:.0%}" for arm in arms],
+        text=[f"P(best) {share_text(arm.p_best)}" for arm in arms],
         textposition="top center",
-        marker={"color": [_GREY if arm.dominated else _BLUE for arm in arms], "size": 9},
+        textfont={"size": 11, "color": QUIET},
+        marker={"color": [QUIET if arm.dominated else BLUE for arm in arms], "size": 9},
         showlegend=False,
         row=1,
         col=1,
     )
-    bars = go.Bar(x=[arm.now for arm in arms], y=names, orientation="h", marker_color=_GREY, name="spent")
-    figure.add_trace(bars, row=1, col=2)
-    for kind, colour in (("look", _BLUE), ("finish", "rgb(0, 158, 115)")):
-        spend = [sum(row.spend for row in plan.allocation if row.arm == name and row.kind == kind) for name in names]
-        figure.add_trace(go.Bar(x=spend, y=names, orientation="h", marker_color=colour, name=kind), row=1, col=2)
-    figure.update_layout(title=plan.sentence, template="simple_white", barmode="stack")
+    names, place = [arm.arm for arm in arms], {"row": 1, "col": 2}
+    for kind, spend in _bars(plan, arms).items():
+        figure.add_bar(x=spend, y=names, orientation="h", marker_color=_COLOUR[kind], name=kind, width=0.5, **place)
+    figure.update_layout(barmode="stack")
     figure.update_xaxes(title=f"pass rate at {plan.horizon:g} {plan.unit}", row=1, col=1)
-    figure.update_xaxes(title=plan.unit, row=1, col=2)
-    return figure
+    figure.update_xaxes(title=f"compute ({plan.unit})", row=1, col=2)
+    figure.update_yaxes(automargin=True)
+    return dress(figure, plan.sentence)
+
+
+def _bars(plan: Plan, arms: list[Outlook]) -> dict[str, list[float]]:
+    bars = {"spent": [arm.now for arm in arms]}
+    for kind in ("look", "finish"):
+        rows = [row for row in plan.allocation if row.kind == kind]
+        bars[kind] = [sum(row.spend for row in rows if row.arm == arm.arm) for arm in arms]
+    return bars

@@ -1,4 +1,4 @@
-"""Figures, drawn with plotly when it is there."""
+"""Figures of a fit and of a watched run, drawn with plotly when it is there."""
 
 from __future__ import annotations
 
@@ -6,50 +6,115 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays import FloatArray
+from .chart import BLUE, INK, QUIET, VERMILION, area, compute_axis, dress, faded, sheet
+from .wording import compute_text, level_text
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .fitting import Fit
     from .watching import Watch
 
-_BLUE = "0, 114, 178"  # Okabe-Ito
+_BEYOND = 1.5  # times the last compute or the budget: how far the curve is drawn
+_MARGIN, _VIOLIN = 1.012, 0.055  # where the ceiling's violin stands beside the sheet, and how wide it is
+_BINS = 60
 
 
 def plot(fit: Fit, budget: float | None = None) -> go.Figure:
-    """Evaluations with their standard error, median, 50 % and 90 % band over log compute.
+    """Evaluations with their standard error, the curve with its 50 % and 90 % band, and the ceiling's posterior.
+
+    The line is dashed where it is a forecast. Evaluations of an early regime are grey, outliers hollow. With a misfit
+    that withholds the forecast there are only the evaluations, and where it began.
 
     Raises:
         ImportError: plotly is not installed.
     """
-    try:
-        import plotly.graph_objects as go
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
-    positive = fit.curve.compute[fit.curve.compute > 0]
-    grid = np.geomspace(positive[0], max(fit.curve.now, budget or 0.0) * 1.5, 120)
+    figure = sheet()
+    found, now = fit.misfit_detail, fit.curve.now
+    withheld = found is not None and found.withheld
+    first = float(fit.curve.compute[fit.curve.compute > 0][0])
+    last = now * 1.05 if withheld else max(now, budget or 0.0) * _BEYOND
+    if not withheld:
+        _add_curve(figure, fit, first, last)
+    _add_evaluations(figure, fit)
+    compute_axis(figure, first / 1.08, last, fit.unit)
+    figure.update_yaxes(title="pass rate")
+    dress(figure, fit.sentence(budget=budget))
+    if withheld:
+        if found is not None and found.since is not None:
+            _add_mark(figure, found.since, found.name)
+        return figure
+    _add_ceiling(figure, fit)
+    if budget is not None:
+        _add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(fit.predict(budget).at(0))}")
+    return figure
+
+
+def _add_curve(figure: go.Figure, fit: Fit, first: float, last: float) -> None:
+    grid = np.unique(np.append(np.geomspace(first, last, 100), fit.curve.now))
     band = fit.predict(grid)
-    figure = go.Figure()
-    for lower, upper, shade, name in (
-        (band.lower90, band.upper90, 0.15, "90 %"),
-        (band.lower50, band.upper50, 0.25, "50 %"),
-    ):
-        figure.add_scatter(**_area(grid, lower, upper, shade, name))
-    figure.add_scatter(x=grid, y=band.median, mode="lines", line={"color": f"rgb({_BLUE})"}, name="median")
-    bars = {"type": "data", "array": np.sqrt(fit.curve.noise.variance), "thickness": 1, "width": 0}
+    figure.add_scatter(**area(grid, band.lower90, band.upper90, 0.13, "90 %"))
+    figure.add_scatter(**area(grid, band.lower50, band.upper50, 0.2, "50 %"))
+    for part, name, dash in ((grid <= fit.curve.now, "fit", "solid"), (grid >= fit.curve.now, "forecast", "6px,4px")):
+        if part.sum() > 1:
+            line = {"color": BLUE, "width": 2, "dash": dash}
+            figure.add_scatter(x=grid[part], y=band.median[part], mode="lines", line=line, name=name)
+
+
+def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
+    compute = fit.curve.compute
+    cutoff = fit.cutoff
+    early = compute < (0.0 if cutoff is None else cutoff.compute)
+    outlier = np.isin(np.round(np.log(np.maximum(compute, 1e-300)), 9), np.round(np.log(fit.outliers), 9))
+    edge = np.where(early, QUIET, INK)
     figure.add_scatter(
-        x=fit.curve.compute,
+        x=compute,
         y=fit.curve.reward,
-        error_y=bars,
+        error_y=_bars(np.sqrt(fit.curve.noise.variance)),
         mode="markers",
-        marker={"color": "black"},
+        marker={"color": np.where(outlier, "white", edge), "size": 6, "line": {"color": edge, "width": 1}},
         name="evaluations",
     )
-    if budget is not None:
-        figure.add_vline(x=budget, line_dash="dot", annotation_text="budget")
-    figure.update_xaxes(type="log", title=f"compute ({fit.unit})")
-    figure.update_yaxes(title="pass rate")
-    figure.update_layout(title=fit.sentence(budget=budget), template="simple_white")
-    return figure
+
+
+def _bars(deviation: FloatArray) -> dict[str, Any]:
+    return {"type": "data", "array": deviation, "thickness": 1, "width": 0, "color": faded(INK, 0.45)}
+
+
+def _add_ceiling(figure: go.Figure, fit: Fit) -> None:
+    """The posterior of A as half a violin in the right margin, its median a line."""
+    density, edges = np.histogram(fit.all_draws.A, bins=_BINS, density=True)
+    smooth = np.convolve(density, np.array([1, 2, 3, 2, 1]) / 9, mode="same")
+    middle = (edges[1:] + edges[:-1]) / 2
+    reach = _MARGIN + _VIOLIN * smooth / smooth.max()
+    outline = " L ".join(f"{x:.4f},{y:.5f}" for x, y in zip(reach, middle, strict=True))
+    path = f"M {_MARGIN},{middle[0]:.5f} L {outline} L {_MARGIN},{middle[-1]:.5f} Z"
+    place: dict[str, Any] = {"xref": "paper", "yref": "y", "opacity": 1}
+    figure.add_shape(type="path", path=path, fillcolor=faded(BLUE, 0.25), line_width=0, **place)
+    A = fit.A.median
+    figure.add_shape(type="line", x0=_MARGIN, x1=_MARGIN + _VIOLIN, y0=A, y1=A, line_color=BLUE, line_width=2, **place)
+    figure.add_annotation(
+        x=_MARGIN + _VIOLIN / 2, y=0, xref="paper", yref="paper", yanchor="top", text="A", showarrow=False
+    )
+    figure.update_layout(margin_r=72)
+
+
+def _add_mark(figure: go.Figure, compute: float, text: str) -> None:
+    """A dotted line across the sheet with a word at its foot."""
+    figure.add_vline(x=compute, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
+    log = figure.layout.xaxis.type == "log"
+    figure.add_annotation(
+        x=float(np.log10(compute)) if log else compute,
+        y=0,
+        yref="paper",
+        yanchor="bottom",
+        xanchor="right",
+        xshift=-4,
+        text=text,
+        showarrow=False,
+        font={"color": QUIET, "size": 12},
+    )
 
 
 def plot_watch(verdict: Watch) -> go.Figure:
@@ -58,30 +123,22 @@ def plot_watch(verdict: Watch) -> go.Figure:
     Raises:
         ImportError: plotly is not installed.
     """
-    try:
-        import plotly.graph_objects as go
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
-    x = verdict.compute
-    figure = go.Figure()
-    figure.add_scatter(**_area(x, verdict.lower, verdict.upper, 0.15, "90 %"))
-    figure.add_scatter(x=x, y=verdict.expected, mode="lines", line={"color": f"rgb({_BLUE})"}, name="frozen forecast")
-    figure.add_scatter(x=x, y=verdict.reward, mode="markers", marker={"color": "black"}, name="evaluations")
-    if verdict.since_compute is not None:
-        figure.add_vline(x=verdict.since_compute, line_dash="dot", annotation_text=verdict.level)
+    figure = sheet()
+    x, since = verdict.compute, verdict.since_compute
+    figure.add_scatter(**area(x, verdict.lower, verdict.upper, 0.13, "90 % of one evaluation"))
+    line = {"color": BLUE, "width": 2, "dash": "6px,4px"}
+    figure.add_scatter(x=x, y=verdict.expected, mode="lines", line=line, name="frozen forecast")
+    fallen = x >= (np.inf if since is None else since)
+    figure.add_scatter(
+        x=x,
+        y=verdict.reward,
+        mode="markers",
+        marker={"color": np.where(fallen, VERMILION, INK), "size": 6},
+        name="evaluations",
+    )
     figure.update_xaxes(title=f"compute ({verdict.unit})")
     figure.update_yaxes(title="pass rate")
-    figure.update_layout(title=verdict.sentence, template="simple_white")
+    dress(figure, verdict.sentence)
+    if since is not None:
+        _add_mark(figure, since, f"{verdict.level} since here")
     return figure
-
-
-def _area(x: Any, lower: Any, upper: Any, shade: float, name: str) -> dict[str, Any]:
-    return {
-        "x": np.concatenate([x, x[::-1]]),
-        "y": np.concatenate([upper, lower[::-1]]),
-        "fill": "toself",
-        "fillcolor": f"rgba({_BLUE}, {shade})",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "name": name,
-    }

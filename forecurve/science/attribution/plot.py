@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..chart import BLUE, GREEN, QUIET, VERMILION, dress, sheet
 from .comparison import ArmVerdict, Comparison
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe-Ito
-_COLOUR = {"ceiling": "#D55E00", "efficiency": "#0072B2", "no difference shown": "#009E73", "undecided": "#888888"}
+_COLOUR = {"ceiling": VERMILION, "efficiency": BLUE, "no difference shown": GREEN, "undecided": QUIET}
+_RATIOS = (0.1, 0.2, 0.25, 0.33, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 5.0, 10.0)
 
 
 def plot(comparison: Comparison) -> go.Figure:
@@ -20,22 +23,42 @@ def plot(comparison: Comparison) -> go.Figure:
     Raises:
         ImportError: plotly is not installed.
     """
-    try:
-        from plotly.subplots import make_subplots
-    except ImportError as error:
-        raise ImportError("plot() needs plotly: pip install plotly") from error
-    figure = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.05)
+    figure = sheet(2, horizontal_spacing=0.05)
     for arm in comparison.arms:
         _add_difference(figure, arm)
         _add_ratio(figure, arm)
-    figure.add_vrect(-comparison.rope, comparison.rope, fillcolor="#009E73", opacity=0.12, line_width=0, row=1, col=1)
-    figure.add_vline(0, line={"width": 1, "color": "#888888"}, row=1, col=1)
-    figure.add_vline(1, line={"width": 1, "color": "#888888"}, row=1, col=2)
-    figure.update_xaxes(title=f"ceiling minus that of {comparison.control}", row=1, col=1)
-    figure.update_xaxes(title=f"times as fast as {comparison.control}", type="log", row=1, col=2)
-    figure.update_yaxes(autorange="reversed", type="category")
-    figure.update_layout(title=comparison.sentence, template="simple_white", showlegend=False)
-    return figure
+    figure.add_vrect(-comparison.rope, comparison.rope, fillcolor=GREEN, opacity=0.12, line_width=0, row=1, col=1)
+    figure.add_vline(0, line={"width": 1, "color": QUIET}, opacity=1, row=1, col=1)
+    figure.add_vline(1, line={"width": 1, "color": QUIET}, opacity=1, row=1, col=2)
+    names = [arm.arm for arm in comparison.arms]
+    labels = [f"{arm.arm}<br><i>{arm.label}</i>" for arm in comparison.arms]
+    differences, ratios = _reach(comparison)
+    title = f"ceiling minus that of {comparison.control}"
+    figure.update_xaxes(title=title, range=[-differences, differences], row=1, col=1)
+    figure.update_xaxes(
+        title=f"times as fast as {comparison.control}",
+        type="log",
+        range=[-ratios, ratios],
+        tickvals=list(_RATIOS),
+        ticktext=[f"{ratio:g}" for ratio in _RATIOS],
+        row=1,
+        col=2,
+    )
+    figure.update_yaxes(autorange="reversed", type="category", automargin=True)
+    figure.update_yaxes(tickvals=names, ticktext=labels, row=1, col=1)
+    figure.update_layout(showlegend=False)
+    return dress(figure, comparison.sentence)
+
+
+def _reach(comparison: Comparison) -> tuple[float, float]:
+    """How far both axes reach to either side: in reward, and in powers of ten."""
+    differences, ratios = [2 * comparison.rope], [float(np.log10(1.5))]
+    for arm in comparison.arms:
+        differences += [abs(end) for end in arm.simultaneous or ()]
+        if arm.multiplier is not None:
+            ends = (arm.multiplier.ratio.lower, arm.multiplier.ratio.upper)
+            ratios += [abs(float(np.log10(end))) for end in ends if 0 < end < np.inf]
+    return 1.06 * max(differences), 1.06 * max(ratios)
 
 
 def _add_difference(figure: go.Figure, arm: ArmVerdict) -> None:

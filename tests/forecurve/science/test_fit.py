@@ -321,7 +321,7 @@ def test_the_repr_is_one_readable_line() -> None:
 def test_a_figure_has_the_bands_and_the_evaluations() -> None:
     pytest.importorskip("plotly")
     figure = fit(noisy_curve(0)).plot(budget=16000)
-    assert [trace.name for trace in figure.data] == ["90 %", "50 %", "median", "evaluations"]
+    assert [trace.name for trace in figure.data] == ["90 %", "50 %", "fit", "forecast", "evaluations"]
 
 
 # --- cost and size ---

@@ -165,7 +165,7 @@ def test_plans_are_reproducible_and_say_what_they_are() -> None:
 def test_a_plan_is_drawn() -> None:
     pytest.importorskip("plotly")
     figure = PLANNED.plot()
-    assert figure.layout.title.text == PLANNED.sentence
+    assert figure.layout.title.text.replace("<br>", " ") == PLANNED.sentence
     assert set(figure.data[0].y) == {"slow", "fast", "poor"}
 
 

@@ -286,7 +286,7 @@ def test_a_verdict_is_plain_json_one_line_and_a_figure() -> None:
     assert body["predicted"]["lower"] > body["actual"]
     assert {len(column) for column in body["evaluations"].values()} == {75}
     assert repr(verdict).startswith("Watch('run 0': ALERT since ")
-    assert [trace.name for trace in verdict.plot().data] == ["90 %", "frozen forecast", "evaluations"]
+    assert [trace.name for trace in verdict.plot().data] == ["90 % of one evaluation", "frozen forecast", "evaluations"]
 
 
 # --- slow, legitimate revisions ---

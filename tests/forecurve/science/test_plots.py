@@ -1,0 +1,89 @@
+"""Figures say what the values say: nothing beyond a misfit, early and odd evaluations marked, nothing cut off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forecurve.science import Curve, fit
+from forecurve.science.attribution.compare import compare
+from forecurve.science.backtesting import backtest
+from forecurve.science.wording import level_text
+
+from .synthetic import noisy_curve, sigmoid
+
+pytest.importorskip("plotly")
+
+COMPUTE = np.linspace(0, 8_000, 51)[1:]
+
+
+def _curve(moved: np.ndarray | float, seed: int = 0) -> Curve:
+    reward = sigmoid(COMPUTE, 0.61, 1.9, 2500, 0.2) + np.random.default_rng(seed).normal(0, 0.0035, 50) + moved
+    return Curve(COMPUTE, reward, prompts=1000, samples=16)
+
+
+def test_a_figure_of_a_withheld_forecast_shows_no_curve_and_no_ceiling() -> None:
+    figure = fit(_curve(-0.25 * (COMPUTE > 5_000))).plot(budget=16_000)
+    assert [trace.name for trace in figure.data] == ["evaluations"]
+    assert [note.text for note in figure.layout.annotations] == ["collapse"]
+    assert not any(shape.type == "path" for shape in figure.layout.shapes)
+
+
+def test_the_forecast_begins_where_the_fit_ends_and_reaches_past_the_budget() -> None:
+    figure = fit(noisy_curve(0)).plot(budget=16_000)
+    traces = {trace.name: trace for trace in figure.data}
+    assert traces["fit"].x[-1] == traces["forecast"].x[0] == 8_000
+    assert traces["forecast"].x[-1] > 16_000
+    assert traces["forecast"].line.dash != traces["fit"].line.dash
+
+
+def test_the_interval_at_the_budget_is_written_at_it() -> None:
+    found = fit(noisy_curve(0))
+    notes = [note.text for note in found.plot(budget=16_000).layout.annotations]
+    assert f"at 16000: {level_text(found.predict(16_000).at(0))}" in notes
+
+
+def test_the_violin_stands_where_the_ceiling_is() -> None:
+    found = fit(noisy_curve(0))
+    path = next(shape.path for shape in found.plot().layout.shapes if shape.type == "path")
+    places = [float(corner.split(",")[1].split()[0]) for corner in path.removesuffix(" Z").split(" L ")]
+    assert min(places) <= found.A.lower < found.A.upper <= max(places)
+
+
+def test_evaluations_of_an_early_regime_are_grey_and_outliers_hollow() -> None:
+    odd = 0.12 * np.maximum(1 - COMPUTE / 900, 0)
+    odd[30] -= 0.2
+    found = fit(_curve(odd))
+    assert found.cutoff is not None
+    marker = found.plot().data[-1].marker
+    assert marker.color[30] == "white"
+    assert marker.color[0] != marker.color[-1]
+    assert sum(colour == "white" for colour in marker.color) == 1
+
+
+def test_a_long_sentence_is_wrapped_and_whole() -> None:
+    found = fit(noisy_curve(0))
+    title = found.plot(budget=16_000).layout.title.text
+    assert title.replace("<br>", " ") == found.sentence(budget=16_000)
+    assert max(len(line) for line in title.split("<br>")) <= 84
+
+
+def test_the_axes_of_a_comparison_hold_every_interval() -> None:
+    curves = {name: noisy_curve(seed, A=A) for name, seed, A in (("base", 1, 0.61), ("up", 2, 0.75))}
+    compared = compare(curves, "base")
+    figure = compared.plot()
+    arm = compared.arms[0]
+    assert arm.simultaneous is not None
+    low, high = figure.layout.xaxis.range
+    assert low < arm.simultaneous[0] < arm.simultaneous[1] < high
+
+
+def test_a_backtest_shows_the_interval_before_and_after_scaling() -> None:
+    family = [noisy_curve(seed, A=0.5 + 0.02 * (seed % 5), points=20) for seed in range(10)]
+    found = backtest(family, fractions=(0.5,), prior="siblings")
+    own, scaled = found.plot().data
+    assert {row.calibration for row in found.rows} == {"conformal (9 past runs)"}
+    for at, row in enumerate(found.rows):
+        assert row.raw is not None
+        assert own.error_y.array[at] == pytest.approx(row.raw.upper - row.raw.median)
+        assert scaled.error_y.array[at] + scaled.y[at] == pytest.approx(row.upper - row.actual)
