@@ -175,7 +175,9 @@ def _trainer_said(case: Case) -> Decision | None:
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there)
-    path = (Status.RUNNING, to) if case.status is Status.QUEUED and to is Status.SUCCEEDED else (to,)
+    path = (Status.RUNNING, to) if case.status in (Status.QUEUED, Status.PAUSED) and to is Status.SUCCEEDED else (to,)
+    if case.status is Status.PAUSED and to is not Status.STOPPED:  # it went on by itself, without a word of it
+        path = (Status.QUEUED, *path)
     return Decision(path, attempt.outcome_reason or _default_reason(case, to), force_stop=still_there)
 
 
