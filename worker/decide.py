@@ -19,7 +19,7 @@ from datetime import datetime
 
 from server.runs.fencing import WAITING
 from server.runs.models import Attempt, Run
-from server.runs.states import TERMINAL, DesiredState, Status
+from server.runs.states import TERMINAL, TRANSITIONS, DesiredState, Status
 from server.settings import Settings
 from worker.executors.base import ALIVE, OVER, Observation, State
 
@@ -175,10 +175,17 @@ def _trainer_said(case: Case) -> Decision | None:
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there)
-    path = (Status.RUNNING, to) if case.status in (Status.QUEUED, Status.PAUSED) and to is Status.SUCCEEDED else (to,)
-    if case.status is Status.PAUSED and to is not Status.STOPPED:  # it went on by itself, without a word of it
-        path = (Status.QUEUED, *path)
+    path = _way(case.status, to)
     return Decision(path, attempt.outcome_reason or _default_reason(case, to), force_stop=still_there)
+
+
+def _way(status: Status, to: Status) -> tuple[Status, ...]:
+    """The statuses up to `to`: a run of a client's own may end where it was thought to wait."""
+    if to in TRANSITIONS[status]:
+        return (to,)
+    if status is Status.QUEUED:
+        return (Status.RUNNING, to)
+    return (Status.QUEUED, *_way(Status.QUEUED, to))
 
 
 def _job_is_over(case: Case) -> Decision | None:
