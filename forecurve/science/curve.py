@@ -63,6 +63,8 @@ class Curve:
             evaluation with the noise of the first one.
         seed: the seed of the run.
         bounds: the range of the reward.
+        restarts: compute at which the run was resumed from a checkpoint, if it was: what an evaluation holds beside the
+            curve and sampling noise does not carry over from one segment to the next.
 
     Raises:
         CurveError: one of its subclasses, naming field, value and way out.
@@ -83,6 +85,7 @@ class Curve:
     start: float | None = None
     seed: int | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
+    restarts: tuple[float, ...] = ()
     noise: SamplingNoise = field(init=False)
 
     def __init__(
@@ -98,6 +101,7 @@ class Curve:
         start: float | None = None,
         seed: int | None = None,
         bounds: tuple[float, float] = (0.0, 1.0),
+        restarts: npt.ArrayLike = (),
     ):
         low, high = _bounds(bounds)
         x, y = _numbers("compute", compute), _numbers("reward", reward)
@@ -133,6 +137,7 @@ class Curve:
             "start": start,
             "seed": seed,
             "bounds": (low, high),
+            "restarts": _restarts(restarts),
         }
         values["noise"] = sampling_noise((y - low) / (high - low), high - low, **per_point, counts=tallies)
         for key, value in values.items():
@@ -163,6 +168,7 @@ class Curve:
             counts=None if self.counts is None else self.counts[:keep],
             seed=self.seed,
             bounds=self.bounds,
+            restarts=self.restarts,
             **cut,
         )
 
@@ -206,6 +212,7 @@ class Curve:
             "start": self.start,
             "seed": self.seed,
             "bounds": self.bounds,
+            "restarts": self.restarts,
             "noise": SamplingNoise(np.concatenate([self.noise.variance, one.variance]), one.source),
         }
         for name, value in values.items():
@@ -235,6 +242,7 @@ class Curve:
             counts=counts,
             seed=self.seed,
             bounds=self.bounds,
+            restarts=self.restarts,
             **columns,
         )
 
@@ -274,6 +282,12 @@ def _refuse_too_many(field_name: str, values: object) -> None:
 def _short(values: object) -> str:
     text = repr(values)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _restarts(restarts: npt.ArrayLike) -> tuple[float, ...]:
+    values = np.sort(_numbers("restarts", restarts)) if np.size(restarts) else np.array([])
+    _check_finite("restarts", values)
+    return tuple(float(value) for value in values)
 
 
 def _numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:

@@ -330,7 +330,8 @@ def _problem(curve: Curve, prior: Prior) -> Problem:
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
     compute, reward, variance = _averaged(curve)
     prior = _moved(prior, low, width)
-    return make_problem(compute, (reward - low) / width, variance / width**2, curve.noise.source, prior)
+    rate, relative = (reward - low) / width, variance / width**2
+    return make_problem(compute, rate, relative, curve.noise.source, prior, curve.restarts)
 
 
 def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -175,14 +175,17 @@ def _fill(variance: FloatArray) -> FloatArray:
     return np.where(unknown, np.nanmedian(variance), variance) if unknown.any() else variance
 
 
-def evaluation_clock(compute: FloatArray) -> tuple[FloatArray, float]:
+def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> tuple[FloatArray, float]:
     """(ticks, usual gap): clock ticks since the evaluation before, shape (N,), the first one 0.
 
     A tick is a gap over the median of the latest gaps up to it, so that later evaluations change nothing behind them.
     """
     gaps = np.diff(compute)
     usual = _running_median(gaps)
-    return np.concatenate([[0.0], clock_ticks(gaps, usual)]), float(usual[-1])
+    ticks = np.concatenate([[0.0], clock_ticks(gaps, usual)])
+    first = np.searchsorted(compute, restarts, side="right")
+    ticks[first[(first > 0) & (first < len(compute))]] = np.inf  # nothing carries over a restart
+    return ticks, float(usual[-1])
 
 
 def _running_median(values: FloatArray) -> FloatArray:

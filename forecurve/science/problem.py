@@ -95,15 +95,23 @@ class Problem:
         return tuple(Whitener(hypothesis, shares, self.ticks) for hypothesis, shares in pairs)
 
 
-def make_problem(compute: FloatArray, reward: FloatArray, variance: FloatArray, source: str, prior: Prior) -> Problem:
+def make_problem(
+    compute: FloatArray,
+    reward: FloatArray,
+    variance: FloatArray,
+    source: str,
+    prior: Prior,
+    restarts: tuple[float, ...] = (),
+) -> Problem:
     """Lay the noise model out.
 
     Args:
         compute, reward, variance: of the evaluations, (N,); variance is the nominal sampling variance.
         source: what that variance is known from, see `ALPHA_PRIOR`.
         prior: of the parameters, A in the same scale as `reward`.
+        restarts: compute at which the run was resumed.
     """
-    ticks, usual = evaluation_clock(compute)
+    ticks, usual = evaluation_clock(compute, restarts)
     hypotheses = hypotheses_for(len(compute))
     eta, rho, weight, early = (
         np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight", "early")

@@ -83,9 +83,9 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     if curve.points <= REFERENCE_POINTS or curve.points == fitted_whole + 1 or _is_new_to_the_noise_model(fit, curve):
         return None
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
-    gap, usual = _gaps(curve)
+    tick, usual = _clock(curve)
     shares = np.full((len(setting.hypotheses), 1), curve.noise.variance[-1] / width**2 / setting.unit_variance)
-    ticks, reward = np.array([min(max(gap / usual, TICKS[0]), TICKS[1])]), (curve.reward[-1:] - low) / width
+    ticks, reward = np.array([tick]), (curve.reward[-1:] - low) / width
     filtered = noise_filter(shares, ticks, *setting.wandering, reward, before=stream.filtered)
     sums = LatticeSums(*(part.copy() for part in stream.sums))
     lattice = stream.lattice
@@ -119,12 +119,15 @@ def _live(table: Table) -> FloatArray:
     return np.where(logs > logs.max() - _DEAD, table.log_node_prior, -np.inf)
 
 
-def _gaps(curve: Curve) -> tuple[float, float]:
-    """The last gap in compute and the median of the latest ones, as `evaluation_clock` has them."""
+def _clock(curve: Curve) -> tuple[float, float]:
+    """Clock ticks since the evaluation before, and the usual gap, as `evaluation_clock` has them."""
     latest = curve.compute[-WINDOW - 1 :]
     gaps = (latest[1:] - latest[:-1]).tolist()
     ordered = sorted(gaps)
-    return gaps[-1], (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    usual = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    if curve.restarts and any(latest[-2] <= restart < latest[-1] for restart in curve.restarts):
+        return np.inf, usual
+    return min(max(gaps[-1] / usual, TICKS[0]), TICKS[1]), usual
 
 
 def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:

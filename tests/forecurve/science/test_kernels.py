@@ -11,6 +11,7 @@ import pytest
 from forecurve.science import compiled, fit
 from forecurve.science.kernels import LatticeSums, lattice_sums, noise_filter
 from forecurve.science.lattice import Lattice
+from forecurve.science.noise import evaluation_clock
 
 from .synthetic import noisy_curve
 
@@ -79,3 +80,16 @@ def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatc
         for name in ("A", "B", "C_mid", "R0"):
             a, b = getattr(fast, name), getattr(slow, name)
             assert (a.median, a.lower, a.upper) == pytest.approx((b.median, b.lower, b.upper), rel=1e-6)
+
+
+def test_nothing_carries_over_a_restart() -> None:
+    """With a restart in the middle the covariance falls into two blocks."""
+    compute = np.linspace(1.0, 15.0, SIZE)
+    ticks, _ = evaluation_clock(compute, restarts=(8.2,))
+    assert np.isinf(ticks).tolist() == [at == 8 for at in range(SIZE)]
+    whole = noise_filter(SHARES, ticks, ETA, RHO, REWARD)
+    blocks = [
+        noise_filter(SHARES[:, part], np.where(np.isinf(ticks[part]), 0.0, ticks[part]), ETA, RHO, REWARD[part])
+        for part in (slice(0, 8), slice(8, SIZE))
+    ]
+    np.testing.assert_allclose(whole.sums, blocks[0].sums + blocks[1].sums, rtol=1e-9)

@@ -114,3 +114,12 @@ def test_any_run_can_be_streamed(gaps: list[float], rewards: list[float]) -> Non
     whole = fit(Curve(compute, rewards[: len(compute)]))
     assert streamed.points == whole.points
     assert _distance(streamed, whole) < 0.35
+
+
+def test_a_restart_ahead_is_known_to_the_stream_as_to_a_refit() -> None:
+    whole = _run(seed=5)
+    parts = {"prompts": 1000, "samples": 16, "restarts": [9_000.0]}
+    streamed = fit(Curve(whole.compute[:36], whole.reward[:36], **parts))
+    for compute, reward in zip(whole.compute[36:46], whole.reward[36:46], strict=True):
+        streamed = streamed.update((compute, reward))
+    assert _distance(streamed, fit(Curve(whole.compute[:46], whole.reward[:46], **parts))) < 0.05
