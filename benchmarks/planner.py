@@ -11,9 +11,10 @@ factor 2, 3, 4, all arms side by side, ended as soon as one arm is left). Succes
 Ours chooses before each step the look with the largest knowledge gradient per unit of compute and knows nothing of
 the sweep beforehand (prior "none").
 
-The level asked: the regret of ASHA at half its compute or less. For every setting of ASHA the table shows its compute
-and regret, our regret in the same sweeps at half that compute, and the compute at which our mean regret is first as
-low, each with the standard error over sweeps.
+The level asked: the regret of ASHA at half its compute or less. For every setting of ASHA and of halving the table
+shows its mean compute and regret; our regret at half that mean compute; the same where each sweep is given half of
+what the rival spent on that very sweep (its compute differs from sweep to sweep, and is low where it was lucky); the
+paired difference of each with its standard error over sweeps; and the compute from which on our mean regret is as low.
 """
 
 from __future__ import annotations
@@ -177,14 +178,15 @@ def _against(policy: str, found: list[Replay], ours: list[Replay], full: np.ndar
     """A rival's end, ours in the same sweeps at half its compute, and where our mean regret is first as low."""
     compute = np.array([each.total for each in found])
     regret = np.array([each.regret[-1] for each in found])
-    half = np.array([each.regret_at(at / 2) for each, at in zip(ours, compute, strict=True)])
+    share = float(np.mean(compute / full))
+    half = np.array([each.regret_at(share * cost / 2) for each, cost in zip(ours, full, strict=True)])
+    own_half = np.array([each.regret_at(at / 2) for each, at in zip(ours, compute, strict=True)])
     shares = np.arange(0.02, most + 1e-9, 0.005)
     curve = np.array(
-        [np.mean([each.regret_at(share * cost) for each, cost in zip(ours, full, strict=True)]) for share in shares]
+        [np.mean([each.regret_at(at * cost) for each, cost in zip(ours, full, strict=True)]) for at in shares]
     )
     # from there on, not merely somewhere: a lucky dip of the curve does not count
     as_low = np.flatnonzero(np.maximum.accumulate(curve[::-1])[::-1] <= regret.mean() + 1e-12)
-    share = float(np.mean(compute / full))
     same = float(shares[as_low[0]]) if len(as_low) else None
     return {
         "policy": policy,
@@ -192,6 +194,7 @@ def _against(policy: str, found: list[Replay], ours: list[Replay], full: np.ndar
         "regret": _mean(regret),
         "ours_at_half": _mean(half),
         "difference": _mean(half - regret),
+        "difference_own": _mean(own_half - regret),
         "same_regret_at": same,
         "ratio": None if same is None else same / share,
     }
@@ -224,6 +227,7 @@ def _show(result: dict[str, Any]) -> None:
         "regret",
         "ours at half",
         "difference (se)",
+        "half of each sweep's (se)",
         "same regret at",
         "ratio",
         "reached",
@@ -232,13 +236,14 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _row(each: dict[str, Any]) -> list[Any]:
-    difference = each["difference"]
+    difference, own = each["difference"], each["difference_own"]
     return [
         each["policy"],
         each["compute"],
         each["regret"]["mean"],
         each["ours_at_half"]["mean"],
         f"{difference['mean']:+.4f} ({difference['se']:.4f})",
+        f"{own['mean']:+.4f} ({own['se']:.4f})",
         each["same_regret_at"],
         each["ratio"],
         "yes" if difference["mean"] <= 0 else "no",

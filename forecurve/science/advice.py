@@ -159,7 +159,8 @@ def _misfit(case: _Case) -> Verdict:
         return None  # residual runs widen the interval; they do not change the question
     if found.fallen:
         width = case.fit.curve.bounds[1] - case.fit.curve.bounds[0]
-        action = "stop" if found.size >= max(2 * case.delta, 0.03 * width) else "undecided"
+        # stopping cannot be taken back at once; a fall of a few times what matters may be waited out
+        action = "stop" if found.size >= max(5 * case.delta, 0.05 * width) else "undecided"
         return (
             action,
             f"{found.sentence} {case.fit.unit}: the forecast assumes growth; go back to the checkpoint before it.",

@@ -45,8 +45,7 @@ class ConstantCut:
 
     def choice(self, state: State) -> int | None:
         """At the end of each round."""
-        level = len(set(_unfinished_points(state))) <= 1
-        return _highest_last(state, range(state.arms)) if level and state.points.min() > 0 else None
+        return _highest_last(state, range(state.arms)) if _level(state) and state.points.min() > 0 else None
 
     def settled(self, state: State) -> bool:
         """It has no opinion of its own."""
@@ -166,9 +165,11 @@ class Forecasting:
         return None if look is None else Step(look.arm, here.stop_on_the_way(look))
 
     def choice(self, state: State) -> int | None:
-        """The highest expected end."""
+        """The highest expected end; before the arms can be forecast, the highest of level evaluations."""
         here = self.forecasts.standing(state)
-        return None if here is None else here.best
+        if here is not None:
+            return here.best
+        return _highest_last(state, range(state.arms)) if _level(state) and state.spent.any() else None
 
     def settled(self, state: State) -> bool:
         """When choosing now is expected to lose little."""
@@ -184,7 +185,7 @@ class EqualForecast(ConstantCut):
 
     def choice(self, state: State) -> int | None:
         """At the end of each round."""
-        if len(set(_unfinished_points(state))) > 1:
+        if not _level(state):
             return None
         here = self.forecasts.standing(state)
         return None if here is None else here.best
@@ -201,13 +202,14 @@ def _hindmost(state: State) -> Step | None:
 
 
 def _shortest(state: State) -> Step | None:
-    """The first arm that is too short to be forecast, one further."""
+    """Of the arms that are too short to be forecast the hindmost, one further."""
     short = [arm for arm in range(state.arms) if state.seen(arm) is None and not state.finished(arm)]
-    return _one_more(state, short[0]) if short else None
+    return _one_more(state, min(short, key=lambda arm: int(state.points[arm]))) if short else None
 
 
-def _unfinished_points(state: State) -> list[int]:
-    return [int(state.points[arm]) for arm in range(state.arms) if not state.finished(arm)]
+def _level(state: State) -> bool:
+    """Whether all unfinished arms have as many evaluations."""
+    return len({int(state.points[arm]) for arm in range(state.arms) if not state.finished(arm)}) <= 1
 
 
 def _highest_last(state: State, arms: range | list[int]) -> int:
