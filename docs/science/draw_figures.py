@@ -1,6 +1,7 @@
 """Draw the figures of these pages: what `.plot()` of the library shows for synthetic runs with a fixed seed.
 
     python docs/science/draw_figures.py [--only NAME] [--png FOLDER]
+    python docs/science/draw_figures.py --example      # writes example.csv, the sweep of the README
 
 Needs the extras `server` (plotly) and `dev` (playwright), and a Chromium. plotly.js turns each figure into SVG in a
 headless browser whose random numbers are fixed, so that drawing again changes nothing but what has changed.
@@ -58,6 +59,26 @@ def run(
     return Curve(compute, np.clip(reward, 0, 1), name=name, start=R0, seed=of_seed, **SIZE)
 
 
+def example() -> list[Curve]:
+    """A sweep: a control and three arms with two seeds each, 6,000 of 16,000 GPU-hours spent, 30 evaluations a run."""
+    arms: dict[str, dict[str, float]] = {
+        "control": {},
+        "fp32-head": {"A": 0.69},
+        "pipeline": {"C_mid": 1300.0},
+        "small-batch": {"A": 0.52},
+    }
+    rng = np.random.default_rng(3)
+    return [_seed_of(rng, name, at, change, last=6000.0, points=30) for name, change in arms.items() for at in (1, 2)]
+
+
+def write_example(file: Path) -> None:
+    rows = ["series,compute,reward,prompts,samples,seed,unit"]
+    for curve in example():
+        for compute, reward in zip(curve.compute, curve.reward, strict=True):
+            rows.append(f"{curve.name},{compute:g},{reward:.4f},1000,16,{curve.seed},GPU-hours")
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
 # --- one function a figure ---
 
 
@@ -110,10 +131,13 @@ def compared() -> go.Figure:
     return compare(curves, "control").plot()
 
 
-def _seed_of(rng: np.random.Generator, name: str, at: int, change: dict[str, float]) -> Curve:
+def _seed_of(
+    rng: np.random.Generator, name: str, at: int, change: dict[str, float], last: float = BUDGET, points: int = 40
+) -> Curve:
     true = {"A": 0.61, "C_mid": 2500.0} | change
     A, C_mid = true["A"] + rng.normal(0, 0.009), true["C_mid"] * np.exp(rng.normal(0, 0.1))
-    return run(int(rng.integers(1 << 30)), A=A, C_mid=C_mid, points=40, name=f"{name} (seed {at})", of_seed=at)
+    noise = int(rng.integers(1 << 30))
+    return run(noise, A=A, C_mid=C_mid, last=last, points=points, name=name, of_seed=at)
 
 
 def planned() -> go.Figure:
@@ -164,7 +188,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=tuple(FIGURES), action="append", help="may be repeated")
     parser.add_argument("--png", type=Path, help="a folder for pictures of the same, to look at")
+    parser.add_argument("--example", action="store_true", help="write the example file instead")
     options = parser.parse_args()
+    if options.example:
+        write_example(Path(__file__).parent / "example.csv")
+        return
     FOLDER.mkdir(exist_ok=True)
     with _page() as page:
         for name in options.only or FIGURES:
