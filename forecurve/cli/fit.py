@@ -102,7 +102,7 @@ def _show(fits: list[Fit], budget: float | None, target: float | None) -> None:
     print_table(columns, [_row(fit, budget, target) for fit in fits], right=["points", "now"])
     typer.echo()
     for fit in fits:
-        typer.echo(f"{fit.curve.name}: {fit.sentence(budget=budget)}")
+        typer.echo(f"{fit.curve.name}: {fit.sentence(budget=budget, target=target)}")
 
 
 def _extra_columns(fits: list[Fit], budget: float | None, target: float | None) -> list[str]:

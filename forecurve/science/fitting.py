@@ -245,11 +245,11 @@ class Fit:
 
         return decide_at(self)
 
-    def sentence(self, now: float | None = None, budget: float | None = None) -> str:
+    def sentence(self, now: float | None = None, budget: float | None = None, target: float | None = None) -> str:
         """One line that a colleague could say."""
         from .wording import sentence
 
-        return sentence(self, now=now, budget=budget)
+        return sentence(self, now=now, budget=budget, target=target)
 
     def to_dict(self, budget: float | None = None, target: float | None = None) -> dict[str, Any]:
         """The object that `forecurve fit --json` prints for a series; JSON-safe."""

@@ -54,13 +54,14 @@ def share_text(share: float) -> str:
     return "under 1 %" if share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
-def sentence(fit: Fit, now: float | None = None, budget: float | None = None) -> str:
+def sentence(fit: Fit, now: float | None = None, budget: float | None = None, target: float | None = None) -> str:
     """The one line above a run's curve.
 
     Args:
         fit: the forecast.
         now: compute spent; the last evaluation's when left out.
         budget: compute that it may spend; adds the advice.
+        target: a reward to reach, which the advice then heeds.
     """
     here = fit.curve.now if now is None else float(now)
     if fit.misfit_detail is not None and fit.misfit != "residuals":
@@ -70,7 +71,7 @@ def sentence(fit: Fit, now: float | None = None, budget: float | None = None) ->
         return _unknown_sentence(fit, here, budget)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here)
-    advice = "" if budget is None else f": {_action(fit, here, budget)}"
+    advice = "" if budget is None else f": {_action(fit, here, budget, target)}"
     source = f" by {fit.prior.name}, hardly by its own data yet" if helped else ""
     return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{advice}."
 
@@ -112,7 +113,7 @@ def _price_of_more(fit: Fit, now: float) -> str:
     return f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
 
 
-def _action(fit: Fit, now: float, budget: float) -> str:
+def _action(fit: Fit, now: float, budget: float, target: float | None) -> str:
     from .advice import advise
 
-    return advise(fit, now=now, budget=budget).action
+    return advise(fit, now=now, budget=budget, target=target).action
