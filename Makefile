@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip==26.3 # the venv's own may resolve twice as slowly
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	$(BIN)/python -m forecurve.science.warm_up # compiles the inner loops, so that no first fit waits for it
 	@touch $@
 
 demo: $(STAMP) ## The main job on real parts: a sweep, its forecasts, the page, an alert (ARGS=--exit ends after the table)

@@ -1,0 +1,22 @@
+"""Compile the inner loops ahead of the first fit: `python -m forecurve.science.warm_up` (some ten seconds, once)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .curve import Curve
+from .fitting import fit
+from .point import least_squares
+
+
+def warm_up() -> None:
+    """One fit of each kind. Where numba is missing there is nothing to compile, and it costs milliseconds."""
+    compute = np.linspace(1.0, 30.0, 30)
+    curve = Curve(compute, 0.2 + 0.4 / (1 + 8.0 / compute), prompts=1000, samples=16)
+    least_squares(curve)
+    for prior in ("none", "paper"):
+        fit(curve, prior=prior).update((31.0, 0.5))
+
+
+if __name__ == "__main__":
+    warm_up()
