@@ -177,7 +177,11 @@ def test_any_curve_gives_finite_ordered_numbers_within_its_range(curve: Curve, b
     for name in ("A", "R0"):
         assert low <= body[name]["lower"]
         assert body[name]["upper"] <= high
+    withheld = result.misfit_detail is not None and result.misfit_detail.withheld
     for part in (body["at_budget"]["curve"], body["at_budget"]["evaluation"]):
+        assert (part is None) == withheld
+        if part is None:
+            continue
         assert _in_order(part)
         assert low <= part["lower"] <= part["upper"] <= high
     assert all(0 <= share <= 1 for share in body["identified"].values())
