@@ -147,7 +147,7 @@ def simulate(runs: int) -> tuple[dict[tuple[str, str], list[np.ndarray]], list[b
                 found[case.name, rule].append(np.stack([first, since], axis=1))
             if case.name == "drop .02":  # the public door says the same
                 alarm = found[case.name, "ALERT"][-1][0, 0] < SIZE
-                disagree += (watch(frozen, LATER, reward[0]).level == "ALERT") != alarm
+                disagree += int((watch(frozen, LATER, reward[0]).level == "ALERT") != alarm)
             if case.name == "true, noise x1":
                 whole = Curve(np.r_[past.compute, LATER], np.r_[past.reward, reward[0]], prompts=1000, samples=16)
                 revised.append(revision(frozen, fit(whole), 16_000) is not None)

@@ -26,6 +26,7 @@ _PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own
 _ROUNDS = 2
 _LOCAL = 7  # nodes a side
 _SLACK = 0.02  # by which R0 and A of an extended curve may leave the range
+_FORGOTTEN = 1e4  # ticks over a restart, after which nothing of the wandering part is left
 _HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
 
 
@@ -187,7 +188,7 @@ class Comparison:
 
     @cached_property
     def _clock(self) -> FloatArray:
-        return np.cumsum(self.problem.ticks)
+        return np.cumsum(np.minimum(self.problem.ticks, _FORGOTTEN))
 
     def _hopeful(self) -> IntArray:
         """Hypotheses that are worth extending: all without an early regime, which a further term may make the best."""

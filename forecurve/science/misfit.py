@@ -126,8 +126,9 @@ class _Changes:
 
     @classmethod
     def of(cls, problem: Problem, compute: FloatArray) -> _Changes:
-        slow = np.unique(np.r_[1, np.linspace(3, len(compute) - 2, _CHANGES)].astype(np.int64))
-        sharp = np.unique(np.r_[1, _sharpest_jumps(problem.reward)])
+        restarts = np.flatnonzero(np.isinf(problem.ticks[: len(compute) - 1]))  # a run may go on otherwise than before
+        slow = np.unique(np.r_[1, restarts, np.linspace(3, len(compute) - 2, _CHANGES)].astype(np.int64))
+        sharp = np.unique(np.r_[1, restarts, _sharpest_jumps(problem.reward)])
         return cls(
             starts=np.concatenate([slow, sharp]),
             sudden=np.repeat([0, 1], [len(slow), len(sharp)]),

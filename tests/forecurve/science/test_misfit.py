@@ -77,6 +77,21 @@ def test_a_jump_of_the_level_is_a_break_with_its_date_and_direction(seed: int, j
         assert advise(result, budget=600).action == "undecided"
 
 
+def test_a_run_that_goes_on_otherwise_after_a_restart_is_a_break_there() -> None:
+    """The wandering part may begin anew at a restart, so that a small shift there is none."""
+    growing = sigmoid(X, 0.8, 1.2, 120, 0.2)
+    found = []
+    for seed in range(4):
+        noise = np.random.default_rng(seed).normal(0, 0.01, len(X))
+        resumed = {"prompts": 512, "samples": 2, "restarts": (165.0,)}
+        assert fit(Curve(X, growing + noise, **resumed)).misfit is None
+        found.append(fit(Curve(X, growing + 0.1 * (X > 165) + noise, **resumed)).misfit_detail)
+    named = [detail for detail in found if detail is not None]
+    assert len(named) >= 3
+    assert {detail.name for detail in named} == {"break"}
+    assert all(detail.since == pytest.approx(165, abs=15) for detail in named)
+
+
 def test_a_bend_at_one_point_is_a_break() -> None:
     """A learning rate that is cut to nothing: growth stops at once."""
     growing = sigmoid(X, 0.9, 1.0, 150, 0.1)
