@@ -46,7 +46,7 @@ from forecurve.science.simulator import (
 )
 from forecurve.science.simulator.policies import Forecasts
 
-SHARES = (0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)
+SHARES = (0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1.0)
 CELLS = (("table", "ar"), ("table", "white"), ("siblings", "ar"))
 ARMS = 8
 OURS = "forecurve"
@@ -59,7 +59,7 @@ def main() -> None:
     made = parser(__doc__, runs=24)
     made.add_argument("files", nargs="*", type=Path, help="recorded curves")
     made.add_argument("--group", default="(.*)", help="regular expression; its first group names the sweep of a series")
-    made.add_argument("--most", type=float, default=0.6, help="share of the full compute that our policy may use")
+    made.add_argument("--most", type=float, default=0.35, help="share of the full compute that our policy may use")
     asked = made.parse_args()
     results = [
         _cell(name, sweeps, asked.most)
@@ -147,7 +147,8 @@ def _cell(name: str, sweeps: list[Sweep], most: float) -> dict[str, Any]:
         _against(policy, found, replays[OURS], full, most) for policy, found in replays.items() if policy[-1].isdigit()
     ]
     anytime = [policy for policy in replays if not policy[-1].isdigit() and policy != "median rule"]
-    curves = {policy: _curve(replays[policy], full) for policy in anytime}
+    until = {OURS: most, "cut + forecast": min(most, MOST_EQUAL)}
+    curves = {policy: _curve(replays[policy], full, until.get(policy, 1.0)) for policy in anytime}
     own = replays[OURS]
     stop = np.array([each.settled for each in own])
     stopped = np.array([each.regret_at(at) for each, at in zip(own, stop, strict=True)])
@@ -166,11 +167,12 @@ def _cell(name: str, sweeps: list[Sweep], most: float) -> dict[str, Any]:
     }
 
 
-def _curve(found: list[Replay], full: np.ndarray) -> list[dict[str, float]]:
-    """Mean regret at each share of the full compute."""
+def _curve(found: list[Replay], full: np.ndarray, until: float) -> list[dict[str, float]]:
+    """Mean regret at each share of the full compute that the policy was let run to."""
     return [
         {"share": share, **_mean([each.regret_at(share * cost) for each, cost in zip(found, full, strict=True)])}
         for share in SHARES
+        if share <= until
     ]
 
 
@@ -212,7 +214,7 @@ def _show(result: dict[str, Any]) -> None:
     print(f"\n== {result['sweeps']}: {result['runs']} sweeps; a choice at random loses {result['blind']:.4f}")
     print("\nMean regret at a share of the full compute (standard error)")
     rows = [
-        [policy, *(f"{each['mean']:.4f} ({each['se']:.4f})" for each in curve)]
+        [policy, *(f"{each['mean']:.4f} ({each['se']:.4f})" for each in curve), *[None] * (len(SHARES) - len(curve))]
         for policy, curve in result["curves"].items()
     ]
     table(["policy", *(f"{share:.1%}" for share in SHARES)], rows)
