@@ -45,6 +45,7 @@ DOORS = {
     "GET /v1/runs/{run_id}/attempts": READ,
     "GET /v1/runs/{run_id}/events": READ,
     "GET /v1/forecasts/{forecast_id}": READ,
+    "GET /v1/track-record": READ,
     "GET /v1/recommendations": READ,
     "POST /v1/recommendations/{recommendation_id}:accept": OPERATE,
     "POST /v1/recommendations/{recommendation_id}:dismiss": OPERATE,
