@@ -11,8 +11,9 @@ most 30) up to either point.
 
 The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
 run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
-only afterwards, would have lost 0.02 at most (or no more than the advice did, where that is more). `oracle` stops where the true rest falls below
-delta: more cannot be saved without losing more than delta (recorded runs: their own noise is part of it).
+only afterwards, would have lost 0.02 at most (or no more than the advice did, where that is more). `oracle` stops where
+the true rest falls below delta: more cannot be saved without losing more than delta (recorded runs: their own noise is
+part of it).
 """
 
 from __future__ import annotations
