@@ -74,7 +74,8 @@ class Replay:
         chosen: the arm it would take, (T,).
         regret: the best arm's final value minus that of the chosen one, (T,).
         to_finish: compute that the chosen arm still needs to its end, (T,).
-        settled: compute at which the policy itself would have stopped choosing; the last entry's when it never says.
+        settled: compute at which the policy itself would have stopped choosing; the total where it never says.
+        total: compute spent when the replay ended; it may end before the first entry.
         blind: mean regret of a choice at random, which is all there is before the first entry.
     """
 
@@ -83,17 +84,13 @@ class Replay:
     regret: FloatArray
     to_finish: FloatArray
     settled: float
+    total: float
     blind: float
 
     def regret_at(self, compute: float) -> float:
         """Regret of the choice at a compute: that of the last entry up to it, `blind` before the first."""
         at = int(np.searchsorted(self.compute, compute * (1 + 1e-9), side="right")) - 1
         return self.blind if at < 0 else float(self.regret[at])
-
-    @property
-    def total(self) -> float:
-        """Compute when the choice was final."""
-        return float(self.compute[-1])
 
 
 def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
@@ -118,4 +115,12 @@ def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
     chosen = np.array([arm for _, arm in rows], dtype=np.int64)
     compute = np.array([spent for spent, _ in rows])
     blind = float((sweep.best - finals).mean())
-    return Replay(compute, chosen, sweep.best - finals[chosen], np.array(left), settled or float(compute[-1]), blind)
+    return Replay(
+        compute,
+        chosen,
+        sweep.best - finals[chosen],
+        np.array(left),
+        spent if settled is None else settled,
+        spent,
+        blind,
+    )

@@ -83,6 +83,13 @@ def test_halving_spends_what_its_rungs_cost(first: int, eta: int) -> None:
     assert found.total == pytest.approx(spent)
 
 
+def test_a_replay_that_ends_before_any_choice_is_a_choice_at_random() -> None:
+    found = replay(CROSSING, EqualForecast(), most=2000.0)
+    assert len(found.compute) == 0
+    assert 2000 <= found.total == found.settled < 2400 + 1e-9
+    assert found.regret_at(found.total) == found.blind > 0
+
+
 def test_best_so_far_ends_when_its_best_is_finished() -> None:
     found = replay(CROSSING, BestSoFar(first=5))
     assert CROSSING.tracks[found.chosen[-1]].name == "hare"  # it never learns that another would have passed
