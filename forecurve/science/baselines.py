@@ -23,26 +23,34 @@ class PowerLaw:
 
     Attributes:
         A: ceiling, at most the upper bound of the reward.
-        D: >= 0, in units of compute to the power B.
+        drop: what is still missing of A at the last compute, >= 0.
+        scale: that compute; D = drop * scale^B.
         B: > 0.
         sse: sum of squared residuals over the points with compute above 0.
         points: how many those were.
     """
 
     A: float
-    D: float
+    drop: float
+    scale: float
     B: float
     sse: float
     points: int
 
+    @property
+    def D(self) -> float:
+        """drop * scale^B; infinite in units of compute so small that it leaves what a float can hold."""
+        with np.errstate(over="ignore"):
+            return float(self.drop * np.float64(self.scale) ** self.B)
+
     def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
         """The curve at each compute above 0, shape (N,)."""
         x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-        return np.asarray(self.A - self.D * x**-self.B)
+        return np.asarray(self.A - self.drop * (x / self.scale) ** -self.B)
 
     def to_dict(self) -> dict[str, float | None]:
         """JSON-safe."""
-        return dict(jsonable(dict(vars(self))))
+        return dict(jsonable({"A": self.A, "D": self.D, "B": self.B, "sse": self.sse, "points": self.points}))
 
 
 def power_law(curve: Curve) -> PowerLaw:
@@ -70,7 +78,7 @@ def power_law(curve: Curve) -> PowerLaw:
     log_b = np.array([(low + high) / 2])
     ceiling, drop, sse = _linear(log_c, reward, log_b, curve.bounds[1])
     exponent = float(np.exp(log_b[0]))
-    return PowerLaw(float(ceiling[0]), float(drop[0]) * scale**exponent, exponent, float(sse[0]), int(positive.sum()))
+    return PowerLaw(float(ceiling[0]), float(drop[0]), scale, exponent, float(sse[0]), int(positive.sum()))
 
 
 def _linear(

@@ -15,7 +15,7 @@ from .posterior import Table, effective_nodes
 from .problem import Setting
 
 DRAWS = 2000
-_PROPOSALS = 3000
+_PROPOSALS = 2600
 _GOLDEN = 0.6180339887498949
 _PLASTIC = 0.7548776662466927
 

@@ -93,6 +93,7 @@ def _mass_loop(
 ) -> None:
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     parts, hypotheses, size = pairs.shape
+    per_unit = 1.0 / unit
     for h in range(hypotheses):
         oo, oy, yy = totals[h, 0] / unit, totals[h, 1] / unit, totals[h, 2] / unit
         common = log_hypothesis[h] - totals[h, 3] / 2.0
@@ -104,10 +105,10 @@ def _mass_loop(
                 if log_node_prior[part, k] == -np.inf:  # outside the box, or left out
                     pairs[part, h, k] = -np.inf
                     continue
-                c = gg[h, k] / unit
-                b = g1[h, k] / unit - c
+                c = gg[h, k] * per_unit
+                b = g1[h, k] * per_unit - c
                 a = max(oo - 2.0 * b - c, 0.0)
-                d1 = gy[h, k] / unit
+                d1 = gy[h, k] * per_unit
                 d0 = oy - d1
                 # Q is pulled towards the prior only to find its top; `least` is Q alone
                 cc, dd = c + pull, d1 + pull * mean

@@ -223,10 +223,12 @@ def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
         return extra
     around = np.stack([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]])
     distance = reward[2:-2] - np.median(around, axis=0)
-    usual = 1.4826 * _running_median(np.abs(distance))
-    least = np.maximum(usual, least_spike(variance[2:-2]))
     neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
-    spikes = np.minimum(np.abs(distance), neighbours) > SPIKE_SCALE * least
+    aside, least = np.minimum(np.abs(distance), neighbours), least_spike(variance[2:-2])
+    if not (aside > SPIKE_SCALE * least).any():  # nearly always
+        return extra
+    usual = 1.4826 * _running_median(np.abs(distance))
+    spikes = aside > SPIKE_SCALE * np.maximum(usual, least)
     extra[2:-2][spikes] = distance[spikes] ** 2
     return extra
 

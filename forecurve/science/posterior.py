@@ -180,10 +180,10 @@ def inner_products(problem: Problem, g: FloatArray) -> Quadratic:
 # --- how the mass lies ---
 
 
-def hopeful(pairs: FloatArray) -> IntArray:
+def hopeful(pairs: FloatArray, within: float = _HOPELESS) -> IntArray:
     """Positions of the hypotheses that carry mass: their best pair is not far below the best of all."""
     best = pairs.max(axis=(0, 2))
-    return np.flatnonzero(best > best.max() - _HOPELESS)
+    return np.flatnonzero(best > best.max() - within)
 
 
 def _temper(log_node: FloatArray, least: float = 12.0) -> float:

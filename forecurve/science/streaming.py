@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _LEAST_NODES = 20.0
 _EDGE_MASS = 2e-3
-_DEAD = 14.0  # a node exp(-14) below the best one is left out until all are looked at again
+_DEAD = 9.0  # a node exp(-9) below the best one is left out until all are looked at again,
+_FAINT = 7.0  # and a hypothesis whose best node is exp(-7) below
 _LOOK_AGAIN = 8  # evaluations after which hypotheses that were left out are looked at again
 _NEIGHBOURS = 4  # of a spike
 
@@ -57,7 +58,7 @@ class Stream:
         """Of a whole fit: its lattice, with the hypotheses that it had left out."""
         everyone = np.arange(len(fit.setting.hypotheses))
         table = tabulate(fit.problem, fit.table.lattice, everyone)
-        alive = everyone[hopeful(table.masses.pairs)]
+        alive = everyone[hopeful(table.masses.pairs, _FAINT)]
         return cls(fit.table.lattice, fit.setting.box, _live(table), table.sums, fit.problem.filtered, alive)
 
 
@@ -108,7 +109,7 @@ def _looked_again(setting: Setting, curve: Curve, stream: Stream, sums: LatticeS
     table = table_of(setting, stream.lattice, everyone, sums, filtered.sums)
     if not _fits(table, stream.box, setting.box):
         return None
-    alive, priors = everyone[hopeful(table.masses.pairs)], _live(table)
+    alive, priors = everyone[hopeful(table.masses.pairs, _FAINT)], _live(table)
     stream = replace(stream, priors=priors, sums=sums, filtered=filtered, alive=alive)
     return Step(setting, table, filtered.last, stream)
 
