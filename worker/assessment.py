@@ -31,6 +31,7 @@ from forecurve.science import (
     revision,
     watch,
 )
+from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
 from server.forecasts.service import Said
 from server.metrics.curve import Point
@@ -43,10 +44,6 @@ MIN_POINTS = 4
 _GRID = 80
 _BEYOND = 1.25
 """The band reaches a quarter beyond the budget or the last evaluation, whichever is later."""
-
-
-_HOLDS = (None, "residuals")
-"""Misfits with which a forecast still holds: residuals that hang together widen it, and the watch allows for them."""
 
 
 @dataclass(frozen=True)
@@ -221,9 +218,9 @@ def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Sai
         return None
     if first < len(points):
         early, early_advice = _fit(subject, points[:first])
-        if early.misfit in _HOLDS:
+        if early.misfit in HOLDS:
             return _frozen(subject, points[:first], early, _said(subject, points[:first], early, early_advice))
-    return _frozen(subject, points, fitted, said) if fitted.misfit in _HOLDS else None
+    return _frozen(subject, points, fitted, said) if fitted.misfit in HOLDS else None
 
 
 def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) -> int | None:

@@ -23,6 +23,7 @@ from .baselines import last_value, power_law
 from .conformal import Conformal, Score
 from .curve import MIN_POINTS, Curve
 from .fitting import Fit, fit
+from .misfit import HOLDS
 from .outcome import Outcome, predict_mean
 from .paper import paper_fit, scaled_grid
 from .prior import FLAT, Prior, sibling_prior
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 FRACTIONS = (0.1, 0.25, 0.5)
 OURS = "forecurve"
 BASELINES = ("paper-grid", "power-law", "last-value")
-HOLDS = (None, "residuals")
-"""Misfits with which a forecast is still given; with any other it is withheld."""
 
 _ROUNDING = 1e-9
 

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from forecurve.science import Conformal, Estimate, Outcome, Score, TrackRecord, score
 from forecurve.science import track_record as science
 from forecurve.science.conformal import score_of
+from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
 from server.metrics.curve import validation_curves
 from server.recipes.models import RecipeRow
@@ -28,7 +29,6 @@ from .models import Forecast
 FINISHED = (Status.SUCCEEDED, Status.STOPPED)
 """Runs that a new forecast learns from; one that failed ended for reasons of its own."""
 
-_HOLDS = (None, "residuals")
 _LEAST_POINTS = 4
 _PAST_RUNS = 60
 _WENT_THROUGH = 0.9
@@ -139,7 +139,7 @@ def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
         fraction=row.at_compute / float(outcome.compute[-1]),
         estimate=conformal.apply(raw),
         calibration=conformal.label,
-        withheld=row.misfit not in _HOLDS,
+        withheld=row.misfit not in HOLDS,
         id=row.id,
     )
 

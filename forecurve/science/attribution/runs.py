@@ -10,9 +10,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..fitting import Draws, Fit
+from ..misfit import HOLDS
 from ..sigmoid import compute_at
-
-HOLDS = (None, "residuals")  # misfits with which a ceiling can still be read: correlated residuals widen the posterior
 
 # ln compute beyond the evaluations: further than this the draws say only "much earlier" or "much later, or never"
 _BEFORE, _AFTER = 2.0, 3.0
