@@ -27,7 +27,7 @@ from common import answer, note, parser, table
 
 from forecurve.curve_files import read_curves
 from forecurve.science import Curve, CurveError, advise, fit
-from forecurve.science.curve import MIN_POINTS
+from forecurve.science.checks import MIN_POINTS
 from forecurve.science.simulator import SPREADS, synthetic_run
 
 DELTAS = (0.01, 0.02)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forecurve.science import Curve, CurveError
-from forecurve.science.curve import MAX_POINTS
+from forecurve.science.checks import MAX_POINTS
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")

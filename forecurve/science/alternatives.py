@@ -14,7 +14,8 @@ import numpy as np
 from . import errors
 from .arrays import FloatArray
 from .baselines import power_law
-from .curve import MIN_POINTS, Curve
+from .checks import MIN_POINTS
+from .curve import Curve
 from .point import least_squares
 from .sigmoid import reward_at
 from .values import jsonable

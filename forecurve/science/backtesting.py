@@ -20,8 +20,9 @@ import numpy as np
 
 from . import errors
 from .baselines import last_value, power_law
+from .checks import MIN_POINTS
 from .conformal import Conformal, Score
-from .curve import MIN_POINTS, Curve
+from .curve import Curve
 from .fitting import Fit, fit
 from .misfit import HOLDS
 from .outcome import Outcome, predict_mean

@@ -8,6 +8,7 @@ It lays the lattices and chooses where to draw; the draws themselves are weighte
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,9 @@ class Masses(NamedTuple):
     nodes: FloatArray
 
 
-class _Constants(NamedTuple):
+class Constants(NamedTuple):
+    """Of the marginal density: the noise's unit, rate and nu (see `Setting`), and the Student-t of A's prior."""
+
     unit: float
     rate: float
     nu: float
@@ -68,15 +71,29 @@ def log_masses(
         prior: of A.
         unit, rate, nu: of the marginal density, see `Problem`.
     """
-    mean, sd = prior.A or (0.5, 1.0)
-    scale = sd * np.sqrt((prior.dof - 2) / prior.dof)
-    pulled = prior.informative and prior.A is not None
-    constants = _Constants(unit, rate, nu, mean, sd, scale, prior.dof, student_t_constant(sd, prior.dof))
+    constants = constants_of(prior, unit, rate, nu)
     size = (len(log_node_prior), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
     run = compiled(_mass_loop, _mass_rows, best_at_node)
-    run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulled, constants, out.pairs, out.nodes)
+    run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulls(prior), constants, *out)
     return out
+
+
+def pulls(prior: Prior) -> bool:
+    """Whether the informative part of a prior says anything of A."""
+    return prior.informative and prior.A is not None
+
+
+def constants_of(prior: Prior, unit: float, rate: float, nu: float) -> Constants:
+    """Of the marginal density under a prior; see `log_masses`."""
+    mean, sd = prior.A or (0.5, 1.0)
+    return Constants(unit, rate, nu, mean, sd, *_student_t(sd, prior.dof))
+
+
+@cache
+def _student_t(sd: float, dof: float) -> tuple[float, float, float]:
+    """Scale, degrees of freedom, log density at the mean."""
+    return sd * float(np.sqrt((dof - 2) / dof)), dof, student_t_constant(sd, dof)
 
 
 def _mass_loop(

@@ -141,17 +141,13 @@ def table_of(
     sums: LatticeSums,
     totals: FloatArray,
     passes: int = 1,
-    priors: FloatArray | None = None,
 ) -> Table:
     """The masses that follow from inner products.
 
     Args:
         totals: `Filtered.sums` of the hypotheses that are alive, (H, 4).
-        priors: `Table.log_node_prior` where it is known already.
     """
-    parts = (False, True) if setting.prior.informative else (False,)
-    if priors is None:
-        priors = np.stack([_log_node_prior(setting, lattice, informative) for informative in parts])
+    priors = log_node_priors(setting, lattice)
     masses = log_masses(
         sums,
         totals,
@@ -162,7 +158,7 @@ def table_of(
         setting.rate,
         setting.nu,
     )
-    return Table(lattice, alive, sums, totals, priors, masses, parts, passes)
+    return Table(lattice, alive, sums, totals, priors, masses, setting.prior_parts, passes)
 
 
 def inner_products(problem: Problem, g: FloatArray) -> Quadratic:
@@ -210,8 +206,12 @@ def effective_size(weight: FloatArray) -> float:
 # --- densities ---
 
 
+def log_node_priors(setting: Setting, lattice: Lattice) -> FloatArray:
+    """Log prior mass of each node's cell under each part of the prior, -inf outside the box; (P, K)."""
+    return np.stack([_log_node_prior(setting, lattice, informative) for informative in setting.prior_parts])
+
+
 def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> FloatArray:
-    """Log prior mass of each node's cell, -inf outside the box; (K,)."""
     prior, box, nodes = setting.prior, setting.box, lattice.nodes
     with np.errstate(divide="ignore"):
         total = np.log(lattice.inside(box) * lattice.cell_area)

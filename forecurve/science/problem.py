@@ -57,6 +57,16 @@ class Setting:
         return ALPHA_PRIOR[self.source][0] + self.points / 2
 
     @property
+    def prior_parts(self) -> tuple[bool, ...]:
+        """For each part of the prior: is it the informative one?"""
+        return (False, True) if self.prior.informative else (False,)
+
+    def with_one_more(self, usual_gap: float, box: Box) -> Setting:
+        """With one evaluation more."""
+        kept = self.unit_variance, self.source, self.hypotheses, self.prior
+        return Setting(self.points + 1, *kept, box, usual_gap, self.columns)
+
+    @property
     def log_weights(self) -> FloatArray:
         """Log prior weight of each hypothesis, (H,)."""
         return self.columns[2]

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .advancing import After, New, Spread, Sums, Wanted, advance
 from .arrays import FloatArray, IntArray
 from .curve import Curve
-from .kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from .lattice import Lattice
+from .masses import constants_of, pulls
 from .noise import REFERENCE_POINTS, SPIKE_SCALE, TICKS, WINDOW, hypotheses_for, least_spike, spike_variance
-from .posterior import Table, effective_size, hopeful, table_of, tabulate
+from .posterior import Table, hopeful, log_node_priors, tabulate
 from .prior import Box, box_of
 from .problem import Setting
 
@@ -41,17 +42,17 @@ class Stream:
         lattice: as it was laid.
         box: as it was then.
         priors: log prior mass of its nodes, see `Table.log_node_prior`; -inf where they carry nothing any more.
-        sums: of every hypothesis, (H, K).
-        filtered: `sums` and `last` of the noise filter count, the rest is of the latest evaluation.
+        sums: of every hypothesis.
         alive: hypotheses that carry mass.
+        log_weights: of those.
     """
 
     lattice: Lattice
     box: Box
     priors: FloatArray
-    sums: LatticeSums
-    filtered: Filtered
+    sums: Sums
     alive: IntArray
+    log_weights: FloatArray
 
     @classmethod
     def of(cls, fit: Fit) -> Stream:
@@ -59,7 +60,9 @@ class Stream:
         everyone = np.arange(len(fit.setting.hypotheses))
         table = tabulate(fit.problem, fit.table.lattice, everyone)
         alive = everyone[hopeful(table.masses.pairs, _FAINT)]
-        return cls(fit.table.lattice, fit.setting.box, _live(table), table.sums, fit.problem.filtered, alive)
+        filtered = fit.problem.filtered
+        sums = Sums(np.stack(table.sums), filtered.sums, filtered.last)
+        return cls(table.lattice, fit.setting.box, _live(table), sums, alive, fit.setting.log_weights[alive])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,35 +86,34 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     setting, stream = fit.setting, fit.stream
     if curve.points <= REFERENCE_POINTS or curve.points == fitted_whole + 1 or _is_new_to_the_noise_model(fit, curve):
         return None
-    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    looking_again = curve.points % _LOOK_AGAIN == 0
     tick, usual = _clock(curve)
-    shares = np.full((len(setting.hypotheses), 1), curve.noise.variance[-1] / width**2 / setting.unit_variance)
-    ticks, reward = np.array([tick]), (curve.reward[-1:] - low) / width
-    filtered = noise_filter(shares, ticks, *setting.wandering, reward, before=stream.filtered)
-    sums = LatticeSums(*(part.copy() for part in stream.sums))
-    lattice = stream.lattice
-    lattice_sums(np.log(curve.compute[-1:]), lattice.factors, filtered, sums)
-    setting = replace(setting, points=setting.points + 1, usual_gap=usual)
-    if curve.points % _LOOK_AGAIN == 0:
-        return _looked_again(setting, curve, stream, sums, filtered)
-    alive = stream.alive
-    few = LatticeSums(*(part[alive] for part in sums))
-    table = table_of(setting, lattice, alive, few, filtered.sums[alive], priors=stream.priors)
-    if not _fits(table, stream.box, setting.box):
+    setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
+    if looking_again:
+        everyone = np.arange(len(setting.hypotheses))
+        priors = log_node_priors(setting, stream.lattice)
+        stream = replace(stream, alive=everyone, log_weights=setting.log_weights, priors=priors)
+    after = _advanced(setting, stream, curve, tick)
+    if not _fits(after.spread, stream, setting.box):
         return None
-    return Step(setting, table, filtered.last, replace(stream, sums=sums, filtered=filtered))
+    table = Table(
+        stream.lattice, stream.alive, after.few, after.few_totals, stream.priors, after.masses, setting.prior_parts
+    )
+    alive, priors, log_weights = stream.alive, stream.priors, stream.log_weights
+    if looking_again:
+        alive, priors = alive[hopeful(table.masses.pairs, _FAINT)], _live(table)
+        log_weights = setting.log_weights[alive]
+    stream = Stream(stream.lattice, stream.box, priors, after.sums, alive, log_weights)
+    return Step(setting, table, after.sums.last, stream)
 
 
-def _looked_again(setting: Setting, curve: Curve, stream: Stream, sums: LatticeSums, filtered: Filtered) -> Step | None:
-    """The same with the hypotheses that were left out, and with the box as it is by now."""
-    setting = replace(setting, box=box_of(setting.prior, curve.compute))
-    everyone = np.arange(len(setting.hypotheses))
-    table = table_of(setting, stream.lattice, everyone, sums, filtered.sums)
-    if not _fits(table, stream.box, setting.box):
-        return None
-    alive, priors = everyone[hopeful(table.masses.pairs, _FAINT)], _live(table)
-    stream = replace(stream, priors=priors, sums=sums, filtered=filtered, alive=alive)
-    return Step(setting, table, filtered.last, stream)
+def _advanced(setting: Setting, stream: Stream, curve: Curve, tick: float) -> After:
+    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    share = float(curve.noise.variance[-1]) / width**2 / setting.unit_variance
+    new = New(curve.now, (float(curve.reward[-1]) - low) / width, share, tick)
+    constants = constants_of(setting.prior, setting.unit_variance, setting.rate, setting.nu)
+    wanted = Wanted(stream.alive, stream.log_weights, stream.priors, pulls(setting.prior), constants)
+    return advance(stream.sums, new, stream.lattice.factors, setting.wandering, wanted)
 
 
 def _live(table: Table) -> FloatArray:
@@ -146,23 +148,18 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     return bool(spike_variance(reward, variances)[-3] > 0)
 
 
-def _fits(table: Table, laid: Box, box: Box) -> bool:
+def _fits(spread: Spread, stream: Stream, box: Box) -> bool:
     """Whether the mass still lies well inside the lattice and is spread over enough of its nodes."""
-    logs = table.masses.nodes
-    mass = np.exp(logs - logs.max())
-    if effective_size(mass) < _LEAST_NODES:
+    lattice, laid = stream.lattice, stream.box
+    if spread.nodes < _LEAST_NODES or spread.low_mid > _EDGE_MASS:
         return False
-    allowed = _EDGE_MASS * mass.sum()
-    mass = mass.reshape(table.lattice.log_mid.shape)
-    (low, high), across = laid.log_b, table.lattice.cell[0]
-    if mass[0].sum() > allowed and table.lattice.log_b[0] > low + across:
+    (low, high), across = laid.log_b, lattice.cell[0]
+    if spread.low_b > _EDGE_MASS and lattice.log_b[0] > low + across:
         return False
-    if mass[-1].sum() > allowed and table.lattice.log_b[-1] < high - across:
+    if spread.high_b > _EDGE_MASS and lattice.log_b[-1] < high - across:
         return False
-    if mass[:, 0].sum() > allowed:
-        return False
-    if mass[:, -1].sum() <= allowed:
+    if spread.high_mid <= _EDGE_MASS:
         return True
     # a lattice that reaches to the box's own end cannot be laid wider, but the box grows with the run
-    at_end = table.lattice.log_mid[:, -1].max() > laid.log_mid[1] - table.lattice.cell[1]
+    at_end = lattice.log_mid[:, -1].max() > laid.log_mid[1] - lattice.cell[1]
     return bool(at_end and box.log_mid[1] - laid.log_mid[1] < 0.02)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..curve import MIN_POINTS, Curve
+from ..checks import MIN_POINTS
+from ..curve import Curve
 from .sweeps import Sweep
 
 if TYPE_CHECKING:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from forecurve.science import compiled, fit
+from forecurve.science.advancing import New, Sums, Wanted, advance
 from forecurve.science.kernels import LatticeSums, lattice_sums, noise_filter
 from forecurve.science.lattice import Lattice
+from forecurve.science.masses import constants_of, log_masses, pulls
 from forecurve.science.noise import evaluation_clock
+from forecurve.science.prior import Prior
 
 from .synthetic import noisy_curve
 
@@ -93,3 +96,35 @@ def test_nothing_carries_over_a_restart() -> None:
         for part in (slice(0, 8), slice(8, SIZE))
     ]
     np.testing.assert_allclose(whole.sums, blocks[0].sums + blocks[1].sums, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("loops")
+def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
+    """All evaluations at once, and all but the last and then that one, give the same sums and masses."""
+    lattice, prior = Lattice(LOG_B, LOG_MID), Prior("some", A=(0.6, 0.05))
+    log_weights, node_prior = np.log([0.5, 0.3, 0.2]), RNG.normal(-3.0, 1.0, (2, LOG_MID.size))
+    whole, totals, _ = _sums_of(lattice, SIZE)
+    nearly, nearly_totals, last = _sums_of(lattice, SIZE - 1)
+    alive, nu = np.array([0, 2]), 2.0 + SIZE / 2
+    wanted = Wanted(alive, log_weights[alive], node_prior, pulls(prior), constants_of(prior, 1e-4, 1.0, nu))
+    new = New(float(np.exp(LOG_C[-1])), REWARD[-1], 1.3, TICKS[-1])
+    after = advance(Sums(np.stack(nearly), nearly_totals, last), new, lattice.factors, (ETA, RHO), wanted)
+    few = LatticeSums(*(part[alive] for part in whole))
+    masses = log_masses(few, totals[alive], log_weights[alive], node_prior, prior, 1e-4, 1.0, nu)
+    np.testing.assert_allclose(after.sums.nodes, np.stack(whole), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(after.few_totals, totals[alive], rtol=1e-9)
+    np.testing.assert_allclose(after.masses.nodes, masses.nodes, rtol=1e-9)
+    mass = np.exp(masses.nodes - masses.nodes.max()).reshape(LOG_MID.shape)
+    edges = [mass[0], mass[-1], mass[:, 0], mass[:, -1]]
+    expected = [mass.sum() ** 2 / (mass**2).sum(), *(edge.sum() / mass.sum() for edge in edges)]
+    np.testing.assert_allclose(after.spread, expected, rtol=1e-9, atol=1e-15)
+
+
+def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.ndarray]:
+    """Sums of the first `size` evaluations, the last of all with the variance that the test gives it."""
+    shares = SHARES.copy()
+    shares[:, -1] = 1.3
+    filtered = noise_filter(shares[:, :size], TICKS[:size], ETA, RHO, REWARD[:size])
+    sums = LatticeSums.zeros(3, LOG_MID.size)
+    lattice_sums(LOG_C[:size], lattice.factors, filtered, sums)
+    return sums, filtered.sums, filtered.last

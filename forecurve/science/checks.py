@@ -1,0 +1,232 @@
+"""What a curve's columns must be. Every fault is a `CurveError` that names field, value and way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import errors
+from .arrays import FloatArray, IntArray
+
+MIN_POINTS = 3
+MAX_POINTS = 1_000_000
+MOST_COUNTED = 1e9  # prompts or samples
+_WIDEST = 1e12  # range of a reward
+_LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
+LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40  # any sensible unit; beyond, products of ours leave what a float can hold
+
+Counts = Sequence[npt.ArrayLike | None]
+PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one per evaluation (None where unknown)
+
+
+def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in bounds)
+    except (TypeError, ValueError) as error:
+        raise errors.RewardRange("bounds", short(bounds), "two numbers are needed", "give (low, high)") from error
+    if not (np.isfinite(low) and np.isfinite(high) and low < high and high - low <= _WIDEST):
+        raise errors.RewardRange(
+            "bounds", bounds, "the lower bound must be below the upper one and both finite", "give (low, high)"
+        )
+    return low, high
+
+
+def refuse_too_many(field_name: str, values: object) -> None:
+    """Before anything is allocated: what is lazy or shared may be far longer than memory."""
+    size = getattr(values, "size", None)
+    if not isinstance(size, int):
+        size = len(values) if hasattr(values, "__len__") else 0
+    if size > MAX_POINTS:
+        raise errors.TooManyPoints(
+            field_name, f"{size} evaluations", f"at most {MAX_POINTS} are taken", "average neighbours"
+        )
+
+
+def short(values: object) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def restarts_of(restarts: npt.ArrayLike) -> tuple[float, ...]:
+    values = np.sort(numbers("restarts", restarts)) if np.size(restarts) else np.array([])
+    check_finite("restarts", values)
+    return tuple(float(value) for value in values)
+
+
+def numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
+    refuse_too_many(field_name, values)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.NotFinite(
+            field_name, short(values), "numbers are needed", "leave out what is not a number"
+        ) from error
+    if array.ndim != 1:
+        raise errors.UnequalLengths(field_name, array.shape, "one row of numbers is needed", "pass a flat list")
+    return array
+
+
+def number(field_name: str, value: float) -> float:
+    """A number; which need not be finite."""
+    return value if type(value) is float else float(numbers(field_name, [value])[0])
+
+
+def column_of(field_name: str, values: PerPoint, size: int, least: float, most: float) -> FloatArray | None:
+    """One number per evaluation, NaN where unknown; None when nothing is known."""
+    if values is None:
+        return None
+    refuse_too_many(field_name, values)
+    try:
+        array = np.array(values, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.BadCount(
+            field_name, short(values), "numbers are needed", "leave it empty where unknown"
+        ) from error
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise errors.UnequalLengths(
+            field_name, array.shape, f"{size} values are needed, one per evaluation", "pair them up"
+        )
+    bad = ~np.isnan(array) & ((array < least) | (array > most))
+    if bad.any():
+        value = float(array[bad][0])
+        raise errors.BadCount(
+            field_name, value, f"a number from {least:g} to {most:g} is needed", "leave it empty where unknown"
+        )
+    return None if np.isnan(array).all() else array
+
+
+def next_of(field_name: str, value: float | None, column: FloatArray | None) -> FloatArray | None:
+    """The column's next value, shape (1,): the last one where none is given."""
+    if value is None:
+        return None if column is None else column[-1:]
+    return column_of(field_name, value, 1, 1.0, MOST_COUNTED)
+
+
+def check_variance(variance: FloatArray | None, width: float) -> None:
+    if variance is None:
+        return
+    least = _LEAST_VARIANCE * width**2
+    bad = (variance > 0) & (variance < least)
+    if bad.any():
+        raise errors.BadCount(
+            "variance", float(variance[bad][0]), f"at least {least:g} is needed", "give 0 where it is not known"
+        )
+
+
+def longer(column: FloatArray | None, last: FloatArray | None, size: int) -> FloatArray | None:
+    """A column with one more value, NaN where unknown."""
+    if column is None and last is None:
+        return None
+    head = np.full(size - 1, np.nan) if column is None else column
+    return np.concatenate([head, [np.nan] if last is None else last])
+
+
+def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> tuple[IntArray | None, ...] | None:
+    if counts is None:
+        return None
+    if len(counts) != size:
+        raise errors.UnequalLengths(
+            "counts", len(counts), f"{size} lists are needed, one per evaluation", "use None where unknown"
+        )
+    if samples is None:
+        raise errors.BadCount("samples", None, "counts need the number of samples per prompt", "pass samples=")
+    tallies = tuple(None if row is None else whole_numbers(row) for row in counts)
+    for row, most in zip(tallies, samples, strict=True):
+        if row is not None and (len(row) == 0 or row.min() < 0 or (np.isfinite(most) and row.max() > most)):
+            value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
+            raise errors.BadCount("counts", value, f"each count must lie in 0..{most:g}", "count successes per prompt")
+    return tallies
+
+
+def whole_numbers(row: npt.ArrayLike) -> IntArray:
+    try:
+        values = np.asarray(row, dtype=np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise errors.BadCount("counts", short(row), "whole numbers are needed", "count successes per prompt") from error
+    whole = values.astype(np.int64) if (np.abs(values) < 2**53).all() else np.zeros(len(values), dtype=np.int64)
+    if (whole != values).any():
+        raise errors.BadCount("counts", short(row), "whole numbers are needed", "count successes per prompt")
+    return whole
+
+
+def with_start(
+    x: FloatArray,
+    y: FloatArray,
+    per_point: dict[str, FloatArray | None],
+    tallies: tuple[IntArray | None, ...] | None,
+    start: float,
+) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
+    try:
+        measured = float(start)
+    except (TypeError, ValueError) as error:
+        raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
+    if len(x) and x[0] == 0:
+        raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
+    longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}
+    counts = None if tallies is None else (None, *tallies)
+    return np.concatenate([[0.0], x]), np.concatenate([[measured], y]), longer, counts
+
+
+def check_size(x: FloatArray) -> None:
+    if len(x) < MIN_POINTS:
+        raise errors.TooFewPoints(
+            "compute", f"{len(x)} evaluations", f"at least {MIN_POINTS} are needed", "wait for more"
+        )
+    if len(x) > MAX_POINTS:
+        raise errors.TooManyPoints(
+            "compute", f"{len(x)} evaluations", f"at most {MAX_POINTS} are taken", "average neighbours"
+        )
+
+
+def check_finite(field_name: str, values: FloatArray, offset: int = 0) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise errors.NotFinite(
+            field_name,
+            f"{values[at]} at evaluation {at + 1 + offset}",
+            "finite numbers are needed",
+            "leave that evaluation out",
+        )
+
+
+def check_order(x: FloatArray, offset: int = 0) -> None:
+    if x[0] < 0:
+        raise errors.ComputeOrder(
+            "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run"
+        )
+    outside = x[(x > 0) & ((x < LEAST_COMPUTE) | (x > MOST_COMPUTE))]
+    if len(outside):
+        raise errors.ComputeOrder(
+            "compute",
+            float(outside[0]),
+            f"compute above 0 must lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}",
+            "choose another unit",
+        )
+    steps = np.diff(x)
+    if (steps > 0).all():
+        return
+    at = int(np.flatnonzero(steps <= 0)[0])
+    word = "is repeated" if steps[at] == 0 else f"goes backwards from {x[at]:g}"
+    raise errors.ComputeOrder(
+        "compute",
+        f"{x[at + 1]:g} at evaluation {at + 2 + offset}",
+        f"compute must increase and {word}",
+        "keep the newest point of each",
+    )
+
+
+def check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None:
+    outside = (y < low) | (y > high)
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        raise errors.RewardRange(
+            "reward",
+            f"{y[at]:g} at evaluation {at + 1 + offset}",
+            f"rewards must lie in [{low:g}, {high:g}]",
+            "give pass rates, or state the range with bounds=(low, high)",
+        )
