@@ -152,9 +152,7 @@ def misfit(name: str) -> str:
 
 def knows_ceiling(run: Any) -> bool:
     """Whether a run's forecast tells its ceiling: identified by its own data, on a curve that is one sigmoid."""
-    if run.ceiling is None or run.misfit not in (None, "residuals"):
-        return False
-    return (run.identified or 0.0) >= IDENTIFIED
+    return run.ceiling is not None and not run.withheld and (run.identified or 0.0) >= IDENTIFIED
 
 
 def ticks(text: str) -> Markup:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from server.access.models import Token
 from server.alerts.models import Alert, Channel, Delivery
 from server.events.models import Event
+from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
 from server.metrics.curve import validation_curves
 from server.pagination import newest_first
@@ -68,8 +69,9 @@ def sparks_of(session: Session, runs: Sequence[Run]) -> dict[str, Spark]:
     """What the runs' sparklines show, by run: two queries, however many runs."""
     curves = validation_curves(session, [run.id for run in runs])
     newest = [run.forecast_id for run in runs if run.forecast_id]
-    rows = session.execute(select(Forecast.run_id, Forecast.band).where(Forecast.id.in_(newest)))
-    bands = {row.run_id: row.band for row in rows}
+    misfit = Forecast.summary["misfit"].label("misfit")
+    rows = session.execute(select(Forecast.run_id, Forecast.band, misfit).where(Forecast.id.in_(newest)))
+    bands = {row.run_id: row.band for row in rows if not is_withheld({"misfit": row.misfit})}
     return {
         run.id: Spark([(p.compute, p.reward) for p in curves[run.id]], bands.get(run.id), run.budget_compute)
         for run in runs

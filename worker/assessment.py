@@ -19,7 +19,6 @@ import numpy as np
 from forecurve.science import (
     Advice,
     Conformal,
-    Curve,
     Fit,
     FrozenForecast,
     Revision,
@@ -33,13 +32,12 @@ from forecurve.science import (
 )
 from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
+from server.forecasts.ending import ending_words
 from server.forecasts.service import Said
 from server.metrics.curve import Point
 
 from . import fallen
-
-MIN_POINTS = 4
-"""Evaluations, the start included, below which nothing is said."""
+from .curves import MIN_POINTS, column, curve_of, rising
 
 _GRID = 80
 _BEYOND = 1.25
@@ -116,18 +114,6 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     return Assessment(said, advice, to_freeze, alarm, revised)
 
 
-def rising(points: Sequence[Point]) -> list[Point]:
-    """The points whose compute rises with their step; where it does not, the later ones are believed.
-
-    A resumed attempt may count compute from an earlier place than the last evaluation that is kept of the one before.
-    """
-    kept: list[Point] = []
-    for point in reversed(points):
-        if not kept or point.compute < kept[-1].compute:
-            kept.append(point)
-    return kept[::-1]
-
-
 def json_safe(value: Any) -> Any:
     """`value` with arrays as lists, numbers of numpy as Python's own, and null for what is not finite."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -144,23 +130,8 @@ def json_safe(value: Any) -> Any:
 
 
 def _fit(subject: Subject, points: Sequence[Point]) -> tuple[Fit, Advice]:
-    curve = Curve(
-        compute=[point.compute for point in points],
-        reward=[point.reward for point in points],
-        unit=subject.unit,
-        name=subject.name,
-        prompts=_column(points, "prompts"),
-        samples=_column(points, "samples"),
-        variance=_column(points, "variance"),
-    )
-    fitted = fit(curve)
+    fitted = fit(curve_of(subject.name, subject.unit, points))
     return fitted, advise(fitted, now=points[-1].compute, budget=subject.budget)
-
-
-def _column(points: Sequence[Point], name: str) -> np.ndarray | None:
-    """One number per point, NaN where unknown; None when nothing is known."""
-    values = np.array([getattr(point, name) for point in points], dtype=float)
-    return None if np.isnan(values).all() else values
 
 
 def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice) -> Said:
@@ -169,6 +140,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if subject.budget is not None and summary["at_budget"] is not None:
         summary["at_budget"] |= json_safe(_ending(subject, points, fitted, subject.budget))
+    sentence = fitted.sentence(now=now, budget=subject.budget)
     return Said(
         at_compute=now,
         at_step=points[-1].step,
@@ -177,7 +149,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
         summary=summary,
         band=_band(fitted, points, subject.budget),
         state={},
-        sentence=fitted.sentence(now=now, budget=subject.budget),
+        sentence=f"{sentence} {ending_words(summary, subject.unit, now)}".strip(),
         seconds=fitted.seconds,
     )
 
@@ -253,7 +225,7 @@ def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, An
         return None
     forecast = FrozenForecast.from_dict(state)
     compute, reward = [point.compute for point in later], [point.reward for point in later]
-    verdict = watch(forecast, compute, reward, variance=_column(later, "variance"))
+    verdict = watch(forecast, compute, reward, variance=column(later, "variance"))
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from forecurve.science import TrackRecord
 from server.runs.schemas import RunView
 
+from .ending import is_withheld
 from .models import Forecast
 
 Action = Literal["stop", "continue", "scale", "undecided"]
@@ -75,6 +76,7 @@ class ForecastView(BaseModel):
     R0: EstimateView
     identified: dict[str, float] = Field(description="Share of each parameter's precision that comes from the data.")
     misfit: str | None
+    withheld: bool = Field(description="The misfit forbids a forecast: `band` is not to be drawn beyond the data.")
     sentence: str
     band: BandView
     at_budget: AtBudget | None
@@ -95,6 +97,7 @@ class ForecastView(BaseModel):
             sentence=forecast.sentence,
             seconds=forecast.seconds,
             band=BandView.model_validate(forecast.band),
+            withheld=is_withheld(said),
             **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
             at_budget=said.get("at_budget"),
             advice=said.get("advice"),

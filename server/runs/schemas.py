@@ -19,6 +19,13 @@ class Interval(BaseModel):
     upper: float
 
 
+class Ending(Interval):
+    """How the run will end: the mean of its last 10 % of evaluations at the budget, median and 90 % interval."""
+
+    compute: float = Field(description="The budget.")
+    calibration: str = Field(description="What the interval rests on: `posterior`, or `calibrated on n past runs`.")
+
+
 class AdviceView(BaseModel):
     action: Literal["stop", "continue", "scale", "undecided"]
     reason: str
@@ -58,7 +65,9 @@ class RunView(BaseModel):
     ceiling: Interval | None = Field(description="A of the newest forecast.")
     identified: float | None = Field(description="Share of A's precision that comes from the data, 0 to 1.")
     misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
+    withheld: bool = Field(description="The misfit forbids a forecast: no ceiling, and nothing beyond the data.")
     at_budget: Interval | None = Field(description="The curve at the budget, by the newest forecast.")
+    ending: Ending | None = Field(description="How it will end; null without a budget, or where it is withheld.")
     advice: AdviceView | None
     sentence: str
     open_alerts: int

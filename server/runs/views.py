@@ -9,6 +9,7 @@ from sqlalchemy import Row, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from server.alerts.models import Alert
+from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
@@ -40,7 +41,9 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         ceiling=_interval(summary.get("A")),
         identified=(summary.get("identified") or {}).get("A"),
         misfit=summary.get("misfit"),
+        withheld=is_withheld(summary),
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
+        ending=ending_of(summary),
         advice=AdviceView(action=advice["action"], reason=advice["reason"]) if advice else None,
         sentence=forecast.sentence if forecast else _without_forecast(run),
         open_alerts=open_alerts,

@@ -149,9 +149,20 @@ def add_evaluations(
 
 
 def add_forecast(
-    session: Session, run: Run, truth: Truth, *, at: float, now: datetime, action: str = "continue"
+    session: Session,
+    run: Run,
+    truth: Truth,
+    *,
+    at: float,
+    now: datetime,
+    action: str = "continue",
+    misfit: str | None = None,
+    past_runs: int = 0,
 ) -> Forecast:
-    """What a fit of the evaluations up to `at` would say: the truth, less sure the earlier and the further out."""
+    """What a fit of the evaluations up to `at` would say: the truth, less sure the earlier and the further out.
+
+    A `misfit` withholds it. From `past_runs` the interval of the end is scaled by a factor of 1.5.
+    """
     doubt = 0.012 + 0.06 / (1 + at / 6)
     grid = [1.0 * (BUDGET * 1.4 / 1.0) ** (k / 79) for k in range(80)]
     median = [truth(c) for c in grid]
@@ -176,17 +187,29 @@ def add_forecast(
         "C_mid": _estimate(truth.C_mid, 25 * doubt),
         "R0": _estimate(truth.R0, 0.008),
         "identified": {"A": max(0.1, 1 - 8 * doubt), "B": 0.9, "C_mid": 0.95},
-        "misfit": None,
-        "at_budget": {
+        "misfit": misfit,
+        "at_budget": None
+        if misfit
+        else {
             "compute": BUDGET,
             "curve": _estimate(end, 1.1 * doubt),
             "evaluation": _estimate(end, 1.1 * doubt + 0.015),
+            "ending": _estimate(end, doubt),
+            "calibrated": _estimate(end, doubt * (1.5 if past_runs else 1.0)),
+            "conformal": {
+                "calibration": f"conformal ({past_runs} past runs)" if past_runs else "posterior",
+                "shift": 0.0,
+                "factor": 1.5 if past_runs else 1.0,
+                "runs": past_runs,
+            },
         },
         "advice": {"action": action, "reason": reason},
     }
     low, high = truth.A - 1.5 * doubt, truth.A + 1.5 * doubt
     share = (truth(at) - truth.R0) / (truth.A - truth.R0)
     sentence = f"Ceiling {truth.A:.2f} (90 %: {low:.2f} to {high:.2f}), {share:.0%} of the way there; {reason}"
+    if misfit:
+        sentence = f"A {misfit}: no ceiling can be read from this curve. The forecast is withheld."
     forecast = Forecast(
         run_id=run.id,
         created_at=now + timedelta(seconds=at),

@@ -339,6 +339,23 @@ def test_an_alert_is_marked_on_the_curve_with_names_as_text(page: Any, site: Sit
     assert page.inner_text("h1") == "no-<b>cispo</b>"
 
 
+def test_where_the_forecast_is_withheld_nothing_is_drawn_beyond_the_data(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = session.get_one(Run, site.control)
+        seeding.add_forecast(session, run, TRUTH, at=42.0, now=site.now, misfit="decline")
+    drawn = opened(page, f"/runs/{site.control}")
+    assert set(drawn) == {"frozen lower90", "frozen upper90", "frozen", "evaluations", "refits", "checkpoints"}
+    assert max(x for trace in drawn.values() for x in trace["x"]) == 42.0
+    assert drawn["frozen"]["x"][-1] > 35.0
+    said = page.evaluate("() => document.querySelector('#plot').layout.annotations.map(a => a.text).join(' ')")
+    assert "forecast withheld" in said
+    assert "ceiling" not in said
+    assert "R0" not in said
+    assert page.locator("[data-fit-key]:visible").count() == 0
+    assert "control" in opened(page, f"/sweeps/{site.sweep}")
+    assert not {"control fit", "control forecast"} & set(traces(page))
+
+
 def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, site: Site) -> None:
     drawn = opened(page, f"/sweeps/{site.sweep}")
     assert {"control", "control fit", "control forecast", "no-<b>cispo</b>"} <= set(drawn)

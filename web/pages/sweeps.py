@@ -35,13 +35,13 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
 @router.get("/sweeps/{sweep_id}")
 def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
     sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
-    control = next((run for run in sweep.runs if run.is_control), None)
+    control = next((run for run in sweep.runs if run.is_control and not run.withheld), None)
     series = series_of(sweep.runs)
     return page.render(
         "sweep.html",
         sweep=sweep,
         control=control.ceiling if control else None,
-        bounds=bar_range([run.ceiling for run in sweep.runs]),
+        bounds=bar_range([run.ceiling for run in sweep.runs if not run.withheld]),
         series=series,
         series_json=json.dumps(series),
     )

@@ -16,7 +16,7 @@ def run(name: str, ceiling: tuple[float, float, float] | None = None, **more: An
     values |= {"id": name, "name": name, "arm": name, "changes": {}, "is_control": name == "control", "seed": 0}
     values |= {"executor": "ray", "status": "running", "desired_state": "run", "attempt": 1, "version": 1}
     values |= {"compute_unit": "GPU-hours", "sentence": "", "open_alerts": 0, "created_at": NOW, "updated_at": NOW}
-    values |= {"progress": Progress(), "identified": 0.9}
+    values |= {"progress": Progress(), "identified": 0.9, "withheld": False}
     if ceiling:
         values["ceiling"] = Interval(median=ceiling[0], lower=ceiling[1], upper=ceiling[2])
     return RunView(**(values | more))

@@ -39,7 +39,7 @@ export function curveLayout(scene) {
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(scene)), domain: [0.07, 1] });
   Object.assign(layout.xaxis, { anchor: "y2" });
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
-  const pieces = [gutter(axis, ink), budget(scene), forecast?.A ? ceiling(scene) : null, forecast ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
+  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
     layout.annotations.push(...(piece.annotations ?? []));
@@ -49,7 +49,7 @@ export function curveLayout(scene) {
 
 function ratesOf({ view, forecast }) {
   const rates = view.points.flatMap((point) => [point.reward - (point.se ?? 0), point.reward + (point.se ?? 0)]);
-  if (forecast) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A.lower, forecast.A.upper);
+  if (holds(forecast)) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A.lower, forecast.A.upper);
   if (view.frozen?.band) rates.push(...view.frozen.band.median);
   return rates;
 }
@@ -67,7 +67,8 @@ function budget(scene) {
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
   const at = forecast?.at_budget?.curve;
-  const said = at ? `<b>${middle(at)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : "";
+  const withheld = forecast && !holds(forecast) ? "forecast withheld<br>" : "";
+  const said = at ? `<b>${middle(at)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : withheld;
   const text = `${said}<span style="color:${ink.quiet}">at the budget, ${view.budget} ${escaped(view.unit)}</span>`;
   const y = emptyHeight(scene, x);
   return {
@@ -82,7 +83,7 @@ function emptyHeight({ view, forecast, axis }, x) {
   const share = (value) => (toAxis(axis, value) - axis.range[0]) / (axis.range[1] - axis.range[0]);
   const right = share(x);
   const drawn = view.points.map((point) => [axis.place(point.compute), point.reward]);
-  for (const one of [forecast, view.frozen]) if (one?.band) one.band.compute.forEach((c, i) => drawn.push([axis.place(c), one.band.median[i]]));
+  for (const one of [holds(forecast) ? forecast : null, view.frozen]) if (one?.band) one.band.compute.forEach((c, i) => drawn.push([axis.place(c), one.band.median[i]]));
   const nearby = drawn.filter(([at]) => share(at) > right - 0.2 && share(at) <= right + 0.005).map(([, rate]) => (rate - low) / (high - low));
   const space = (height) => Math.min(1, ...nearby.map((rate) => Math.abs(rate - height)));
   const free = [0.08, 0.16, 0.24, 0.32, 0.4, 0.5, 0.6, 0.68, 0.76, 0.84, 0.92].reduce((best, height) => (space(best) >= ENOUGH || space(best) >= space(height) ? best : height));
@@ -97,7 +98,7 @@ const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
 /** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
 function ceiling({ forecast, ink, identifiedFrom }) {
   const { A } = forecast;
-  const known = forecast.identified.A >= identifiedFrom && holds(forecast);
+  const known = forecast.identified.A >= identifiedFrom;
   const x = 1.014;
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
   const interval = rule(x, x, A.lower, A.upper, known ? { width: 3 } : { width: 2, dash: "2px,3px" });
@@ -113,7 +114,7 @@ function ceiling({ forecast, ink, identifiedFrom }) {
 /** R0, where the curve starts: a short line through the start, named beside it. */
 function start({ forecast, axis, ink }) {
   const { R0 } = forecast;
-  if (!holds(forecast) || R0?.median === null || R0?.median === undefined) return null;
+  if (R0?.median === null || R0?.median === undefined) return null;
   const end = axis.start === null ? 0.02 : 0.06;
   return {
     shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],

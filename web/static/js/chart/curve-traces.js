@@ -19,16 +19,16 @@ import { clock } from "../times.js";
 export function curveTraces(scene) {
   const { forecast } = scene;
   const traces = [];
-  const drawn = forecast && holds(forecast);
+  const drawn = holds(forecast);
   if (drawn) traces.push(...bands(scene));
   if (showsFrozen(scene)) traces.push(...frozen(scene));
   if (drawn) traces.push(...median(scene));
-  if (forecast?.at_budget) traces.push(...atBudget(scene));
+  if (drawn && forecast.at_budget) traces.push(...atBudget(scene));
   return [...traces, ...evaluations(scene), ...marks(scene)];
 }
 
-/** Whether the curve is the one that the forecast assumes; else the forecast is withheld. @param {any} forecast */
-export const holds = (forecast) => [null, "residuals"].includes(forecast.misfit);
+/** Whether there is a forecast to draw; one that a misfit withholds says nothing of where the run goes. @param {any} forecast */
+export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
 
 /** The frozen forecast is drawn unless it is the one on show. @param {Scene} scene */
 export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
@@ -99,14 +99,17 @@ function predicted(forecast, compute, level) {
   return at("median") === null ? "–" : between(at(`lower${level}`), at(`upper${level}`));
 }
 
-function frozen({ view, axis, ink }) {
+/** Where the newest forecast is withheld, the frozen one ends with the data too: the run has left the curve that it assumes. */
+function frozen({ view, forecast, axis, ink }) {
   const { band, created_at, at_compute } = view.frozen;
-  const x = band.compute.map(axis.place);
-  const edge = (column) => ({ name: `frozen ${column}`, x, y: band[column], mode: "lines", line: { color: fade(ink.ink, 0.45), width: 1, dash: "1px,3px" }, hoverinfo: "skip" });
+  const end = forecast && !holds(forecast) ? view.points.at(-1)?.compute ?? 0 : Infinity;
+  const upTo = (column) => band[column].filter((_, i) => band.compute[i] <= end);
+  const x = upTo("compute").map(axis.place);
+  const edge = (column) => ({ name: `frozen ${column}`, x, y: upTo(column), mode: "lines", line: { color: fade(ink.ink, 0.45), width: 1, dash: "1px,3px" }, hoverinfo: "skip" });
   const line = {
     name: "frozen",
     x,
-    y: band.median,
+    y: upTo("median"),
     mode: "lines",
     line: { color: ink.ink, width: 1.25, dash: "3px,3px" },
     hovertemplate: `frozen forecast %{y:.3f}<br>made ${clock(created_at)} at ${plain(at_compute)} ${escaped(view.unit)}<extra></extra>`,
@@ -140,7 +143,7 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       mode: "markers",
       marker: { color: points.map((p) => (seen(p) ? ink.ink : ink.paper)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
       error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, forecast ? predicted(forecast, point.compute, "90") : "–", clock(point.time)]),
+      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, holds(forecast) ? predicted(forecast, point.compute, "90") : "–", clock(point.time)]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { clock } from "../times.js";
 import { computeAxis, computeTicks, plain } from "./axis.js";
 import { curveLayout } from "./curve-layout.js";
-import { curveTraces, showsFrozen } from "./curve-traces.js";
+import { curveTraces, holds, showsFrozen } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
@@ -28,11 +28,12 @@ export async function startCurve(plot) {
 function paint(plot, { view, past, mode }) {
   const forecast = past ?? view.forecast;
   const shown = forecast?.band?.compute?.length ? forecast : null;
-  const computes = [...view.points.map((point) => point.compute), ...(shown?.band.compute ?? []), ...(view.budget ? [view.budget] : [])];
+  const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = computeAxis(mode, computes);
   const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens(), identifiedFrom: Number(plot.dataset.identifiedFrom) };
   empty(plot, view.points.length === 0);
   nameFrozen(scene);
+  for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));
 }
 

@@ -88,11 +88,12 @@ function pressKeys(drawn) {
   for (const key of document.querySelectorAll("[data-key]")) key.setAttribute("aria-pressed", String(drawn.has(key.dataset.key)));
 }
 
-const bandOf = (view) => (view.forecast?.band?.compute?.length ? view.forecast.band : null);
+/** The band to draw; none where a misfit withholds the forecast. */
+const bandOf = ({ forecast }) => (forecast?.band?.compute?.length && !forecast.withheld ? forecast.band : null);
 const computesOf = (view) => [...view.points.map((point) => point.compute), ...(bandOf(view)?.compute ?? []), ...(view.budget ? [view.budget] : [])];
 
 function armTraces(view, axis, state, ink) {
-  const { run, forecast, points } = view;
+  const { run, points } = view;
   const series = state.series[run.id] ?? null;
   const colour = seriesColour(series);
   const dim = state.focus !== null && state.focus !== run.id && state.series[state.focus] !== undefined;
@@ -108,7 +109,7 @@ function armTraces(view, axis, state, ink) {
     y: points.map((point) => point.reward),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: series === null ? "circle" : SYMBOLS[series % SYMBOLS.length] },
-    customdata: points.map((point) => [plain(point.compute), point.step, said(forecast, point.compute)]),
+    customdata: points.map((point) => [plain(point.compute), point.step, said(band, point.compute)]),
     hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
@@ -132,9 +133,9 @@ function medians({ run, forecast }, axis, colour, series) {
   return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
 }
 
-function said(forecast, compute) {
-  if (!forecast?.band?.compute?.length) return "–";
-  const at = (name) => interpolate(forecast.band.compute, forecast.band[name], compute);
+function said(band, compute) {
+  if (!band) return "–";
+  const at = (name) => interpolate(band.compute, band[name], compute);
   return at("median") === null ? "–" : between(at("lower90"), at("upper90"));
 }
 

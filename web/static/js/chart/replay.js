@@ -40,7 +40,7 @@ export function startReplay(plot, show) {
   const say = (forecast) => {
     const newest = state.refits[state.refits.length - 1];
     said.textContent = forecast
-      ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ceiling ${estimate(forecast.A)}`
+      ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ${forecast.withheld ? "forecast withheld" : `ceiling ${estimate(forecast.A)}`}`
       : newest ? `newest forecast, at ${plain(newest.at_compute)} ${state.unit}` : "";
     slider.setAttribute("aria-valuetext", said.textContent);
     show(forecast);

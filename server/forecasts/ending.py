@@ -1,0 +1,54 @@
+"""How a run will end, in words and as a view: the interval of the newest forecast and what it rests on.
+
+What is forecast is the mean of the run's last 10 % of evaluations at its budget, the number by which the forecast is
+scored later. From 9 past runs on its interval is scaled by how their forecasts turned out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forecurve.science import Estimate
+from forecurve.science.misfit import HOLDS
+from forecurve.science.wording import compute_text, decimals, interval_text
+from server.runs.schemas import Ending
+
+WITHHELD = "The forecast is withheld."
+
+
+def is_withheld(summary: Mapping[str, Any]) -> bool:
+    """Whether a forecast's misfit forbids to say where the run goes: its numbers describe the data only."""
+    return summary.get("misfit") not in HOLDS
+
+
+def ending_of(summary: Mapping[str, Any]) -> Ending | None:
+    """The ending that a stored forecast says; None without a budget, or where a misfit withholds it."""
+    said = summary.get("at_budget")
+    if not said or not said.get("calibrated") or is_withheld(summary):
+        return None
+    return Ending(**said["calibrated"], compute=said["compute"], calibration=calibration(said["conformal"]["runs"]))
+
+
+def calibration(runs: int) -> str:
+    """What an interval rests on: `posterior`, or `calibrated on 12 past runs`."""
+    return f"calibrated on {runs} past runs" if runs else "posterior"
+
+
+def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
+    """A sentence to go behind the forecast's own; empty where there is nothing to say of the end.
+
+    `Expected to end at 0.76 (90 %, posterior: 0.74 to 0.78) when 100 GPU-hours are spent.`
+
+    Args:
+        summary: of the forecast.
+        unit, now: of compute, and what is spent of it; of a budget that is spent there is no end to come.
+    """
+    if is_withheld(summary):
+        return WITHHELD
+    ending = ending_of(summary)
+    if ending is None or ending.compute <= now:
+        return ""
+    said = Estimate(ending.median, ending.lower, ending.upper)
+    level = f"{said.median:.{decimals(said.width)}f} (90 %, {ending.calibration}: {interval_text(said)})"
+    return f"Expected to end at {level} when {compute_text(ending.compute)} {unit} are spent."

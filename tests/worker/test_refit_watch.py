@@ -1,0 +1,137 @@
+"""The forecast is frozen once; a fall below it is said once, a slow change is noted and is no alert."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from server.alerts.models import Alert, Delivery
+from server.forecasts import curves
+from server.settings import Settings
+from tests.server.forecasts.seeds import events, make_channel
+from tests.worker.refitting import (
+    COLLAPSING,
+    COMPUTE,
+    HEALTHY,
+    Sessions,
+    forecasts,
+    grow,
+    run_of,
+)
+
+
+def test_the_forecast_is_frozen_once_at_its_share_of_the_budget(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, HEALTHY, [10, 18, 20, 24, 30])
+    run = run_of(sessions, run_id)
+    by_compute = {f.at_compute: f for f in forecasts(sessions, run_id)}
+    frozen = by_compute[38.0]  # 18 and 34 are before 35 % of 100, 38 is the first refit past it; it froze at 36
+    assert run.frozen_forecast_id != frozen.id
+    assert run.frozen_forecast_id == by_compute[36.0].id
+    assert run.forecast_id == by_compute[58.0].id
+    assert by_compute[36.0].state["at_compute"] == 36.0
+    assert by_compute[36.0].points == 19
+    with sessions() as session:
+        assert [e.evidence["forecast"] for e in events(session, run, "forecast.frozen")] == [by_compute[36.0].id]
+        assert len(events(session, run, "forecast")) == 5
+
+
+def test_the_newest_forecast_is_itself_frozen_when_it_is_the_first_past_the_mark(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = grow(sessions, settings, HEALTHY, [18, 19])
+    run = run_of(sessions, run_id)
+    assert run.frozen_forecast_id == run.forecast_id
+    assert len(forecasts(sessions, run_id)) == 2
+
+
+@pytest.mark.parametrize(
+    ("stops", "columns", "rule"),
+    [([30], {"budget_compute": None}, {}), ([12], {}, {}), ([22], {}, {"freeze_min_points": 23})],
+)
+def test_nothing_is_frozen_without_a_budget_or_before_the_mark_or_with_too_few_points(
+    sessions: Sessions, settings: Settings, stops: list[int], columns: dict[str, Any], rule: dict[str, Any]
+) -> None:
+    run_id = grow(sessions, settings.model_copy(update=rule), HEALTHY, stops, **columns)
+    assert run_of(sessions, run_id).forecast_id is not None
+    assert run_of(sessions, run_id).frozen_forecast_id is None
+
+
+def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Sessions, settings: Settings) -> None:
+    with sessions.begin() as session:
+        make_channel(session, "https://hooks.example/x")
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 24, 26, 28, 30, 31, 32, 34, 38, 44, 51])
+    run = run_of(sessions, run_id)
+    with sessions() as session:
+        alert = session.scalars(select(Alert)).one()
+        delivery = session.scalars(select(Delivery)).one()
+        steps = [(e.from_state, e.to_state) for e in events(session, run, "alert")]
+        view = curves.run_curve(session, run_id)
+    assert (alert.kind, alert.level, alert.run_id) == ("below_forecast", "ALERT", run_id)
+    assert (delivery.alert_id, delivery.level) == (alert.id, "ALERT")
+    assert steps in ([(None, "ALERT")], [(None, "WARN"), ("WARN", "ALERT")])
+    number = r"\d+(\.\d+)?"
+    assert re.fullmatch(
+        rf"`no-cispo` fell below its own forecast: 0\.\d+ at {number} GPU-hours, "
+        rf"forecast 0\.\d+ \(90 %: 0\.\d+ to 0\.\d+\), since {number} GPU-hours\.",
+        alert.text,
+    ), alert.text
+    assert alert.title == "no-cispo fell below its forecast"
+    assert alert.since_compute is not None
+    assert alert.at_compute is not None
+    assert 48.0 <= alert.since_compute <= 56.0  # the fall begins after 50
+    assert alert.since_compute <= alert.at_compute <= 70.0
+    evidence = alert.evidence
+    assert evidence["frozen_forecast"] == run.frozen_forecast_id
+    assert evidence["e_value_robust"] >= evidence["thresholds"]["ALERT"]
+    assert evidence["expected"]["lower"] > evidence["actual"]
+    assert [p["compute"] for p in evidence["points"]] == [float(c) for c in COMPUTE[19:] if c <= alert.at_compute]
+    assert evidence["points"][-1]["z"] < -1.0
+    assert [mark.id for mark in view.alerts] == [alert.id]
+
+
+def test_a_healthy_run_gives_no_alert(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, HEALTHY, [18, 20, 24, 30, 36, 42, 51])
+    assert run_of(sessions, run_id).frozen_forecast_id is not None
+    with sessions() as session:
+        assert session.scalars(select(Alert)).all() == []
+
+
+SLOWER = HEALTHY - np.interp(COMPUTE, [36.0, 100.0], [0.0, 0.06])
+"""Bends earlier than its forecast thought, a little at each evaluation."""
+
+
+def test_a_slow_change_of_the_forecast_is_noted_once_and_is_no_alert(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, SLOWER, [18, 20, 30, 40, 41, 42])
+    run = run_of(sessions, run_id)
+    with sessions() as session:
+        assert session.scalars(select(Alert)).all() == []
+        (event,) = events(session, run, "forecast.revised")
+    assert (event.actor, event.from_state, event.to_state) == ("watch", None, "down")
+    assert event.evidence["frozen_forecast"] == run.frozen_forecast_id
+    assert event.evidence["after"]["median"] < event.evidence["before"]["lower"]
+    assert event.reason is not None
+    assert "revised from 0." in event.reason
+    assert event.reason.endswith("slow, legitimate.")
+
+
+def test_a_forecast_that_holds_or_an_alarm_is_no_revision(sessions: Sessions, settings: Settings) -> None:
+    for reward in (HEALTHY, COLLAPSING):
+        run_id = grow(sessions, settings, reward, [18, 20, 30, 42])
+        with sessions() as session:
+            assert events(session, run_of(sessions, run_id), "forecast.revised") == []
+
+
+def test_a_worker_that_comes_late_freezes_what_was_known_then_and_sees_the_fall(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [51])
+    early, newest = sorted(forecasts(sessions, run_id), key=lambda f: f.at_compute)
+    run = run_of(sessions, run_id)
+    assert (early.at_compute, newest.at_compute) == (36.0, 100.0)
+    assert (run.frozen_forecast_id, run.forecast_id) == (early.id, newest.id)
+    with sessions() as session:
+        assert session.scalars(select(Alert.level)).all() == ["ALERT"]
