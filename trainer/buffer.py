@@ -11,7 +11,7 @@ a queue that is longer than what keeps everybody busy only makes tokens old.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from trainer.types import Group, Wave
 
@@ -19,11 +19,19 @@ from trainer.types import Group, Wave
 class GroupBuffer:
     """Admission and order of groups. `published` is the newest weight version offered to generators."""
 
-    def __init__(self, prompts_per_step: int, max_staleness: int, queue_batches: int = 2, wave_size: int | None = None):
+    def __init__(
+        self,
+        prompts_per_step: int,
+        max_staleness: int,
+        queue_batches: int = 2,
+        wave_size: int | None = None,
+        prompt_of: Callable[[int], int] = lambda ordinal: ordinal,
+    ):
         self._per_step = prompts_per_step
         self._max_staleness = max_staleness
         self._queue_batches = queue_batches
         self._wave_size = wave_size or prompts_per_step
+        self._prompt_of = prompt_of
         self._complete: dict[int, Group] = {}
         self._cursor = 0
         self._batch = 0
@@ -52,9 +60,9 @@ class GroupBuffer:
         if published < minimum or batch >= self._batch + self._queue_batches:
             return None
         end = min((batch + 1) * self._per_step, self._cursor + self._wave_size)
-        ordinals = tuple(ordinal for ordinal in range(self._cursor, end) if ordinal not in self._complete)
+        ordinals = [ordinal for ordinal in range(self._cursor, end) if ordinal not in self._complete]
         self._cursor = end
-        return Wave(ordinals, max(0, minimum))
+        return Wave(tuple((ordinal, self._prompt_of(ordinal)) for ordinal in ordinals), max(0, minimum))
 
     def add(self, groups: Iterable[Group]) -> None:
         """Finished groups, in any order."""

@@ -48,7 +48,7 @@ class Generator:
         watch = Stopwatch.start()
         self._swap(newest)
         assert self._engine.version >= wave.minimum_version, (self._engine.version, wave.minimum_version)
-        requests = [self._request(ordinal) for ordinal in wave.ordinals]
+        requests = [self._request(ordinal, index) for ordinal, index in wave.items]
         self._engine.submit(requests)
         finished: list[Responses] = []
         while self._engine.busy:
@@ -95,11 +95,11 @@ class Generator:
         if offered is not None:
             self._engine.load_weights(*offered)
 
-    def _request(self, ordinal: int) -> Request:
-        prompt = self._task.training_prompt(self._recipe.seed, ordinal)
+    def _request(self, ordinal: int, index: int) -> Request:
+        prompt = self._task.training_prompt(self._recipe.seed, index)
         seed = (1, self._recipe.seed, ordinal)
         return Request(ordinal, prompt, self._recipe.batch.generations_per_prompt, seed)
 
     def _group(self, request: Request, responses: Responses) -> Group:
         rewards = self._task.rewards(request.prompt, responses.tokens, responses.lengths.tolist())
-        return Group(request.key, request.prompt, responses, rewards)
+        return Group(request.key, request.prompt, responses, rewards, passed=rewards > 0.5)

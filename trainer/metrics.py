@@ -17,13 +17,14 @@ def group_metrics(groups: Sequence[Group], batch: int) -> dict[str, float]:
     Staleness is in weight versions: the learner's minus that of the token, over all tokens.
     """
     rewards = np.stack([group.rewards for group in groups])
+    passed = np.stack([group.passed for group in groups])
     lengths = np.concatenate([group.responses.lengths for group in groups])
     finished = np.concatenate([group.responses.finished for group in groups])
     ages = np.concatenate([batch - _versions(group) for group in groups])
     return {
         "train/reward": float(rewards.mean()),
-        "train/pass_rate_all": float((rewards > 0.5).mean()),
-        "train/solved_prompts_share": float((rewards > 0.5).all(axis=1).mean()),
+        "train/pass_rate_all": float(passed.mean()),
+        "train/solved_prompts_share": float(passed.all(axis=1).mean()),
         "train/zero_variance_share": float(1.0 - has_variance(rewards).mean()),
         "staleness/mean": float(ages.mean()),
         "staleness/max": float(ages.max()),
@@ -53,9 +54,7 @@ def speed_metrics(groups: Sequence[Group], generation: Cost, learning: Cost, ste
 
 
 def _versions(group: Group) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    responses = group.responses
-    inside = np.arange(responses.versions.shape[1]) < responses.lengths[:, None]
-    return responses.versions[inside]
+    return group.responses.versions[group.responses.sampled]
 
 
 def _rate(amount: float, seconds: float) -> float:

@@ -43,7 +43,10 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "learner": dict(state.learner.counters),
         "ledger": state.ledger,
         "counters": state.counters,
-        "groups": [[group.ordinal, group.prompt.text, group.prompt.answer] for group in state.groups],
+        "groups": [
+            [group.ordinal, group.prompt.index, group.prompt.text, group.prompt.answer, group.prompt.task]
+            for group in state.groups
+        ],
     }
     return {
         STATE: json.dumps(body).encode(),
@@ -75,41 +78,55 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe) -> RunState:
 
 
 def _stacked(groups: Sequence[Group]) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays of all groups together: rows padded to the longest, prompts of any length one after the other."""
     if not groups:
         return {"cost": np.zeros((0, 2))}
     longest = max(group.responses.tokens.shape[1] for group in groups)
-
-    def wide(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.pad(rows, ((0, 0), (0, longest - rows.shape[1])))
-
-    return {
-        "prompt": np.stack([group.prompt.tokens for group in groups]),
-        "tokens": np.stack([wide(group.responses.tokens) for group in groups]),
-        "logprobs": np.stack([wide(group.responses.logprobs) for group in groups]),
-        "versions": np.stack([wide(group.responses.versions) for group in groups]),
-        "lengths": np.stack([group.responses.lengths for group in groups]),
-        "finished": np.stack([group.responses.finished for group in groups]).astype(np.uint8),
-        "rewards": np.stack([group.rewards for group in groups]),
+    rows = {
+        name: np.stack([_wide(getattr(group.responses, name), longest) for group in groups])
+        for name in ("tokens", "logprobs", "versions", "sampled")
+    }
+    whole = {
+        name: np.stack([getattr(group.responses, name) for group in groups])
+        for name in ("lengths", "finished", "interrupted")
+    }
+    judged = {name: np.stack([getattr(group, name) for group in groups]) for name in ("rewards", "passed")}
+    arrays = rows | whole | judged
+    return {name: array.astype(np.uint8) if array.dtype == bool else array for name, array in arrays.items()} | {
+        "prompt_tokens": np.concatenate([group.prompt.tokens for group in groups]),
+        "prompt_lengths": np.array([len(group.prompt.tokens) for group in groups]),
+        "difficulty": np.array([group.prompt.difficulty for group in groups]),
         "cost": np.array([[group.cpu_seconds, group.wall_seconds] for group in groups]),
     }
 
 
-def _unstacked(names: Sequence[tuple[int, str, str]], arrays: dict[str, np.ndarray[Any, Any]]) -> list[Group]:
-    return [
-        Group(
-            ordinal=ordinal,
-            prompt=Prompt(text, answer, arrays["prompt"][i]),
-            responses=Responses(
-                key=ordinal,
-                tokens=arrays["tokens"][i],
-                logprobs=arrays["logprobs"][i],
-                versions=arrays["versions"][i],
-                lengths=arrays["lengths"][i],
-                finished=arrays["finished"][i].astype(bool),
-            ),
-            rewards=arrays["rewards"][i],
-            cpu_seconds=float(arrays["cost"][i][0]),
-            wall_seconds=float(arrays["cost"][i][1]),
-        )
-        for i, (ordinal, text, answer) in enumerate(names)
-    ]
+def _wide(rows: np.ndarray[Any, Any], longest: int) -> np.ndarray[Any, Any]:
+    return np.pad(rows, ((0, 0), (0, longest - rows.shape[1])))
+
+
+def _unstacked(names: Sequence[Sequence[Any]], arrays: dict[str, np.ndarray[Any, Any]]) -> list[Group]:
+    ends = np.cumsum(arrays["prompt_lengths"]) if names else np.zeros(0, dtype=np.int64)
+    return [_group(name, i, int(ends[i]), arrays) for i, name in enumerate(names)]
+
+
+def _group(name: Sequence[Any], i: int, end: int, arrays: dict[str, np.ndarray[Any, Any]]) -> Group:
+    ordinal, index, text, answer, task = name
+    tokens = arrays["prompt_tokens"][end - int(arrays["prompt_lengths"][i]) : end]
+    return Group(
+        ordinal=ordinal,
+        prompt=Prompt(text, answer, tokens, task, float(arrays["difficulty"][i]), index),
+        responses=Responses(
+            key=ordinal,
+            tokens=arrays["tokens"][i],
+            logprobs=arrays["logprobs"][i],
+            versions=arrays["versions"][i],
+            lengths=arrays["lengths"][i],
+            finished=arrays["finished"][i].astype(bool),
+            sampled=arrays["sampled"][i].astype(bool),
+            interrupted=arrays["interrupted"][i].astype(bool),
+        ),
+        rewards=arrays["rewards"][i],
+        passed=arrays["passed"][i].astype(bool),
+        cpu_seconds=float(arrays["cost"][i][0]),
+        wall_seconds=float(arrays["cost"][i][1]),
+    )

@@ -17,34 +17,45 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question with its known answer. `tokens` has shape [S]."""
+    """One question with its known answer. `tokens` has shape [S], not padded to the length of other prompts.
+
+    `task` names the part of a mixture that it comes from, `difficulty` is what that part states (larger is harder),
+    `index` is its place among the task's training prompts (-1: a held-out one).
+    """
 
     text: str
     answer: str
     tokens: NDArray[np.int64]
+    task: str = ""
+    difficulty: float = 0.0
+    index: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One prompt to sample `samples` responses for.
 
-    `seed` alone decides the random numbers of its responses, whatever else is in the same batch.
+    `seed` alone decides the random numbers of its responses, whatever else is in the same batch. `interrupt_at` [G]:
+    after so many tokens without an end the interruption phrase is put in (§3.3, A.10); None: never.
     """
 
     key: int
     prompt: Prompt
     samples: int
     seed: tuple[int, ...]
+    interrupt_at: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Responses:
     """What an engine returns for one request.
 
-    `tokens`, `logprobs` and `versions` have shape [G, T], right-padded (0 beyond each row's length);
-    `lengths` and `finished` have shape [G]. `logprobs` are the generator's own, of the temperature-scaled
-    distribution it sampled from. `versions` says which weight version produced each token. A row is
-    `finished` when it ended itself (its last token is the end token), else it was cut at the budget.
+    `tokens`, `logprobs`, `versions` and `sampled` have shape [G, T], right-padded (0 beyond each row's length);
+    `lengths`, `finished` and `interrupted` have shape [G]. `logprobs` are the generator's own, of the
+    temperature-scaled distribution it sampled from. `versions` says which weight version produced each token.
+    `sampled` is False on tokens that the policy did not choose (an interruption phrase) and beyond the length:
+    those are not trained on, their logprob and version are 0. A row is `finished` when it ended itself (its last
+    token is the end token), else it was cut at the budget; `interrupted` when the phrase was put into it.
     """
 
     key: int
@@ -53,40 +64,52 @@ class Responses:
     versions: NDArray[np.int32]
     lengths: NDArray[np.int64]
     finished: NDArray[np.bool_]
+    sampled: NDArray[np.bool_]
+    interrupted: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A prompt's G responses with their rewards: the unit that is admitted, trained on, or dropped.
 
-    `ordinal` is the prompt's place in the run's order, counted from 0. `cpu_seconds` and `wall_seconds` are
-    its share of the time its wave took to generate.
+    `ordinal` is the prompt's place in the run's order, counted from 0. `rewards` [G] is what is trained on (length
+    penalty included), `passed` [G] what the verifier said and pass rates count. `cpu_seconds` and `wall_seconds`
+    are its share of the time its wave took to generate.
     """
 
     ordinal: int
     prompt: Prompt
     responses: Responses
     rewards: NDArray[np.float64]
+    passed: NDArray[np.bool_]
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
     @property
     def oldest_version(self) -> int:
-        """Weight version of the group's oldest token."""
-        return min(int(row[0]) for row in self.responses.versions)
+        """Weight version of the group's oldest sampled token."""
+        return int(self.responses.versions[self.responses.sampled].min())
 
     @property
     def token_count(self) -> int:
-        """Response tokens of all G rows."""
-        return int(self.responses.lengths.sum())
+        """Sampled tokens of all G rows."""
+        return int(self.responses.sampled.sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Groups that start generating together, none before the generator holds `minimum_version`."""
+    """Groups that start generating together, none before the generator holds `minimum_version`.
 
-    ordinals: tuple[int, ...]
+    `items` are pairs of a group's ordinal and the index of its prompt among the task's training prompts.
+    """
+
+    items: tuple[tuple[int, int], ...]
     minimum_version: int
+
+    @property
+    def ordinals(self) -> tuple[int, ...]:
+        """The groups' places in the run's order."""
+        return tuple(ordinal for ordinal, _ in self.items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,10 @@ def group() -> Callable[..., Group]:
             versions=np.where(inside, version, 0).astype(np.int32),
             lengths=np.array(lengths),
             finished=np.ones(count, dtype=bool),
+            sampled=inside,
+            interrupted=np.zeros(count, dtype=bool),
         )
-        return Group(ordinal, prompt, responses, np.array(rewards, dtype=np.float64))
+        return Group(ordinal, prompt, responses, np.array(rewards, dtype=np.float64), np.array(rewards) > 0.5)
 
     return make
 

@@ -20,7 +20,7 @@ from trainer.types import Wave
 
 def sampled(recipe, model, ordinals=range(8)):
     generator = Generator(recipe, build_task(recipe), lambda: model(recipe))
-    return generator.generate(Wave(tuple(ordinals), 0), lambda held: None).groups
+    return generator.generate(Wave(tuple((ordinal, ordinal) for ordinal in ordinals), 0), lambda held: None).groups
 
 
 def gradients(recipe, model, groups, rows):

@@ -100,8 +100,11 @@ class ErraticWorkers:
             versions.astype(np.int32),
             np.full(shape[0], 5),
             np.ones(shape[0], dtype=bool),
+            np.ones(shape, dtype=bool),
+            np.zeros(shape[0], dtype=bool),
         )
-        return Group(ordinal, self._task.training_prompt(0, 0), responses, np.array([1.0, 0.0] * (shape[0] // 2)))
+        rewards = np.array([1.0, 0.0] * (shape[0] // 2))
+        return Group(ordinal, self._task.training_prompt(0, 0), responses, rewards, rewards > 0.5)
 
 
 class Silent:

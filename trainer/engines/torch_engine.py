@@ -170,7 +170,16 @@ class _Cohort:
         versions = np.where(inside, self.versions[:longest], 0).astype(np.int32)
         finished = self.finished.reshape(shape[:2]).cpu().numpy()
         return [
-            Responses(request.key, tokens[i], logprobs[i], versions[i], lengths[i], finished[i])
+            Responses(
+                key=request.key,
+                tokens=tokens[i],
+                logprobs=logprobs[i],
+                versions=versions[i],
+                lengths=lengths[i],
+                finished=finished[i],
+                sampled=inside[i],
+                interrupted=np.zeros(self.samples, dtype=np.bool_),
+            )
             for i, request in enumerate(self.requests)
         ]
 

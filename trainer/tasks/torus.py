@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ class TorusTask:
 
     def training_prompt(self, seed: int, ordinal: int) -> Prompt:
         """See `Task`."""
-        return self.prompt(self.training_walk(np.random.default_rng((1, seed, ordinal))))
+        return replace(self.prompt(self.training_walk(np.random.default_rng((1, seed, ordinal)))), index=ordinal)
 
     def training_walk(self, rng: np.random.Generator) -> Walk:
         """The next walk of `rng` that is not held out."""
