@@ -1,0 +1,117 @@
+"""Log-probabilities of chosen tokens straight from hidden states, without ever holding [tokens, vocabulary] at once.
+
+The head's logits are made for a chunk of tokens, reduced to three numbers a token (the chosen token's log-prob, the
+entropy and the log of the normaliser), and dropped; the backward pass makes them again, chunk by chunk. The peak is
+one chunk of logits, whatever the number of tokens.
+
+Letters in shapes: N tokens, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CHUNK_ELEMENTS = 1 << 24
+"""Logits held at once: 64 MiB in float32. Large enough to keep a matrix product busy."""
+
+
+def token_logprobs(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    targets_N: Tensor,
+    temperature: float = 1.0,
+    precision: str = "fp32",
+    chunk_elements: int = CHUNK_ELEMENTS,
+) -> tuple[Tensor, Tensor]:
+    """log softmax(hidden @ weight.T / temperature) at `targets`, and the entropy of that distribution; both float32 [N].
+
+    `precision` is that of the head's product (section 3.2, A.19): `fp32`, or `bf16` with the result taken to float32.
+    Softmax and sums are float32 in either case. The gradient reaches `hidden` and `weight` through the log-probs;
+    the entropy is a figure to report and has none.
+    """
+    if precision not in ("fp32", "bf16"):
+        raise ValueError(f"precision is {precision!r}; it is one of fp32, bf16")
+    rows = max(1, chunk_elements // weight_VD.shape[0])
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    logprobs, entropy = _TokenLogprobs.apply(hidden_ND, weight_VD, targets_N, temperature, dtype, rows)  # type: ignore[no-untyped-call]
+    return logprobs, entropy
+
+
+class _TokenLogprobs(torch.autograd.Function):
+    """See `token_logprobs`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        temperature: float,
+        dtype: torch.dtype,
+        rows: int,
+    ) -> tuple[Tensor, Tensor]:
+        head = weight.to(dtype)
+        logprobs, entropy, normalisers = (hidden.new_empty(len(targets), dtype=torch.float32) for _ in range(3))
+        for at in _chunks(len(targets), rows):
+            logits = _logits(hidden[at], head, temperature)
+            normalisers[at] = logits.logsumexp(-1)
+            logprobs[at] = logits.gather(-1, targets[at, None])[:, 0] - normalisers[at]
+            entropy[at] = normalisers[at] - _expected(logits, normalisers[at])
+        ctx.save_for_backward(hidden, weight, targets, normalisers)
+        ctx.settings = temperature, dtype, rows
+        ctx.mark_non_differentiable(entropy)
+        return logprobs, entropy
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, targets, normalisers = ctx.saved_tensors
+        temperature, dtype, rows = ctx.settings
+        need_hidden, need_weight = ctx.needs_input_grad[:2]
+        head = weight.to(dtype)
+        to_hidden = torch.empty_like(hidden) if need_hidden else None
+        to_weight = torch.zeros_like(weight, dtype=torch.float32) if need_weight else None
+        for at in _chunks(len(targets), rows):
+            to_logits = _to_logits(
+                _logits(hidden[at], head, temperature), normalisers[at], targets[at], gradients[0][at]
+            )
+            to_product = to_logits.mul_(1 / temperature).to(dtype)
+            if to_hidden is not None:
+                to_hidden[at] = (to_product @ head).to(hidden.dtype)
+            if to_weight is not None:
+                _add_product(to_weight, to_product, hidden[at].to(dtype))
+        return to_hidden, None if to_weight is None else to_weight.to(weight.dtype), None, None, None, None
+
+
+def _chunks(length: int, rows: int) -> list[slice]:
+    return [slice(start, min(length, start + rows)) for start in range(0, length, rows)]
+
+
+def _logits(hidden: Tensor, head: Tensor, temperature: float) -> Tensor:
+    """Float32 logits of a chunk, divided by the temperature."""
+    logits = (hidden.to(head.dtype) @ head.T).float()
+    return logits if temperature == 1.0 else logits.div_(temperature)
+
+
+def _expected(logits: Tensor, normalisers: Tensor) -> Tensor:
+    """Mean logit under the distribution: the entropy is the log normaliser minus this. One more chunk, no more."""
+    weights = (logits - normalisers[:, None]).exp_()
+    # A vanishing share of an infinitely unlikely token is nothing, not NaN.
+    return weights.mul_(logits.clamp_min_(torch.finfo(torch.float32).min)).sum(-1)
+
+
+def _to_logits(logits: Tensor, normalisers: Tensor, targets: Tensor, gradient: Tensor) -> Tensor:
+    """Gradient of the chosen log-probs to the scaled logits: g (one-hot - softmax), in the logits' memory."""
+    shares = logits.sub_(normalisers[:, None]).exp_().neg_()
+    shares.scatter_add_(1, targets[:, None], torch.ones_like(shares[:, :1]))
+    return shares.mul_(gradient[:, None])
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """total += left.T @ right, summed in float32 over chunks."""
+    if left.dtype == total.dtype:
+        total.addmm_(left.T, right)
+    else:
+        total.add_((left.T @ right).float())
