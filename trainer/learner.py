@@ -20,6 +20,7 @@ from trainer.clock import Stopwatch
 from trainer.errors import CheckpointError
 from trainer.losses import cispo_loss, dapo_loss, importance_ratio
 from trainer.models import TinyDecoder
+from trainer.models.base import PromptCache
 from trainer.schedule import learning_rate
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
 
@@ -99,7 +100,7 @@ class Learner:
         batch: TrainingBatch,
         rows: NDArray[np.int64],
         last_hidden: Tensor,
-        prompt_cache: Sequence[tuple[Tensor, Tensor]],
+        prompt_cache: PromptCache,
     ) -> tuple[Tensor, dict[str, float]]:
         """Loss of some rows, padded to their own longest."""
         lengths, longest = batch.lengths[rows], int(batch.lengths[rows].max())
@@ -115,15 +116,12 @@ class Learner:
         loss = self._loss(logprobs, generator_logprobs, advantages, weights)
         return loss, self._token_sums(distribution.detach(), logprobs.detach(), generator_logprobs, inside)
 
-    def _logits(
-        self, tokens: Tensor, owner: Tensor, last_hidden: Tensor, prompt_cache: Sequence[tuple[Tensor, Tensor]]
-    ) -> Tensor:
+    def _logits(self, tokens: Tensor, owner: Tensor, last_hidden: Tensor, prompt_cache: PromptCache) -> Tensor:
         """Logits of response tokens [N, T, V]: the first from the prompt's last state, the rest from the response."""
         first = last_hidden.index_select(0, owner)[:, None]
         if tokens.shape[1] == 1:
             return self.model.logits(first, self.recipe.algorithm.logits_precision)
-        caches = [(keys.index_select(0, owner), values.index_select(0, owner)) for keys, values in prompt_cache]
-        rest = self.model.respond(tokens[:, :-1], caches)
+        rest = self.model.respond(tokens[:, :-1], prompt_cache.rows(owner))
         return self.model.logits(torch.cat([first, rest], dim=1), self.recipe.algorithm.logits_precision)
 
     def _loss(self, logprobs: Tensor, generator_logprobs: Tensor, advantages: Tensor, weights: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainer.models.tiny import Attend
+from trainer.models.base import Attend
 
 
 class KeyValueCache:

@@ -122,13 +122,14 @@ class _Cohort:
 
     def _prefill(self, model: TinyDecoder) -> Tensor:
         hidden, prompt_cache = model.prefill(self.prompts)
-        self.cache = KeyValueCache(prompt_cache, self.samples, self.sampling.max_tokens)
+        self.cache = KeyValueCache(prompt_cache.layers, self.samples, self.sampling.max_tokens)
         return hidden.repeat_interleave(self.samples, 0)
 
     def _decode(self, model: TinyDecoder, cache: KeyValueCache) -> Tensor:
-        hidden = model.run(model.embed_response(self.last[:, None], self.place - 1), cache.attends())
+        places = torch.full_like(self.last, self.place - 1)
+        hidden = model.decode(self.last, places, places, cache.attends())
         cache.advance()
-        return hidden[:, 0]
+        return hidden
 
     def _record(self, tokens: Tensor, logprobs: Tensor, version: int) -> None:
         going = self.going.flatten()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forecurve.recipes import Recipe
+from forecurve.recipes.schema import TinyModel
 from trainer.tasks import build_task
 
 from .tiny import TinyConfig, TinyDecoder
@@ -12,11 +13,12 @@ __all__ = ["TinyConfig", "TinyDecoder", "build_model", "model_config"]
 
 def model_config(recipe: Recipe) -> TinyConfig:
     """Sizes of the policy that a recipe names."""
-    task = build_task(recipe)
+    task, model = build_task(recipe), recipe.model
+    assert isinstance(model, TinyModel), model.kind
     return TinyConfig(
-        width=recipe.model.width,
-        layers=recipe.model.layers,
-        heads=recipe.model.heads,
+        width=model.width,
+        layers=model.layers,
+        heads=model.heads,
         vocabulary=task.vocabulary_size,
         prompt_length=task.prompt_length,
     )

@@ -9,17 +9,16 @@ Letters in shapes: N rows, S prompt tokens, T response tokens, D width, H heads,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.models.attention import causal, with_prompt
-
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(q, k, v), each [N, H, T, K] -> [N, H, T, K]: how a block's queries look at keys; caches live behind it."""
+from trainer.models.base import Attend, PromptCache, copy_into, head_logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Block(nn.Module):
 
 
 class TinyDecoder(nn.Module):
-    """The policy. `prefill` runs prompts once, `respond` runs response tokens on top of their keys and values."""
+    """See `Policy`."""
 
     def __init__(self, config: TinyConfig):
         super().__init__()
@@ -86,11 +85,10 @@ class TinyDecoder(nn.Module):
         tokens: Tensor = self.embedding(tokens_NS)
         return tokens + where
 
-    def embed_response(self, tokens_NT: Tensor, start: int) -> Tensor:
-        """[N, T] response tokens, the first at response place `start` (0 for the first token) -> [N, T, D]."""
-        length = tokens_NT.shape[1]
+    def embed_response(self, tokens_NT: Tensor) -> Tensor:
+        """[N, T] response tokens from the first on -> [N, T, D]."""
         tokens: Tensor = self.embedding(tokens_NT)
-        return tokens + self.positions[start + 1 : start + 1 + length] + self.segments[1]
+        return tokens + self.positions[1 : 1 + tokens_NT.shape[1]] + self.segments[1]
 
     def run(self, x_NTD: Tensor, attend: Sequence[Attend]) -> Tensor:
         """All blocks with one way of attending per layer, then the last norm: [N, T, D] -> [N, T, D]."""
@@ -99,32 +97,52 @@ class TinyDecoder(nn.Module):
         normed: Tensor = self.norm(x_NTD)
         return normed
 
-    def prefill(self, tokens_NS: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Run prompts once: hidden state of the last token [N, D], and keys and values [N, H, S, K] of each layer."""
-        cache: list[tuple[Tensor, Tensor]] = []
+    def prefill(self, prompts: Tensor, mask: Tensor | None = None) -> tuple[Tensor, PromptCache]:
+        """See `Policy`. Prompts have the configured length; the task pads them on the inside."""
+        if mask is not None:
+            raise ValueError("a tiny decoder takes prompts of one length, without padding")
+        layers: list[tuple[Tensor, Tensor]] = []
+        attend = causal()
 
         def remember(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            cache.append((k, v))
-            return causal(q, k, v)
+            layers.append((k, v))
+            return attend(q, k, v)
 
-        hidden = self.run(self.embed_prompt(tokens_NS), [remember] * self.config.layers)
-        return hidden[:, -1], cache
+        hidden = self.run(self.embed_prompt(prompts), [remember] * self.config.layers)
+        lengths = torch.full((len(prompts),), prompts.shape[1], device=prompts.device)
+        return hidden[:, -1], PromptCache(tuple(layers), lengths)
 
-    def respond(self, tokens_NT: Tensor, prompt_cache: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Whole responses at once, after the prompts whose keys and values [N, H, S, K] are given: hidden [N, T, D]."""
-        attend = [with_prompt(keys, values) for keys, values in prompt_cache]
-        return self.run(self.embed_response(tokens_NT, 0), attend)
+    def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
+        """See `Policy`."""
+        attend = [with_prompt(keys, values) for keys, values in cache.layers]
+        return self.run(self.embed_response(tokens), attend)
+
+    def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
+        """See `Policy`."""
+        embedded = self.embedding(tokens) + self.positions[places + 1] + self.segments[1]
+        return self.run(embedded[:, None], attends)[:, 0]
 
     def full(self, prompts_NS: Tensor, tokens_NT: Tensor) -> Tensor:
         """The plain forward without any cache, for warm start and tests: hidden [N, 1 + T, D] from the `=` on."""
-        x = torch.cat([self.embed_prompt(prompts_NS), self.embed_response(tokens_NT, 0)], dim=1)
-        return self.run(x, [causal] * self.config.layers)[:, self.config.prompt_length - 1 :]
+        x = torch.cat([self.embed_prompt(prompts_NS), self.embed_response(tokens_NT)], dim=1)
+        return self.run(x, [causal()] * self.config.layers)[:, self.config.prompt_length - 1 :]
+
+    @property
+    def head_weight(self) -> Tensor:
+        """See `Policy`."""
+        return self.head.weight
 
     def logits(self, hidden: Tensor, precision: str = "fp32") -> Tensor:
-        """The head, [..., D] -> [..., V] in float32. With `bf16` the product itself is taken in bfloat16."""
-        if precision == "bf16":
-            return F.linear(hidden.bfloat16(), self.head.weight.bfloat16()).float()
-        return F.linear(hidden.float(), self.head.weight.float())
+        """See `Policy`."""
+        return head_logits(hidden, self.head_weight, precision)
+
+    def named_tensors(self) -> dict[str, Tensor]:
+        """See `Policy`."""
+        return dict(self.named_parameters())
+
+    def load_tensors(self, tensors: Mapping[str, Any]) -> None:
+        """See `Policy`."""
+        copy_into(self.named_tensors(), tensors)
 
 
 def sinusoids(places: int, width: int) -> Tensor:
