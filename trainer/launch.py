@@ -17,6 +17,7 @@ from trainer.models import build_model
 from trainer.reporting import ClientReporter, DirectoryReporter, Reporter, Reporters, RunClient
 from trainer.stopping import StopRequest
 from trainer.tasks import build_task
+from trainer.unsupported import refuse_unsupported
 from trainer.weights import Weights, base_weights
 from trainer.workers import Workers
 
@@ -57,6 +58,7 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
 
 def check(recipe: Recipe, launch: Launch) -> None:
     """Refuse what cannot work, before any work is done; ConfigurationError names the field and the way out."""
+    refuse_unsupported(recipe)
     gpus, unit = recipe.resources.gpus, recipe.budget.unit
     if unit.startswith("GPU") and not gpus:
         raise ConfigurationError(

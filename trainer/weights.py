@@ -20,7 +20,7 @@ from forecurve.recipes import Recipe
 from trainer import warm_start
 from trainer.errors import ConfigurationError
 from trainer.models import TinyConfig, TinyDecoder, model_config
-from trainer.tasks import TorusTask
+from trainer.tasks import TorusTask, build_task
 from trainer.tasks.torus import MAX_MOVES
 
 ASSETS = Path(__file__).parent / "assets"
@@ -42,7 +42,7 @@ def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None 
     The shipped file serves its own size with `echo_start`; any other is warm-started here, once, and kept in
     `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once.
     """
-    config, echo = model_config(recipe), recipe.task.echo_start
+    config, echo = model_config(recipe), build_task(recipe).echo_start
     if config == SHIPPED_CONFIG and echo:
         return shipped_weights()
     path = cache / f"{cache_key(config, echo)}.safetensors"

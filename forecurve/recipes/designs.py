@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from .errors import RecipeError, from_validation, suggestion
+from .errors import Known, RecipeError, from_validation, suggestion
 from .paths import get_value, with_changes
 from .presets import SCALERL_REVERSIONS
 from .schema import Recipe, Section
@@ -90,7 +90,7 @@ def load_design(body: Any) -> LeaveOneOut | OneFactor | Grid:
     try:
         return _KINDS[kind].model_validate(body)
     except ValidationError as error:
-        faults = from_validation(error, {"": list(_KINDS[kind].model_fields)}).problems
+        faults = from_validation(error, Known({"": list(_KINDS[kind].model_fields)})).problems
         raise RecipeError([fault | {"field": f"design.{fault['field']}"} for fault in faults]) from None
 
 

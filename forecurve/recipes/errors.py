@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
+
+from .schema import CONFLICT
+
+
+class Known(NamedTuple):
+    """What exists in a schema, for errors to name: dotted section path to its field names, and to its kinds."""
+
+    fields: dict[str, list[str]]
+    kinds: dict[str, dict[str, list[str]]] = {}
+    """Section that is a union to each of its kinds to the fields of that kind."""
 
 
 class RecipeError(ValueError):
@@ -25,26 +35,55 @@ class RecipeError(ValueError):
         return cls([{"field": field, "value": value, "message": message}])
 
 
-def from_validation(error: ValidationError, known: dict[str, list[str]]) -> RecipeError:
-    """Turn pydantic's report into ours. `known` maps a dotted section path to its field names, for suggestions."""
-    return RecipeError([_problem(dict(item), known) for item in error.errors()])
+def from_validation(error: ValidationError, known: Known) -> RecipeError:
+    """Turn pydantic's report into ours, with suggestions from what is `known`."""
+    return RecipeError([problem for item in error.errors() for problem in _problems(dict(item), known)])
 
 
-def _problem(item: dict[str, Any], known: dict[str, list[str]]) -> dict[str, Any]:
-    path = [str(part) for part in item["loc"]]
+def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:
+    path, kind = _path_and_kind([str(part) for part in item["loc"]], known)
+    if item["type"] == CONFLICT:
+        return [
+            {"field": _joined(path, conflict.field), "value": conflict.value, "message": conflict.message}
+            for conflict in item["ctx"]["conflicts"]
+        ]
     message = item["msg"].removeprefix("Value error, ")
     value = item.get("input")
     if item["type"] == "extra_forbidden":
-        names = known.get(".".join(path[:-1]), [])
-        message = "unknown field" + suggestion(path[-1], names)
+        message = "unknown field" + _way_to_field(path, kind, known)
+    elif item["type"] == "union_tag_invalid":
+        kinds = list(known.kinds.get(".".join(path), ()))
+        path, value = [*path, "kind"], item["ctx"]["tag"]
+        message = f"must be one of {', '.join(kinds)}" + suggestion(str(value), kinds, otherwise_all=False)
     elif isinstance(value, dict):  # a whole section: its own text already names the values
         value = None
-    return {"field": ".".join(path) or "recipe", "value": value, "message": message}
+    return [{"field": _joined(path) or "recipe", "value": value, "message": message}]
 
 
-def suggestion(name: str, names: list[str]) -> str:
+def _path_and_kind(path: list[str], known: Known) -> tuple[list[str], str | None]:
+    """The path as a person writes it, and the kind that pydantic put in behind a union's name."""
+    for end in range(1, len(path)):
+        if path[end] in known.kinds.get(".".join(path[:end]), ()):
+            return path[:end] + path[end + 1 :], path[end]
+    return path, None
+
+
+def _way_to_field(path: list[str], kind: str | None, known: Known) -> str:
+    section, name = ".".join(path[:-1]), path[-1]
+    kinds = known.kinds.get(section, {})
+    owners = [other for other, names in kinds.items() if other != kind and name in names]
+    if kind and owners:
+        return f" of kind {kind}; it belongs to kind {owners[0]}, chosen by `{section}.kind`"
+    return suggestion(name, kinds[kind] if kind else known.fields.get(section, []))
+
+
+def _joined(path: list[str], *more: str) -> str:
+    return ".".join([*path, *more])
+
+
+def suggestion(name: str, names: list[str], *, otherwise_all: bool = True) -> str:
     """`; did you mean ...?` for a near miss, else the list of what exists."""
     close = get_close_matches(name, names, n=1)
     if close:
         return f"; did you mean `{close[0]}`?"
-    return f"; known here: {', '.join(sorted(names))}" if names else ""
+    return f"; known here: {', '.join(sorted(names))}" if names and otherwise_all else ""

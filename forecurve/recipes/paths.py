@@ -1,29 +1,46 @@
-"""Dotted field paths into a recipe: `algorithm.loss`, `optimizer.learning_rate`."""
+"""Dotted field paths into a recipe: `algorithm.loss`, `optimizer.learning_rate`.
+
+Some sections are unions by `kind`. A path names a field of any kind; a recipe has the fields of its own. Changing a
+`kind` starts that section anew with the other kind's defaults.
+"""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from .errors import RecipeError, from_validation, suggestion
+from .errors import Known, RecipeError, from_validation, suggestion
 from .schema import Recipe, Section
 
 
-def section_fields(model: type[Section] = Recipe, prefix: str = "") -> dict[str, list[str]]:
-    """Every section's dotted path ("" for the recipe itself) with the names of its fields."""
-    fields = {prefix: list(model.model_fields)}
-    for name, info in model.model_fields.items():
-        kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, Section):
-            fields |= section_fields(kind, f"{prefix}.{name}" if prefix else name)
+@cache
+def section_kinds() -> dict[str, dict[str, type[Section]]]:
+    """Every section that is a union: its name to each of its kinds."""
+    return {
+        name: {kind.model_fields["kind"].default: kind for kind in _sections(info.annotation)}
+        for name, info in Recipe.model_fields.items()
+        if len(_sections(info.annotation)) > 1
+    }
+
+
+def section_fields() -> dict[str, list[str]]:
+    """Every section's dotted path ("" for the recipe itself) with the names of its fields, those of any kind."""
+    fields = {"": list(Recipe.model_fields)}
+    for name, info in Recipe.model_fields.items():
+        sections = _sections(info.annotation)
+        if sections:
+            fields[name] = list(dict.fromkeys(field for section in sections for field in section.model_fields))
     return fields
 
 
-def leaf_paths() -> list[str]:
-    """Every field that can be set or swept, as a dotted path."""
+def leaf_paths(recipe: Recipe | None = None) -> list[str]:
+    """Every field that can be set or swept, as a dotted path: those that `recipe` has, or those of any kind."""
     sections = section_fields()
+    if recipe is not None:
+        sections |= {name: list(type(getattr(recipe, name)).model_fields) for name in section_kinds()}
     joined = (f"{section}.{name}" if section else name for section, names in sections.items() for name in names)
     return [path for path in joined if path not in sections]
 
@@ -32,7 +49,8 @@ def load_recipe(body: Any) -> Recipe:
     """Validate a plain mapping.
 
     Raises:
-        RecipeError: an unknown key, a wrong type or a value out of range; all faults at once.
+        RecipeError: an unknown key, a wrong type, a value out of range, fields that disagree; all faults at once
+            (those between sections once each section is valid alone).
     """
     if not isinstance(body, dict):
         raise RecipeError.one(
@@ -41,33 +59,42 @@ def load_recipe(body: Any) -> Recipe:
     try:
         return Recipe.model_validate(body)
     except ValidationError as error:
-        raise from_validation(error, section_fields()) from None
+        raise from_validation(error, _known()) from None
 
 
 def with_changes(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     """A copy of `recipe` with dotted fields replaced, validated again.
 
+    A changed `kind` comes first, whatever the order: the other changes then apply to the new kind's defaults.
+
     Raises:
         RecipeError: a path that names no field, or a value the field does not take.
     """
     body = copy.deepcopy(recipe.to_dict())
-    for path, value in changes.items():
+    for path, value in sorted(changes.items(), key=lambda change: not change[0].endswith(".kind")):
         check_path(path)
-        target = body
-        *parents, leaf = path.split(".")
-        for part in parents:
-            target = target[part]
-        target[leaf] = value
+        section, _, leaf = path.rpartition(".")
+        if leaf == "kind" and value != body[section]["kind"]:
+            body[section] = {}
+        (body[section] if section else body)[leaf] = value
     return load_recipe(body)
 
 
 def get_value(recipe: Recipe, path: str) -> Any:
-    """The value at a dotted path, as JSON types."""
+    """The value at a dotted path, as JSON types.
+
+    Raises:
+        RecipeError: no such field, or one of a kind that this recipe does not have.
+    """
     check_path(path)
-    value: Any = recipe.to_dict()
-    for part in path.split("."):
-        value = value[part]
-    return value
+    section, _, leaf = path.rpartition(".")
+    body = recipe.to_dict()
+    fields = body[section] if section else body
+    if leaf not in fields:
+        owners = [kind for kind, model in section_kinds()[section].items() if leaf in model.model_fields]
+        message = f"belongs to {section}.kind {' or '.join(owners)}, but the recipe's is {fields['kind']}"
+        raise RecipeError.one(path, None, message)
+    return fields[leaf]
 
 
 def check_path(path: str) -> None:
@@ -76,13 +103,60 @@ def check_path(path: str) -> None:
     if path in leaves:
         return
     if path in section_fields():
-        raise RecipeError.one(path, path, f"is a section, not a field; its fields: {', '.join(section_fields()[path])}")
+        message = f"is a section, not a field; its fields: {', '.join(section_fields()[path])}"
+        raise RecipeError.one(path, path, message)
     by_last_name = [leaf for leaf in leaves if leaf.rsplit(".", 1)[-1] == path.rsplit(".", 1)[-1]]
     hint = f"; did you mean `{by_last_name[0]}`?" if by_last_name else suggestion(path, leaves)
     raise RecipeError.one(path, path, f"no such field in a recipe{hint}")
 
 
 def diff(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Fields in which two recipes differ: dotted path to (control's, other's) value. The name is no difference."""
-    pairs = ((path, get_value(control, path), get_value(other, path)) for path in leaf_paths() if path != "name")
-    return {path: (ours, theirs) for path, ours, theirs in pairs if ours != theirs}
+    """Fields in which two recipes differ: dotted path to (control's, other's) value. The name is no difference.
+
+    The fewest changes that lead from `control` to `other`: where a `kind` differs, only what is not that kind's
+    default is listed beside it, with None for the control, which has no such field.
+    """
+    differences: dict[str, tuple[Any, Any]] = {}
+    ours, theirs = _flat(control), _flat(other)
+    for path, value in theirs.items():
+        section = path.partition(".")[0]
+        changed_kind = section in section_kinds() and ours[f"{section}.kind"] != theirs[f"{section}.kind"]
+        if not changed_kind or path.endswith(".kind"):
+            before = after_kind = ours[path]
+        else:
+            before, after_kind = None, _default(section, theirs[f"{section}.kind"], path)
+        if value != after_kind and path != "name":
+            differences[path] = before, value
+    return differences
+
+
+def _flat(recipe: Recipe) -> dict[str, Any]:
+    body = recipe.to_dict()
+    flat: dict[str, Any] = {}
+    for path in leaf_paths(recipe):
+        section, _, leaf = path.rpartition(".")
+        flat[path] = body[section][leaf] if section else body[leaf]
+    return flat
+
+
+_NO_DEFAULT = object()
+
+
+def _default(section: str, kind: str, path: str) -> Any:
+    field = section_kinds()[section][kind].model_fields[path.rpartition(".")[2]]
+    return _NO_DEFAULT if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
+
+
+def _sections(annotation: Any) -> list[type[Section]]:
+    """The section, or the sections of a union, that a field holds; none for a plain value."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, Section) else []
+    return [kind for kind in get_args(annotation) if isinstance(kind, type) and issubclass(kind, Section)]
+
+
+def _known() -> Known:
+    kinds = {
+        name: {kind: list(model.model_fields) for kind, model in models.items()}
+        for name, models in section_kinds().items()
+    }
+    return Known(section_fields(), kinds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forecurve.recipes import Recipe
+from forecurve.recipes.schema import Torus
 
 from .base import Task
 from .torus import TorusTask
@@ -13,4 +14,5 @@ __all__ = ["Task", "TorusTask", "build_task"]
 def build_task(recipe: Recipe) -> TorusTask:
     """The task that a recipe names."""
     task = recipe.task
+    assert isinstance(task, Torus), task.kind
     return TorusTask(min_moves=task.min_moves, max_moves=task.max_moves, echo_start=task.echo_start)

@@ -1,0 +1,71 @@
+"""How a run is judged, kept and paid for: `evaluation`, `checkpoint`, `budget`, `resources`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import Section
+
+ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
+
+SECONDS_PER_UNIT: dict[str, float] = {
+    "GPU-hours": 3600.0,
+    "CPU-hours": 3600.0,
+    "GPU-seconds": 1.0,
+    "CPU-seconds": 1.0,
+}
+"""Device-seconds in one unit of compute. `steps` has none: it counts optimiser steps."""
+
+
+class Evaluation(Section):
+    """The held-out pass rate that the curve is fitted to: a fixed set of prompts, never trained on (§2.1)."""
+
+    every_steps: int = Field(
+        10, ge=1, description="Cadence in optimiser steps; step 0 is always evaluated. 100 in the paper (§2.1)."
+    )
+    prompts: int = Field(256, ge=16, le=65536, description="Held-out prompts; 1,000 in the paper (§2.1).")
+    samples: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Generations per prompt, 16 in the paper (§2.1); 2 or more give a noise estimate per evaluation.",
+    )
+
+
+class CheckpointPolicy(Section):
+    """When the run's state is written, and what is kept. Not of the paper."""
+
+    every_steps: int = Field(50, ge=1, description="Cadence in optimiser steps; the last step is always written.")
+    keep_last: int = Field(2, ge=1, description="How many of the newest are kept.")
+    keep_every: int | None = Field(
+        None, ge=1, description="Checkpoints of steps that are multiples of this are kept for good; null: none."
+    )
+
+
+class Budget(Section):
+    """What the run may spend. It ends at whichever limit comes first."""
+
+    compute: float = Field(60.0, gt=0, description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).")
+    unit: ComputeUnit = Field("CPU-seconds", description="Unit of every compute figure of the run.")
+    max_steps: int = Field(100_000, ge=1, description="Optimiser steps after which the run ends in any case.")
+
+    @property
+    def last_step(self) -> int:
+        """The step at which the run ends if compute does not end it first."""
+        return min(self.max_steps, max(1, int(self.compute))) if self.unit == "steps" else self.max_steps
+
+
+class Resources(Section):
+    """What one run reserves on the cluster. The paper's runs: 64 generator and 16 trainer GPUs (A.3)."""
+
+    cpus: float = Field(1.0, gt=0, description="CPU cores of the run.")
+    gpus: float = Field(0.0, ge=0, description="GPUs of the run.")
+    generators: int = Field(1, ge=1, le=64, description="Generator actors.")
+    learners: int = Field(1, ge=1, le=1024, description="Ranks of the learner (FSDP2).")
+    weight_transfer: Literal["store", "collective"] = Field(
+        "store",
+        description="How generators get weights: store: pulled by version from the object store, so that they may "
+        "come and go. collective: broadcast between GPUs.",
+    )
