@@ -10,7 +10,7 @@ from server.metrics.models import Evaluation, IngestBatch, MetricPoint
 from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
-from server.sweeps.models import Sweep
+from server.sweeps.models import Sweep, SweepComparison
 
 __all__ = [
     "Alert",
@@ -30,6 +30,7 @@ __all__ = [
     "Recommendation",
     "Run",
     "Sweep",
+    "SweepComparison",
     "Tick",
     "Token",
 ]

@@ -11,6 +11,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from forecurve.science import Estimate
+from forecurve.science.attribution.wording import difference_text, ratio_text
 from forecurve.science.fitting import IDENTIFIED
 
 _TICKED = re.compile(r"`([^`]+)`")
@@ -83,6 +85,25 @@ def significant(value: float | None, digits: int = 3) -> str:
 def compute(value: float | None, unit: str = "") -> str:
     """An amount of compute with its unit."""
     return NONE if value is None else f"{significant(value)} {unit}".strip()
+
+
+def change(estimate: Any) -> str:
+    """A difference with its sign: `-0.05 (-0.07 to -0.03)`."""
+    return _unlabelled(difference_text(_estimate(estimate)))
+
+
+def times(estimate: Any) -> str:
+    """A multiplier: `1.63 (1.45 to 1.84) times`."""
+    return f"{_unlabelled(ratio_text(_estimate(estimate)))} times"
+
+
+def _estimate(view: Any) -> Estimate:
+    return Estimate(view.median, view.lower, view.upper)
+
+
+def _unlabelled(text: str) -> str:
+    """Without the level, which the column's head names."""
+    return text.replace("90 %: ", "")
 
 
 def ago(then: datetime | None, now: datetime) -> str:

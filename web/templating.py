@@ -22,6 +22,8 @@ _FILTERS = {
     "compute": formats.compute,
     "significant": formats.significant,
     "ago": formats.ago,
+    "change": formats.change,
+    "times": formats.times,
     "utc": formats.utc,
     "iso": formats.iso,
     "size": formats.size,

@@ -67,7 +67,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_default_queue": CONTROL,
         # each with an exchange and key of its own: by default they would share one and get each other's messages
         "task_queues": [_queue(name, _exchange(name), routing_key=name) for name in (CONTROL, WORK)],
-        "task_routes": {"worker.tasks.refit": {"queue": WORK}, "worker.tasks.deliver": {"queue": WORK}},
+        "task_routes": {f"worker.tasks.{slow}": {"queue": WORK} for slow in ("refit", "compare", "deliver")},
         "worker_hijack_root_logger": False,
         "beat_schedule": beat_schedule(settings),
         "beat_schedule_filename": str(schedule_file),

@@ -24,6 +24,7 @@ from server.metrics.curve import validation_curve
 from server.runs.models import Run
 from server.runs.service import lock_run
 from server.settings import Settings
+from server.sweeps.comparisons import ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .fallen import KIND
@@ -126,6 +127,8 @@ def _write_down(session: Session, run: Run, assessment: Assessment, now: datetim
         numbers=json_safe(advice.numbers),
         now=now,
     )
+    if run.sweep_id is not None:
+        ask_for_comparison(session, run.sweep_id, now)
 
 
 def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:

@@ -21,6 +21,8 @@ from server.events.models import OutboxMessage
 from server.runs.lifecycle import INGEST_GRACE
 from server.runs.models import Attempt, Run
 from server.runs.states import DesiredState, Status
+from server.sweeps.comparisons import COMPARE_TASK
+from server.sweeps.models import SweepComparison
 from worker.admit import LAUNCH_TASK
 from worker.apply import REFIT_TASK
 from worker.context import BrokerDown, Context
@@ -60,7 +62,7 @@ def sweep_up(context: Context, now: datetime) -> int:
 
 
 def find_due(session: Session, now: datetime) -> list[Due]:
-    """Launches not submitted, runs not refitted, deliveries not made: due for a while and in nobody's hands."""
+    """Launches, refits, comparisons and deliveries that were not made: due for a while and in nobody's hands."""
     waited = now - PATIENCE
     launches = (
         select(Attempt.id)
@@ -73,7 +75,17 @@ def find_due(session: Session, now: datetime) -> list[Due]:
     deliveries = select(Delivery.id).where(
         Delivery.status == "pending", Delivery.not_before <= waited, _free(Delivery.lease_expires_at, now)
     )
-    wanted: list[tuple[str, Any]] = [(LAUNCH_TASK, launches), (REFIT_TASK, refits), (DELIVER_TASK, deliveries)]
+    comparisons = select(SweepComparison.sweep_id).where(
+        SweepComparison.dirty_at <= waited,
+        _free(SweepComparison.not_before, waited),
+        _free(SweepComparison.lease_expires_at, now),
+    )
+    wanted: list[tuple[str, Any]] = [
+        (LAUNCH_TASK, launches),
+        (REFIT_TASK, refits),
+        (COMPARE_TASK, comparisons),
+        (DELIVER_TASK, deliveries),
+    ]
     return [Due(task, found) for task, query in wanted for found in session.scalars(query.limit(AT_ONCE))]
 
 
@@ -107,5 +119,5 @@ def _ring_all(context: Context, due: list[Due]) -> int:
     return len(due)
 
 
-def _free(lease_expires_at: InstrumentedAttribute[datetime | None], now: datetime) -> ColumnElement[bool]:
-    return or_(lease_expires_at.is_(None), lease_expires_at <= now)
+def _free(until: InstrumentedAttribute[datetime | None], now: datetime) -> ColumnElement[bool]:
+    return or_(until.is_(None), until <= now)

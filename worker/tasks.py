@@ -13,6 +13,7 @@ from worker import notify
 from worker import refit as refitting
 from worker.admit import admit as admit_runs
 from worker.app import app, ring
+from worker.compare import compare_sweep
 from worker.context import Context, make_context, utc_now
 from worker.dispatch import dispatch
 from worker.launch import launch as launch_attempt
@@ -72,6 +73,12 @@ def reconcile_run(run_id: str) -> None:
 def refit(run_id: str) -> None:
     surroundings = context()
     refitting.refit(surroundings.sessions, surroundings.settings, run_id, utc_now())
+
+
+@task("compare")
+def compare(sweep_id: str) -> None:
+    surroundings = context()
+    compare_sweep(surroundings.sessions, surroundings.settings, sweep_id, utc_now())
 
 
 @task("deliver")

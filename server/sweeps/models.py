@@ -1,4 +1,4 @@
-"""Table of sweeps: a base recipe and the design that varies it."""
+"""Tables of sweeps (a base recipe and the design that varies it) and of their arms' comparison with the control."""
 
 from __future__ import annotations
 
@@ -22,3 +22,22 @@ class Sweep(Base):
     plan_hash: Mapped[str]
     policy: Mapped[str] = mapped_column(default="advise")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class SweepComparison(Base):
+    """The arms of a sweep against its control, as last compared; made anew in the background when a forecast changes.
+
+    `dirty_at` marks forecasts that the comparison has not seen, as a run's own does for evaluations.
+    """
+
+    __tablename__ = "comparisons"
+
+    sweep_id: Mapped[str] = mapped_column(ForeignKey("sweeps.id"), primary_key=True)
+    dirty_at: Mapped[datetime | None]
+    not_before: Mapped[datetime | None]  # it rests in proportion to what it took
+    lease: Mapped[str | None]
+    lease_expires_at: Mapped[datetime | None]
+    compared_at: Mapped[datetime | None]
+    seconds: Mapped[float | None]
+    result: Mapped[dict[str, Any] | None]  # science.Comparison.to_dict(); null while nothing can be compared
+    note: Mapped[str | None]  # why there is no result

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from server.recipes.schemas import RecipeChoice
-from server.runs.schemas import RunView
+from server.runs.schemas import Interval, RunView
 
 
 class SweepPlanRequest(RecipeChoice):
@@ -57,8 +57,61 @@ class SweepSummary(BaseModel):
     statuses: dict[str, int] = Field(description="How many of its runs have each status.")
 
 
+class MultiplierView(Interval):
+    """The control's compute over the arm's to reach `level`: above 1 the arm is faster."""
+
+    level: float = Field(description="A reward that both reach.")
+    certainty: float = Field(description="That it is not 1, all claims of the comparison accounted for.")
+
+
+class LeftOut(BaseModel):
+    """A run that has no ceiling to compare, and why."""
+
+    series: str
+    misfit: str
+
+
+class ArmVerdictView(BaseModel):
+    """What an arm changed against the control."""
+
+    arm: str
+    seeds: int = Field(description="Runs that were used.")
+    left_out: list[LeftOut]
+    verdict: Literal["ceiling", "efficiency", "no difference shown", "undecided"]
+    direction: Literal["up", "down", "faster", "slower"] | None
+    difference: Interval | None = Field(description="Of the mean ceilings, arm minus control.")
+    simultaneous: tuple[float | None, float | None] | None = Field(
+        description="Its bounds beside all the other claims of the comparison."
+    )
+    certainty: float = Field(description="That the ceilings differ by more than `rope`, all claims accounted for.")
+    p_same: float | None = Field(description="Probability that they differ by less than `rope`.")
+    multiplier: MultiplierView | None
+    seeds_needed: int | None = Field(description="Seeds of it and of the control, each, that would decide.")
+    run_to: float | None = Field(description="Compute to which runs with an unknown ceiling have to go.")
+    would_decide: str | None = Field(description="What would decide it, in a few words; null when it is decided.")
+    seed_note: str | None
+    reason: str
+
+
+class ComparisonView(BaseModel):
+    """The arms against the control. Claims of a difference are wrong with probability 1 - `level`, all together."""
+
+    control: str
+    control_seeds: int
+    control_left_out: list[LeftOut]
+    arms: list[ArmVerdictView]
+    rope: float = Field(description="Ceilings within this of one another are the same in practice.")
+    level: float
+    unit: str
+    control_advice: str | None
+    sentence: str
+    compared_at: datetime
+    seconds: float = Field(description="How long it took.")
+
+
 class SweepRead(SweepSummary):
     """One sweep with its runs, control first."""
 
     sentence: str
+    comparison: ComparisonView | None = Field(description="Null until the control and an arm have 4 evaluations.")
     runs: list[RunView]

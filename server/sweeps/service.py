@@ -18,6 +18,7 @@ from server.runs.models import Run
 from server.runs.service import ADMIT_TASK, is_over, request_stop
 from server.runs.views import run_views
 
+from .comparisons import read_comparison
 from .models import Sweep
 from .planning import Plan, make_plan
 from .schemas import SweepCreate, SweepRead, SweepSummary
@@ -98,7 +99,9 @@ def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
     """One sweep with its runs and what there is to say of them."""
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
-    return SweepRead(**dict(summary), sentence=sweep_sentence(views), runs=views)
+    comparison, reason = read_comparison(session, sweep.id)
+    said = comparison.sentence if comparison else reason
+    return SweepRead(**dict(summary), sentence=sweep_sentence(views, said), comparison=comparison, runs=views)
 
 
 def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:

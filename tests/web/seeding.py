@@ -21,7 +21,7 @@ from server.forecasts.models import Forecast, Recommendation
 from server.metrics.models import Evaluation
 from server.recipes.service import store_all
 from server.runs.models import Attempt, Run
-from server.sweeps.models import Sweep
+from server.sweeps.models import Sweep, SweepComparison
 
 UNIT = "CPU-seconds"
 BUDGET = 60.0
@@ -228,6 +228,42 @@ def add_forecast(
     run.forecast_id = forecast.id
     record(session, "forecast", actor="refit", run_id=run.id, sweep_id=run.sweep_id, forecast=forecast.id)
     return forecast
+
+
+def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -> SweepComparison:
+    """What the worker would write of one arm whose ceiling is lower than the control's."""
+    verdict = {
+        "arm": arm,
+        "seeds": 1,
+        "left_out": [],
+        "verdict": "ceiling",
+        "direction": "down",
+        "difference": _estimate(-0.16, 0.04),
+        "simultaneous": [-0.21, -0.11],
+        "certainty": 0.97,
+        "p_same": 0.001,
+        "multiplier": {"level": 0.49, "median": 0.92, "lower": 0.8, "upper": 1.05, "certainty": 0.4},
+        "seeds_needed": None,
+        "run_to": None,
+        "would_decide": None,
+        "seed_note": "single seed, seed sd assumed to be about 0.0125",
+        "reason": f"{arm}: ceiling lower, -0.16 (90 %: -0.20 to -0.12).",
+    }
+    result = {
+        "control": "control",
+        "control_seeds": 1,
+        "control_left_out": [],
+        "arms": [verdict],
+        "rope": 0.02,
+        "level": 0.95,
+        "unit": UNIT,
+        "control_advice": None,
+        "sentence": f"Against control: ceiling down: {arm} (-0.16).",
+    }
+    row = SweepComparison(sweep_id=sweep.id, compared_at=now, seconds=0.2, result=result)
+    session.add(row)
+    session.flush()
+    return row
 
 
 def add_recommendation(session: Session, run: Run, forecast: Forecast) -> Recommendation:

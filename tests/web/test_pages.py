@@ -54,6 +54,7 @@ def seeded(sessions: sessionmaker[Session], clock: Clock) -> Seeded:
         arm = seeding.add_run(session, now=now, name="no-fp32-logits", sweep=sweep, changes=changes)
         seeding.add_evaluations(session, arm, seeding.Truth(A=0.62), until=42, now=now)
         seeding.add_forecast(session, arm, seeding.Truth(A=0.62), at=42.0, now=now, action="stop")
+        seeding.add_comparison(session, sweep, arm.name, now=now)
         queued = seeding.add_run(
             session, now=now, name="no-cispo", sweep=sweep, changes={"algorithm.loss": "dapo"}, status="queued"
         )
@@ -334,7 +335,10 @@ def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: 
 
 def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
     html = site.get(f"/sweeps/{seeded.sweep}").text
-    assert "Ceiling below the control's: no-fp32-logits" in text_of(html)
+    assert "Against control: ceiling down: no-fp32-logits (-0.16)." in text_of(html)
+    arm = row_of(html, seeded.arm)
+    assert "ceiling down ceiling -0.16 (-0.20 to -0.12) 0.92 (0.80 to 1.05) times as fast to 0.49" in arm
+    assert "not compared yet" in row_of(html, seeded.queued)
     series = json.loads(unescape(re.search(r'data-series="([^"]+)"', html)[1]))  # type: ignore[index]
     assert series == {seeded.control: None, seeded.arm: 0, seeded.queued: 1}
     assert html.count('<svg class="bar"') == 3

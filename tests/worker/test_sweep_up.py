@@ -13,6 +13,9 @@ from server.alerts.service import open_alert
 from server.events.models import OutboxMessage
 from server.events.outbox import enqueue
 from server.runs.models import Run
+from server.sweeps.comparisons import ask_for_comparison
+from server.sweeps.models import SweepComparison
+from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 
 
@@ -52,6 +55,22 @@ def test_a_dirty_run_that_nobody_refits_is_rung(world: World):
     assert world.sweep_up() == 0
     world.wait(60)
     assert world.sweep_up() == 1
+
+
+def test_a_sweep_that_nobody_compares_is_rung_once_its_last_comparison_has_rested(world: World):
+    with world.sessions.begin() as session:
+        sweep = make_sweep(session)
+        ask_for_comparison(session, sweep.id, world.now)
+        row = session.get_one(SweepComparison, sweep.id)
+        row.not_before = world.now + timedelta(seconds=20)
+    world.wait(24)
+    assert world.sweep_up() == 0, "the first ring may be under way"
+    world.wait(1)
+    world.sweep_up()
+    assert world.bell.take() == [("worker.tasks.compare", (sweep.id,))]
+    with world.sessions.begin() as session:
+        session.get_one(SweepComparison, sweep.id).lease_expires_at = world.now + timedelta(seconds=60)
+    assert world.sweep_up() == 0
 
 
 def test_a_delivery_that_is_due_is_rung(world: World):

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 from server.sweeps import service
+from server.sweeps.schemas import ArmVerdictView, SweepRead
 from web import reads
 from web.drawings import bar_range
 from web.page import AnyPage
@@ -44,7 +45,23 @@ def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
         bounds=bar_range([run.ceiling for run in sweep.runs if not run.withheld]),
         series=series,
         series_json=json.dumps(series),
+        verdicts=verdicts_of(sweep),
+        first_of_arm=first_of_arm(sweep.runs),
     )
+
+
+def verdicts_of(sweep: SweepRead) -> dict[str, ArmVerdictView | None]:
+    """Run to what its arm changed; None where it has not been compared."""
+    found = {arm.arm: arm for arm in sweep.comparison.arms} if sweep.comparison else {}
+    return {run.id: found.get(run.arm or run.name) for run in sweep.runs}
+
+
+def first_of_arm(runs: Sequence[RunView]) -> set[str]:
+    """The first run of each arm: its row has the figures of the verdict, those of the arm's other seeds its name."""
+    firsts: dict[str, str] = {}
+    for run in runs:
+        firsts.setdefault(run.arm or run.name, run.id)
+    return set(firsts.values())
 
 
 def series_of(runs: Sequence[RunView]) -> dict[str, int | None]:

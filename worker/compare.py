@@ -1,0 +1,156 @@
+"""Comparing the arms of a sweep with its control: claim, read, compare outside any transaction, write down."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.science import CurveError, compare
+from forecurve.science.attribution.comparison import ArmVerdict
+from forecurve.science.attribution.wording import needs_text
+from server.database import transaction
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.metrics.curve import Point, validation_curves
+from server.runs.models import Run
+from server.settings import Settings
+from server.sweeps.comparisons import COMPARE_TASK
+from server.sweeps.models import SweepComparison
+
+from .curves import MIN_POINTS, curve_of, rising
+
+log = logging.getLogger(__name__)
+
+COMPARED = "comparison"
+MOST_RUNS = 100
+"""Of a sweep whose comparison is made by itself: about a third of what a task has time for on one busy core."""
+
+_RESTS = 10.0
+"""Times what it took: however many arms a sweep has, its comparison takes no more than a tenth of one core."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sweep whose comparison is ours, with its runs as (arm, name, points); `control` is the control's arm."""
+
+    sweep_id: str
+    lease: str
+    dirty_at: datetime | None
+    control: str | None
+    unit: str
+    runs: list[tuple[str, str, list[Point]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A comparison in JSON, or a note that says why there is none."""
+
+    result: dict[str, Any] | None
+    note: str | None
+    seconds: float
+
+
+def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id: str, now: datetime) -> None:
+    """Compare a sweep that has forecasts its comparison has not seen.
+
+    As with refits, at most one is in flight, what comes meanwhile asks for another, and one that dies is taken up again
+    when its lease ends. Only a changed result is an event, for which open pages refresh.
+    """
+    with transaction(sessions) as session:
+        claim = _claim(session, settings, sweep_id, now)
+    if claim is None:
+        return
+    found = find(claim)
+    with transaction(sessions) as session:
+        _finish(session, settings, claim, found, now)
+
+
+def find(claim: Claim) -> Found:
+    """The arms against the control, each with the runs that have evaluations enough."""
+    began = time.perf_counter()
+    arms: dict[str, list[Any]] = {}
+    for arm, name, points in claim.runs:
+        kept = rising(points)
+        if len(kept) >= MIN_POINTS:
+            _add(arms, arm, name, claim.unit, kept)
+    note = _obstacle(claim, arms)
+    if note is not None or claim.control is None:
+        return Found(None, note, time.perf_counter() - began)
+    comparison = compare(arms, claim.control)
+    result = comparison.to_dict()
+    needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
+    result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
+    return Found(result, None, time.perf_counter() - began)
+
+
+def _add(arms: dict[str, list[Any]], arm: str, name: str, unit: str, points: list[Point]) -> None:
+    try:
+        curve = curve_of(name, unit, points)
+    except CurveError as error:
+        log.warning("run %s cannot be compared: %s", name, error)
+        return
+    arms.setdefault(arm, []).append(curve)
+
+
+def _obstacle(claim: Claim, arms: Mapping[str, list[Any]]) -> str | None:
+    """Why nothing can be compared, for people; None where something can."""
+    if claim.control is None:
+        return "No run is the control, so nothing is compared."
+    if len(claim.runs) > MOST_RUNS:
+        return f"More than {MOST_RUNS} runs are not compared by themselves; `forecurve compare` takes them from a file."
+    if claim.control not in arms:
+        return f"Arms are compared once the control has {MIN_POINTS} evaluations."
+    if len(arms) < 2:
+        return f"Arms are compared once they have {MIN_POINTS} evaluations."
+    return None
+
+
+def _would_decide(arm: ArmVerdict, unit: str) -> str | None:
+    return needs_text(arm, unit) if arm.verdict == "undecided" else None
+
+
+def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -> Claim | None:
+    lease = secrets.token_hex(8)
+    rested = or_(SweepComparison.not_before.is_(None), SweepComparison.not_before <= now)
+    free = or_(SweepComparison.lease.is_(None), SweepComparison.lease_expires_at <= now)
+    mine = SweepComparison.sweep_id == sweep_id, SweepComparison.dirty_at.is_not(None)
+    claim = update(SweepComparison).where(*mine, rested, free)
+    ends = now + timedelta(seconds=settings.lease_s)
+    row = session.scalar(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison))
+    if row is None:
+        return None
+    runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+    curves = validation_curves(session, [run.id for run in runs])
+    control = next((_arm(run) for run in runs if run.is_control), None)
+    unit = runs[0].compute_unit  # of all, by the plan of the sweep
+    arms = [(_arm(run), run.name, curves[run.id]) for run in runs]
+    return Claim(sweep_id, lease, row.dirty_at, control, unit, arms)
+
+
+def _arm(run: Run) -> str:
+    return run.arm or run.name
+
+
+def _finish(session: Session, settings: Settings, claim: Claim, found: Found, now: datetime) -> None:
+    row = session.get_one(SweepComparison, claim.sweep_id, with_for_update=True, populate_existing=True)
+    if row.lease != claim.lease:
+        return  # the lease ran out and another worker has taken over
+    row.lease = row.lease_expires_at = None
+    row.not_before = now + timedelta(seconds=max(settings.refit_every_s, _RESTS * found.seconds))
+    if row.dirty_at == claim.dirty_at:
+        row.dirty_at = None
+    else:  # more has come: stay dirty
+        enqueue(session, COMPARE_TASK, claim.sweep_id, not_before=row.not_before)
+    news = (row.result, row.note) != (found.result, found.note)
+    row.compared_at, row.seconds, row.result, row.note = now, found.seconds, found.result, found.note
+    if news:
+        reason = found.note if found.result is None else found.result["sentence"]
+        record(session, COMPARED, actor="compare", sweep_id=claim.sweep_id, reason=reason)
