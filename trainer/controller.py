@@ -85,13 +85,15 @@ class Controller:
         self._counters = {"skipped": 0, "empty": 0, "not_finite_in_a_row": 0}
         self._step_ended = self._learner_free_since = time.perf_counter()
 
-    def resume(self, checkpoint: Checkpoint, lost_compute: float = 0.0) -> None:
+    def resume(self, checkpoint: Checkpoint, lost_compute: float = 0.0, forked: bool = False) -> None:
         """Go on from a checkpoint; `lost_compute` (the run's unit) was spent after it and counts as waste.
+
+        `forked`: the checkpoint is another run's, whose recipe may be another.
 
         Raises:
             CheckpointError: it belongs to another recipe or another model.
         """
-        state = run_state.from_checkpoint(checkpoint, self._recipe)
+        state = run_state.from_checkpoint(checkpoint, self._recipe, forked)
         self._workers.load_learner_state(state.learner)
         self._buffer.restore(state.step, state.groups)
         self._ledger.load_state(state.ledger)

@@ -3,130 +3,158 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from forecurve.recipes import Recipe
+from trainer.buffer import BufferState
 from trainer.checkpoint import Checkpoint
 from trainer.errors import CheckpointError
-from trainer.types import Group, LearnerState, Prompt, Responses
+from trainer.group_files import groups_as_arrays, groups_as_json, groups_from
+from trainer.types import LearnerState, Wave
 
 STATE, LEARNER, GROUPS = "state.json", "learner.safetensors", "groups.safetensors"
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
     """All that a resumed run goes on from. Random numbers need no state: they are drawn by ordinal and step.
 
-    `groups` are the finished groups that wait for their batch, log-probs and versions with them; groups
-    in flight are generated again under the same ordinals and seeds.
+    `buffer` holds the finished groups that wait, log-probs and versions with them, and the waves under way, which
+    are generated again under the same ordinals, prompts and seeds. `order` is the prompt order with its pass-rate
+    table. `evaluations` are those that had not come back: step to (compute, weights), None for the learner's own.
+    `offsets` are the lengths of the run's files of metrics when it was written: what lies beyond is done again.
     """
 
     step: int
     recipe: Recipe
     learner: LearnerState
-    groups: Sequence[Group]
-    ledger: dict[str, float]
-    counters: dict[str, int]
+    buffer: BufferState
+    order: Mapping[str, Any]
+    ledger: Mapping[str, float]
+    counters: Mapping[str, int]
+    evaluations: Mapping[int, tuple[float, Arrays | None]]
+    offsets: Mapping[str, int]
 
 
 def to_files(state: RunState) -> dict[str, bytes]:
     """The files of a checkpoint."""
+    buffer = state.buffer
     body = {
         "step": state.step,
         "recipe": state.recipe.to_dict(),
         "recipe_digest": state.recipe.digest,
+        "code": code_versions(),
         "learner": dict(state.learner.counters),
+        "order": state.order,
         "ledger": state.ledger,
         "counters": state.counters,
-        "groups": [
-            [group.ordinal, group.prompt.index, group.prompt.text, group.prompt.answer, group.prompt.task]
-            for group in state.groups
-        ],
+        "evaluations": [[step, compute] for step, (compute, _) in sorted(state.evaluations.items())],
+        "offsets": state.offsets,
+        "batches_taken": buffer.batches_taken,
+        "next_ordinal": buffer.next_ordinal,
+        "waves": [[wave.minimum_version, wave.items] for wave in buffer.waves],
+        "groups": groups_as_json(buffer.groups),
+        "dropped": groups_as_json(buffer.dropped),
     }
-    return {
+    weights = {
+        _weights_file(step): save(_contiguous(weights))
+        for step, (_, weights) in state.evaluations.items()
+        if weights is not None
+    }
+    return weights | {
         STATE: json.dumps(body).encode(),
-        LEARNER: save({name: np.ascontiguousarray(value) for name, value in state.learner.tensors.items()}),
-        GROUPS: save(_stacked(state.groups)),
+        LEARNER: save(_contiguous(state.learner.tensors)),
+        GROUPS: save(groups_as_arrays([*buffer.groups, *buffer.dropped])),
     }
 
 
-def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe) -> RunState:
-    """The state in a checkpoint.
+def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) -> RunState:
+    """The state in a checkpoint. A `fork` goes on with another recipe.
 
     Raises:
-        CheckpointError: it was made by another recipe; a run resumes only as what it was.
+        CheckpointError: it was made by another recipe, and a run resumes only as what it was; or it holds something
+            else than this trainer writes.
     """
-    body = json.loads(checkpoint.read(STATE))
-    if body["recipe_digest"] != recipe.digest:
-        raise CheckpointError(
-            f"{checkpoint.path} belongs to recipe {body['recipe_digest'][:12]}..., not to {recipe.digest[:12]}...; "
-            "resume with the recipe it was made by, or start anew in another directory"
+    try:
+        body = json.loads(checkpoint.read(STATE))
+        if body["recipe_digest"] != recipe.digest and not fork:
+            raise CheckpointError(_other_recipe(checkpoint, body, recipe))
+        groups = groups_from(body["groups"] + body["dropped"], load(checkpoint.read(GROUPS)))
+        finished = len(body["groups"])
+        return RunState(
+            step=body["step"],
+            recipe=recipe,
+            learner=LearnerState(load(checkpoint.read(LEARNER)), body["learner"]),
+            buffer=BufferState(
+                batches_taken=body["batches_taken"],
+                next_ordinal=body["next_ordinal"],
+                groups=groups[:finished],
+                dropped=groups[finished:],
+                waves=[Wave(tuple((o, i) for o, i in items), version) for version, items in body["waves"]],
+            ),
+            order=body["order"],
+            ledger=body["ledger"],
+            counters=body["counters"],
+            evaluations={step: (compute, _weights(checkpoint, step)) for step, compute in body["evaluations"]},
+            offsets=body["offsets"],
         )
-    return RunState(
-        step=body["step"],
-        recipe=recipe,
-        learner=LearnerState(load(checkpoint.read(LEARNER)), body["learner"]),
-        groups=_unstacked(body["groups"], load(checkpoint.read(GROUPS))),
-        ledger=body["ledger"],
-        counters=body["counters"],
+    except (KeyError, ValueError, OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{checkpoint.path} is whole but not a state that this trainer can read ({type(error).__name__}: {error}); "
+            "resume it with the trainer that wrote it"
+        ) from None
+
+
+def recipe_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The resolved recipe that a checkpoint was made by, as JSON types."""
+    body: dict[str, Any] = json.loads(checkpoint.read(STATE))
+    return dict(body["recipe"])
+
+
+def code_of(checkpoint: Checkpoint) -> dict[str, str]:
+    """Versions of the code that wrote a checkpoint."""
+    return dict(json.loads(checkpoint.read(STATE))["code"])
+
+
+def code_versions() -> dict[str, str]:
+    """Versions of all that decides numbers: another one may not give the same bits."""
+    return {name: _version(name) for name in ("forecurve", "torch", "numpy")}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _other_recipe(checkpoint: Checkpoint, body: Mapping[str, Any], recipe: Recipe) -> str:
+    changed = differences(body["recipe"], recipe.to_dict())
+    said = ", ".join(f"{path} {before!r} -> {after!r}" for path, (before, after) in list(changed.items())[:5])
+    return (
+        f"{checkpoint.path} belongs to recipe {body['recipe_digest'][:12]}..., not to {recipe.digest[:12]}... ({said}); "
+        "resume with the recipe it was made by, fork it (--fork) into another directory, or start anew"
     )
 
 
-def _stacked(groups: Sequence[Group]) -> dict[str, np.ndarray[Any, Any]]:
-    """Arrays of all groups together: rows padded to the longest, prompts of any length one after the other."""
-    if not groups:
-        return {"cost": np.zeros((0, 2))}
-    longest = max(group.responses.tokens.shape[1] for group in groups)
-    rows = {
-        name: np.stack([_wide(getattr(group.responses, name), longest) for group in groups])
-        for name in ("tokens", "logprobs", "versions", "sampled")
-    }
-    whole = {
-        name: np.stack([getattr(group.responses, name) for group in groups])
-        for name in ("lengths", "finished", "interrupted")
-    }
-    judged = {name: np.stack([getattr(group, name) for group in groups]) for name in ("rewards", "passed")}
-    arrays = rows | whole | judged
-    return {name: array.astype(np.uint8) if array.dtype == bool else array for name, array in arrays.items()} | {
-        "prompt_tokens": np.concatenate([group.prompt.tokens for group in groups]),
-        "prompt_lengths": np.array([len(group.prompt.tokens) for group in groups]),
-        "difficulty": np.array([group.prompt.difficulty for group in groups]),
-        "cost": np.array([[group.cpu_seconds, group.wall_seconds] for group in groups]),
-    }
+def _weights_file(step: int) -> str:
+    return f"evaluation_{step:06d}.safetensors"
 
 
-def _wide(rows: np.ndarray[Any, Any], longest: int) -> np.ndarray[Any, Any]:
-    return np.pad(rows, ((0, 0), (0, longest - rows.shape[1])))
+def _weights(checkpoint: Checkpoint, step: int) -> Arrays | None:
+    path = checkpoint.path / _weights_file(step)
+    return load(path.read_bytes()) if path.exists() else None
 
 
-def _unstacked(names: Sequence[Sequence[Any]], arrays: dict[str, np.ndarray[Any, Any]]) -> list[Group]:
-    ends = np.cumsum(arrays["prompt_lengths"]) if names else np.zeros(0, dtype=np.int64)
-    return [_group(name, i, int(ends[i]), arrays) for i, name in enumerate(names)]
-
-
-def _group(name: Sequence[Any], i: int, end: int, arrays: dict[str, np.ndarray[Any, Any]]) -> Group:
-    ordinal, index, text, answer, task = name
-    tokens = arrays["prompt_tokens"][end - int(arrays["prompt_lengths"][i]) : end]
-    return Group(
-        ordinal=ordinal,
-        prompt=Prompt(text, answer, tokens, task, float(arrays["difficulty"][i]), index),
-        responses=Responses(
-            key=ordinal,
-            tokens=arrays["tokens"][i],
-            logprobs=arrays["logprobs"][i],
-            versions=arrays["versions"][i],
-            lengths=arrays["lengths"][i],
-            finished=arrays["finished"][i].astype(bool),
-            sampled=arrays["sampled"][i].astype(bool),
-            interrupted=arrays["interrupted"][i].astype(bool),
-        ),
-        rewards=arrays["rewards"][i],
-        passed=arrays["passed"][i].astype(bool),
-        cpu_seconds=float(arrays["cost"][i][0]),
-        wall_seconds=float(arrays["cost"][i][1]),
-    )
+def _contiguous(arrays: Arrays) -> dict[str, NDArray[Any]]:
+    return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
