@@ -65,7 +65,7 @@ class Learner:
         return {name: value.detach().cpu().numpy().copy() for name, value in self.model.state_dict().items()}
 
     def _update(self, batch: TrainingBatch) -> dict[str, float]:
-        rate = learning_rate(self.recipe.optimizer, self.version)
+        rate = learning_rate(self.recipe.optimizer, self.version, self.recipe.budget.last_step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.zero_grad(set_to_none=True)

@@ -28,7 +28,6 @@ IMPLEMENTED: dict[str, tuple[Any, ...]] = {
     "batch.micro_tokens": (None,),
     "generation.engine": ("torch",),
     "generation.self_check_threshold": (0.05,),
-    "optimizer.schedule": ("constant",),
     "checkpoint.keep_every": (None,),
     "resources.learners": (1,),
     "resources.weight_transfer": ("store",),

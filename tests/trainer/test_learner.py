@@ -131,5 +131,25 @@ def test_the_learning_rate_warms_up_stays_and_follows_milestones(recipe):
             "milestones": (LearningRateMilestone(step=50, factor=30), LearningRateMilestone(step=60, factor=0.1)),
         }
     )
-    rates = [learning_rate(optimizer, step) for step in (1, 5, 10, 49, 50, 59, 60, 1000)]
+    rates = [learning_rate(optimizer, step, 2000) for step in (1, 5, 10, 49, 50, 59, 60, 1000)]
     np.testing.assert_allclose(rates, [1e-4, 5e-4, 1e-3, 1e-3, 3e-2, 3e-2, 1e-4, 1e-4])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        ("linear", [0.25, 1.0, 1.0, 0.5, 0.1, 0.0]),
+        ("cosine", [0.25, 1.0, 1.0, 0.5, 0.5 * (1 + np.cos(0.9 * np.pi)), 0.0]),
+    ],
+)
+def test_a_falling_schedule_starts_after_the_warm_up_and_still_moves_at_the_last_step(recipe, schedule, rates):
+    knobs = {"learning_rate": 1.0, "warmup_steps": 4, "schedule": schedule}
+    optimizer = recipe().optimizer.model_copy(update=knobs)
+    found = [learning_rate(optimizer, step, 14) for step in (1, 4, 5, 10, 14, 15)]
+    np.testing.assert_allclose(found, rates, atol=1e-12)
+
+
+def test_a_milestone_multiplies_a_falling_schedule(recipe):
+    milestone = LearningRateMilestone(step=10, factor=0.1)
+    knobs = {"learning_rate": 1.0, "warmup_steps": 4, "schedule": "linear", "milestones": (milestone,)}
+    assert learning_rate(recipe().optimizer.model_copy(update=knobs), 10, 14) == pytest.approx(0.05)
