@@ -70,8 +70,8 @@ class Generator:
             prompts = self._held_out[first : first + EVALUATION_PROMPTS_AT_ONCE]
             seeds = [(2, self._recipe.seed, step, first + i) for i in range(len(prompts))]
             for prompt, responses in zip(prompts, self._sampled(prompts, samples, seeds), strict=True):
-                rewards = self._task.rewards(prompt, responses.tokens, responses.lengths.tolist())
-                counts.append(int((rewards > 0.5).sum()))
+                passed = self._task.passed(prompt, responses.tokens, responses.lengths.tolist())
+                counts.append(int(passed.sum()))
                 lengths.append(float(responses.lengths.mean()))
                 finished.append(float(responses.finished.mean()))
         details = {
@@ -96,10 +96,10 @@ class Generator:
             self._engine.load_weights(*offered)
 
     def _request(self, ordinal: int, index: int) -> Request:
-        prompt = self._task.training_prompt(self._recipe.seed, index)
+        prompt = self._task.training_prompt(index)
         seed = (1, self._recipe.seed, ordinal)
         return Request(ordinal, prompt, self._recipe.batch.generations_per_prompt, seed)
 
     def _group(self, request: Request, responses: Responses) -> Group:
-        rewards = self._task.rewards(request.prompt, responses.tokens, responses.lengths.tolist())
-        return Group(request.key, request.prompt, responses, rewards, passed=rewards > 0.5)
+        passed = self._task.passed(request.prompt, responses.tokens, responses.lengths.tolist())
+        return Group(request.key, request.prompt, responses, rewards=passed.astype(np.float64), passed=passed)

@@ -1,6 +1,6 @@
 """The base model's warm start: supervised steps on demonstrations that are right only some of the time.
 
-    python -m trainer.warm_start --out FILE [--width 64 --layers 2 --heads 4 --no-echo]
+    python -m trainer.warm_start --out FILE [--layout walls --width 64 --layers 2 --heads 4 --no-echo]
 
 Demonstrations mix clean chains, chains that slip and go on from the slip, direct answers and rambling that never
 ends, so that the base solves a fifth of the prompts and RL has habits to unlearn. The held-out prompts are not
@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from trainer.models import TinyConfig, TinyDecoder
 from trainer.tasks import TorusTask
 from trainer.tasks import vocabulary as vocab
-from trainer.tasks.torus import MAX_MOVES, Walk, cell_text, moved
+from trainer.tasks.walks import LAYOUTS, MAX_MOVES, Cell, Layout, Walk, cells_text
 
 STEPS = 1400
 BATCH = 64
@@ -49,13 +49,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--layout", choices=sorted(LAYOUTS), default="open")
     parser.add_argument("--no-echo", action="store_true", help="responses do not begin with the start cell")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seed", type=int, default=SEEDS[0])
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    config = TinyConfig(width=given.width, layers=given.layers, heads=given.heads)
-    model = warm_started(config, TorusTask(1, MAX_MOVES, not given.no_echo), given.steps, given.seed, progress=True)
+    task = TorusTask(1, MAX_MOVES, not given.no_echo, given.layout)
+    config = TinyConfig(given.width, given.layers, given.heads, task.vocabulary_size, task.prompt_length)
+    model = warm_started(config, task, given.steps, given.seed, progress=True)
     save(model, given.out)
     print(f"wrote {given.out}", file=sys.stderr)
     return 0
@@ -128,7 +130,7 @@ def skill(model: TinyDecoder, task: TorusTask, walks: int = 128) -> float:
     rng, shares = np.random.default_rng((4,)), []
     for _ in range(walks):
         walk = task.training_walk(rng)
-        chain = torch.tensor([vocab.encode(task.chain(walk, walk.cells()))])
+        chain = torch.tensor([vocab.encode(task.chain(walk, task.layout.cells(walk)))])
         prompt = torch.from_numpy(task.prompt(walk).tokens[None])
         probabilities = model.logits(model.full(prompt, chain[:, :-1])).softmax(-1)
         shares.append(float((probabilities.gather(-1, chain[..., None]) > 0.5).float().mean()))
@@ -158,25 +160,26 @@ def demonstrations(task: TorusTask, rng: np.random.Generator, count: int) -> tup
 
 
 def _demonstration(task: TorusTask, walk: Walk, kind: str, rng: np.random.Generator) -> list[int]:
+    cells = task.layout.cells(walk)
     if kind == "rambling":
-        chain = vocab.encode(task.chain(walk, walk.cells())[:-3])
-        return (chain + vocab.encode(cell_text(walk.cells()[-1])) * RESPONSE_TOKENS)[:RESPONSE_TOKENS]
+        chain = task.chain(walk, cells).partition(">")[0] + cells_text(cells[-1:]) * RESPONSE_TOKENS
+        return vocab.encode(chain[:RESPONSE_TOKENS])
     if kind == "direct":
-        text = (cell_text(walk.start) if task.echo_start else "") + ">" + cell_text(walk.cells()[-1])
+        text = (cells_text(walk.starts) if task.echo_start else "") + ">" + task.prompt(walk).answer
     else:
-        cells = _slipping_cells(walk, rng) if kind == "noisy" else walk.cells()
-        text = task.chain(walk, cells)
+        text = task.chain(walk, _slipping_cells(task.layout, walk, rng) if kind == "noisy" else cells)
     return [*vocab.encode(text), vocab.END]
 
 
-def _slipping_cells(walk: Walk, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _slipping_cells(layout: Layout, walk: Walk, rng: np.random.Generator) -> list[Cell]:
     """Cells of a chain in which a cell slips to a neighbour now and then, and the chain goes on from there."""
-    here, cells = walk.start, []
-    for move in walk.moves:
-        here = moved(here, move)
+    here, cells = list(walk.starts), []
+    for turn, move in enumerate(walk.moves):
+        robot = turn % layout.robots
+        here[robot] = layout.moved(here[robot], move)
         if rng.random() < SLIP:
-            here = moved(here, ("NSEW"[rng.integers(4)], 1))
-        cells.append(here)
+            here[robot] = layout.moved(here[robot], ("NSEW"[rng.integers(4)], 1))
+        cells.append(here[robot])
     return cells
 
 

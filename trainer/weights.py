@@ -21,7 +21,7 @@ from trainer import warm_start
 from trainer.errors import ConfigurationError
 from trainer.models import TinyConfig, TinyDecoder, model_config
 from trainer.tasks import TorusTask, build_task
-from trainer.tasks.torus import MAX_MOVES
+from trainer.tasks.walks import MAX_MOVES
 
 ASSETS = Path(__file__).parent / "assets"
 SHIPPED = ASSETS / "torus-w64-l2-echo.safetensors"

@@ -71,7 +71,7 @@ def group() -> Callable[..., Group]:
         lengths = lengths or rng.integers(2, 12, count).tolist()
         shape = (count, max(lengths))
         inside = np.arange(shape[1]) < np.array(lengths)[:, None]
-        prompt = build_task(recipe).training_prompt(0, ordinal)
+        prompt = build_task(recipe).training_prompt(ordinal)
         responses = Responses(
             key=ordinal,
             tokens=np.where(inside, rng.integers(3, 20, shape), 0),

@@ -21,7 +21,7 @@ def sampling(**changes):
 
 
 def requests(count, samples=4, first=0):
-    return [Request(i, TASK.training_prompt(0, i), samples, (7, i)) for i in range(first, first + count)]
+    return [Request(i, TASK.training_prompt(i), samples, (7, i)) for i in range(first, first + count)]
 
 
 def run(engine, batch):

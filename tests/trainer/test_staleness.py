@@ -104,7 +104,7 @@ class ErraticWorkers:
             np.zeros(shape[0], dtype=bool),
         )
         rewards = np.array([1.0, 0.0] * (shape[0] // 2))
-        return Group(ordinal, self._task.training_prompt(0, 0), responses, rewards, rewards > 0.5)
+        return Group(ordinal, self._task.training_prompt(0), responses, rewards, rewards > 0.5)
 
 
 class Silent:

@@ -15,4 +15,4 @@ def build_task(recipe: Recipe) -> TorusTask:
     """The task that a recipe names."""
     task = recipe.task
     assert isinstance(task, Torus), task.kind
-    return TorusTask(min_moves=task.min_moves, max_moves=task.max_moves, echo_start=task.echo_start)
+    return TorusTask(task.min_moves, task.max_moves, task.echo_start, task.layout, task.pool, recipe.seed)

@@ -1,4 +1,4 @@
-"""What a task must offer: prompts by ordinal, a held-out set, and a reward that checks an answer."""
+"""What a task must offer: training prompts by index, held-out prompts, and a verifier of responses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,34 @@ from trainer.types import Prompt
 
 
 class Task(Protocol):
-    """Prompts and their verifier. Everything is a pure function of its arguments: nothing to checkpoint."""
+    """Prompts and their verifier. Which prompt comes when is `trainer.prompts`' affair; there is nothing here to
+    checkpoint."""
 
     vocabulary_size: int
-    prompt_length: int
-    """Tokens of every prompt (all equal: prompts are padded on the inside)."""
     end_token: int
+    training_count: int | None
+    """Distinct training prompts; None when every index is a new one."""
 
-    def training_prompt(self, seed: int, ordinal: int) -> Prompt:
-        """The prompt at place `ordinal` of the order named by `seed`; never one of the held-out share."""
+    def training_prompt(self, index: int) -> Prompt:
+        """The training prompt `index`, below `training_count`; never one of the held-out share."""
 
     def held_out_prompts(self, count: int) -> list[Prompt]:
-        """The first `count` prompts of the fixed held-out set, the same for every seed and recipe."""
+        """The first `count` prompts of the fixed held-out set, the same for every seed; fewer where there are fewer."""
 
-    def rewards(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.float64]:
-        """Reward of each response: `tokens` [G, T] cut at `lengths` [G] -> [G]."""
+    def downstream_prompts(self) -> dict[str, list[Prompt]]:
+        """Further held-out sets by name, evaluated apart; never trained on."""
+
+    def passed(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.bool_]:
+        """Which responses are right: `tokens` [G, T] cut at `lengths` [G] -> [G]. Never raises for what they say."""
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of a text that is put into a response, without any that begin or end one."""
+
+    def texts(self, tokens: NDArray[np.int64], lengths: Sequence[int]) -> list[str]:
+        """Readable text of each row of `tokens` [N, T], cut at `lengths` [N]."""
+
+    def metrics(self) -> dict[str, float]:
+        """Counts since the start, `verifier/...`: what went wrong in verifiers."""
+
+    def close(self) -> None:
+        """End helpers that the verifiers started."""

@@ -1,151 +1,173 @@
-"""The testbed task: walk on a 10 x 10 torus and state the last cell.
+"""The testbed task: walk on a torus and state the last cell.
 
 A prompt is a start cell and k moves, `60E3W2E2E3S3=`; a response is the cell after every move, then `>` and
-the last cell: `9070902027>27`. With `echo_start` it begins with the start cell. The reward looks only at the
-text before the end token: exactly one `>`, with the right cell behind it. How the model gets there is free.
+the last cell: `9070902027>27`. With `echo_start` it begins with the start cell. The verifier looks only at what
+stands between the last `>` and the end token: it must be the right cell. How the model gets there is free. With
+two robots a prompt begins with both start cells, the chain has the cell of whoever moved, and the answer is both
+last cells.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forecurve.recipes.schema import Interruption
+from trainer.errors import ConfigurationError
 from trainer.types import Prompt
 
 from . import vocabulary as vocab
+from .walks import LAYOUTS, MAX_MOVES, Cell, Walk, cells_text, is_held_out
 
-SIDE = 10
-MAX_MOVES = 12
-STEPS = {"N": (0, 1), "S": (0, -1), "E": (1, 0), "W": (-1, 0)}
-HELD_OUT_ONE_IN = 10
-FRUITLESS_DRAWS = 10_000
-"""Draws in a row without a new held-out prompt after which there are taken to be no more."""
-HELD_OUT_SEED = 20_251_013
-"""Seed of the held-out set: fixed, so that every run of every recipe is judged on the same prompts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """A start cell and its moves; cells are (x, y) in 0..9."""
-
-    start: tuple[int, int]
-    moves: tuple[tuple[str, int], ...]
-
-    @property
-    def text(self) -> str:
-        """The prompt without padding, `60E3W2=`: what the held-out hash is taken of."""
-        return cell_text(self.start) + "".join(f"{direction}{count}" for direction, count in self.moves) + "="
-
-    def cells(self) -> list[tuple[int, int]]:
-        """The cell after every move."""
-        here, visited = self.start, []
-        for move in self.moves:
-            here = moved(here, move)
-            visited.append(here)
-        return visited
-
-
-def moved(cell: tuple[int, int], move: tuple[str, int]) -> tuple[int, int]:
-    """The cell that one move leads to; the torus wraps."""
-    dx, dy = STEPS[move[0]]
-    return (cell[0] + dx * move[1]) % SIDE, (cell[1] + dy * move[1]) % SIDE
-
-
-def cell_text(cell: tuple[int, int]) -> str:
-    """Two digits, x then y."""
-    return f"{cell[0]}{cell[1]}"
-
-
-def draw_walk(rng: np.random.Generator, min_moves: int, max_moves: int) -> Walk:
-    """A walk with a uniform number of uniform moves of 1 to 3 steps from a uniform cell."""
-    count = int(rng.integers(min_moves, max_moves + 1))
-    x, y = rng.integers(0, SIDE, 2).tolist()
-    directions = rng.integers(0, 4, count).tolist()
-    lengths = rng.integers(1, 4, count).tolist()
-    return Walk((x, y), tuple(("NSEW"[d], n) for d, n in zip(directions, lengths, strict=True)))
-
-
-def is_held_out(text: str) -> bool:
-    """True for one prompt text in HELD_OUT_ONE_IN, by hash: a rule, so no list has to be carried around."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % HELD_OUT_ONE_IN == 0
-
-
-def answered_cell(response: str) -> str | None:
-    """The cell a response states: the two digits behind its only `>`; None when the form is wrong."""
-    head, mark, tail = response.partition(">")
-    del head
-    return tail if mark and len(tail) == 2 and tail.isdigit() else None
+ENOUGH_DRAWS = 10_000
+"""Draws in a row without a new prompt after which there are taken to be no more."""
+HELD_OUT_SEED, POOL_SEED = 20_251_013, 20_251_014
+"""Seeds of the held-out set and of the pool: fixed, so that every run of every recipe has the same."""
 
 
 class TorusTask:
-    """Prompts and reward of the torus walk.
+    """Prompts and verifier of torus walks on a layout.
 
-    A chain of k moves takes 2k + 6 tokens with `echo_start`, 2k + 4 without, so a generation budget bounds the
-    pass rate that chains can reach: `ceiling()`.
+    A chain of k moves takes 2k + 6 tokens with `echo_start`, 2k + 4 without (two robots: 2k + 10, 2k + 6), so a
+    generation budget bounds the pass rate that chains can reach: `ceiling()`. `pool` prompts are drawn once, the
+    same for every run; without it the run's `seed` draws a new one for every index.
     """
 
     vocabulary_size = vocab.SIZE
-    prompt_length = 1 + 2 + 2 * MAX_MOVES + 1
     end_token = vocab.END
 
-    def __init__(self, min_moves: int = 3, max_moves: int = 12, echo_start: bool = True):
+    def __init__(
+        self,
+        min_moves: int = 3,
+        max_moves: int = 12,
+        echo_start: bool = True,
+        layout: str = "open",
+        pool: int | None = None,
+        seed: int = 0,
+    ):
         if not 1 <= min_moves <= max_moves <= MAX_MOVES:
             raise ValueError(f"needs 1 <= min_moves <= max_moves <= {MAX_MOVES}, got {min_moves} and {max_moves}")
         self.min_moves, self.max_moves, self.echo_start = min_moves, max_moves, echo_start
+        self.layout = LAYOUTS[layout]
+        self.training_count = pool
+        self.prompt_length = 1 + 2 * self.layout.robots + 2 * MAX_MOVES + 1
+        self._seed = seed
 
-    def training_prompt(self, seed: int, ordinal: int) -> Prompt:
+    def training_prompt(self, index: int) -> Prompt:
         """See `Task`."""
-        return replace(self.prompt(self.training_walk(np.random.default_rng((1, seed, ordinal)))), index=ordinal)
+        if self.training_count:
+            return replace(self.prompt(self._pool[index]), index=index)
+        return replace(self.prompt(self.training_walk(np.random.default_rng((1, self._seed, index)))), index=index)
 
     def training_walk(self, rng: np.random.Generator) -> Walk:
         """The next walk of `rng` that is not held out."""
         while True:
-            walk = draw_walk(rng, self.min_moves, self.max_moves)
+            walk = self.layout.draw(rng, self.min_moves, self.max_moves)
             if not is_held_out(walk.text):
                 return walk
 
     def held_out_prompts(self, count: int) -> list[Prompt]:
         """See `Task`. Prompts are distinct; fewer come back where the task has fewer (very short walks)."""
-        rng = np.random.default_rng((2, HELD_OUT_SEED, self.min_moves, self.max_moves))
+        return [self.prompt(walk) for walk in self._distinct(count, HELD_OUT_SEED, held_out=True)]
+
+    def downstream_prompts(self) -> dict[str, list[Prompt]]:
+        """See `Task`: none."""
+        return {}
+
+    def passed(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.bool_]:
+        """See `Task`. A response that did not end itself within the budget has not passed."""
+        answers = [text.rpartition(">") for text in vocab.texts(tokens, lengths)]
+        return np.array([bool(mark) and tail == prompt.answer + "$" for _, mark, tail in answers])
+
+    def encode(self, text: str) -> list[int]:
+        """See `Task`."""
+        try:
+            return vocab.encode(text)
+        except KeyError as error:
+            raise ConfigurationError(
+                f"{text!r} holds {error.args[0]!r}, which the torus has no token for; its characters are "
+                f"{vocab.CHARACTERS}"
+            ) from None
+
+    def texts(self, tokens: NDArray[np.int64], lengths: Sequence[int]) -> list[str]:
+        """See `Task`."""
+        return vocab.texts(tokens, lengths)
+
+    def metrics(self) -> dict[str, float]:
+        """See `Task`: none."""
+        return {}
+
+    def close(self) -> None:
+        """See `Task`: nothing to end."""
+
+    def prompt(self, walk: Walk) -> Prompt:
+        """A walk as padded tokens: `<bos>`, start, moves, dots, `=`. Its difficulty is the number of moves."""
+        text = walk.text
+        padded = text[:-1].ljust(self.prompt_length - 2, ".") + "="
+        answer = cells_text(self.layout.last_cells(walk, self.layout.cells(walk)))
+        tokens = np.array([vocab.BEGIN, *vocab.encode(padded)], dtype=np.int64)
+        return Prompt(text, answer, tokens, difficulty=float(len(walk.moves)))
+
+    def chain(self, walk: Walk, cells: list[Cell]) -> str:
+        """A worked response with the given cells: start (if echoed), cells, `>`, where they end."""
+        start = cells_text(walk.starts) if self.echo_start else ""
+        return start + cells_text(cells) + ">" + cells_text(self.layout.last_cells(walk, cells))
+
+    def cells_tokens(self, moves: int) -> int:
+        """Tokens of a chain before its `>`."""
+        return 2 * moves + 2 * self.layout.robots * self.echo_start
+
+    def chain_tokens(self, moves: int) -> int:
+        """Tokens of a full chain of `moves` moves, its `>`, answer and end token included."""
+        return self.cells_tokens(moves) + 2 + 2 * self.layout.robots
+
+    def ceiling(self, prompts: Sequence[Prompt], max_tokens: int, interruption: Interruption | None = None) -> float:
+        """Share of prompts whose whole chain fits: the exact ceiling of answering by chains.
+
+        Without interruption the chain, its answer and its end token fit into `max_tokens`. With interruption its
+        cells must be written when the phrase `>` comes, uniformly between `after_low` and `after_high` tokens: a
+        chain that is cut earlier can only guess, which counts as nothing here. One that is cut while it answers
+        states its answer again.
+        """
+        return float(np.mean([self._fits(round(prompt.difficulty), max_tokens, interruption) for prompt in prompts]))
+
+    def _fits(self, moves: int, max_tokens: int, interruption: Interruption | None) -> float:
+        """Probability that a chain of `moves` moves is whole before it is cut."""
+        if interruption is None:
+            return float(self.chain_tokens(moves) <= max_tokens)
+        if interruption.answer_tokens < 1 + 2 * self.layout.robots:
+            return self._share_reached(self.chain_tokens(moves), interruption)
+        return self._share_reached(self.cells_tokens(moves), interruption)
+
+    def _share_reached(self, tokens: int, interruption: Interruption) -> float:
+        """Probability that the phrase comes after at least `tokens` tokens."""
+        low, high = interruption.after_low, interruption.after_high
+        return float(np.clip((high + 1 - tokens) / (high + 1 - low), 0.0, 1.0))
+
+    @cached_property
+    def _pool(self) -> list[Walk]:
+        assert self.training_count
+        walks = self._distinct(self.training_count, POOL_SEED, held_out=False)
+        if len(walks) < self.training_count:
+            raise ConfigurationError(
+                f"task.pool is {self.training_count} but there are only about {len(walks)} different prompts of "
+                f"{self.min_moves} to {self.max_moves} moves; ask for fewer, or allow more moves"
+            )
+        return walks
+
+    def _distinct(self, count: int, seed: int, held_out: bool) -> list[Walk]:
+        """Up to `count` different walks of one side of the held-out rule; the first n are the same for any count."""
+        rng = np.random.default_rng((2, seed, self.min_moves, self.max_moves))
         chosen: dict[str, Walk] = {}
         fruitless = 0
-        while len(chosen) < count and fruitless < FRUITLESS_DRAWS:
-            walk = draw_walk(rng, self.min_moves, self.max_moves)
-            fresh = is_held_out(walk.text) and walk.text not in chosen
+        while len(chosen) < count and fruitless < ENOUGH_DRAWS:
+            walk = self.layout.draw(rng, self.min_moves, self.max_moves)
+            fresh = is_held_out(walk.text) == held_out and walk.text not in chosen
             fruitless = 0 if fresh else fruitless + 1
             if fresh:
                 chosen[walk.text] = walk
-        return [self.prompt(walk) for walk in chosen.values()]
-
-    def rewards(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.float64]:
-        """1 where the stated cell is right and the response ended itself within the budget, else 0."""
-        rows = zip(vocab.texts(tokens, lengths), tokens, lengths, strict=True)
-        return np.array([self._reward(prompt, text, int(row[n - 1])) for text, row, n in rows])
-
-    def _reward(self, prompt: Prompt, text: str, last_token: int) -> float:
-        return float(last_token == self.end_token and answered_cell(text[:-1]) == prompt.answer)
-
-    def prompt(self, walk: Walk) -> Prompt:
-        """A walk as padded tokens: `<bos>`, cell, moves, dots, `=`."""
-        text = walk.text
-        padded = text[:-1].ljust(self.prompt_length - 2, ".") + "="
-        last = walk.cells()[-1] if walk.moves else walk.start
-        return Prompt(text, cell_text(last), np.array([vocab.BEGIN, *vocab.encode(padded)], dtype=np.int64))
-
-    def chain(self, walk: Walk, cells: list[tuple[int, int]]) -> str:
-        """A worked response with the given cells: start (if echoed), cells, `>`, last cell."""
-        start = [walk.start] if self.echo_start else []
-        return "".join(map(cell_text, [*start, *cells])) + ">" + cell_text(cells[-1])
-
-    def chain_tokens(self, moves: int) -> int:
-        """Tokens of a full chain of `moves` moves, its end token included."""
-        return 2 * moves + (6 if self.echo_start else 4)
-
-    def ceiling(self, prompts: Sequence[Prompt], max_tokens: int) -> float:
-        """Share of prompts whose full chain fits into `max_tokens`: the exact ceiling of answering by chains."""
-        fits = [self.chain_tokens((len(prompt.text) - 3) // 2) <= max_tokens for prompt in prompts]
-        return sum(fits) / len(fits)
+        return list(chosen.values())
