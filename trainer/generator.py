@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from forecurve.recipes import Recipe
 from trainer.clock import Stopwatch
 from trainer.engines import Engine, TorchEngine
-from trainer.engines.torch_engine import SamplingConfig
-from trainer.models import TinyDecoder
+from trainer.engines.base import SamplingConfig
+from trainer.models.base import Policy
 from trainer.tasks import Task
 from trainer.types import EvaluationResult, Group, Prompt, Request, Responses, Wave, WaveResult
 
@@ -28,12 +28,12 @@ EVALUATION_PROMPTS_AT_ONCE = 128
 class Generator:
     """Samples groups with the newest weights it is offered, and judges given weights on held-out prompts."""
 
-    def __init__(self, recipe: Recipe, task: Task, make_model: Callable[[], TinyDecoder], device: str = "cpu"):
+    def __init__(self, recipe: Recipe, task: Task, make_model: Callable[[], Policy], device: str = "cpu"):
         self._recipe, self._task = recipe, task
         sampling = SamplingConfig(
             max_tokens=recipe.generation.max_tokens,
             temperature=recipe.generation.temperature,
-            end_token=task.end_token,
+            end_tokens=(task.end_token,),
             logits_precision=recipe.algorithm.logits_precision,
         )
         self._engine: Engine = TorchEngine(make_model(), sampling, device=device)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from trainer.engines import TorchEngine
-from trainer.engines.torch_engine import SamplingConfig, sample
+from trainer.engines.base import SamplingConfig
+from trainer.engines.sampling import sample
 from trainer.errors import NotFinite
 from trainer.models import TinyConfig, TinyDecoder
 from trainer.tasks import TorusTask
@@ -17,7 +18,7 @@ TASK = TorusTask()
 
 
 def sampling(**changes):
-    return SamplingConfig(**({"max_tokens": 24, "temperature": 1.0, "end_token": TASK.end_token} | changes))
+    return SamplingConfig(**({"max_tokens": 24, "temperature": 1.0, "end_tokens": (TASK.end_token,)} | changes))
 
 
 def requests(count, samples=4, first=0):

@@ -5,16 +5,48 @@ keep their keys and values (PipelineRL's in-flight update), and each token recor
 
     engine.submit(requests)
     while engine.busy:
-        if newer weights are offered: engine.load_weights(...)
+        if newer weights are offered:
+            with paused(engine):
+                engine.load_weights(...)
         finished += engine.step()
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trainer.types import Request, Responses
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """The phrase that ends a response's thinking, and what may come after it (§3.3, A.10).
+
+    A row with `interrupt_at` n gets the `phrase` as its tokens n, n + 1, ... (unsampled), and then at most
+    `answer_tokens` more; never more than `max_tokens` in all. A row is left alone when it has ended by itself within
+    n tokens, or has already written `closing` (the phrase's last word, such as `</think>`): its thinking is over.
+    """
+
+    phrase: tuple[int, ...]
+    closing: tuple[int, ...]
+    answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    """How tokens are sampled. Ratios need the full distribution, so there is no top-p or top-k.
+
+    A row ends with the first of `end_tokens` that it samples, or after `max_tokens`.
+    """
+
+    max_tokens: int
+    temperature: float
+    end_tokens: tuple[int, ...]
+    logits_precision: str = "fp32"
+    interruption: Interruption | None = None
 
 
 class Engine(Protocol):
@@ -29,7 +61,7 @@ class Engine(Protocol):
         """True while a request is unfinished."""
 
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
-        """Replace the weights; legal between steps, running requests included."""
+        """Replace the weights; legal between steps, running requests included. Names are `Policy.named_tensors`'."""
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests; each comes back from a later `step`, once, whole."""
@@ -37,5 +69,27 @@ class Engine(Protocol):
     def step(self) -> list[Responses]:
         """Make one more token for running requests; the requests that are now complete."""
 
+    def pause(self) -> None:
+        """Return when no token is being made, and make none until `resume`; running requests keep their caches."""
+
+    def resume(self) -> None:
+        """Go on."""
+
     def close(self) -> None:
         """Free what the engine holds; it is not used again."""
+
+
+@contextmanager
+def paused(engine: Engine) -> Iterator[None]:
+    """The engine stands still inside the block, and goes on after it whatever happened."""
+    engine.pause()
+    try:
+        yield
+    finally:
+        engine.resume()
+
+
+def contains(tokens: Sequence[int], part: Sequence[int]) -> bool:
+    """True when `part` occurs in `tokens` without a gap; an empty part never does."""
+    size = len(part)
+    return size > 0 and any(tuple(tokens[i : i + size]) == tuple(part) for i in range(len(tokens) - size + 1))

@@ -1,49 +1,48 @@
-"""The torch engine: cohorts of requests decoded together, a key-value cache, weights swapped between steps.
+"""The torch engine: continuous batching over cohorts, a key-value cache, weights swapped between steps.
 
-Requests that are submitted together form a cohort: their prompts run once, then every `step` makes one token for
-the rows of the oldest cohort that are still going. The head's precision is the recipe's, as in the learner.
+Requests wait in a queue. Whenever enough of the `max_rows` are free, those at the front become a cohort: their
+prompts run once, and from then on every `step` makes one token for all cohorts together. Each cohort keeps its own
+cache, so that one that joins late moves nobody else's keys and values.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from trainer.errors import NotFinite
-from trainer.models import TinyDecoder
+from trainer.models.base import Attend, Policy
 from trainer.types import Request, Responses
 
-from .kv_cache import KeyValueCache
+from .base import SamplingConfig
+from .cohort import Cohort
+from .sampling import sample
 
-COMPACT_BELOW = 0.85
-"""The cache is compacted when that leaves fewer than this share of its rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingConfig:
-    """How tokens are sampled. Ratios need the full distribution, so there is no top-p or top-k."""
-
-    max_tokens: int
-    temperature: float
-    end_token: int
-    logits_precision: str = "fp32"
+MAX_ROWS = 1024
+"""Rows decoded together at most: beyond this a step costs as much a row as it does here."""
+JOIN_ABOVE = 0.5
+"""Share of the rows that must be free before waiting requests join running ones: a cohort has a fixed cost a step."""
 
 
 class TorchEngine:
     """See `Engine`. `model` belongs to the engine from here on: `load_weights` writes into it."""
 
-    def __init__(self, model: TinyDecoder, sampling: SamplingConfig, version: int = 0, device: str = "cpu"):
-        self._model = model.to(device).eval()
+    def __init__(
+        self, model: Policy, sampling: SamplingConfig, version: int = 0, device: str = "cpu", max_rows: int = MAX_ROWS
+    ):
+        module: Any = model
+        self._policy: Policy = module.to(device).eval()
         self._sampling = sampling
         self._version = version
         self._device = torch.device(device)
-        self._cohorts: deque[_Cohort] = deque()
+        self._max_rows = max_rows
+        self._waiting: deque[Request] = deque()
+        self._cohorts: list[Cohort] = []
+        self._standing = False
 
     @property
     def version(self) -> int:
@@ -53,147 +52,95 @@ class TorchEngine:
     @property
     def busy(self) -> bool:
         """See `Engine`."""
-        return bool(self._cohorts)
+        return bool(self._cohorts or self._waiting)
 
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
-        """See `Engine`. Values are arrays by parameter name, copied; all of them must be there."""
-        self._model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in tensors.items()})
+        """See `Engine`. Values are copied; all of the policy's tensors must be there."""
+        self._policy.load_tensors(tensors)
         self._version = version
 
     def submit(self, requests: Sequence[Request]) -> None:
-        """See `Engine`. Requests of one cohort have prompts of one length and the same number of samples."""
-        if requests:
-            self._cohorts.append(_Cohort(requests, self._sampling, self._device))
+        """See `Engine`."""
+        self._waiting.extend(requests)
 
     @torch.inference_mode()
     def step(self) -> list[Responses]:
         """See `Engine`."""
-        if not self._cohorts:
+        if self._standing or not self.busy:
             return []
-        cohort = self._cohorts[0]
-        cohort.step(self._model, self._version)
-        if not cohort.done:
-            return []
-        self._cohorts.popleft()
-        return cohort.responses()
+        cohorts = self._cohorts + self._joining()
+        hidden = [self._decode(self._cohorts)] if self._cohorts else []
+        hidden += [cohort.prefill(self._policy) for cohort in cohorts[len(self._cohorts) :]]
+        noise = torch.cat([cohort.noise() for cohort in cohorts])
+        tokens, chosen = self._sampled(torch.cat(hidden), noise)
+        sizes = [cohort.size for cohort in cohorts]
+        for cohort, made, said in zip(cohorts, torch.split(tokens, sizes), torch.split(chosen, sizes), strict=True):
+            cohort.record(made, said, self._version)
+        self._cohorts = [cohort for cohort in cohorts if not cohort.done]
+        return [responses for cohort in cohorts if cohort.done for responses in cohort.responses()]
+
+    def pause(self) -> None:
+        """See `Engine`."""
+        self._standing = True
+
+    def resume(self) -> None:
+        """See `Engine`."""
+        self._standing = False
 
     def close(self) -> None:
         """See `Engine`."""
         self._cohorts.clear()
+        self._waiting.clear()
 
-
-class _Cohort:
-    """Requests that started together, decoded in step.
-
-    `rows` [P', R'] says which original row (request * samples + sample) stands at each place of the cache's
-    rectangle, `going` [P', R'] whether it still counts: a row that has ended, or that only fills the
-    rectangle, does not.
-    """
-
-    def __init__(self, requests: Sequence[Request], sampling: SamplingConfig, device: torch.device):
-        self.requests, self.sampling, self.samples = requests, sampling, requests[0].samples
-        rows, budget = len(requests) * self.samples, sampling.max_tokens
-        self.prompts = torch.from_numpy(np.stack([request.prompt.tokens for request in requests])).to(device)
-        self.noise = torch.from_numpy(np.concatenate([_noise(request, budget) for request in requests])).to(device)
-        self.tokens = torch.zeros(rows, budget, dtype=torch.long, device=device)
-        self.logprobs = torch.zeros(rows, budget, device=device)
-        self.versions = np.zeros(budget, dtype=np.int32)  # of all rows: they make their t-th token together
-        self.lengths = torch.full((rows,), budget, device=device)
-        self.finished = torch.zeros(rows, dtype=torch.bool, device=device)
-        self.place = 0
-        self.rows = torch.arange(rows, device=device).view(len(requests), self.samples)
-        self.going = torch.ones_like(self.rows, dtype=torch.bool)
-        self.last = torch.zeros(rows, dtype=torch.long, device=device)  # newest token at each place of the rectangle
-        self.cache: KeyValueCache | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.place == self.sampling.max_tokens or not self.rows.numel()
-
-    def step(self, model: TinyDecoder, version: int) -> None:
-        hidden = self._prefill(model) if self.cache is None else self._decode(model, self.cache)
-        logprobs = (model.logits(hidden, self.sampling.logits_precision) / self.sampling.temperature).log_softmax(-1)
-        tokens = sample(logprobs, self.noise[self.rows.flatten(), self.place])
+    def _sampled(self, hidden: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self._policy.logits(hidden, self._sampling.logits_precision)
+        logprobs = (logits / self._sampling.temperature).log_softmax(-1)
+        tokens = sample(logprobs, noise)
         chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
         if not bool(chosen.isfinite().all()):
-            raise NotFinite(f"the policy at weight version {version} gives log-probabilities that are not finite")
-        self._record(tokens, chosen, version)
-        self._compact()
+            raise NotFinite(f"the policy at weight version {self._version} gives log-probabilities that are not finite")
+        return tokens, chosen
 
-    def _prefill(self, model: TinyDecoder) -> Tensor:
-        hidden, prompt_cache = model.prefill(self.prompts)
-        self.cache = KeyValueCache(prompt_cache.layers, self.samples, self.sampling.max_tokens)
-        return hidden.repeat_interleave(self.samples, 0)
-
-    def _decode(self, model: TinyDecoder, cache: KeyValueCache) -> Tensor:
-        places = torch.full_like(self.last, self.place - 1)
-        hidden = model.decode(self.last, places, places, cache.attends())
-        cache.advance()
+    def _decode(self, cohorts: Sequence[Cohort]) -> Tensor:
+        """Hidden states of the newest token of every row of these cohorts."""
+        tokens, places, lengths = (
+            torch.cat(parts)
+            for parts in zip(*((cohort.last, cohort.places, cohort.prompt_lengths) for cohort in cohorts), strict=True)
+        )
+        hidden = self._policy.decode(tokens, places, lengths, _attends(cohorts))
+        for cohort in cohorts:
+            assert cohort.cache is not None
+            cohort.cache.advance()
         return hidden
 
-    def _record(self, tokens: Tensor, logprobs: Tensor, version: int) -> None:
-        going = self.going.flatten()
-        rows = self.rows.flatten()[going]
-        self.tokens[rows, self.place] = tokens[going]
-        self.logprobs[rows, self.place] = logprobs[going]
-        self.versions[self.place] = version
-        self.place += 1
-        ended = going & (tokens == self.sampling.end_token)
-        ended_rows = self.rows.flatten()[ended]
-        self.lengths[ended_rows] = self.place
-        self.finished[ended_rows] = True
-        self.last = tokens
-        self.going = self.going & ~ended.view_as(self.going)
-
-    def _compact(self) -> None:
-        counts = self.going.sum(1)
-        prompts = counts.nonzero()[:, 0]
-        width = int(counts.max())
-        if self.cache is None or len(prompts) * width >= COMPACT_BELOW * self.rows.numel():
-            return
-        if not width:
-            self.rows = self.rows[:0]
-            return
-        order = self.going[prompts].to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :width]
-        flat = (prompts[:, None] * self.rows.shape[1] + order).flatten()
-        self.cache.keep(prompts, order)
-        self.rows = self.rows.flatten()[flat].view(len(prompts), width)
-        self.going = self.going.flatten()[flat].view(len(prompts), width)
-        self.last = self.last[flat]
-
-    def responses(self) -> list[Responses]:
-        longest = int(self.lengths.max())
-        shape = (len(self.requests), self.samples, longest)
-        lengths = self.lengths.reshape(shape[:2]).cpu().numpy()
-        tokens = self.tokens[:, :longest].reshape(shape).cpu().numpy()
-        logprobs = self.logprobs[:, :longest].reshape(shape).cpu().numpy()
-        inside = np.arange(longest) < lengths[:, :, None]
-        versions = np.where(inside, self.versions[:longest], 0).astype(np.int32)
-        finished = self.finished.reshape(shape[:2]).cpu().numpy()
-        return [
-            Responses(
-                key=request.key,
-                tokens=tokens[i],
-                logprobs=logprobs[i],
-                versions=versions[i],
-                lengths=lengths[i],
-                finished=finished[i],
-                sampled=inside[i],
-                interrupted=np.zeros(self.samples, dtype=np.bool_),
-            )
-            for i, request in enumerate(self.requests)
-        ]
+    def _joining(self) -> list[Cohort]:
+        """Waiting requests for which there is room now, as cohorts of like many samples a request."""
+        free = self._max_rows - sum(cohort.size for cohort in self._cohorts)
+        if not self._waiting or (self._cohorts and free < JOIN_ABOVE * self._max_rows):
+            return []
+        joining: list[list[Request]] = []
+        alone = not self._cohorts
+        while self._waiting and (alone or self._waiting[0].samples <= free):
+            request, alone = self._waiting.popleft(), False
+            if not joining or joining[-1][0].samples != request.samples:
+                joining.append([])
+            joining[-1].append(request)
+            free -= request.samples
+        return [Cohort(requests, self._sampling, self._device) for requests in joining]
 
 
-def sample(logprobs: Tensor, noise: Tensor) -> Tensor:
-    """Inverse-transform sampling: log-probs [N, V] and uniform noise [N] in [0, 1) -> tokens [N].
+def _attends(cohorts: Sequence[Cohort]) -> list[Attend]:
+    """One way of attending per layer: every cohort's rows look at that cohort's cache."""
+    own = [cohort.cache.attends() for cohort in cohorts if cohort.cache is not None]
+    if len(own) == 1:
+        return own[0]
+    sizes = [cohort.size for cohort in cohorts]
 
-    The noise is drawn per request before decoding, so a row's tokens do not depend on what else is in the batch.
-    """
-    cumulative = logprobs.exp().cumsum(-1)
-    below = cumulative <= noise[:, None] * cumulative[:, -1:]
-    return below.sum(-1).clamp(max=logprobs.shape[-1] - 1)
+    def together(layer: Sequence[Attend]) -> Attend:
+        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            rows = zip(*(torch.split(x, sizes) for x in (q, k, v)), strict=True)
+            return torch.cat([apart(*its) for apart, its in zip(layer, rows, strict=True)])
 
+        return attend
 
-def _noise(request: Request, budget: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    return np.random.default_rng(request.seed).random((request.samples, budget), dtype=np.float32)
+    return [together(layer) for layer in zip(*own, strict=True)]

@@ -1,0 +1,205 @@
+"""Requests that started together: what has been sampled for them, and which of their rows still go on.
+
+Rows that have ended leave holes in the cache's rectangle. It is compacted when enough of them have: prompts whose
+rows have all ended go, and the rectangle becomes as wide as the most rows that any prompt still has going.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainer.models.base import Policy, pad_left
+from trainer.types import Request, Responses
+
+from .base import SamplingConfig
+from .kv_cache import Cache, make_cache
+from .sampling import NOISE_BLOCK, noise_block
+
+COMPACT_BELOW = 0.85
+"""The cache is compacted when that leaves fewer than this share of its rows."""
+FIRST_ROOM = 64
+"""Response places that room is made for at first; it doubles when they are full."""
+NEVER = torch.iinfo(torch.long).max
+
+
+class Cohort:
+    """R rows for each of P requests (the same number for all), decoded in step.
+
+    `rows` [P', R'] says which original row (request * samples + sample) stands at each place of the cache's
+    rectangle, `going` [P', R'] whether it still counts: a row that has ended, or that only fills the
+    rectangle, does not. Per original row: `tokens` and `logprobs` [rows, room], `lengths`, `finished`,
+    `interrupted`, the place at which it is to be interrupted, and its budget.
+    """
+
+    def __init__(self, requests: Sequence[Request], sampling: SamplingConfig, device: torch.device):
+        self._requests, self._sampling, self._device = requests, sampling, device
+        self._samples = requests[0].samples
+        count = len(requests) * self._samples
+        room = min(sampling.max_tokens, FIRST_ROOM)
+        self._tokens = torch.zeros(count, room, dtype=torch.long, device=device)
+        self._logprobs = torch.zeros(count, room, device=device)
+        self._versions = np.zeros(sampling.max_tokens, dtype=np.int32)  # rows make their t-th token together
+        self._lengths = torch.full((count,), sampling.max_tokens, device=device)
+        self._budgets = self._lengths.clone()
+        self._finished = torch.zeros(count, dtype=torch.bool, device=device)
+        self._interrupted = torch.zeros_like(self._finished)
+        self._interrupt_at = self._interruptions()
+        self._ends = torch.tensor(sampling.end_tokens, device=device)
+        self._place = 0
+        self._rows = torch.arange(count, device=device).view(len(requests), self._samples)
+        self._going = torch.ones_like(self._rows, dtype=torch.bool)
+        self._noise = self._noise_of_block()
+        self.cache: Cache | None = None
+        self.last = torch.zeros(count, dtype=torch.long, device=device)
+        self.prompt_lengths = self.last
+
+    @property
+    def size(self) -> int:
+        """Rows that are run in a step."""
+        return self._rows.numel()
+
+    @property
+    def done(self) -> bool:
+        """True when no row is going any more."""
+        return self._place == self._sampling.max_tokens or not self._rows.numel()
+
+    @property
+    def places(self) -> Tensor:
+        """Response place of the newest token of each row of the rectangle."""
+        return torch.full_like(self.last, self._place - 1)
+
+    def prefill(self, policy: Policy) -> Tensor:
+        """Run the prompts; hidden states [P * R, D] from which the first tokens come."""
+        tokens, mask = pad_left([request.prompt.tokens for request in self._requests])
+        hidden, prompt = policy.prefill(tokens.to(self._device), None if mask is None else mask.to(self._device))
+        self.cache = make_cache(prompt, self._samples, self._sampling.max_tokens)
+        self.prompt_lengths = prompt.lengths.repeat_interleave(self._samples)
+        return hidden.repeat_interleave(self._samples, 0)
+
+    def noise(self) -> Tensor:
+        """Noise for the next token of each row of the rectangle."""
+        if self._place and self._place % NOISE_BLOCK == 0:
+            self._noise = self._noise_of_block()
+        return self._noise[self._rows.flatten(), self._place % NOISE_BLOCK]
+
+    def record(self, tokens: Tensor, logprobs: Tensor, version: int) -> None:
+        """Take in the next token of each row of the rectangle."""
+        rows, going = self._rows.flatten(), self._going.flatten()
+        self._make_room()
+        forced = self._force(tokens, rows, going)
+        ended = (tokens == self._ends[0]) if len(self._ends) == 1 else torch.isin(tokens, self._ends)
+        if forced is not None:
+            logprobs = logprobs.masked_fill(forced, 0.0)
+            ended &= ~forced
+        # A row that only fills the rectangle, or has ended, writes what it holds already.
+        self._tokens[rows, self._place] = torch.where(going, tokens, 0)
+        self._logprobs[rows, self._place] = torch.where(going, logprobs, 0.0)
+        self._versions[self._place] = version
+        self._place += 1
+        ended &= going
+        stopped = ended | (going & (self._budgets[rows] == self._place)) if self._interrupt_at is not None else ended
+        stopped_rows = rows[stopped]
+        self._lengths[stopped_rows] = self._place
+        self._finished[stopped_rows] = ended[stopped]
+        self.last = tokens
+        self._going = self._going & ~stopped.view_as(self._going)
+        self._compact()
+
+    def responses(self) -> list[Responses]:
+        """What came of each request."""
+        longest = int(self._lengths.max())
+        shape = (len(self._requests), self._samples, longest)
+        lengths = self._lengths.reshape(shape[:2]).cpu().numpy()
+        tokens = self._tokens[:, :longest].reshape(shape).cpu().numpy()
+        logprobs = self._logprobs[:, :longest].reshape(shape).cpu().numpy()
+        finished = self._finished.reshape(shape[:2]).cpu().numpy()
+        interrupted = self._interrupted.reshape(shape[:2]).cpu().numpy()
+        sampled = (np.arange(longest) < lengths[:, :, None]) & ~self._phrase_places(longest).reshape(shape)
+        versions = np.where(sampled, self._versions[:longest], 0).astype(np.int32)
+        return [
+            Responses(
+                key=request.key,
+                tokens=tokens[i],
+                logprobs=logprobs[i],
+                versions=versions[i],
+                lengths=lengths[i],
+                finished=finished[i],
+                sampled=sampled[i],
+                interrupted=interrupted[i],
+            )
+            for i, request in enumerate(self._requests)
+        ]
+
+    def _interruptions(self) -> Tensor | None:
+        """[rows] place at which each row is to be interrupted; None when nobody asked for any."""
+        if self._sampling.interruption is None or all(request.interrupt_at is None for request in self._requests):
+            return None
+        never = np.full(self._samples, NEVER)
+        at = [never if request.interrupt_at is None else request.interrupt_at for request in self._requests]
+        return torch.from_numpy(np.concatenate(at)).to(self._device)
+
+    def _force(self, tokens: Tensor, rows: Tensor, going: Tensor) -> Tensor | None:
+        """Put the phrase's next token into `tokens` where a row stands in it; which rows those are."""
+        interruption = self._sampling.interruption
+        if interruption is None or self._interrupt_at is None:
+            return None
+        at = self._interrupt_at[rows]
+        due = rows[going & (at == self._place)]
+        if len(due):
+            due = due[~self._closed(due, interruption.closing)]
+            self._interrupted[due] = True
+            end = self._place + len(interruption.phrase) + interruption.answer_tokens
+            self._budgets[due] = min(end, self._sampling.max_tokens)
+        phrase = torch.tensor(interruption.phrase, device=self._device)
+        forced = self._interrupted[rows] & (self._place - at < len(phrase))
+        tokens[forced] = phrase[self._place - at[forced]]
+        return forced
+
+    def _closed(self, rows: Tensor, closing: Sequence[int]) -> Tensor:
+        """[rows] True where the row has written `closing` already."""
+        if not closing or self._place < len(closing):
+            return torch.zeros(len(rows), dtype=torch.bool, device=self._device)
+        windows = self._tokens[rows, : self._place].unfold(1, len(closing), 1)
+        return (windows == torch.tensor(closing, device=self._device)).all(-1).any(-1)
+
+    def _phrase_places(self, longest: int) -> NDArray[np.bool_]:
+        """[rows, longest] True on the tokens of the phrase."""
+        if self._interrupt_at is None or self._sampling.interruption is None:
+            return np.zeros((len(self._lengths), longest), dtype=np.bool_)
+        since = np.arange(longest) - self._interrupt_at.cpu().numpy()[:, None]
+        inside = (since >= 0) & (since < len(self._sampling.interruption.phrase))
+        forced: NDArray[np.bool_] = inside & self._interrupted.cpu().numpy()[:, None]
+        return forced
+
+    def _compact(self) -> None:
+        counts = self._going.sum(1)
+        prompts = counts.nonzero()[:, 0]
+        width = int(counts.max())
+        if self.cache is None or len(prompts) * width >= COMPACT_BELOW * self._rows.numel():
+            return
+        if not width:
+            self._rows = self._rows[:0]
+            return
+        order = self._going[prompts].to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :width]
+        flat = (prompts[:, None] * self._rows.shape[1] + order).flatten()
+        self.cache.keep(prompts, order)
+        self._rows = self._rows.flatten()[flat].view(len(prompts), width)
+        self._going = self._going.flatten()[flat].view(len(prompts), width)
+        self.last, self.prompt_lengths = self.last[flat], self.prompt_lengths[flat]
+
+    def _make_room(self) -> None:
+        room = self._tokens.shape[1]
+        if self._place == room:
+            more = min(room, self._sampling.max_tokens - room)
+            self._tokens = torch.nn.functional.pad(self._tokens, (0, more))
+            self._logprobs = torch.nn.functional.pad(self._logprobs, (0, more))
+
+    def _noise_of_block(self) -> Tensor:
+        block = self._place // NOISE_BLOCK
+        blocks = [noise_block(request, self._sampling.max_tokens, block) for request in self._requests]
+        return torch.from_numpy(np.concatenate(blocks)).to(self._device)
