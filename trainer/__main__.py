@@ -1,11 +1,10 @@
 """The doors of the trainer.
 
-    python -m trainer --recipe FILE --out DIR [--no-ray] [--resume] [--dry-run]    without any service
-    python -m trainer --run [--out DIR]                                            as a job of the service
+    python -m trainer --recipe FILE --out DIR [--engine torch|vllm] [--no-ray] [--resume [DIR]] [--fork DIR] [--dry-run]
+    python -m trainer --run [--out DIR]
 
-The first takes a recipe from a JSON or YAML file (or `preset:NAME`), with single fields replaced by
-`--set algorithm.loss=dapo`. The second attaches to the run that the environment names, takes its recipe from there,
-reports to it and obeys it.
+The first works without any service. The second is a job of the service: it attaches to the run that the environment
+names, takes its recipe from there, reports to it and obeys it.
 
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
 used.
@@ -18,11 +17,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from forecurve.recipes import Recipe, RecipeError, load_recipe, preset, with_changes
+from forecurve.recipes import RecipeError, load_recipe
+from trainer.arguments import parser, recipe_of
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.launch import Launch, check, describe, train
 from trainer.reporting import RunClient
@@ -32,12 +29,15 @@ DONE, FAILED, REFUSED = 0, 1, 2
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse, run, and turn the end into an exit code."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.run == bool(given.recipe):
-        parser.error("needs either --recipe FILE or --run")
-    if given.recipe and not given.out and not given.dry_run:
-        parser.error("--recipe needs --out DIR, where the run is written")
+    doors = parser()
+    given = doors.parse_args(arguments)
+    begins = given.resume is not None or given.fork is not None
+    if given.run == bool(given.recipe or (begins and not given.run)):
+        doors.error("needs either --recipe FILE, --resume or --fork, or --run")
+    if given.resume is not None and given.fork is not None:
+        doors.error("--resume goes on with a run as it was, --fork from it as another; give one of them")
+    if not given.run and not given.out and not given.dry_run:
+        doors.error("needs --out DIR, where the run is written")
     try:
         return _as_job(given) if given.run else _alone(given)
     except RecipeError as error:
@@ -53,12 +53,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _alone(given: argparse.Namespace) -> int:
-    recipe = with_changes(read_recipe(given.recipe), dict(map(_assignment, given.set)))
+    recipe = recipe_of(given)
     if given.dry_run:
         print(json.dumps(describe(recipe), indent=2))
         return DONE
-    attempt = 2 if given.resume else 1
-    train(recipe, Launch(given.out, ray=not given.no_ray, threads=given.threads, resume=given.resume, attempt=attempt))
+    resumed = given.resume is not None
+    source = Path(given.fork or given.resume) if given.fork or given.resume else None
+    launch = Launch(
+        given.out,
+        ray=not given.no_ray,
+        threads=given.threads,
+        resume=resumed,
+        source=source,
+        forked=given.fork is not None,
+        attempt=2 if resumed else 1,
+    )
+    train(recipe, launch)
     return DONE
 
 
@@ -75,55 +85,18 @@ def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> 
         directory,
         ray=not given.no_ray,
         threads=given.threads,
-        resume=given.resume or run.attempt > 1,
+        resume=given.resume is not None or run.attempt > 1,
         attempt=run.attempt,
         progress=True,
     )
     try:
         recipe = load_recipe(run.recipe())
         check(recipe, launch)
-    except (RecipeError, ConfigurationError) as error:
+    except (RecipeError, TrainerError) as error:
         run.finish("failed", str(error))
         raise
     train(recipe, launch, run)
     return DONE
-
-
-def read_recipe(source: str) -> Recipe:
-    """A recipe from a JSON or YAML file, or from `preset:NAME`.
-
-    Raises:
-        RecipeError: no such file or preset, not JSON or YAML, or a recipe that cannot be used.
-    """
-    if source.startswith("preset:"):
-        return preset(source.removeprefix("preset:"))
-    try:
-        body = yaml.safe_load(Path(source).read_text())  # JSON is YAML
-    except OSError as error:
-        raise RecipeError.one("--recipe", source, f"cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RecipeError.one("--recipe", source, f"is neither JSON nor YAML: {' '.join(str(error).split())}") from None
-    return load_recipe(body)
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise RecipeError.one("--set", text, "needs the form field=value, as in algorithm.loss=dapo")
-    return path, yaml.safe_load(value)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m trainer", description="Run one RL training recipe.")
-    parser.add_argument("--recipe", metavar="FILE", help="JSON or YAML file, or preset:NAME")
-    parser.add_argument("--run", action="store_true", help="report to the service whose job this is")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where metrics and checkpoints are written")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="replace a field")
-    parser.add_argument("--no-ray", action="store_true", help="everything in this process, deterministic")
-    parser.add_argument("--resume", action="store_true", help="go on from the newest valid checkpoint in --out")
-    parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and what it amounts to")
-    parser.add_argument("--threads", type=int, default=1, help="torch threads of every worker (default 1)")
-    return parser
 
 
 if __name__ == "__main__":

@@ -76,6 +76,18 @@ def newest_valid(directory: Path) -> Checkpoint | None:
     return None
 
 
+def set_aside_newer(checkpoint: Checkpoint) -> None:
+    """Rename checkpoints of later steps in the same directory to `superseded_step_...`: the run goes on before them.
+
+    They are kept for whoever wants them back; no reader takes them for the run's.
+    """
+    for path in checkpoint.path.parent.glob("step_*"):
+        if _step_of(path) > checkpoint.step:
+            aside = path.with_name("superseded_" + path.name)
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+
+
 def validated(path: Path) -> Checkpoint | None:
     """The checkpoint in `path`, or None when it is partial, damaged, or none at all."""
     if path.suffix == ".tmp":

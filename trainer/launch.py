@@ -11,9 +11,11 @@ import torch
 
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
+from trainer.checkpoint import Checkpoint
 from trainer.controller import Controller, Outcome
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.models import build_model
+from trainer.origin import Origin, checkpoint_at, origin_of, record
 from trainer.reporting import ClientReporter, DirectoryReporter, Reporter, Reporters, RunClient
 from trainer.stopping import StopRequest
 from trainer.tasks import build_task
@@ -24,14 +26,28 @@ from trainer.workers import Workers
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to run: `ray` actors or this process, torch threads a worker, `resume` from the newest checkpoint."""
+    """How to run: `ray` actors or this process, torch threads a worker, and where to begin.
+
+    `resume`: go on from the newest checkpoint in `directory`, if there is one. `source`: begin at this checkpoint, or
+    at the newest one of this run's directory; `forked` allows another recipe than its own.
+    """
 
     directory: Path
     ray: bool = True
     threads: int = 1
     resume: bool = False
+    source: Path | None = None
+    forked: bool = False
     attempt: int = 1
     progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The checkpoint that a run begins at (None: step 0), and where it comes from when that is another run's."""
+
+    checkpoint: Checkpoint | None
+    origin: Origin | None = None
 
 
 def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Outcome:
@@ -72,16 +88,37 @@ def check(recipe: Recipe, launch: Launch) -> None:
             f"evaluation.prompts is {recipe.evaluation.prompts} but this task has only {prompts} held-out prompts; "
             "ask for fewer, or allow more moves"
         )
-    found = checkpoints.newest_valid(launch.directory / "checkpoints")
-    if found and not launch.resume:
+    begin(recipe, launch)
+
+
+def begin(recipe: Recipe, launch: Launch) -> Beginning:
+    """Where the run begins. Looks only.
+
+    Raises:
+        ConfigurationError: the directory holds a run already, there is no such checkpoint, it is another recipe's, or
+            it lies beyond the last step.
+    """
+    own = checkpoints.newest_valid(launch.directory / "checkpoints")
+    if own and not launch.resume:
         raise ConfigurationError(
-            f"{launch.directory} already holds a run, at step {found.step}; "
+            f"{launch.directory} already holds a run, at step {own.step}; "
             "go on with it with --resume, or choose another directory"
         )
-    if found and launch.resume and found.step > recipe.budget.max_steps:
+    first = checkpoint_at(launch.source) if launch.source else own
+    if first is None:
+        return Beginning(None)
+    elsewhere = first.path.resolve().parent != (launch.directory / "checkpoints").resolve()
+    if own and elsewhere:
         raise ConfigurationError(
-            f"the newest checkpoint is of step {found.step}, beyond budget.max_steps {recipe.budget.max_steps}"
+            f"{launch.directory} holds a run of its own, at step {own.step}; choose another --out to go on from "
+            f"{first.path}"
         )
+    origin = origin_of(first, recipe, launch.forked)
+    if first.step > recipe.budget.max_steps:
+        raise ConfigurationError(
+            f"{first.path} is of step {first.step}, beyond budget.max_steps {recipe.budget.max_steps}"
+        )
+    return Beginning(first, origin if elsewhere else None)
 
 
 def describe(recipe: Recipe) -> dict[str, object]:
@@ -113,7 +150,7 @@ def _train(recipe: Recipe, launch: Launch, local: DirectoryReporter, reporter: R
         )
         workers = _workers(recipe, weights, launch, stack, stop)
         controller = Controller(recipe, workers, reporter, launch.directory, stop)
-        _resume(controller, launch, local, reporter)
+        _resume(recipe, controller, launch, local, reporter)
         return controller.run()
 
 
@@ -134,14 +171,19 @@ def _workers(recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack,
     return workers
 
 
-def _resume(controller: Controller, launch: Launch, local: DirectoryReporter, reporter: Reporter) -> None:
-    if not launch.resume:
-        return
-    found = checkpoints.newest_valid(launch.directory / "checkpoints")
+def _resume(recipe: Recipe, controller: Controller, launch: Launch, local: DirectoryReporter, tell: Reporter) -> None:
+    beginning = begin(recipe, launch)
+    found = beginning.checkpoint
     if found is None:
-        local.supersede(-1)
-        reporter.message("no valid checkpoint to resume from; starting at step 0", 0, 0.0)
+        if launch.resume:
+            local.supersede(-1)
+            tell.message("no valid checkpoint to resume from; starting at step 0", 0, 0.0)
         return
+    if beginning.origin:
+        record(beginning.origin, launch.directory)
+        tell.message(f"begins at step {found.step} of {found.path}", found.step, 0.0)
+    else:
+        checkpoints.set_aside_newer(found)
     lost = local.last_compute()
     local.supersede(found.step)
-    controller.resume(found, lost - local.last_compute())
+    controller.resume(found, lost - local.last_compute(), forked=launch.forked)

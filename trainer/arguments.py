@@ -1,0 +1,108 @@
+"""The trainer's command line: its flags, and the recipe that they name."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forecurve.recipes import Recipe, RecipeError, load_recipe, preset, with_changes
+from trainer.origin import checkpoint_at, recipe_at
+
+_EXAMPLES = """\
+examples:
+  python -m trainer --recipe preset:scalerl --out runs/a --no-ray
+      ScaleRL on the testbed in this process, deterministic: metrics.jsonl, evaluations.jsonl, checkpoints/
+  python -m trainer --recipe preset:scalerl --dry-run --set algorithm.loss=dapo
+      the resolved recipe and what it amounts to; nothing is trained
+  python -m trainer --resume --out runs/a --no-ray
+      go on from the newest checkpoint in runs/a, with the recipe it was made by
+  python -m trainer --resume runs/a/checkpoints/step_000100 --out runs/a --no-ray
+      go on from step 100; later checkpoints are set aside, later metrics dropped
+  python -m trainer --fork runs/a --out runs/b --no-ray --set optimizer.learning_rate=1e-4
+      go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
+
+exit codes: 0 done or stopped on request, 1 failed, 2 the recipe or the arguments cannot be used
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All flags of `python -m trainer`."""
+    made = argparse.ArgumentParser(
+        prog="python -m trainer",
+        description="Run one RL training recipe.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--recipe", metavar="FILE", help="JSON or YAML file, or preset:NAME")
+    made.add_argument("--run", action="store_true", help="report to the service whose job this is")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where metrics and checkpoints are written")
+    made.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="replace a field of the recipe")
+    made.add_argument("--engine", choices=("torch", "vllm"), help="what generates: short for --set generation.engine=")
+    made.add_argument("--no-ray", action="store_true", help="everything in this process, deterministic")
+    made.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="go on from the newest valid checkpoint in --out, or from this checkpoint or run, with the same recipe",
+    )
+    made.add_argument("--fork", metavar="DIR", help="go on from this checkpoint or run with a changed recipe")
+    made.add_argument("--dry-run", action="store_true", help="print the resolved recipe and what it amounts to")
+    made.add_argument("--threads", type=int, default=1, help="torch threads of every worker (default 1)")
+    return made
+
+
+def recipe_of(given: argparse.Namespace) -> Recipe:
+    """The recipe that the arguments name: --recipe, else that of the checkpoint to go on from; then --set.
+
+    Raises:
+        RecipeError: a file, preset or field that cannot be used.
+        ConfigurationError: no checkpoint to take a recipe from.
+    """
+    if given.recipe:
+        recipe = read_recipe(given.recipe)
+    else:
+        recipe = recipe_at(checkpoint_at(Path(given.fork or given.resume or given.out or ".")))
+    changes = dict(map(_assignment, given.set))
+    if given.engine:
+        changes["generation.engine"] = given.engine
+    return with_changes(recipe, changes)
+
+
+def read_recipe(source: str) -> Recipe:
+    """A recipe from a JSON or YAML file, or from `preset:NAME`.
+
+    Raises:
+        RecipeError: no such file or preset, not JSON or YAML, or a recipe that cannot be used.
+    """
+    if source.startswith("preset:"):
+        return preset(source.removeprefix("preset:"))
+    try:
+        body = yaml.safe_load(Path(source).read_text())  # JSON is YAML
+    except OSError as error:
+        raise RecipeError.one("--recipe", source, f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise RecipeError.one("--recipe", source, f"is neither JSON nor YAML: {' '.join(str(error).split())}") from None
+    return load_recipe(body)
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    path, mark, value = text.partition("=")
+    if not mark:
+        raise RecipeError.one("--set", text, "needs the form field=value, as in algorithm.loss=dapo")
+    try:
+        parsed = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise RecipeError.one("--set", text, f"`{value}` is no YAML value") from None
+    return path, _number_or(parsed)
+
+
+def _number_or(value: Any) -> Any:
+    """YAML 1.1 takes `1e-4` for text; a person means the number."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
