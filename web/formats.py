@@ -93,8 +93,8 @@ def change(estimate: Any) -> str:
 
 
 def times(estimate: Any) -> str:
-    """A multiplier: `1.63 (1.45 to 1.84) times`."""
-    return f"{_unlabelled(ratio_text(_estimate(estimate)))} times"
+    """A multiplier: `1.63x (1.45 to 1.84)`."""
+    return _unlabelled(ratio_text(_estimate(estimate))).replace(" (", "x (", 1)
 
 
 def _estimate(view: Any) -> Estimate:

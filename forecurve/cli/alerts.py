@@ -1,4 +1,4 @@
-"""`forecurve alerts`, `forecurve login`, `forecurve sync`."""
+"""`forecurve alerts` and `forecurve sync`."""
 
 from __future__ import annotations
 
@@ -7,31 +7,25 @@ from typing import Annotated
 
 import typer
 
+from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, DataDir, Limit, Token, Url
 
 
+@asks_service
 def alerts(
+    service: Service,
     only_open: Annotated[bool, typer.Option("--open", help="Only alerts that are not resolved.")] = False,
     run: Annotated[str | None, typer.Option(help="Only alerts of this run.")] = None,
     limit: Limit = 50,
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = DATA_DIR,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """List alerts, newest first."""
-    from .connection import connect
-    from .output import print_json, print_table, since
+    from .output import print_table, since
 
-    with connect(url, token, data_dir) as api:
-        items = list(api.alerts(run_id=run, open=only_open or None, limit=limit))
-    if as_json:
-        print_json({"items": items})
-    elif items:
-        rows = [(item["level"], item["run_id"], since(item["opened_at"]), item["text"]) for item in items]
-        print_table(["level", "run", "opened", "what"], rows)
-    else:
-        print("No alerts.")
+    items = list(service.api.alerts(run_id=run, open=only_open or None, limit=limit))
+    if not items:
+        return Answer({"items": []}, "No alerts.")
+    rows = [(item["level"], item["run_id"], since(item["opened_at"]), item["text"]) for item in items]
+    return Answer({"items": items}, lambda: print_table(["level", "run", "opened", "what"], rows))
 
 
 def sync(

@@ -27,6 +27,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "pass rate": f"{number(run.get('last_reward'))} at {last}",
         "ceiling": interval(run.get("ceiling")),
         "at budget": f"{interval(run.get('at_budget'))} at {compute(run.get('budget_compute'), unit)}",
+        "ending": _ending(run),
         "open alerts": run.get("open_alerts"),
     }
     lines = [f"{run['name']}  {run['id']}"]
@@ -36,6 +37,14 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     if sentence := run.get("sentence"):
         lines += ["", sentence]
     return lines
+
+
+def _ending(run: Mapping[str, Any]) -> str | None:
+    """How it will end, and what the interval rests on."""
+    if run.get("withheld"):
+        return f"withheld: {run['misfit']}"
+    ending = run.get("ending")
+    return f"{interval(ending)}, {ending['calibration']}" if ending else None
 
 
 def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:

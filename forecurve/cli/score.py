@@ -6,30 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import DATA_DIR, AsJson, DataDir, Token, Url
+from .asking import Answer, Service, asks_service
 
 
+@asks_service
 def score(
+    service: Service,
     sweep: Annotated[str | None, typer.Option("--sweep", help="Only runs of this sweep.")] = None,
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=1000, help="Newest finished runs that are looked at.")
     ] = 100,
     limit: Annotated[int, typer.Option("--limit", min=0, max=1000, help="Forecasts listed one by one (--json).")] = 50,
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = DATA_DIR,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Score the forecasts that were made of finished runs: error and coverage by share of the budget."""
-    from .connection import connect
-    from .output import print_json
-
-    with connect(url, token, data_dir) as api:
-        record = api.track_record(sweep_id=sweep, runs=runs, limit=limit)
-    if as_json:
-        print_json(record)
-        return
-    _show(record)
+    record = service.api.track_record(sweep_id=sweep, runs=runs, limit=limit)
+    return Answer(record, lambda: _show(record))
 
 
 def _show(record: dict[str, Any]) -> None:

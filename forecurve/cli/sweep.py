@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .flags import DATA_DIR, AsJson, DataDir, Limit, Token, Url
+from .asking import Answer, Service, asks_service
+from .flags import Limit
 
 app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop.")
 
@@ -18,67 +19,74 @@ SweepId = Annotated[str, typer.Argument(metavar="SWEEP")]
 
 
 @app.command()
-def plan(
-    file: SweepFile, url: Url = None, token: Token = None, data_dir: DataDir = DATA_DIR, as_json: AsJson = False
-) -> None:
+@asks_service
+def plan(service: Service, file: SweepFile) -> Answer:
     """Show the arms a sweep would have, their differences and their compute. Creates nothing."""
-    from .connection import connect
-    from .output import changes, compute, print_json, print_table
     from .recipe_input import sweep_request
 
     body = sweep_request(file)
     body.pop("policy", None)  # decides nothing about the plan
-    with connect(url, token, data_dir) as api:
-        planned = api.plan_sweep(body)
-    if as_json:
-        print_json(planned)
-        return
-    print_table(["arm", "change"], [(arm["name"], changes(arm["changes"])) for arm in planned["arms"]])
-    total = planned["compute"]
-    print(
-        f"\n{planned['runs']} runs, {compute(total['total'], total['unit'])} in all; plan {planned['plan_hash'][:12]}"
-    )
+    planned = service.api.plan_sweep(body)
+    return Answer(planned, lambda: _print_plan(planned))
 
 
 @app.command()
+@asks_service
 def submit(
+    service: Service,
     file: SweepFile,
     plan_hash: Annotated[str | None, typer.Option(help="Submit only if it is still this plan.")] = None,
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = DATA_DIR,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Create a sweep and queue its runs."""
     import secrets
 
-    from .connection import connect
-    from .output import print_json
     from .recipe_input import sweep_request
 
     body = sweep_request(file) | ({"plan_hash": plan_hash} if plan_hash else {})
-    with connect(url, token, data_dir) as api:
-        sweep = api.create_sweep(body, idempotency_key=secrets.token_hex(16))
-        page = f"{api.url}/sweeps/{sweep['id']}"
-    if as_json:
-        print_json(sweep)
-    else:
-        print(f"{sweep['id']}  {len(sweep.get('runs', []))} runs queued  {page}")
+    sweep = service.api.create_sweep(body, idempotency_key=secrets.token_hex(16))
+    queued = f"{len(sweep.get('runs', []))} runs queued"
+    return Answer(sweep, f"{sweep['id']}  {queued}  {service.api.url}/sweeps/{sweep['id']}")
 
 
 @app.command("list")
-def list_sweeps(
-    limit: Limit = 50, url: Url = None, token: Token = None, data_dir: DataDir = DATA_DIR, as_json: AsJson = False
-) -> None:
+@asks_service
+def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
     """List sweeps, newest first."""
-    from .connection import connect
-    from .output import print_json, print_table, since
+    items = list(service.api.sweeps(limit=limit))
+    return Answer({"items": items}, lambda: _print_sweeps(items))
 
-    with connect(url, token, data_dir) as api:
-        items = list(api.sweeps(limit=limit))
-    if as_json:
-        print_json({"items": items})
-        return
+
+@app.command()
+@asks_service
+def show(service: Service, sweep_id: SweepId) -> Answer:
+    """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice; and what each arm changed."""
+    sweep = service.api.sweep(sweep_id)
+    return Answer(sweep, lambda: _print_sweep(sweep))
+
+
+@app.command()
+@asks_service
+def stop(
+    service: Service,
+    sweep_id: SweepId,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
+) -> Answer:
+    """Stop every run of a sweep that is not over."""
+    sweep = service.api.stop_sweep(sweep_id, reason)
+    return Answer(sweep, f"{sweep_id}: its runs are asked to stop; each writes a checkpoint first")
+
+
+def _print_plan(planned: dict[str, Any]) -> None:
+    from .output import changes, compute, print_table
+
+    print_table(["arm", "change"], [(arm["name"], changes(arm["changes"])) for arm in planned["arms"]])
+    total = compute(planned["compute"]["total"], planned["compute"]["unit"])
+    print(f"\n{planned['runs']} runs, {total} in all; plan {planned['plan_hash'][:12]}")
+
+
+def _print_sweeps(items: list[dict[str, Any]]) -> None:
+    from .output import print_table, since
+
     rows = [
         (item["id"], item["name"], item["design"].get("kind"), item["policy"], since(item["created_at"]))
         for item in items
@@ -86,41 +94,12 @@ def list_sweeps(
     print_table(["sweep", "name", "design", "policy", "created"], rows)
 
 
-@app.command()
-def show(
-    sweep_id: SweepId, url: Url = None, token: Token = None, data_dir: DataDir = DATA_DIR, as_json: AsJson = False
-) -> None:
-    """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice."""
-    from .connection import connect
-    from .output import print_json, print_table
+def _print_sweep(sweep: dict[str, Any]) -> None:
+    from .output import print_table
     from .run_rows import ARM_COLUMNS, NUMERIC, arm_row
 
-    with connect(url, token, data_dir) as api:
-        sweep = api.sweep(sweep_id)
-    if as_json:
-        print_json(sweep)
-        return
     print_table(ARM_COLUMNS, [arm_row(run) for run in sweep.get("runs", [])], title=sweep["name"], right=NUMERIC)
     if sentence := sweep.get("sentence"):
         print(f"\n{sentence}")
-
-
-@app.command()
-def stop(
-    sweep_id: SweepId,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = DATA_DIR,
-    as_json: AsJson = False,
-) -> None:
-    """Stop every run of a sweep that is not over."""
-    from .connection import connect
-    from .output import print_json
-
-    with connect(url, token, data_dir) as api:
-        sweep: dict[str, Any] = api.stop_sweep(sweep_id, reason)
-    if as_json:
-        print_json(sweep)
-    else:
-        print(f"{sweep_id}: its runs are asked to stop; each writes a checkpoint first")
+    for arm in (sweep.get("comparison") or {}).get("arms", []):
+        print(f"  {arm['reason']}")

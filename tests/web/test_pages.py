@@ -337,7 +337,7 @@ def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, see
     html = site.get(f"/sweeps/{seeded.sweep}").text
     assert "Against control: ceiling down: no-fp32-logits (-0.16)." in text_of(html)
     arm = row_of(html, seeded.arm)
-    assert "ceiling down ceiling -0.16 (-0.20 to -0.12) 0.92 (0.80 to 1.05) times as fast to 0.49" in arm
+    assert "ceiling down ceiling -0.16 (-0.20 to -0.12) 0.92x (0.80 to 1.05) as fast to 0.49" in arm
     assert "not compared yet" in row_of(html, seeded.queued)
     series = json.loads(unescape(re.search(r'data-series="([^"]+)"', html)[1]))  # type: ignore[index]
     assert series == {seeded.control: None, seeded.arm: 0, seeded.queued: 1}

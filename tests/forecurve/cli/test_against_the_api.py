@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from forecurve.client import Api
 from server.alerts.service import open_alert
 from server.runs.models import Run
+from server.sweeps.models import Sweep
+from tests.web import seeding
 
 from .conftest import Forecurve
 
@@ -56,6 +58,18 @@ def test_a_sweep_is_submitted_listed_shown_and_stopped(forecurve: Forecurve, ser
     assert stopped.code == 0
     after = forecurve("run", "list", "--sweep", submitted["id"], "--json").json["items"]
     assert {run["desired_state"] for run in after} == {"stop"}
+
+
+def test_a_sweep_is_shown_with_what_each_arm_changed(
+    forecurve: Forecurve, service: str, sweep_file: Path, sessions: sessionmaker[Session]
+) -> None:
+    submitted = forecurve("sweep", "submit", sweep_file, "--json").json
+    assert submitted["comparison"] is None
+    with sessions.begin() as session:
+        seeding.add_comparison(session, session.get_one(Sweep, submitted["id"]), "no-cispo", now=datetime.now(UTC))
+    shown = forecurve("sweep", "show", submitted["id"]).out
+    assert "6 runs: 6 queued. Against control: ceiling down: no-cispo (-0.16)." in shown
+    assert "  no-cispo: ceiling lower, -0.16 (90 %: -0.20 to -0.12)." in shown
 
 
 def test_a_stale_plan_is_refused(forecurve: Forecurve, service: str, sweep_file: Path) -> None:
