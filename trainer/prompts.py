@@ -18,8 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from forecurve.recipes import Recipe
+from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.mixture import Mixture
+from trainer.tasks import Task
 
 ORDER_STREAM, TIES_STREAM = 5, 6
 """First words of the seeds drawn from here; other parts of the trainer use other words."""
@@ -225,6 +228,24 @@ class PromptOrder:
             "prompts/active": float(sum(self._epochs[part].active for part in self._mixture.names)),
             "prompts/left_out": float(sum(epochs.left_out for epochs in parts)),
         }
+
+
+def build_order(recipe: Recipe, task: Task) -> PromptOrder:
+    """The order that a recipe names, over its task's training prompts; ConfigurationError when they do not fit."""
+    weights = recipe.task.mixture if isinstance(recipe.task, Dataset) else {}
+    easy_first = recipe.curriculum == "easy-first"
+    prompts = (
+        [task.training_prompt(index) for index in range(task.training_count or 1)] if weights or easy_first else []
+    )
+    return PromptOrder(
+        task.training_count,
+        recipe.seed,
+        threshold=recipe.algorithm.no_positive_resampling,
+        floor=recipe.algorithm.min_active_prompts,
+        names=[prompt.task for prompt in prompts],
+        weights=weights,
+        difficulties=[prompt.difficulty for prompt in prompts] if easy_first else (),
+    )
 
 
 def _refuse_endless(

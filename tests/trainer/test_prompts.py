@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trainer.errors import ConfigurationError
 from trainer.mixture import Mixture
-from trainer.prompts import PromptOrder, PromptsExhausted
+from trainer.prompts import PromptOrder, PromptsExhausted, build_order
+from trainer.tasks import build_task
 
 counts = st.integers(1, 40)
 seeds = st.integers(0, 2**31 - 1)
@@ -195,3 +196,18 @@ def test_a_weight_of_zero_leaves_a_task_out():
 def test_an_empty_training_set_is_refused():
     with pytest.raises(ConfigurationError, match="no prompts"):
         PromptOrder(0, 0)
+
+
+def test_a_recipe_names_its_order(recipe):
+    endless = recipe({"task.pool": None, "algorithm.no_positive_resampling": None})
+    assert build_order(endless, build_task(endless)).next(17) == 17
+    settings_given = {"task.pool": 40, "curriculum": "easy-first", "algorithm.no_positive_resampling": 0.9}
+    pooled = recipe(settings_given | {"algorithm.min_active_prompts": 4})
+    task = build_task(pooled)
+    order = build_order(pooled, task)
+    moves = [task.training_prompt(order.next(ordinal)).difficulty for ordinal in range(40)]
+    assert moves == sorted(moves)
+    for index in range(40):
+        order.observe(index, 16, 16)
+    order.next(40)
+    assert order.metrics()["prompts/active"] == 4.0
