@@ -1,6 +1,6 @@
 """From groups to what the learner runs: filter, advantages and token weights of the whole optimiser batch.
 
-All normalisation happens here, over the full batch, before anything is cut into micro-batches.
+All normalisation happens here, over the full batch, before anything is cut into micro-batches or dealt out to ranks.
 """
 
 from __future__ import annotations
@@ -22,26 +22,33 @@ from trainer.types import Group
 class TrainingBatch:
     """The rows of one optimiser step: N = kept prompts * G responses, padded to T tokens.
 
-    `prompts` [P, S], `prompt_of_row` [N]; `tokens` and `generator_logprobs` [N, T] (0 beyond `lengths` [N]);
-    `advantages` and `weights` [N] (`weights` is what each token of the row weighs).
+    `prompts` are P arrays of their own length, `prompt_of_row` [N]. `tokens` and `generator_logprobs` [N, T] are 0
+    beyond `lengths` [N]. `trained` [N, T] is True on the tokens that count: sampled by the policy, with a generator
+    log-prob that is finite (`generator_logprobs` is 0 on all others). `advantages` and `weights` [N]: `weights` is
+    what each trained token of the row weighs. `not_finite_tokens` were sampled and left out.
     """
 
-    prompts: NDArray[np.int64]
+    prompts: tuple[NDArray[np.int64], ...]
     prompt_of_row: NDArray[np.int64]
     tokens: NDArray[np.int64]
     generator_logprobs: NDArray[np.float32]
+    trained: NDArray[np.bool_]
     lengths: NDArray[np.int64]
     advantages: NDArray[np.float32]
     weights: NDArray[np.float32]
+    not_finite_tokens: int
 
     @property
     def token_count(self) -> int:
         """Response tokens that are trained on."""
-        return int(self.lengths.sum())
+        return int(self.trained.sum())
 
 
 def kept_groups(groups: Sequence[Group], zero_variance_filter: str) -> list[Group]:
-    """The groups trained on: all, or (`shrink`) those with 0 < pass rate < 1. Dropped ones are not replaced."""
+    """The groups trained on: all (`off`), or those whose rewards differ.
+
+    Dropped ones are not replaced here; `refill` has replaced them before the batch was made.
+    """
     if zero_variance_filter == "off":
         return list(groups)
     keep = has_variance(np.stack([group.rewards for group in groups]))
@@ -49,28 +56,29 @@ def kept_groups(groups: Sequence[Group], zero_variance_filter: str) -> list[Grou
 
 
 def training_batch(groups: Sequence[Group], algorithm: Algorithm) -> TrainingBatch | None:
-    """The batch of one step; None when the filter leaves nothing."""
+    """The batch of one step; None when the filter leaves nothing, or no token that could be trained on."""
     groups = kept_groups(groups, algorithm.zero_variance_filter)
     if not groups:
         return None
-    lengths = np.stack([group.responses.lengths for group in groups])
+    longest = max(int(group.responses.lengths.max()) for group in groups)
+    sampled = np.concatenate([_padded(group.responses.sampled, longest) for group in groups])
+    logprobs = np.concatenate([_padded(group.responses.logprobs, longest) for group in groups])
+    trained = sampled & np.isfinite(logprobs)
+    if not trained.any():
+        return None
     rewards = np.stack([group.rewards for group in groups])
-    longest = int(lengths.max())
+    counts = trained.sum(axis=1).reshape(rewards.shape)
     return TrainingBatch(
-        prompts=np.stack([group.prompt.tokens for group in groups]),
-        prompt_of_row=np.repeat(np.arange(len(groups)), lengths.shape[1]),
+        prompts=tuple(group.prompt.tokens for group in groups),
+        prompt_of_row=np.repeat(np.arange(len(groups)), rewards.shape[1]),
         tokens=np.concatenate([_padded(group.responses.tokens, longest) for group in groups]),
-        generator_logprobs=np.concatenate([_padded(group.responses.logprobs, longest) for group in groups]),
-        lengths=lengths.reshape(-1),
+        generator_logprobs=np.where(trained, logprobs, 0.0).astype(np.float32),
+        trained=trained,
+        lengths=np.concatenate([group.responses.lengths for group in groups]),
         advantages=scaled(group_centre(rewards), algorithm.advantage_scale).reshape(-1).astype(np.float32),
-        weights=token_weights(lengths, algorithm.aggregation).reshape(-1).astype(np.float32),
+        weights=token_weights(counts, algorithm.aggregation).reshape(-1).astype(np.float32),
+        not_finite_tokens=int(sampled.sum() - trained.sum()),
     )
-
-
-def length_buckets(lengths: NDArray[np.int64], rows_per_bucket: int) -> list[NDArray[np.int64]]:
-    """Row indices by rising length, cut into buckets: each is padded only to its own longest row."""
-    order = np.argsort(lengths, kind="stable")
-    return [order[i : i + rows_per_bucket] for i in range(0, len(order), rows_per_bucket)]
 
 
 def _padded(rows: NDArray[Any], length: int) -> NDArray[Any]:

@@ -15,6 +15,14 @@ class NotFinite(TrainerError):
     """A loss, a gradient or a log-probability stopped being a number."""
 
 
+class NothingToLearn(TrainerError):
+    """No answer was right in many batches: there is no gradient, and none will come."""
+
+
+class OutOfMemory(TrainerError):
+    """The learner's batch does not fit into memory."""
+
+
 class WorkerLost(TrainerError):
     """A generator or the learner died. The run fails; a new attempt resumes from the newest checkpoint."""
 

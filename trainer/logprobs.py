@@ -26,7 +26,7 @@ def token_logprobs(
     precision: str = "fp32",
     chunk_elements: int = CHUNK_ELEMENTS,
 ) -> tuple[Tensor, Tensor]:
-    """log softmax(hidden @ weight.T / temperature) at `targets`, and the entropy of that distribution; both float32 [N].
+    """log softmax(hidden @ weight.T / temperature) at `targets`, and that distribution's entropy; both float32 [N].
 
     `precision` is that of the head's product (section 3.2, A.19): `fp32`, or `bf16` with the result taken to float32.
     Softmax and sums are float32 in either case. The gradient reaches `hidden` and `weight` through the log-probs;

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from trainer.advantages import group_centre, has_variance, scaled
-from trainer.batching import length_buckets, training_batch
+from trainer.batching import training_batch
+from trainer.learner.plan import length_buckets
 
 REWARDS = np.array([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
 

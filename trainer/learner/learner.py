@@ -1,0 +1,211 @@
+"""The learner: one optimiser step per batch of groups.
+
+Prompts run once and their keys and values serve all G responses; responses run in buckets of like length; a batch
+that does not fit into memory runs in micro-batches. A step whose loss or gradient is not finite leaves the weights
+alone and is counted.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from forecurve.recipes import Recipe
+from trainer.batching import TrainingBatch, training_batch
+from trainer.clock import Stopwatch
+from trainer.learner.forward import Bucket, ResponseLogprobs, checkpoint_layers
+from trainer.learner.memory import memory_named
+from trainer.learner.objective import SUMS, Tokens, means, objective, token_sums
+from trainer.learner.optimizer import PolicyOptimizer
+from trainer.learner.plan import MICRO_TOKENS, ROWS_PER_BUCKET, MicroBatch, Rows, micro_batches, shares
+from trainer.learner.ranks import Ranks, shard, whole
+from trainer.models.base import Policy, pad_left
+from trainer.schedule import learning_rate
+from trainer.types import Group, LearnerState, StepResult, WeightVersion
+
+
+class Learner:
+    """Policy, optimiser and counters. `version` counts the batches consumed, and names the weights.
+
+    `policy` holds the starting weights: the KL term's reference is a frozen copy of them, also after a resume. With
+    `ranks`, every rank makes one of these and calls the same methods with the same arguments; weights and states
+    come back whole, from rank 0 only.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        policy: Policy,
+        device: str = "cpu",
+        ranks: Ranks | None = None,
+        rows_per_bucket: int = ROWS_PER_BUCKET,
+    ):
+        self.recipe, self.version = recipe, 0
+        self._device, self._ranks, self._rows_per_bucket = torch.device(device), ranks or Ranks(), rows_per_bucket
+        self._micro_tokens = recipe.batch.micro_tokens or MICRO_TOKENS
+        self._forward = self._module(policy)
+        # Copied before the layers' forward methods are replaced: a replaced one belongs to its own module.
+        self._reference = copy.deepcopy(self._forward).requires_grad_(False) if self._with_kl else None
+        self._dtype = self._forward.policy.head_weight.dtype
+        if getattr(recipe.model, "gradient_checkpointing", False):
+            checkpoint_layers(self._forward)
+        for module in (self._forward, self._reference) if self._ranks.sharded else ():
+            if module is not None:
+                shard(module, self._ranks, self._dtype)
+        self._optimizer = PolicyOptimizer(recipe.optimizer, self._forward.policy.named_tensors())
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that is trained; in parts where the learner is sharded."""
+        policy: Policy = self._forward.policy
+        return policy
+
+    def step(self, groups: Sequence[Group]) -> StepResult:
+        """Consume a batch of groups; the weights that come out are version `self.version`.
+
+        Raises:
+            OutOfMemory: the batch does not fit; the text says what to lower.
+        """
+        watch = Stopwatch.start()
+        self.version += 1
+        batch = training_batch(groups, self.recipe.algorithm)
+        metrics: dict[str, float] = {"train/kept_prompts": float(len(batch.prompts) if batch else 0)}
+        not_finite = False
+        if batch is not None:
+            with memory_named(self.recipe, self._micro_tokens):
+                metrics |= self._update(batch)
+            not_finite = metrics["train/skipped"] > 0
+        applied = batch is not None and not not_finite
+        weights = WeightVersion(self.version, self.weights())
+        return StepResult(self.version, metrics, weights, applied, not_finite, watch.cost())
+
+    def weights(self) -> dict[str, Any]:
+        """A copy of the policy's weights in the precision in which it runs, by the names that engines load.
+
+        Numpy arrays; torch tensors where numpy has no such type (bfloat16). Empty on all ranks but the first.
+        """
+        named = {}
+        for name, value in self.policy.named_tensors().items():
+            value = whole(value.detach())  # collective
+            if self._ranks.rank == 0:
+                named[name] = _portable(value.to(self._dtype) if value.is_floating_point() else value)
+        return named
+
+    def state(self) -> LearnerState:
+        """Master weights, optimiser moments and counters, copied. Without tensors on all ranks but the first."""
+        tensors = self._optimizer.state(keep=self._ranks.rank == 0)
+        return LearnerState(tensors, {"version": self.version, "optimizer_steps": self._optimizer.steps})
+
+    def load_state(self, state: LearnerState) -> None:
+        """Go on from `state`; CheckpointError when its tensors are not this model's."""
+        self._optimizer.load_state(state.tensors, state.counters["optimizer_steps"])
+        self.version = state.counters["version"]
+
+    def gradients(self, batch: TrainingBatch) -> Tensor:
+        """Gradients of the whole batch, left in the optimiser; the sums of `token_sums` over all ranks."""
+        self._optimizer.clear()
+        sums, largest = torch.zeros(len(SUMS), device=self._device), torch.zeros(1, device=self._device)
+        for micro in self._plan(batch):
+            found = self._backward(batch, micro)
+            sums += found[:-1]
+            largest = torch.maximum(largest, found[-1:])
+            self._optimizer.collect()
+        return torch.cat([self._ranks.sum(sums), self._ranks.largest(largest)])
+
+    @property
+    def _with_kl(self) -> bool:
+        return self.recipe.algorithm.kl_coefficient > 0
+
+    def _module(self, policy: Policy) -> ResponseLogprobs:
+        precision = self.recipe.algorithm.logits_precision
+        module = ResponseLogprobs(policy, self.recipe.generation.temperature, precision)
+        return module.to(self._device).eval()  # no dropout: the generator has none either
+
+    def _update(self, batch: TrainingBatch) -> dict[str, float]:
+        rate = learning_rate(self.recipe.optimizer, self.version, self.recipe.budget.last_step)
+        metrics = means(self.gradients(batch), batch.token_count, self._with_kl)
+        norm = self._optimizer.clip()
+        finite = bool(np.isfinite(norm)) and bool(np.isfinite(metrics["train/loss"]))
+        if finite:
+            self._optimizer.step(rate)
+        return metrics | {
+            "train/grad_norm": norm,
+            "train/lr": rate,
+            "train/skipped": float(not finite),
+            "policy/not_finite_tokens": float(batch.not_finite_tokens),
+        }
+
+    def _plan(self, batch: TrainingBatch) -> list[MicroBatch]:
+        if self._ranks.sharded:
+            return shares(batch, self._micro_tokens, self._ranks.count)[self._ranks.rank]
+        return micro_batches(batch, self._micro_tokens, self._rows_per_bucket)
+
+    def _backward(self, batch: TrainingBatch, micro: MicroBatch) -> Tensor:
+        """Run some rows forward and backward; the sums over their tokens."""
+        owners = np.unique(batch.prompt_of_row[micro.rows])
+        prompts, mask = pad_left([batch.prompts[owner] for owner in owners])
+        buckets = [self._bucket(batch, rows, owners, micro.counts) for rows in micro.buckets]
+        arguments = prompts.to(self._device), None if mask is None else mask.to(self._device), buckets
+        outputs = self._forward(*arguments)
+        references = self._reference_logprobs(*arguments)
+        loss = torch.zeros((), device=self._device)
+        sums = torch.zeros(len(SUMS) + 1, device=self._device)
+        for i, rows in enumerate(micro.buckets):
+            tokens = self._tokens(batch, rows, buckets[i].trained, outputs[i], references[i])
+            of_rows = objective(self.recipe.algorithm, tokens)
+            found = token_sums(self.recipe.algorithm, tokens, of_rows.detach())
+            sums = torch.cat([sums[:-1] + found[:-1], torch.maximum(sums[-1:], found[-1:])])
+            loss = loss + of_rows
+        loss.backward()  # type: ignore[no-untyped-call]
+        return sums
+
+    @torch.no_grad()
+    def _reference_logprobs(self, prompts: Tensor, mask: Tensor | None, buckets: list[Bucket]) -> list[Tensor | None]:
+        if self._reference is None:
+            return [None] * len(buckets)
+        return [logprobs for logprobs, _ in self._reference(prompts, mask, buckets)]
+
+    def _bucket(self, batch: TrainingBatch, rows: Rows, owners: NDArray[np.int64], counts: bool) -> Bucket:
+        longest = max(2, int(batch.lengths[rows].max()))
+        return Bucket(
+            owner=self._tensor(np.searchsorted(owners, batch.prompt_of_row[rows])),
+            tokens=self._tensor(_wide(batch.tokens[rows], longest)),
+            trained=self._tensor(_wide(batch.trained[rows], longest) & counts),
+        )
+
+    def _tokens(
+        self,
+        batch: TrainingBatch,
+        rows: Rows,
+        trained: Tensor,
+        output: tuple[Tensor, Tensor],
+        reference: Tensor | None,
+    ) -> Tokens:
+        return Tokens(
+            logprobs=output[0],
+            generator_logprobs=self._tensor(_wide(batch.generator_logprobs[rows], trained.shape[1])),
+            advantages=self._tensor(batch.advantages[rows])[:, None],
+            weights=self._tensor(batch.weights[rows])[:, None] * trained,
+            trained=trained,
+            entropy=output[1],
+            reference=reference,
+        )
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
+
+
+def _wide(rows: NDArray[Any], length: int) -> NDArray[Any]:
+    """Rows cut or padded with zeros to `length`; nothing but padding is ever cut."""
+    return np.pad(rows[:, :length], ((0, 0), (0, max(0, length - rows.shape[1]))))
+
+
+def _portable(value: Tensor) -> Any:
+    copied = value.cpu().clone()
+    return copied if copied.dtype == torch.bfloat16 else copied.numpy()

@@ -1,0 +1,37 @@
+"""Running out of memory, told as what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from forecurve.recipes import Recipe
+from trainer.errors import OutOfMemory
+
+
+@contextmanager
+def memory_named(recipe: Recipe, micro_tokens: int) -> Iterator[None]:
+    """Turn torch's out-of-memory, on a GPU or a CPU, into an `OutOfMemory` that says which field to lower."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"the learner ran out of memory with batch.micro_tokens {micro_tokens}: lower it"
+            f"{_checkpointing(recipe)}, or lower generation.max_tokens ({recipe.generation.max_tokens}), since "
+            "a response always runs whole"
+        ) from error
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "can't allocate memory" in str(error) or "not enough memory" in str(error)  # torch's CPU allocator
+
+
+def _checkpointing(recipe: Recipe) -> str:
+    on = getattr(recipe.model, "gradient_checkpointing", None)
+    return "" if on is None or on else ", set model.gradient_checkpointing"
