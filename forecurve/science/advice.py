@@ -13,6 +13,8 @@ from .values import Estimate, estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from .fitting import Fit
 
 SURE = 0.9
@@ -28,15 +30,23 @@ class Advice:
         action: stop | continue | scale | undecided.
         reason: one sentence that names the binding number.
         numbers: the figures behind it; JSON-safe.
+        fit: the forecast that it rests on.
     """
 
     action: str
     reason: str
     numbers: dict[str, Any] = field(default_factory=dict)
+    fit: Fit | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Action, reason and numbers."""
         return {"action": self.action, "reason": self.reason, "numbers": self.numbers}
+
+    def plot(self) -> go.Figure:
+        """A plotly figure: the gain against compute, with the least gain that matters and the price."""
+        from .advice_plot import plot
+
+        return plot(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +112,8 @@ def advise(
     for rule in (_misfit, _target_reached, _budget_spent, _not_identified, _target_lost, _too_small, _too_dear, _scale):
         verdict = rule(case)
         if verdict is not None:
-            return Advice(*verdict, numbers)
-    return Advice("continue", f"{_expected(case)}.", numbers)
+            return Advice(*verdict, numbers, fit)
+    return Advice("continue", f"{_expected(case)}.", numbers, fit)
 
 
 def _case(

@@ -83,6 +83,23 @@ def area(x: FloatArray, lower: FloatArray, upper: FloatArray, opacity: float, na
     }
 
 
+def add_mark(figure: go.Figure, compute: float, text: str) -> None:
+    """A dotted line across the sheet with a word at its foot."""
+    figure.add_vline(x=compute, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
+    log = figure.layout.xaxis.type == "log"
+    figure.add_annotation(
+        x=float(np.log10(compute)) if log else compute,
+        y=0,
+        yref="paper",
+        yanchor="bottom",
+        xanchor="right",
+        xshift=-4,
+        text=text,
+        showarrow=False,
+        font={"color": QUIET, "size": 12},
+    )
+
+
 def faded(colour: str, opacity: float) -> str:
     """#rrggbb with an opacity.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import FloatArray
-from .chart import BLUE, INK, QUIET, VERMILION, area, compute_axis, dress, faded, sheet
+from .chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, dress, faded, sheet
 from .wording import compute_text, level_text
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
     dress(figure, fit.sentence(budget=budget))
     if withheld:
         if found is not None and found.since is not None:
-            _add_mark(figure, found.since, found.name)
+            add_mark(figure, found.since, found.name)
         return figure
     _add_ceiling(figure, fit)
     if budget is not None:
         at_end = fit.predict(budget).at(0).widened(_widening(fit), fit.curve.bounds)
-        _add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(at_end)}")
+        add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(at_end)}")
     return figure
 
 
@@ -113,23 +113,6 @@ def _add_ceiling(figure: go.Figure, fit: Fit) -> None:
     figure.update_layout(margin_r=72)
 
 
-def _add_mark(figure: go.Figure, compute: float, text: str) -> None:
-    """A dotted line across the sheet with a word at its foot."""
-    figure.add_vline(x=compute, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
-    log = figure.layout.xaxis.type == "log"
-    figure.add_annotation(
-        x=float(np.log10(compute)) if log else compute,
-        y=0,
-        yref="paper",
-        yanchor="bottom",
-        xanchor="right",
-        xshift=-4,
-        text=text,
-        showarrow=False,
-        font={"color": QUIET, "size": 12},
-    )
-
-
 def plot_watch(verdict: Watch) -> go.Figure:
     """Evaluations after the freeze on the frozen forecast's 90 % band of single evaluations.
 
@@ -153,5 +136,5 @@ def plot_watch(verdict: Watch) -> go.Figure:
     figure.update_yaxes(title="pass rate")
     dress(figure, verdict.sentence)
     if since is not None:
-        _add_mark(figure, since, f"{verdict.level} since here")
+        add_mark(figure, since, f"{verdict.level} since here")
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,9 +56,8 @@ def _among(alone: Advice, arm: Outlook, best: Outlook, delta: float, horizon: fl
     """The advice on one run with its place among the others."""
     numbers = {**alone.numbers, "p_best": arm.p_best, "p_within_delta": arm.p_within_delta, "dominated": arm.dominated}
     if not arm.dominated or alone.action == "stop":
-        return Advice(alone.action, alone.reason, numbers)
+        return replace(alone, numbers=numbers)
     odds = share_text(arm.p_within_delta)
     where = f"{compute_text(horizon)} {unit}"
-    return Advice(
-        "stop", f"Dominated: {odds} likely to end within {delta:g} of the best at {where} ({best.arm} leads).", numbers
-    )
+    reason = f"Dominated: {odds} likely to end within {delta:g} of the best at {where} ({best.arm} leads)."
+    return replace(alone, action="stop", reason=reason, numbers=numbers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, fit
+from forecurve.science import Advice, Curve, Estimate, advise, fit
 from forecurve.science.attribution.compare import compare
 from forecurve.science.backtesting import backtest
-from forecurve.science.wording import level_text
+from forecurve.science.wording import gain_text, level_text
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -66,6 +66,34 @@ def test_a_long_sentence_is_wrapped_and_whole() -> None:
     title = found.plot(budget=16_000).layout.title.text
     assert title.replace("<br>", " ") == found.sentence(budget=16_000)
     assert max(len(line) for line in title.split("<br>")) <= 84
+
+
+def test_advice_shows_the_gain_that_its_numbers_state_between_delta_and_the_price() -> None:
+    advice = advise(fit(noisy_curve(0)), budget=16_000, delta=0.02, price=5e-6)
+    figure = advice.plot()
+    traces = {trace.name: trace for trace in figure.data}
+    gain = advice.numbers["gain"]
+    at_end = [np.interp(16_000, traces["gain"].x, traces["gain"].y)]
+    half = len(traces["90 %"].x) // 2
+    upper, lower = traces["90 %"].y[:half], traces["90 %"].y[half:][::-1]
+    at_end += [np.interp(16_000, traces["gain"].x, side) for side in (lower, upper)]
+    assert at_end == pytest.approx([gain["median"], gain["lower"], gain["upper"]], abs=1e-3)
+    assert traces["gain"].y[0] == 0.0
+    assert list(traces["least gain that matters, 0.02"].y) == [0.02, 0.02]
+    price = traces["price, 5e-06 a unit of GPU-hours"]
+    assert (price.y[1] - price.y[0]) / (price.x[1] - price.x[0]) == pytest.approx(5e-6)
+    assert figure.layout.title.text.replace("<br>", " ") == advice.reason
+    assert f"at 16000: {gain_text(Estimate(**gain))}" in [note.text for note in figure.layout.annotations]
+
+
+def test_advice_on_a_withheld_forecast_shows_no_gain() -> None:
+    advice = advise(fit(_curve(-0.25 * (COMPUTE > 5_000))), budget=16_000)
+    assert [trace.name for trace in advice.plot().data] == ["least gain that matters, 0.01"]
+
+
+def test_advice_without_a_forecast_behind_it_cannot_be_drawn() -> None:
+    with pytest.raises(ValueError, match=r"fit: .*advise\(fit\)"):
+        Advice("stop", "as written").plot()
 
 
 def test_the_axes_of_a_comparison_hold_every_interval() -> None:
