@@ -10,10 +10,10 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-all lint format lock openapi warm-start browser clean
+.PHONY: help install demo up test test-all lint format lock openapi recipe-reference warm-start browser clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## Build the virtual environment from the lock
 
@@ -53,6 +53,10 @@ format: $(STAMP) ## Let ruff write what it can
 
 openapi: $(STAMP) ## Renew the OpenAPI snapshot after a reviewed change
 	$(BIN)/python -m server.openapi > docs/reference/openapi.json
+
+recipe-reference: $(STAMP) ## Renew the recipe's reference page and JSON Schema
+	$(BIN)/python -m forecurve.recipes.reference page > docs/reference/recipe.md
+	$(BIN)/python -m forecurve.recipes.reference schema > docs/reference/recipe.schema.json
 
 warm-start: $(STAMP) ## Train the testbed's base model anew (about a minute of CPU)
 	$(BIN)/python -m trainer.warm_start --out trainer/assets/torus-w64-l2-echo.safetensors

@@ -1,4 +1,4 @@
-"""`forecurve recipe`: presets, show, diff, validate. Works without a service."""
+"""`forecurve recipe`: presets, show, diff, validate, schema. Works without a service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import typer
 
 from .flags import AsJson, Changes
 
-app = typer.Typer(no_args_is_help=True, help="Look at recipes: presets, a recipe in full, differences, validity.")
+app = typer.Typer(
+    no_args_is_help=True, help="Look at recipes: presets, a recipe in full, differences, validity, the schema."
+)
 
 Source = Annotated[str, typer.Argument(metavar="RECIPE", help="A preset's name, or a file in YAML or JSON.")]
 
@@ -75,3 +77,13 @@ def validate(source: Source, changes: Changes = None, as_json: AsJson = False) -
         print_json({"valid": True, "name": recipe.name, "digest": recipe.digest})
     else:
         print(f"{recipe.name} is valid; digest {recipe.digest[:12]}")
+
+
+@app.command()
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of a recipe, for editors and programs."""
+    from forecurve.recipes.reference import json_schema
+
+    from .output import print_json
+
+    print_json(json_schema())  # JSON with and without --json

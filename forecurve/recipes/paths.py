@@ -20,9 +20,9 @@ from .schema import Recipe, Section
 def section_kinds() -> dict[str, dict[str, type[Section]]]:
     """Every section that is a union: its name to each of its kinds."""
     return {
-        name: {kind.model_fields["kind"].default: kind for kind in _sections(info.annotation)}
+        name: {kind.model_fields["kind"].default: kind for kind in sections_in(info.annotation)}
         for name, info in Recipe.model_fields.items()
-        if len(_sections(info.annotation)) > 1
+        if len(sections_in(info.annotation)) > 1
     }
 
 
@@ -30,7 +30,7 @@ def section_fields() -> dict[str, list[str]]:
     """Every section's dotted path ("" for the recipe itself) with the names of its fields, those of any kind."""
     fields = {"": list(Recipe.model_fields)}
     for name, info in Recipe.model_fields.items():
-        sections = _sections(info.annotation)
+        sections = sections_in(info.annotation)
         if sections:
             fields[name] = list(dict.fromkeys(field for section in sections for field in section.model_fields))
     return fields
@@ -147,7 +147,7 @@ def _default(section: str, kind: str, path: str) -> Any:
     return _NO_DEFAULT if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
 
 
-def _sections(annotation: Any) -> list[type[Section]]:
+def sections_in(annotation: Any) -> list[type[Section]]:
     """The section, or the sections of a union, that a field holds; none for a plain value."""
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, Section) else []

@@ -108,9 +108,7 @@ class Algorithm(Section):
             message = "on-policy allows no staleness; set it to 0, or take pipeline or ppo"
             yield Conflict("max_staleness", self.max_staleness, message)
         if self.off_policy == "ppo" and not self.max_staleness:
-            message = (
-                "a round of ppo has max_staleness batches; set 1 or more, or take on-policy"
-            )
+            message = "a round of ppo has max_staleness batches; set 1 or more, or take on-policy"
             yield Conflict("max_staleness", self.max_staleness, message)
         if self.loss == "gspo":
             yield from self._gspo_conflicts()

@@ -13,8 +13,8 @@ from .base import Conflict, Section
 class LearningRateMilestone(Section):
     """From optimiser step `step` on, the learning rate is `factor` times `optimizer.learning_rate`."""
 
-    step: int = Field(ge=1)
-    factor: float = Field(gt=0, le=1e4)
+    step: int = Field(ge=1, description="First optimiser step of the change.")
+    factor: float = Field(gt=0, le=1e4, description="Of the scheduled rate from then on.")
 
 
 class Optimizer(Section):

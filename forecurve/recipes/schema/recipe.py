@@ -27,7 +27,9 @@ def _kind_or(default: str) -> BeforeValidator:
 class Recipe(Section):
     """A full training configuration. Two recipes with equal `digest` train the same way."""
 
-    name: Annotated[str, Field(min_length=1, max_length=120)] = "scalerl-testbed"
+    name: Annotated[str, Field(min_length=1, max_length=120, description="For people; not part of the digest.")] = (
+        "scalerl-testbed"
+    )
     task: Annotated[Task, Field(discriminator="kind"), _kind_or("torus")] = Torus()
     model: Annotated[Model, Field(discriminator="kind"), _kind_or("tiny")] = TinyModel()
     algorithm: Algorithm = Algorithm()

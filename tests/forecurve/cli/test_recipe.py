@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import yaml
 
 from forecurve.recipes import SCALERL
@@ -80,3 +81,17 @@ def test_files_that_cannot_be_read_say_why(forecurve: Forecurve, tmp_path: Path)
     assert "cannot be read" in forecurve("recipe", "validate", "missing.yaml").err
     assert "no such preset" in forecurve("recipe", "show", "scalrel").err
     assert forecurve("recipe", "show", "--set", "seed").code == 2
+
+
+def test_the_schema_is_json_that_a_recipe_fits(forecurve: Forecurve) -> None:
+    schema = forecurve("recipe", "schema").json
+
+    jsonschema.validate(forecurve("recipe", "show", "--json").json["recipe"], schema)
+    assert forecurve("recipe", "schema", "--json").json == schema
+
+
+def test_a_field_of_another_kind_is_bad_input_with_the_way_out(forecurve: Forecurve) -> None:
+    result = forecurve("recipe", "show", "--set", "model.path=models/small")
+
+    assert result.code == 2
+    assert "belongs to kind huggingface, chosen by `model.kind`" in result.err
