@@ -38,13 +38,15 @@ class Checkpoint:
         return (self.path / name).read_bytes()
 
 
-def write(directory: Path, step: int, files: Mapping[str, bytes], keep_last: int) -> Checkpoint:
-    """Write a checkpoint of `step`, then drop all but the newest `keep_last`.
+def write(
+    directory: Path, step: int, files: Mapping[str, bytes], keep_last: int, keep_every: int | None = None
+) -> Checkpoint:
+    """Write a checkpoint of `step`, then drop all but the newest `keep_last` and those of every `keep_every` steps.
 
     Raises:
         CheckpointError: the disk refused (full, read-only); what was there before still is.
     """
-    final = directory / f"step_{step:06d}"
+    final = _path(directory, step)
     partial = final.with_name(final.name + ".tmp")
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -63,13 +65,13 @@ def write(directory: Path, step: int, files: Mapping[str, bytes], keep_last: int
     checkpoint = validated(final)
     if checkpoint is None:
         raise CheckpointError(f"the checkpoint of step {step} in {directory} does not read back as it was written")
-    _drop_older(directory, step, keep_last)
+    _drop_older(directory, step, keep_last, keep_every)
     return checkpoint
 
 
 def newest_valid(directory: Path) -> Checkpoint | None:
     """The newest checkpoint whose files are what its manifest says; None when there is none."""
-    for path in sorted(directory.glob("step_*"), reverse=True):
+    for path in sorted(directory.glob("step_*"), key=_step_of, reverse=True):
         checkpoint = validated(path)
         if checkpoint is not None:
             return checkpoint
@@ -116,11 +118,16 @@ def _as_described(path: Path, entry: Mapping[str, Any]) -> bool:
     return bool(len(body) == entry["size"]) and bool(hashlib.sha256(body).hexdigest() == entry["sha256"])
 
 
-def _drop_older(directory: Path, step: int, keep_last: int) -> None:
-    """Forget what lies beyond `keep_last`, and the leftovers of writes that were cut off."""
-    valid = [path for path in sorted(directory.glob("step_*")) if 0 <= _step_of(path) <= step]
-    for path in [*valid[:-keep_last], *directory.glob("step_*.tmp")]:
+def _drop_older(directory: Path, step: int, keep_last: int, keep_every: int | None) -> None:
+    """Forget what is not to be kept, and the leftovers of writes that were cut off."""
+    steps = sorted(found for path in directory.glob("step_*") if 0 <= (found := _step_of(path)) <= step)
+    outdated = [old for old in steps[:-keep_last] if not keep_every or old % keep_every]
+    for path in [*(_path(directory, old) for old in outdated), *directory.glob("step_*.tmp")]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _path(directory: Path, step: int) -> Path:
+    return directory / f"step_{step:06d}"
 
 
 def _step_of(path: Path) -> int:

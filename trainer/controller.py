@@ -2,7 +2,7 @@
 
       prompts by ordinal                         groups, in order of admission
             |                                              |
-            v        admit <= (k+1)*P outstanding          v
+            v        admit within the bound (see buffer)   v
        [ buffer.admit ]--wave-->[ generators ]--groups-->[ buffer.take ]--batch-->[ learner ]
             ^                        ^                                                |
             |                        | pulled between two decode steps                | version v+1
@@ -23,26 +23,35 @@ in this process (deterministic) and Ray actors (truly apart).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer import state as run_state
-from trainer.buffer import GroupBuffer
+from trainer.buffer import Batch, GroupBuffer
 from trainer.checkpoint import Checkpoint
-from trainer.errors import CheckpointError, NotFinite
+from trainer.errors import CheckpointError, NotFinite, NothingToLearn
 from trainer.ledger import Ledger
-from trainer.metrics import generation_cost, group_metrics, speed_metrics
+from trainer.metrics import generation_cost
+from trainer.prompts import PromptOrder, PromptsExhausted
 from trainer.reporting import Reporter
-from trainer.types import EvaluationResult, Group, StepResult, WaveResult, WeightVersion
+from trainer.rollouts import rollout_lines
+from trainer.telemetry import Telemetry
+from trainer.types import EvaluationResult, GeneratorLost, Group, StepResult, WaveResult, WeightVersion
 from trainer.workers import Workers
 
 MAX_NOT_FINITE = 5
 """Steps in a row whose loss or gradient is not finite, after which the run fails."""
 
+BARREN_BATCHES = 50
+"""Batches' worth of groups in a row without variance in their rewards, after which there is nothing left to learn."""
+
 WAIT_S = 0.5
+
+Ending = tuple[str, str]
+"""An outcome and its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,17 @@ class Outcome:
 
 
 class Controller:
-    """One run, from its first evaluation to its last. `stop_reason` is asked between steps."""
+    """One run, from its first evaluation to its last.
+
+    Args:
+        recipe: what to train.
+        workers: where generating and learning happen.
+        reporter: whom to tell.
+        directory: of the run; checkpoints go below it.
+        stop_reason: asked between steps.
+        order: which prompt comes at which place; None for an endless task.
+        text: readable text of response tokens, for samples of rollouts.
+    """
 
     def __init__(
         self,
@@ -65,72 +84,116 @@ class Controller:
         reporter: Reporter,
         directory: Path,
         stop_reason: Callable[[], str | None] = lambda: None,
+        order: PromptOrder | None = None,
+        text: Callable[[Group], list[str]] | None = None,
     ):
         self._recipe, self._workers, self._reporter = recipe, workers, reporter
         self._checkpoints = directory / "checkpoints"
         self._stop_reason = stop_reason
-        per_step, knobs, resources = recipe.batch.prompts_per_step, recipe.algorithm, recipe.resources
-        wave_size = -(-per_step // workers.generators)
-        self._buffer = GroupBuffer(per_step, knobs.max_staleness, knobs.queue_batches, wave_size)
-        actors = resources.generators + 1
-        self._ledger = Ledger(recipe.budget.unit, resources.gpus / actors, resources.gpus)
+        self._order = order or PromptOrder(None, recipe.seed)
+        self._text = text
+        self._buffer = _buffer(recipe, workers.generators, self._order)
+        self._ledger = _ledger(recipe)
+        self._telemetry = Telemetry(self._ledger)
         self._step = 0
         self._published = 0
         self._waves = 0
-        self._learning: list[Group] | None = None  # the batch that the learner is at
-        self._evaluating: dict[int, float] = {}  # step to the compute of its weights
+        self._learning: Batch | None = None  # the batch that the learner is at
+        self._evaluating: dict[int, tuple[float, WeightVersion]] = {}  # step to the compute of its weights, and those
         self._judged: dict[int, EvaluationResult] = {}  # came back before an earlier one did
         self._evaluated = -1  # newest step whose evaluation was started
         self._checkpointed = -1
-        self._counters = {"skipped": 0, "empty": 0, "not_finite_in_a_row": 0}
-        self._step_ended = self._learner_free_since = time.perf_counter()
+        self._exhausted: str | None = None  # why no more prompts come
+        self._counters = dict.fromkeys(("skipped", "empty", "not_finite_in_a_row", "barren", "barren_passed"), 0)
+        self._counters |= {"first": 0, "evaluated": -1}  # step the run began at; newest evaluation of its cadence
 
-    def resume(self, checkpoint: Checkpoint, lost_compute: float = 0.0, forked: bool = False) -> None:
-        """Go on from a checkpoint; `lost_compute` (the run's unit) was spent after it and counts as waste.
-
-        `forked`: the checkpoint is another run's, whose recipe may be another.
+    def resume(self, checkpoint: Checkpoint, reached_compute: float = 0.0) -> None:
+        """Go on from a checkpoint. Compute up to `reached_compute` (the run's unit) was spent and counts as waste.
 
         Raises:
             CheckpointError: it belongs to another recipe or another model.
         """
-        state = run_state.from_checkpoint(checkpoint, self._recipe, forked)
+        state = run_state.from_checkpoint(checkpoint, self._recipe)
+        self._load(state)
+        self._buffer.restore(state.buffer)
+        self._counters |= state.counters
+        self._ledger.waste_seconds(self._ledger.in_seconds(reached_compute - self._ledger.compute))
+        self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
+        for step, (compute, weights) in state.evaluations.items():
+            self._evaluating[step] = (compute, WeightVersion(step, weights))
+
+    def fork(self, checkpoint: Checkpoint) -> None:
+        """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
+
+        Its unfinished batches are left behind: their prompts come first, sampled anew.
+
+        Raises:
+            CheckpointError: the checkpoint is of another model.
+        """
+        state = run_state.from_checkpoint(checkpoint, self._recipe, fork=True)
+        self._load(state)
+        self._buffer.restore(run_state.without_groups(state))
+        self._counters["first"] = state.step
+
+    def _load(self, state: run_state.RunState) -> None:
         self._workers.load_learner_state(state.learner)
-        self._buffer.restore(state.step, state.groups)
+        self._order.load_state(state.order)
         self._ledger.load_state(state.ledger)
-        self._ledger.waste_seconds(self._ledger.in_seconds(lost_compute))
-        self._counters = dict(state.counters)
-        self._step = self._published = self._checkpointed = state.step
+        self._step = self._published = state.step
 
     def run(self) -> Outcome:
-        """Train until the budget, the last step, or a request to stop.
+        """Train until the budget, the last step, a request to stop, or until there is nothing left to train on.
 
         Raises:
             TrainerError: the run cannot go on; its text is the reason. Checkpoints stay as they are.
         """
         weights = self._workers.initial_weights()
         self._workers.offer(weights)
-        self._evaluate_if(weights, self._step % self._recipe.evaluation.every_steps == 0)
-        self._step_ended = self._learner_free_since = time.perf_counter()
+        self._begin_evaluations(weights)
+        self._telemetry.begin()
         ended = self._end()
         while ended is None:
             self._start_work()
             stepped = self._collect()
             if stepped is not None:
                 weights = stepped.weights
-                ended = self._after_step(stepped)
+                self._after_step(stepped)
+            if self._learning is None and (stepped or self._exhausted or self._is_barren()):
+                ended = self._end()
         return self._wind_up(weights, ended)
 
+    def _begin_evaluations(self, weights: WeightVersion) -> None:
+        """Judge what the run starts from, or what was being judged when its checkpoint was written."""
+        for step, (compute, judged) in sorted(self._evaluating.items()):
+            known = weights if judged.source is None else judged
+            self._evaluating[step] = (compute, known)
+            self._workers.start_evaluation(known)
+        self._evaluate_if(weights, due=self._evaluated < 0)
+
+    def _on_cadence(self, step: int) -> bool:
+        """Whether a run that is not ended there judges `step`."""
+        return step == self._counters["first"] or step % self._recipe.evaluation.every_steps == 0
+
     def _start_work(self) -> None:
-        while self._waves < self._workers.waves_in_flight:
-            wave = self._buffer.admit(self._published)
+        while self._waves < self._workers.waves_in_flight and not self._exhausted:
+            try:
+                wave = self._buffer.admit(self._published)
+            except PromptsExhausted as end:
+                self._exhausted = str(end)
+                break
             if wave is None:
                 break
             self._workers.start_wave(wave)
             self._waves += 1
         if self._learning is None and (batch := self._buffer.take()) is not None:
-            self._waited_for_batch = time.perf_counter() - self._learner_free_since
+            self._telemetry.batch_taken()
+            self._observe(batch)
             self._learning = batch
-            self._workers.start_step(batch)
+            self._workers.start_step(batch.groups)
+
+    def _observe(self, batch: Batch) -> None:
+        for group in batch.all:
+            self._order.observe(group.prompt.index, int(group.passed.sum()), len(group.passed))
 
     def _collect(self) -> StepResult | None:
         """Take in what has come back; the step's result if one is among it."""
@@ -139,26 +202,30 @@ class Controller:
             if isinstance(result, WaveResult):
                 self._waves -= 1
                 self._buffer.add(result.groups)
+                self._telemetry.wave(result)
+                self._count_barren(result.groups)
             elif isinstance(result, EvaluationResult):
+                self._telemetry.evaluation(result)
                 self._report_evaluation(result)
+            elif isinstance(result, GeneratorLost):
+                self._telemetry.lost(result)
+                self._reporter.message(result.reason, self._step, self._ledger.compute)
             else:
                 stepped = result
         return stepped
 
-    def _after_step(self, result: StepResult) -> tuple[str, str] | None:
-        """Count, tell, publish; how the run ends, if it does here."""
-        groups, self._learning = self._learning, None
-        assert groups is not None
+    def _after_step(self, result: StepResult) -> None:
+        """Count, tell, publish."""
+        batch, self._learning = self._learning, None
+        assert batch is not None
         assert result.version == self._step + 1, (result.version, self._step)
         self._step = self._published = result.version
         self._workers.offer(result.weights)
-        self._learner_free_since = time.perf_counter()
         self._count(result)
-        self._report_step(result, groups)
-        self._evaluate_if(result.weights, self._step % self._recipe.evaluation.every_steps == 0)
+        self._report_step(result, batch)
+        self._evaluate_if(result.weights, self._on_cadence(self._step))
         if self._step % self._recipe.checkpoint.every_steps == 0:
             self._checkpoint()
-        return self._end()
 
     def _count(self, result: StepResult) -> None:
         self._counters["skipped"] += result.not_finite
@@ -170,75 +237,127 @@ class Controller:
                 f"{self._step}; the weights are those before them. Lower the learning rate or resume from a checkpoint"
             )
 
-    def _report_step(self, result: StepResult, groups: Sequence[Group]) -> None:
-        now = time.perf_counter()
-        step_seconds, self._step_ended = now - self._step_ended, now
-        generation = generation_cost(groups)
-        self._ledger.charge("generator", generation)
-        self._ledger.charge("learner", result.cost)
-        self._ledger.close_step(step_seconds)
-        metrics = group_metrics(groups, batch=result.version - 1) | dict(result.metrics)
-        metrics |= speed_metrics(groups, generation, result.cost, step_seconds)
-        metrics["time/wait_for_batch"] = self._waited_for_batch
+    def _count_barren(self, groups: tuple[Group, ...]) -> None:
+        """Groups in a row without variance; the run fails when none of many held a right answer."""
+        for group in groups:
+            barren = float(group.rewards.max() - group.rewards.min()) == 0.0
+            self._counters["barren"] = self._counters["barren"] + 1 if barren else 0
+            self._counters["barren_passed"] = self._counters["barren_passed"] + int(group.passed.sum()) if barren else 0
+        if self._is_barren() and not self._counters["barren_passed"]:
+            raise NothingToLearn(
+                f"not one answer was right in the last {self._counters['barren']} prompts "
+                f"({BARREN_BATCHES} batches); take easier prompts, a better base model, or more generations a prompt"
+            )
+
+    def _is_barren(self) -> bool:
+        return self._counters["barren"] >= BARREN_BATCHES * self._recipe.batch.prompts_per_step
+
+    def _report_step(self, result: StepResult, batch: Batch) -> None:
+        metrics = self._telemetry.step(result, batch)
         metrics["train/skipped_steps"] = float(self._counters["skipped"])
         metrics["train/empty_steps"] = float(self._counters["empty"])
         metrics["generation/waiting_groups"] = float(len(self._buffer.complete))
-        metrics |= self._ledger.metrics()
+        metrics |= self._order.metrics()
         self._reporter.log(metrics, self._step, self._ledger.compute)
         self._reporter.message(f"reward {metrics['train/reward']:.3f}", self._step, self._ledger.compute)
+        every = self._recipe.log_rollouts_every
+        if every and self._step % every == 0 and self._text:
+            self._reporter.rollouts(rollout_lines(batch, self._text), self._step, self._ledger.compute)
 
     def _evaluate_if(self, weights: WeightVersion, due: bool) -> None:
         if due and self._evaluated < weights.version:
             self._evaluated = weights.version
-            self._evaluating[weights.version] = self._ledger.compute
+            if self._on_cadence(weights.version):
+                self._counters["evaluated"] = weights.version
+            self._evaluating[weights.version] = (self._ledger.compute, weights)
             self._workers.start_evaluation(weights)
 
     def _report_evaluation(self, result: EvaluationResult) -> None:
         """Tell of evaluations by rising step, whichever generator was the faster."""
-        self._ledger.charge("evaluation", result.cost)
         self._judged[result.step] = result
         while self._evaluating and (step := min(self._evaluating)) in self._judged:
-            self._reporter.evaluation(self._judged.pop(step), self._evaluating.pop(step))
+            compute, _ = self._evaluating.pop(step)
+            self._reporter.evaluation(self._judged.pop(step), compute)
 
     def _checkpoint(self) -> None:
         """Write where the run stands. A disk that refuses costs this checkpoint, not the run."""
         if self._checkpointed == self._step:
             return
-        state = run_state.RunState(
-            step=self._step,
-            recipe=self._recipe,
-            learner=self._workers.learner_state(),
-            groups=self._buffer.complete,
-            ledger=self._ledger.state(),
-            counters=dict(self._counters),
-        )
-        files, keep = run_state.to_files(state), self._recipe.checkpoint.keep_last
+        began, policy = time.perf_counter(), self._recipe.checkpoint
+        files = run_state.to_files(self._state())
         try:
-            written = checkpoints.write(self._checkpoints, self._step, files, keep)
+            written = checkpoints.write(self._checkpoints, self._step, files, policy.keep_last, policy.keep_every)
         except CheckpointError as error:
             self._reporter.message(str(error), self._step, self._ledger.compute)
             return
         self._checkpointed = self._step
+        self._telemetry.checkpointed(time.perf_counter() - began)
         self._reporter.checkpoint(written, self._ledger.compute)
 
-    def _end(self) -> tuple[str, str] | None:
-        """Outcome and reason if the run ends at this step boundary."""
-        reason = self._stop_reason() or self._reporter.stop_reason
-        if reason:
-            return "stopped", reason
+    def _state(self) -> run_state.RunState:
+        evaluations = {
+            step: (compute, None if step == self._step else self._workers.arrays(weights))
+            for step, (compute, weights) in self._evaluating.items()
+            if self._on_cadence(step)  # what is judged because the run ends here is not, once it goes on
+        }
+        return run_state.RunState(
+            step=self._step,
+            recipe=self._recipe,
+            learner=self._workers.learner_state(),
+            buffer=self._buffer.state(),
+            order=self._order.state(),
+            ledger=self._ledger.state(),
+            counters=dict(self._counters),
+            evaluations=evaluations,
+            offsets=self._reporter.offsets(),
+        )
+
+    def _end(self) -> Ending | None:
         budget = self._recipe.budget
         if self._ledger.compute >= budget.compute:
             return "succeeded", f"budget of {budget.compute:g} {budget.unit} reached"
         if self._step >= budget.max_steps:
-            return "succeeded", f"last step {budget.max_steps} reached"
-        return None
+            return "succeeded", f"{budget.max_steps} steps reached"
+        if self._exhausted and not self._waves and self._learning is None:
+            return "succeeded", self._exhausted
+        if self._is_barren():
+            return "succeeded", self._barren_reason()
+        reason = self._stop_reason() or self._reporter.stop_reason
+        return ("stopped", reason) if reason else None
 
-    def _wind_up(self, weights: WeightVersion, ended: tuple[str, str]) -> Outcome:
+    def _barren_reason(self) -> str:
+        count = self._counters["barren"]
+        rate = self._counters["barren_passed"] / (count * self._recipe.batch.generations_per_prompt)
+        return (
+            f"nothing left to learn: in the last {count} prompts ({BARREN_BATCHES} batches) all answers to a prompt "
+            f"earned the same; {rate:.0%} of them were right"
+        )
+
+    def _wind_up(self, weights: WeightVersion, ended: Ending) -> Outcome:
         """Judge the last weights, write them down, and take in what is still being judged."""
         self._evaluate_if(weights, due=True)
         self._checkpoint()
         while self._evaluating or self._waves:
             self._collect()
-        self._ledger.charge("waste", generation_cost(self._buffer.complete))
+        self._ledger.charge("waste", generation_cost([*self._buffer.complete, *self._buffer.dropped]))
         self._reporter.log(self._ledger.metrics(), self._step, self._ledger.compute)
         return Outcome(*ended, step=self._step, compute=self._ledger.compute)
+
+
+def _buffer(recipe: Recipe, generators: int, order: PromptOrder) -> GroupBuffer:
+    knobs, per_step = recipe.algorithm, recipe.batch.prompts_per_step
+    return GroupBuffer(
+        per_step,
+        knobs.max_staleness,
+        knobs.queue_batches,
+        wave_size=-(-per_step // generators),
+        scheme=knobs.off_policy,
+        refill=knobs.zero_variance_filter == "refill",
+        prompt_of=order.next,
+    )
+
+
+def _ledger(recipe: Recipe) -> Ledger:
+    resources = recipe.resources
+    share = resources.gpus / (resources.generators + resources.learners)
+    return Ledger(recipe.budget.unit, share, resources.gpus, resources.learners)

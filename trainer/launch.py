@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,12 +14,16 @@ from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer.checkpoint import Checkpoint
 from trainer.controller import Controller, Outcome
+from trainer.directory import DirectoryReporter
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.models import build_model
 from trainer.origin import Origin, checkpoint_at, origin_of, record
-from trainer.reporting import ClientReporter, DirectoryReporter, Reporter, Reporters, RunClient
+from trainer.prompts import build_order
+from trainer.reporting import ClientReporter, Reporter, Reporters, RunClient
+from trainer.state import code_of, code_versions, offsets_of
 from trainer.stopping import StopRequest
-from trainer.tasks import build_task
+from trainer.tasks import Task, build_task
+from trainer.types import Group
 from trainer.unsupported import refuse_unsupported
 from trainer.weights import Weights, base_weights
 from trainer.workers import Workers
@@ -149,9 +154,16 @@ def _train(recipe: Recipe, launch: Launch, local: DirectoryReporter, reporter: R
             recipe, cache_directory(launch.directory), lambda text: reporter.message(text, step=0, compute=0.0)
         )
         workers = _workers(recipe, weights, launch, stack, stop)
-        controller = Controller(recipe, workers, reporter, launch.directory, stop)
+        task = build_task(recipe)
+        controller = Controller(
+            recipe, workers, reporter, launch.directory, stop, build_order(recipe, task), partial(_texts, task)
+        )
         _resume(recipe, controller, launch, local, reporter)
         return controller.run()
+
+
+def _texts(task: Task, group: Group) -> list[str]:
+    return task.texts(group.responses.tokens, group.responses.lengths.tolist())
 
 
 def _workers(recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack, stop: StopRequest) -> Workers:
@@ -176,14 +188,20 @@ def _resume(recipe: Recipe, controller: Controller, launch: Launch, local: Direc
     found = beginning.checkpoint
     if found is None:
         if launch.resume:
-            local.supersede(-1)
+            local.supersede({})
             tell.message("no valid checkpoint to resume from; starting at step 0", 0, 0.0)
         return
+    lost = local.last_compute()
     if beginning.origin:
         record(beginning.origin, launch.directory)
+        local.supersede({})
         tell.message(f"begins at step {found.step} of {found.path}", found.step, 0.0)
     else:
         checkpoints.set_aside_newer(found)
-    lost = local.last_compute()
-    local.supersede(found.step)
-    controller.resume(found, lost - local.last_compute(), forked=launch.forked)
+        local.supersede(offsets_of(found))
+    if code_of(found) != code_versions():
+        tell.message(f"goes on with {code_versions()} from a checkpoint of {code_of(found)}", found.step, 0.0)
+    if launch.forked:
+        controller.fork(found)
+    else:
+        controller.resume(found, lost)

@@ -25,11 +25,12 @@ ROLES: tuple[Role, ...] = ("generator", "learner", "evaluation", "waste")
 class Ledger:
     """Sums by role in device-seconds; `compute` in the recipe's unit.
 
-    `role_devices` is how many devices each of generator and learner holds (GPU units only).
+    `role_devices` is how many devices each generator and each of the `learners` ranks holds (GPU units only).
     """
 
-    def __init__(self, unit: ComputeUnit, role_devices: float = 1.0, devices: float = 1.0):
+    def __init__(self, unit: ComputeUnit, role_devices: float = 1.0, devices: float = 1.0, learners: int = 1):
         self.unit = unit
+        self._learners = learners
         self._role_devices = role_devices
         self._devices = devices
         self._seconds: dict[str, float] = dict.fromkeys(ROLES, 0.0)
@@ -50,8 +51,8 @@ class Ledger:
 
     def charge(self, role: Role, cost: Cost) -> None:
         """Work of one role."""
-        seconds = cost.wall_seconds * self._role_devices if self.on_gpus else cost.cpu_seconds
-        self._seconds[role] += seconds
+        devices = self._role_devices * (self._learners if role == "learner" else 1)
+        self._seconds[role] += cost.wall_seconds * devices if self.on_gpus else cost.cpu_seconds
 
     def close_step(self, wall_seconds: float) -> None:
         """One optimiser step is done, `wall_seconds` after the one before."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from forecurve.recipes import Recipe
+from forecurve.recipes import Recipe, RecipeError, diff, load_recipe
 from trainer.buffer import BufferState
 from trainer.checkpoint import Checkpoint
 from trainer.errors import CheckpointError
@@ -115,10 +115,17 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
         ) from None
 
 
-def recipe_of(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The resolved recipe that a checkpoint was made by, as JSON types."""
-    body: dict[str, Any] = json.loads(checkpoint.read(STATE))
-    return dict(body["recipe"])
+def without_groups(state: RunState) -> BufferState:
+    """Admission of a fork: all that was not trained on comes again, with the same ordinals."""
+    buffer = state.buffer
+    waiting = [group.ordinal for group in [*buffer.groups, *buffer.dropped]]
+    waiting += [ordinal for wave in buffer.waves for ordinal in wave.ordinals]
+    return BufferState(buffer.batches_taken, min(waiting, default=buffer.next_ordinal), (), (), ())
+
+
+def offsets_of(checkpoint: Checkpoint) -> dict[str, int]:
+    """Lengths of the run's files of metrics when a checkpoint was written."""
+    return dict(json.loads(checkpoint.read(STATE))["offsets"])
 
 
 def code_of(checkpoint: Checkpoint) -> dict[str, str]:
@@ -139,10 +146,14 @@ def _version(name: str) -> str:
 
 
 def _other_recipe(checkpoint: Checkpoint, body: Mapping[str, Any], recipe: Recipe) -> str:
-    changed = differences(body["recipe"], recipe.to_dict())
-    said = ", ".join(f"{path} {before!r} -> {after!r}" for path, (before, after) in list(changed.items())[:5])
+    try:
+        changed = list(diff(load_recipe(body["recipe"]), recipe).items())
+        said = ", ".join(f"{path} {before!r} -> {after!r}" for path, (before, after) in changed[:5])
+    except RecipeError:
+        said = "a recipe of another version"
     return (
-        f"{checkpoint.path} belongs to recipe {body['recipe_digest'][:12]}..., not to {recipe.digest[:12]}... ({said}); "
+        f"{checkpoint.path} belongs to recipe {body['recipe_digest'][:12]}..., not to {recipe.digest[:12]}... "
+        f"({said}); "
         "resume with the recipe it was made by, fork it (--fork) into another directory, or start anew"
     )
 

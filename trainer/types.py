@@ -8,7 +8,7 @@ S prompt tokens, T response tokens (padded), W parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -134,9 +134,24 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class WaveResult:
-    """Finished groups of a wave, with what they cost together."""
+    """Finished groups of a wave, with what they cost together.
+
+    Of the generator's wall time: `paused_seconds` of it went into taking new weights, and `waited_seconds` went by
+    without work before this wave. `verifier` counts what went wrong in verifiers meanwhile.
+    """
 
     groups: tuple[Group, ...]
+    cost: Cost
+    paused_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    verifier: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorLost:
+    """A generator died and was replaced; its work was started again. `cost` is what the lost work had taken."""
+
+    reason: str
     cost: Cost
 
 

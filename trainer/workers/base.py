@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
 
 from trainer.types import (
     EvaluationResult,
+    GeneratorLost,
     Group,
     LearnerState,
     StepResult,
@@ -16,15 +19,15 @@ from trainer.types import (
     WeightVersion,
 )
 
-Result = WaveResult | EvaluationResult | StepResult
+Result = WaveResult | EvaluationResult | StepResult | GeneratorLost
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Work that was started and has not come back."""
+    """Work that was started and has not come back (`generator`: none; news of a generator)."""
 
     number: int
-    kind: Literal["wave", "evaluation", "step"]
+    kind: Literal["wave", "evaluation", "step", "generator"]
 
 
 class Workers(Protocol):
@@ -50,7 +53,14 @@ class Workers(Protocol):
         """One optimiser step on these groups; one at a time."""
 
     def wait(self, timeout: float) -> list[tuple[Ticket, Result]]:
-        """What has finished, after at most `timeout` seconds of waiting; WorkerLost when a worker died."""
+        """What has finished, after at most `timeout` seconds of waiting.
+
+        Raises:
+            WorkerLost: the learner died, or generators die faster than they may be replaced.
+        """
+
+    def arrays(self, weights: WeightVersion) -> Mapping[str, NDArray[Any]]:
+        """The arrays of these weights, by parameter name."""
 
     def learner_state(self) -> LearnerState:
         """The learner's state now; no step may be running."""

@@ -68,6 +68,11 @@ class LocalWorkers:
                 return [(ticket, work())]
         return []
 
+    def arrays(self, weights: WeightVersion) -> Mapping[str, NDArray[Any]]:
+        """See `Workers`."""
+        source: Mapping[str, NDArray[Any]] = weights.source
+        return source
+
     def learner_state(self) -> LearnerState:
         """See `Workers`."""
         return self._learner.state()

@@ -173,6 +173,10 @@ class RayWorkers:
         ready, _ = ray.wait(list(self._pending), num_returns=1, timeout=timeout)
         return [self._finished(reference) for reference in ready]
 
+    def arrays(self, weights: WeightVersion) -> Weights:
+        """See `Workers`."""
+        return weights.source if isinstance(weights.source, Mapping) else cast(Weights, self._get(weights.source))
+
     def learner_state(self) -> LearnerState:
         """See `Workers`."""
         return cast(LearnerState, self._get(self._learner.state.remote()))

@@ -1,0 +1,103 @@
+"""The run's directory: `metrics.jsonl`, `evaluations.jsonl`, `rollouts.jsonl`, `outcome.json`, and progress on stderr.
+
+A resumed run first cuts the files to the lengths that its checkpoint names, so that no step stands twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainer.checkpoint import Checkpoint
+from trainer.json_lines import JsonLines
+from trainer.progress import Progress
+from trainer.types import EvaluationResult
+
+ROLLOUTS_LIMIT = 64 * 2**20
+"""Bytes of `rollouts.jsonl` beyond which no more samples are kept."""
+
+
+class DirectoryReporter:
+    """See `Reporter`."""
+
+    stop_reason: str | None = None
+
+    def __init__(self, directory: Path, attempt: int, progress: bool = True):
+        directory.mkdir(parents=True, exist_ok=True)
+        self._attempt = attempt
+        self._metrics = JsonLines(directory / "metrics.jsonl")
+        self._evaluations = JsonLines(directory / "evaluations.jsonl")
+        self._rollouts = JsonLines(directory / "rollouts.jsonl")
+        self._outcome = directory / "outcome.json"
+        self._progress = Progress() if progress else None
+
+    def supersede(self, offsets: Mapping[str, int]) -> None:
+        """Drop what was written beyond `offsets`: a run that resumes writes it again. Files not named are emptied."""
+        for file in self._files():
+            file.cut(offsets.get(file.path.name, 0))
+        self._outcome.unlink(missing_ok=True)
+
+    def last_compute(self) -> float:
+        """Compute of the newest line of metrics; 0 without one."""
+        last = self._metrics.last()
+        return float(last["compute"]) if last else 0.0
+
+    def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
+        """See `Reporter`."""
+        self._append(self._metrics, step, compute, {"metrics": {name: _plain(v) for name, v in metrics.items()}})
+
+    def evaluation(self, result: EvaluationResult, compute: float) -> None:
+        """See `Reporter`."""
+        reward = sum(result.counts) / (len(result.counts) * result.samples)
+        body = {
+            "reward": reward,
+            "prompts": len(result.counts),
+            "samples": result.samples,
+            "counts": list(result.counts),
+            "details": {name: _plain(value) for name, value in result.details.items()},
+        }
+        self._append(self._evaluations, result.step, compute, body)
+        if self._progress:
+            self._progress.evaluation(result.step, compute, reward)
+
+    def rollouts(self, lines: Sequence[Mapping[str, Any]], step: int, compute: float) -> None:
+        """See `Reporter`. The file stays below a bound."""
+        if self._rollouts.size < ROLLOUTS_LIMIT:
+            for line in lines:
+                self._append(self._rollouts, step, compute, line)
+
+    def offsets(self) -> dict[str, int]:
+        """See `Reporter`."""
+        return {file.path.name: file.sync() for file in self._files()}
+
+    def checkpoint(self, checkpoint: Checkpoint, compute: float) -> None:
+        """See `Reporter`. The checkpoint's own directory says all there is."""
+
+    def message(self, text: str, step: int, compute: float) -> None:
+        """See `Reporter`."""
+        if self._progress:
+            self._progress.show(text, step, compute)
+
+    def finish(self, outcome: str, reason: str | None) -> None:
+        """See `Reporter`."""
+        self._outcome.write_text(json.dumps({"outcome": outcome, "reason": reason, "attempt": self._attempt}) + "\n")
+        if self._progress:
+            self._progress.end(f"{outcome}: {reason}" if reason else outcome)
+
+    def _files(self) -> tuple[JsonLines, ...]:
+        return self._metrics, self._evaluations, self._rollouts
+
+    def _append(self, file: JsonLines, step: int, compute: float, body: Mapping[str, Any]) -> None:
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        file.append({"step": step, "compute": compute, "attempt": self._attempt, "time": moment, **body})
+
+
+def _plain(value: float) -> float | str:
+    """Numbers that JSON has; the others by name."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,87 @@
+"""Times between steps: who worked, who waited, and what swaps and checkpoints took. One window a step."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from trainer.buffer import Batch
+from trainer.ledger import Ledger
+from trainer.metrics import batch_metrics, generation_cost, rate, speed_metrics
+from trainer.types import EvaluationResult, GeneratorLost, StepResult, WaveResult
+
+
+class Telemetry:
+    """Collects what comes back from workers until a step is done, and says it as metrics of that step.
+
+    `clock` gives wall seconds.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.perf_counter):
+        self._ledger, self._clock = ledger, clock
+        self._window: Counter[str] = Counter()
+        self._verifier: Counter[str] = Counter()
+        self._lost = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """From here on time counts: the first step begins."""
+        self._step_ended = self._learner_free_since = self._clock()
+        self._waited_for_batch = 0.0
+
+    def wave(self, result: WaveResult) -> None:
+        """A generator brought a wave."""
+        self._window["generator"] += result.cost.wall_seconds
+        self._window["paused"] += result.paused_seconds
+        self._window["generator_waited"] += result.waited_seconds
+        self._verifier.update(result.verifier)
+
+    def evaluation(self, result: EvaluationResult) -> None:
+        """A generator brought an evaluation."""
+        self._window["evaluation"] += result.cost.wall_seconds
+        self._ledger.charge("evaluation", result.cost)
+
+    def lost(self, loss: GeneratorLost) -> None:
+        """A generator died, and with it some work."""
+        self._lost += 1
+        self._ledger.charge("waste", loss.cost)
+
+    def batch_taken(self) -> None:
+        """The learner gets its next batch."""
+        self._waited_for_batch = self._clock() - self._learner_free_since
+
+    def checkpointed(self, seconds: float) -> None:
+        """A checkpoint took so long."""
+        self._window["checkpoint"] += seconds
+
+    def step(self, result: StepResult, batch: Batch) -> dict[str, float]:
+        """A step is done: charge it, and all there is to say about it."""
+        now = self._clock()
+        step_seconds, self._step_ended, self._learner_free_since = now - self._step_ended, now, now
+        groups = batch.all
+        generation = generation_cost(groups)
+        self._ledger.charge("generator", generation)
+        self._ledger.charge("learner", result.cost)
+        self._ledger.close_step(step_seconds)
+        metrics = batch_metrics(batch) | dict(result.metrics)
+        metrics |= speed_metrics(groups, generation, result.cost, step_seconds)
+        metrics |= self._times(step_seconds)
+        metrics |= {name: float(count) for name, count in self._verifier.items()}
+        metrics["generation/lost_generators"] = float(self._lost)
+        self._window.clear()
+        return metrics | self._ledger.metrics()
+
+    def _times(self, step_seconds: float) -> dict[str, float]:
+        window = self._window
+        present = window["generator"] + window["evaluation"] + window["generator_waited"]
+        return {
+            "time/wait_for_batch": self._waited_for_batch,
+            "time/learner_wait_share": min(1.0, rate(self._waited_for_batch, step_seconds)),
+            "time/generator_busy": window["generator"],
+            "time/generator_waited": window["generator_waited"],
+            "time/generator_wait_share": rate(window["generator_waited"], present),
+            "time/swap_pause": window["paused"],
+            "time/swap_pause_share": rate(window["paused"], present),
+            "time/checkpoint": window["checkpoint"],
+        }
