@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import torch
 from filelock import FileLock
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, load_file
 
 from forecurve.recipes import Recipe
+from forecurve.recipes.schema import HuggingFaceModel
 from trainer import warm_start
 from trainer.errors import ConfigurationError
-from trainer.models import TinyConfig, TinyDecoder, model_config
+from trainer.models import Policy, TinyConfig, model_config
 from trainer.tasks import TorusTask, build_task
 from trainer.tasks.walks import MAX_MOVES
 
@@ -30,9 +30,12 @@ SHIPPED_CONFIG = TinyConfig()
 Weights = Mapping[str, NDArray[Any]]
 
 
-def load_into(model: TinyDecoder, weights: Weights) -> TinyDecoder:
-    """The model with these weights; every parameter must be there."""
-    model.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+Model = TypeVar("Model", bound=Policy)
+
+
+def load_into(model: Model, weights: Weights) -> Model:
+    """The model with these weights; every tensor must be there."""
+    model.load_tensors(weights)
     return model
 
 
@@ -40,8 +43,11 @@ def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None 
     """The weights a run of `recipe` starts from.
 
     The shipped file serves its own size with `echo_start`; any other is warm-started here, once, and kept in
-    `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once.
+    `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once. A Hugging Face
+    model starts from the float32 weights of its folder.
     """
+    if isinstance(recipe.model, HuggingFaceModel):
+        return folder_weights(recipe.model.path)
     config, echo = model_config(recipe), build_task(recipe).echo_start
     if config == SHIPPED_CONFIG and echo:
         return shipped_weights()
@@ -55,6 +61,14 @@ def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None 
         model = warm_start.skilled_base(config, TorusTask(1, MAX_MOVES, echo))
         warm_start.save(model, path)
         return load_file(path)
+
+
+def folder_weights(path: str) -> Weights:
+    """The weights in a Hugging Face model's folder, by the names of `Policy.named_tensors`; see `huggingface.load`."""
+    from trainer.models import huggingface  # transformers takes a second to import
+
+    tensors = huggingface.load(path).named_tensors()
+    return {name: tensor.detach().numpy() for name, tensor in tensors.items()}
 
 
 def shipped_weights(path: Path = SHIPPED) -> Weights:

@@ -34,8 +34,7 @@ class TorchEngine:
     def __init__(
         self, model: Policy, sampling: SamplingConfig, version: int = 0, device: str = "cpu", max_rows: int = MAX_ROWS
     ):
-        module: Any = model
-        self._policy: Policy = module.to(device).eval()
+        self._policy = model.to(device).eval()
         self._sampling = sampling
         self._version = version
         self._device = torch.device(device)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from forecurve.recipes import Recipe
-from forecurve.recipes.schema import TinyModel
+from forecurve.recipes.schema import HuggingFaceModel, TinyModel
+from trainer.errors import ConfigurationError
 from trainer.tasks import build_task
 
+from .base import Policy
 from .tiny import TinyConfig, TinyDecoder
 
-__all__ = ["TinyConfig", "TinyDecoder", "build_model", "model_config"]
+__all__ = ["Policy", "TinyConfig", "TinyDecoder", "build_model", "model_config"]
 
 
 def model_config(recipe: Recipe) -> TinyConfig:
-    """Sizes of the policy that a recipe names."""
+    """Sizes of the tiny decoder that a recipe names."""
     task, model = build_task(recipe), recipe.model
     assert isinstance(model, TinyModel), model.kind
     return TinyConfig(
@@ -24,6 +26,30 @@ def model_config(recipe: Recipe) -> TinyConfig:
     )
 
 
-def build_model(recipe: Recipe) -> TinyDecoder:
-    """The policy that a recipe names, with fresh weights; `trainer.base_weights` has the warm ones."""
-    return TinyDecoder(model_config(recipe))
+def build_model(recipe: Recipe, dtype: str | None = None) -> Policy:
+    """The policy that a recipe names, its weights still to be loaded: `trainer.weights.base_weights` has them.
+
+    `dtype` replaces the recipe's (`fp32` or `bf16`); the tiny decoder is always float32.
+
+    Raises:
+        ConfigurationError: the folder of a Hugging Face model is not what it has to be, or has too few tokens.
+    """
+    model = recipe.model
+    if isinstance(model, TinyModel):
+        return TinyDecoder(model_config(recipe))
+    from . import huggingface  # transformers takes a second to import, and the tiny decoder needs none of it
+
+    config = huggingface.read_config(model.path)
+    _check_vocabulary(recipe, model, config.vocab_size)
+    policy = huggingface.blank(config, dtype or model.dtype)
+    if model.gradient_checkpointing:
+        policy.checkpoint_gradients()
+    return policy
+
+
+def _check_vocabulary(recipe: Recipe, model: HuggingFaceModel, size: int) -> None:
+    needed = build_task(recipe).vocabulary_size
+    if size < needed:
+        raise ConfigurationError(
+            f"model.path {model.path!r} has {size} tokens in its vocabulary; the {recipe.task.kind} task needs {needed}"
+        )

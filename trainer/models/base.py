@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -45,32 +45,39 @@ class PromptCache:
         return PromptCache(layers, self.lengths.index_select(0, index), mask)
 
 
-class Policy(Protocol):
-    """A causal language model in the shape in which it is sampled and trained. Also a `torch.nn.Module`."""
+class Policy(nn.Module):
+    """A causal language model in the shape in which it is sampled and trained."""
 
-    head_weight: Tensor
-    """[V, D], the parameter itself, never a copy: it is right after every weight swap."""
+    @property
+    def head_weight(self) -> Tensor:
+        """[V, D], the parameter itself, never a copy: it is right after every weight swap."""
+        raise NotImplementedError
 
     def prefill(self, prompts: Tensor, mask: Tensor | None = None) -> tuple[Tensor, PromptCache]:
         """Run prompts [P, S] once: hidden state of each last token [P, D], and the keys and values.
 
         `mask` [P, S] is False on padding, which lies to the left (see `pad_left`).
         """
+        raise NotImplementedError
 
     def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
         """Whole responses [N, T], each after its own row of `cache` (N rows): hidden [N, T, D]."""
+        raise NotImplementedError
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
         """One more token of every response: tokens [N] at response places [N] (0 the first) -> hidden [N, D].
 
         `attends` has one way of attending per layer; the cache is behind it. `prompt_lengths` [N].
         """
+        raise NotImplementedError
 
     def logits(self, hidden: Tensor, precision: str = "fp32") -> Tensor:
         """The head, [..., D] -> [..., V] in float32; see `head_logits`."""
+        return head_logits(hidden, self.head_weight, precision)
 
     def named_tensors(self) -> dict[str, Tensor]:
         """All that decides what the policy does, each tensor once, by the name under which engines load it."""
+        return dict(self.named_parameters())
 
     def load_tensors(self, tensors: Mapping[str, Any]) -> None:
         """Copy these arrays or tensors in; every one of `named_tensors` must be there, and no other.
@@ -78,6 +85,7 @@ class Policy(Protocol):
         Raises:
             ValueError: a name or a shape that is not this policy's.
         """
+        copy_into(self.named_tensors(), tensors)
 
 
 def head_logits(hidden: Tensor, weight: Tensor, precision: str) -> Tensor:

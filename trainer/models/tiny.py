@@ -9,16 +9,15 @@ Letters in shapes: N rows, S prompt tokens, T response tokens, D width, H heads,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.models.attention import causal, with_prompt
-from trainer.models.base import Attend, PromptCache, copy_into, head_logits
+from trainer.models.base import Attend, Policy, PromptCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Block(nn.Module):
         return x_NTD + added
 
 
-class TinyDecoder(nn.Module):
+class TinyDecoder(Policy):
     """See `Policy`."""
 
     def __init__(self, config: TinyConfig):
@@ -131,18 +130,6 @@ class TinyDecoder(nn.Module):
     def head_weight(self) -> Tensor:
         """See `Policy`."""
         return self.head.weight
-
-    def logits(self, hidden: Tensor, precision: str = "fp32") -> Tensor:
-        """See `Policy`."""
-        return head_logits(hidden, self.head_weight, precision)
-
-    def named_tensors(self) -> dict[str, Tensor]:
-        """See `Policy`."""
-        return dict(self.named_parameters())
-
-    def load_tensors(self, tensors: Mapping[str, Any]) -> None:
-        """See `Policy`."""
-        copy_into(self.named_tensors(), tensors)
 
 
 def sinusoids(places: int, width: int) -> Tensor:
