@@ -26,7 +26,8 @@ def sampled(recipe, model, ordinals=range(8)):
 
 def gradients(recipe, model, groups, rows):
     learner = Learner(recipe, model(recipe), rows_per_bucket=rows)
-    sums = learner.gradients(training_batch(groups, recipe.algorithm))
+    batch = training_batch(groups, recipe.algorithm)
+    sums = learner.gradients(batch, learner.plan(batch))
     return float(sums[0]), torch.cat([p.grad.flatten() for p in learner.policy.parameters()])
 
 

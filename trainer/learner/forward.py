@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ class ResponseLogprobs(nn.Module):
 
     def __init__(self, policy: Policy, temperature: float, precision: str):
         super().__init__()
-        self.policy = cast(Any, policy)  # a Policy, and a module
+        self.policy = policy
         self._temperature, self._precision = temperature, precision
 
     def forward(self, prompts: Tensor, mask: Tensor | None, buckets: Sequence[Bucket]) -> list[tuple[Tensor, Tensor]]:

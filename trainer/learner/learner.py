@@ -107,11 +107,20 @@ class Learner:
         self._optimizer.load_state(state.tensors, state.counters["optimizer_steps"])
         self.version = state.counters["version"]
 
-    def gradients(self, batch: TrainingBatch) -> Tensor:
-        """Gradients of the whole batch, left in the optimiser; the sums of `token_sums` over all ranks."""
+    def plan(self, batch: TrainingBatch) -> list[MicroBatch]:
+        """The micro-batches that this process runs."""
+        if self._ranks.sharded:
+            return shares(batch, self._micro_tokens, self._ranks.count)[self._ranks.rank]
+        return micro_batches(batch, self._micro_tokens, self._rows_per_bucket)
+
+    def gradients(self, batch: TrainingBatch, plan: Sequence[MicroBatch]) -> Tensor:
+        """Gradients of the whole batch, left on the weights; the sums of `token_sums` over all ranks.
+
+        `plan` says how the batch is cut, and has no influence on either but rounding.
+        """
         self._optimizer.clear()
         sums, largest = torch.zeros(len(SUMS), device=self._device), torch.zeros(1, device=self._device)
-        for micro in self._plan(batch):
+        for micro in plan:
             found = self._backward(batch, micro)
             sums += found[:-1]
             largest = torch.maximum(largest, found[-1:])
@@ -129,7 +138,7 @@ class Learner:
 
     def _update(self, batch: TrainingBatch) -> dict[str, float]:
         rate = learning_rate(self.recipe.optimizer, self.version, self.recipe.budget.last_step)
-        metrics = means(self.gradients(batch), batch.token_count, self._with_kl)
+        metrics = means(self.gradients(batch, self.plan(batch)), batch.token_count, self._with_kl)
         norm = self._optimizer.clip()
         finite = bool(np.isfinite(norm)) and bool(np.isfinite(metrics["train/loss"]))
         if finite:
@@ -140,11 +149,6 @@ class Learner:
             "train/skipped": float(not finite),
             "policy/not_finite_tokens": float(batch.not_finite_tokens),
         }
-
-    def _plan(self, batch: TrainingBatch) -> list[MicroBatch]:
-        if self._ranks.sharded:
-            return shares(batch, self._micro_tokens, self._ranks.count)[self._ranks.rank]
-        return micro_batches(batch, self._micro_tokens, self._rows_per_bucket)
 
     def _backward(self, batch: TrainingBatch, micro: MicroBatch) -> Tensor:
         """Run some rows forward and backward; the sums over their tokens."""

@@ -41,16 +41,18 @@ class MicroBatch:
 
 def micro_batches(batch: TrainingBatch, micro_tokens: int, rows_per_bucket: int = ROWS_PER_BUCKET) -> list[MicroBatch]:
     """The whole batch for one process."""
-    packed: list[list[Rows]] = []
-    room = 0
+    everything = np.arange(len(batch.lengths))
+    if _cost(batch, everything) <= micro_tokens:
+        return [_bucketed(batch, everything, rows_per_bucket)]
+    packed: list[MicroBatch] = []
     for unit in _units(batch, micro_tokens):
-        cost = _cost(batch, unit)
-        if not packed or cost > room:
-            packed.append([])
-            room = micro_tokens
-        packed[-1].append(unit)
-        room -= cost
-    return [MicroBatch(tuple(_buckets(batch, np.concatenate(units), rows_per_bucket))) for units in packed]
+        if packed:
+            joined = _bucketed(batch, np.concatenate([packed[-1].rows, unit]), rows_per_bucket)
+            if _cost(batch, *joined.buckets) <= micro_tokens:
+                packed[-1] = joined
+                continue
+        packed.append(_bucketed(batch, unit, rows_per_bucket))
+    return packed
 
 
 def shares(batch: TrainingBatch, micro_tokens: int, ranks: int) -> list[list[MicroBatch]]:
@@ -79,8 +81,8 @@ def length_buckets(lengths: NDArray[np.int64], rows_per_bucket: int, tokens: int
     return [np.array(bucket, dtype=np.int64) for bucket in buckets]
 
 
-def _buckets(batch: TrainingBatch, rows: Rows, rows_per_bucket: int) -> list[Rows]:
-    return [rows[bucket] for bucket in length_buckets(batch.lengths[rows], rows_per_bucket)]
+def _bucketed(batch: TrainingBatch, rows: Rows, rows_per_bucket: int) -> MicroBatch:
+    return MicroBatch(tuple(rows[bucket] for bucket in length_buckets(batch.lengths[rows], rows_per_bucket)))
 
 
 def _units(batch: TrainingBatch, limit: int) -> list[Rows]:
@@ -109,7 +111,7 @@ def _packed_by_length(batch: TrainingBatch, units: list[Rows], limit: int) -> li
     return packed
 
 
-def _cost(batch: TrainingBatch, rows: Rows) -> int:
-    """Tokens that run, padding included, when the rows are one rectangle and their prompts another."""
-    prompts = [len(batch.prompts[prompt]) for prompt in np.unique(batch.prompt_of_row[rows])]
-    return len(prompts) * max(prompts) + len(rows) * int(batch.lengths[rows].max())
+def _cost(batch: TrainingBatch, *buckets: Rows) -> int:
+    """Tokens that run, padding included: a rectangle of each bucket's rows, and one of all their prompts."""
+    prompts = [len(batch.prompts[prompt]) for prompt in np.unique(batch.prompt_of_row[np.concatenate(buckets)])]
+    return len(prompts) * max(prompts) + sum(len(rows) * int(batch.lengths[rows].max()) for rows in buckets)
