@@ -19,6 +19,7 @@ Source = Annotated[str, typer.Argument(metavar="RECIPE", help="A preset's name, 
 def presets(as_json: AsJson = False) -> None:
     """List the presets and how each differs from ScaleRL."""
     from forecurve.recipes import PRESETS, SCALERL, diff
+    from forecurve.recipes.presets import ABOUT
 
     from .output import changes, print_json, print_table
 
@@ -27,11 +28,13 @@ def presets(as_json: AsJson = False) -> None:
     }
     if as_json:
         items = [
-            {"name": name, "digest": PRESETS[name].digest, "changes": changed} for name, changed in differences.items()
+            {"name": name, "about": ABOUT[name], "digest": PRESETS[name].digest, "changes": changed}
+            for name, changed in differences.items()
         ]
         print_json({"items": items})
     else:
-        print_table(["preset", "against scalerl"], [(name, changes(changed)) for name, changed in differences.items()])
+        rows = [(name, ABOUT[name], changes(changed)) for name, changed in differences.items()]
+        print_table(["preset", "what it is", "against scalerl"], rows)
 
 
 @app.command()

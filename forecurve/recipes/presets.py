@@ -1,4 +1,13 @@
-"""Named recipes, and what it means to take one ingredient of ScaleRL away."""
+"""Named recipes on the testbed, and what it means to take one ingredient of ScaleRL away.
+
+The recipes are those that the paper compares (figure 2, A.16) and its leave-one-out set (figure 7). All of them stand
+on the testbed's task, tiny model, batch and budget, so that a run takes a minute of CPU; learning rate, warm-up and
+lengths are the testbed's too, not the paper's 5e-7, 100 steps and 14k tokens. Batches of 768 and 1,280 completions
+become 32 x 16 and 53 x 16: the same proportion.
+
+The paper's text does not say whether the other recipes keep interruption, a KL term, or a filter that A.16 does not
+name: here they have none. Like the paper's baselines they share ScaleRL's optimiser and rewards.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +30,45 @@ SCALERL_REVERSIONS: dict[str, dict[str, Any]] = {
 }
 """Ingredient of ScaleRL to the change that reverts it to what came before (§4, leave-one-out; figure 7)."""
 
+_WITHOUT_SCALERL: dict[str, Any] = {
+    "algorithm.advantage_scale": "prompt",
+    "algorithm.logits_precision": "bf16",
+    "algorithm.zero_variance_filter": "off",
+    "algorithm.no_positive_resampling": None,
+    "length_control.kind": "none",
+    "task.pool": None,
+}
+_DAPO_CLIP = {"algorithm.loss": "dapo", "algorithm.clip_low": 0.2, "algorithm.clip_high": 0.26}
+_BIGGER_BATCH = {"batch.prompts_per_step": 53, "algorithm.zero_variance_filter": "shrink"}
+_PPO_8 = {"algorithm.off_policy": "ppo", "algorithm.max_staleness": 8}
+
+_CHANGES: dict[str, dict[str, Any]] = {
+    "scalerl": {},
+    "grpo-deepseek": _WITHOUT_SCALERL
+    | _PPO_8
+    | {
+        "algorithm.loss": "grpo",
+        "algorithm.clip_low": 0.2,
+        "algorithm.clip_high": 0.2,
+        "algorithm.aggregation": "sample",
+    },
+    "dapo-qwen": _WITHOUT_SCALERL | _PPO_8 | _DAPO_CLIP | _BIGGER_BATCH,
+    "magistral": _WITHOUT_SCALERL | _DAPO_CLIP | _BIGGER_BATCH,
+    "minimax-m1": _WITHOUT_SCALERL | _PPO_8 | _BIGGER_BATCH | {"algorithm.logits_precision": "fp32"},
+}
+
+ABOUT: dict[str, str] = {
+    "scalerl": "ScaleRL: every ingredient of §4.",
+    "grpo-deepseek": "DeepSeek's GRPO as in A.16: clip 0.2 on both sides, sample averages, PPO-off-policy-8.",
+    "dapo-qwen": "DAPO as in A.16: clip 0.2 and 0.26, prompt averages, PPO-off-policy-8, the bigger batch with "
+    "zero-variance prompts dropped.",
+    "magistral": "Magistral as in A.16: like DAPO, on PipelineRL.",
+    "minimax-m1": "MiniMax-M1 as in A.16: CISPO, fp32 head, prompt averages, PPO-off-policy-8, the bigger batch.",
+}
+"""What each preset is, in a sentence."""
+
 PRESETS: dict[str, Recipe] = {
-    "scalerl": SCALERL,
-    "dapo": with_changes(
-        SCALERL,
-        {
-            "name": "dapo-testbed",
-            "algorithm.loss": "dapo",
-            "algorithm.advantage_scale": "prompt",
-            "algorithm.logits_precision": "bf16",
-        },
-    ),
+    name: with_changes(SCALERL, {"name": f"{name}-testbed"} | changes) for name, changes in _CHANGES.items()
 }
 """Presets by name."""
 

@@ -71,7 +71,7 @@ class Interruption(Section):
     """
 
     kind: Literal["interruption"] = "interruption"
-    after_low: int = Field(17, ge=1, le=131_072, description="Fewest tokens before the phrase (A.10: 10k).")
+    after_low: int = Field(18, ge=1, le=131_072, description="Fewest tokens before the phrase (A.10: 10k).")
     after_high: int = Field(20, ge=1, le=131_072, description="Most tokens before the phrase (A.10: 12k).")
     phrase: str = Field(">", min_length=1, max_length=2000, description="Text that ends the thinking (A.10).")
     answer_tokens: int = Field(

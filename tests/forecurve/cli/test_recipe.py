@@ -19,7 +19,7 @@ def test_presets_are_listed_with_their_difference_from_scalerl(forecurve: Forecu
 
     by_name = {item["name"]: item for item in listed}
     assert by_name["scalerl"]["changes"] == {}
-    assert by_name["dapo"]["changes"]["algorithm.loss"] == "dapo"
+    assert by_name["dapo-qwen"]["changes"]["algorithm.loss"] == "dapo"
     assert 'algorithm.loss="dapo"' in shown.out
     assert shown.code == 0
 
@@ -42,10 +42,10 @@ def test_changes_are_applied_with_numbers_as_people_write_them(forecurve: Forecu
 
 
 def test_the_difference_of_two_recipes_is_by_field(forecurve: Forecurve) -> None:
-    fields = forecurve("recipe", "diff", "scalerl", "dapo", "--json").json["fields"]
+    fields = forecurve("recipe", "diff", "scalerl", "dapo-qwen", "--json").json["fields"]
 
     assert fields["algorithm.loss"] == {"first": "cispo", "second": "dapo"}
-    assert "no field differs" in forecurve("recipe", "diff", "dapo", "dapo").out
+    assert "no field differs" in forecurve("recipe", "diff", "dapo-qwen", "dapo-qwen").out
 
 
 def test_an_unknown_key_is_bad_input_with_field_and_way_out_on_one_line(forecurve: Forecurve, tmp_path: Path) -> None:

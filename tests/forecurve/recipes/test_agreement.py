@@ -121,7 +121,7 @@ def test_another_kind_begins_with_its_own_defaults_whatever_the_order_of_changes
     changed = with_changes(load_recipe({}), changes)
     assert changed.to_dict()["length_control"] == {
         "kind": "interruption",
-        "after_low": 17,
+        "after_low": 18,
         "after_high": 20,
         "phrase": ">",
         "answer_tokens": 2,
