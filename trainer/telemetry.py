@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 
 from trainer.buffer import Batch
@@ -20,8 +20,8 @@ class Telemetry:
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.perf_counter):
         self._ledger, self._clock = ledger, clock
-        self._window: Counter[str] = Counter()
-        self._verifier: Counter[str] = Counter()
+        self._window: defaultdict[str, float] = defaultdict(float)
+        self._verifier: defaultdict[str, float] = defaultdict(float)
         self._lost = 0
         self.begin()
 
@@ -35,7 +35,8 @@ class Telemetry:
         self._window["generator"] += result.cost.wall_seconds
         self._window["paused"] += result.paused_seconds
         self._window["generator_waited"] += result.waited_seconds
-        self._verifier.update(result.verifier)
+        for name, count in result.verifier.items():
+            self._verifier[name] += count
 
     def evaluation(self, result: EvaluationResult) -> None:
         """A generator brought an evaluation."""
@@ -67,7 +68,7 @@ class Telemetry:
         metrics = batch_metrics(batch) | dict(result.metrics)
         metrics |= speed_metrics(groups, generation, result.cost, step_seconds)
         metrics |= self._times(step_seconds)
-        metrics |= {name: float(count) for name, count in self._verifier.items()}
+        metrics |= dict(self._verifier)
         metrics["generation/lost_generators"] = float(self._lost)
         self._window.clear()
         return metrics | self._ledger.metrics()

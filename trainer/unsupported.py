@@ -14,21 +14,14 @@ from trainer.errors import ConfigurationError
 IMPLEMENTED: dict[str, tuple[Any, ...]] = {
     "task.kind": ("torus",),
     "task.layout": ("open",),
-    "task.pool": (None,),
     "model.kind": ("tiny",),
-    "algorithm.zero_variance_filter": ("shrink", "off"),
-    "algorithm.off_policy": ("pipeline", "on-policy"),
-    "algorithm.no_positive_resampling": (None,),
     "rewards.correct": (1.0,),
     "rewards.wrong": (-1.0,),
     "length_control.kind": ("none",),
-    "curriculum": ("none",),
     "generation.engine": ("torch",),
     "generation.self_check_threshold": (0.05,),
-    "checkpoint.keep_every": (None,),
     "resources.learners": (1,),
     "resources.weight_transfer": ("store",),
-    "log_rollouts_every": (0,),
 }
 """Field to the values that this trainer means something by; fields that are not listed are read in full."""
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
-from trainer.buffer import GroupBuffer
 from trainer.controller import Controller
 from trainer.tasks import build_task
 from trainer.types import (
@@ -173,40 +172,3 @@ def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_th
     assert trained == list(range(12 * prompts))
     assert max(metrics.get("staleness/max", 0) for _, metrics in reporter.logged) <= bound
     assert reporter.judged == [0, 3, 6, 9, 12]  # told in order, whichever was done first
-
-
-def test_a_generator_may_run_ahead_to_the_bound_and_no_further():
-    buffer = GroupBuffer(prompts_per_step=2, max_staleness=3, queue_batches=64)
-    waves = []
-    while (wave := buffer.admit(published=0)) is not None:
-        waves.append(wave)
-    assert [wave.ordinals for wave in waves] == [(0, 1), (2, 3), (4, 5), (6, 7)]  # (k + 1) * P groups
-    assert [wave.minimum_version for wave in waves] == [0, 0, 0, 0]
-    assert buffer.admit(published=1).minimum_version == 1
-
-
-def test_a_full_queue_keeps_generators_from_making_tokens_old():
-    buffer = GroupBuffer(prompts_per_step=2, max_staleness=30, queue_batches=2)
-    assert [buffer.admit(0).ordinals, buffer.admit(0).ordinals, buffer.admit(0)] == [(0, 1), (2, 3), None]
-
-
-def test_on_policy_training_generates_a_batch_only_with_the_newest_weights():
-    buffer = GroupBuffer(prompts_per_step=2, max_staleness=0, queue_batches=8)
-    assert buffer.admit(published=0).ordinals == (0, 1)
-    assert buffer.admit(published=0) is None
-    assert buffer.admit(published=1).minimum_version == 1
-
-
-def test_several_generators_share_a_batch_and_a_wave_never_spans_two():
-    buffer = GroupBuffer(prompts_per_step=5, max_staleness=9, queue_batches=9, wave_size=2)
-    assert [buffer.admit(0).ordinals for _ in range(4)] == [(0, 1), (2, 3), (4,), (5, 6)]
-
-
-def test_a_batch_waits_for_its_slowest_group_however_many_later_ones_are_done(recipe, group):
-    buffer = GroupBuffer(prompts_per_step=2, max_staleness=2)
-    for _ in range(2):
-        buffer.admit(0)
-    buffer.add([group(recipe(), ordinal, [1, 0]) for ordinal in (1, 2, 3)])
-    assert buffer.take() is None
-    buffer.add([group(recipe(), 0, [1, 0])])
-    assert [g.ordinal for g in buffer.take().groups] == [0, 1]
