@@ -1,13 +1,17 @@
 """The advice to stop, replayed: compute saved and reward lost against running every run to its budget.
 
-Synthetic runs have a budget of 16,000 GPU-hours, 40 evaluations, AR noise with sd .006 and correlation .7 on top of
-white noise of sd .0035. `siblings` are ablations of the paper's recipe (C_mid about 2,600 GPU-hours, as its runs of 14k
-to 16k GPU-hours); `table` has the spread of all of Table 1, whose slow rows (C_mid about 11k) got far larger budgets
-in the paper and have much left to gain at 16k. FILES (series,compute,reward...)
-are recorded runs of at least 12 evaluations; their budget is their last evaluation. From --start of the budget on the
-run is fitted at every evaluation (prior "none") and ends at the first advice to stop. Lost is the reward at the budget
-minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least 1, at
-most 30) up to either point.
+Synthetic runs (advice_cases.py) have a budget of 16,000 GPU-hours, 40 evaluations, AR noise with sd .006 and
+correlation .7 on top of white noise of sd .0035. `siblings` are ablations of the paper's recipe (C_mid about 2,600
+GPU-hours, as its runs of 14k to 16k GPU-hours); `table` has the spread of all of Table 1, whose slow rows (C_mid about
+11k) got far larger budgets in the paper and have much left to gain at 16k; `sparse` are siblings with 32,000 GPU-hours
+and only 12 evaluations of 500 prompts, one sample each; `fell` are siblings that lose 40 to 100 % of their gain at 25
+to 60 % of the budget and recover or stay down; `at 0` never start, or start after 5 to 80 % of the budget. FILES
+(series,compute,reward...) are recorded runs of at least 10 evaluations; their budget is their last evaluation.
+
+From --start of the budget on the run is fitted at every evaluation and ends at the first advice to stop. --prior
+siblings gives the fits past runs: 8 other runs of the kind (healthy siblings for `fell` and `at 0`), or the other
+series of the file at full length. Lost is the reward at the budget minus that at the stop: of the true curve, or of
+recorded runs the mean of a tenth of their evaluations (at least 1, at most 30) up to either point.
 
 The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
 run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
@@ -18,31 +22,20 @@ part of it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from advice_cases import Case, recorded, synthetic
 from common import answer, note, parser, table
 
-from forecurve.curve_files import read_curves
-from forecurve.science import Curve, CurveError, advise, fit
+from forecurve.science import CurveError, advise, fit
 from forecurve.science.checks import MIN_POINTS
-from forecurve.science.simulator import SPREADS, synthetic_run
 
 DELTAS = (0.01, 0.02)
 ALLOWED = 0.02
 ASKED = 0.2
-SEED = 30_000
-BUDGET, EVALUATIONS = 16_000.0, 40
-LEAST_POINTS = 12
-
-
-class Case(NamedTuple):
-    """A run at full length, and its worth at any of its evaluations (by index)."""
-
-    curve: Curve
-    worth: Callable[[int], float]
+PRIORS = ("none", "siblings")
 
 
 class Ending(NamedTuple):
@@ -57,59 +50,40 @@ def main() -> None:
     made = parser(__doc__, runs=60)
     made.add_argument("files", nargs="*", type=Path, help="recorded runs")
     made.add_argument("--start", type=float, default=0.2, help="share of the budget before the first advice")
+    made.add_argument("--prior", choices=PRIORS, default="none", help="siblings: past runs of the same kind or file")
     asked = made.parse_args()
     rows = []
-    for name, cases in _recorded(asked.files, asked.runs) if asked.files else _synthetic(asked.runs):
-        for delta in DELTAS:
-            note(f"{name}, delta {delta}: {len(cases)} runs")
-            rows.append(_row(name, delta, cases, asked.start))
+    kinds = recorded(asked.files, asked.prior, asked.runs) if asked.files else synthetic(asked.prior, asked.runs)
+    for name, cases in kinds:
+        note(f"{name}: {len(cases)} runs")
+        ended = [_end_by_advice(case, asked.start) for case in cases]
+        for at, delta in enumerate(DELTAS):
+            rows.append(_row(name, delta, cases, [each[at] for each in ended], asked.start))
     if asked.json:
-        answer({"asked": {"saved": ASKED, "most_lost": ALLOWED, "delta": DELTAS[0]}, "rows": rows})
+        answer(
+            {"asked": {"saved": ASKED, "most_lost": ALLOWED, "delta": DELTAS[0]}, "prior": asked.prior, "rows": rows}
+        )
     else:
-        _show(rows)
+        _show(asked.prior, rows)
 
 
-def _synthetic(runs: int) -> Iterator[tuple[str, list[Case]]]:
-    for spread in ("siblings", "table"):
-        yield f"synthetic, {spread}", [_synthetic_case(SEED + at, spread) for at in range(runs)]
-
-
-def _synthetic_case(seed: int, spread: str) -> Case:
-    rng = np.random.default_rng(seed)
-    theta = SPREADS[spread].draw(rng, 1)[0]
-    track = synthetic_run(theta, 0.2, rng, horizon=BUDGET, evaluations=EVALUATIONS, noise="ar")
-    A, B, C_mid = theta[0], np.exp(theta[1]), np.exp(theta[2])
-    compute = track.curve.compute
-    truth = np.concatenate([[0.2], 0.2 + (A - 0.2) / (1 + (C_mid / compute[1:]) ** B)])
-    return Case(track.curve, lambda at: float(truth[at]))
-
-
-def _recorded(files: list[Path], runs: int) -> Iterator[tuple[str, list[Case]]]:
-    """Runs of at least LEAST_POINTS evaluations; a random choice where there are more than `runs`."""
-    for file in files:
-        curves = [curve for curve in read_curves(file) if curve.points >= LEAST_POINTS]
-        chosen = np.random.default_rng(SEED).permutation(len(curves))[:runs]
-        if len(chosen):
-            yield file.stem, [_recorded_case(curves[at]) for at in sorted(chosen)]
-
-
-def _recorded_case(curve: Curve) -> Case:
-    window = min(max(curve.points // 10, 1), 30)
-    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()))
-
-
-def _end_by_advice(case: Case, delta: float, start: float) -> Ending:
-    """At the first advice to stop, else at the budget. At most 100 checks a run, evenly spaced."""
+def _end_by_advice(case: Case, start: float) -> list[Ending]:
+    """For each delta at the first advice to stop, else at the budget. At most 100 checks a run, evenly spaced."""
     curve, budget = case.curve, case.curve.now
     checks = [at for at in range(MIN_POINTS - 1, curve.points - 1) if curve.compute[at] >= start * budget]
+    ended: dict[float, Ending] = {}
     for at in checks[:: max(len(checks) // 100, 1)]:
+        open_deltas = [delta for delta in DELTAS if delta not in ended]
+        if not open_deltas:
+            break
         try:
-            found = fit(curve.until(float(curve.compute[at])))
+            found = fit(curve.until(float(curve.compute[at])), prior=case.prior)
         except CurveError:
             continue
-        if advise(found, budget=budget, delta=delta).action == "stop":
-            return _ending(case, at)
-    return _ending(case, curve.points - 1)
+        for delta in open_deltas:
+            if advise(found, budget=budget, delta=delta).action == "stop":
+                ended[delta] = _ending(case, at)
+    return [ended.get(delta, _ending(case, curve.points - 1)) for delta in DELTAS]
 
 
 def _end_by_share(case: Case, share: float) -> Ending:
@@ -132,8 +106,7 @@ def _ending(case: Case, at: int) -> Ending:
     return Ending(float(curve.compute[at]) / curve.now, case.worth(curve.points - 1) - case.worth(at))
 
 
-def _row(name: str, delta: float, cases: list[Case], start: float) -> dict[str, Any]:
-    ended = [_end_by_advice(case, delta, start) for case in cases]
+def _row(name: str, delta: float, cases: list[Case], ended: list[Ending], start: float) -> dict[str, Any]:
     saved = 1 - float(np.mean([each.share for each in ended]))
     most = max(each.lost for each in ended)
     same = [_end_by_share(case, 1 - saved) for case in cases]
@@ -163,8 +136,8 @@ def _best_cut(cases: list[Case], most: float) -> float:
     return 0.0
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
-    print(f"Asked at delta {DELTAS[0]}: saved at least {ASKED}, most lost at most {ALLOWED}\n")
+def _show(prior: str, rows: list[dict[str, Any]]) -> None:
+    print(f"Prior {prior}. Asked at delta {DELTAS[0]}: saved at least {ASKED}, most lost at most {ALLOWED}\n")
     columns = ["runs", "n", "delta", "stopped", "saved", "oracle", "mean lost", "most lost", f"lost > {ALLOWED}"]
     columns += ["cut: mean lost", "cut: most lost", "cut saves at same worst", "reached"]
     keys = ("n", "delta", "stopped", "saved", "oracle_saves", "mean_lost", "most_lost", "above")

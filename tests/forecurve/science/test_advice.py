@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from forecurve.science import advise, fit
+from forecurve.science import Curve, advise, fit
 from forecurve.science.advice import ACTIONS
 
-from .synthetic import noisy_curve
+from .synthetic import noisy_curve, sigmoid
 
 EARLY = fit(noisy_curve(0, last=1000, points=8))
 RISING = fit(noisy_curve(0, last=4500, points=40))
@@ -92,3 +92,105 @@ def test_impossible_questions_are_refused() -> None:
         advise(RISING, budget=9000, delta=0.0)
     with pytest.raises(ValueError, match="budget"):
         advise(RISING, budget=-1.0)
+
+
+# --- falls, breaks and runs that never moved ---
+
+FELL_AT = 4000.0
+
+
+def _fallen(last: float, recovery: float = np.inf, seed: int = 0) -> Curve:
+    """A run of 200 GPU-hours an evaluation that falls to .25 and, from `recovery` on, grows again."""
+    compute = np.arange(0.0, last + 1, 200.0)
+    healthy = sigmoid(compute, 0.61, 1.9, 2500.0, 0.2)
+    back = np.where(compute > recovery, 0.35 * (1 - np.exp(-(compute - recovery) / 1000)), 0.0)
+    truth = np.where(compute > FELL_AT, 0.25 + back, healthy)
+    reward = truth + np.random.default_rng(seed).normal(0, 0.0035, len(compute))
+    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16, unit="GPU-hours")
+
+
+def test_a_fall_is_no_reason_to_stop_until_nothing_new_is_likely_to_begin() -> None:
+    budget = 10_000.0
+    halfway, late = (advise(fit(_fallen(last)), budget=budget) for last in (7000.0, 9600.0))
+    assert halfway.action == "undecided"
+    assert "checkpoint before it" in halfway.reason
+    since = halfway.numbers["since"]
+    assert since == pytest.approx(FELL_AT, abs=400)
+    assert halfway.numbers["p_stays"] == pytest.approx((7000 - since) / (budget - since))
+    assert halfway.numbers["decide_at"] == pytest.approx(since + 0.9 * (budget - since))
+    assert late.action == "stop"
+    assert late.numbers["p_stays"] >= 0.9
+
+
+def test_the_advice_on_a_fall_changes_at_the_compute_that_was_named() -> None:
+    budget = 10_000.0
+    when = advise(fit(_fallen(7000.0)), budget=budget).numbers["decide_at"]
+    for compute in np.arange(8000.0, budget, 200.0):
+        expected = "stop" if compute >= when else "undecided"
+        assert advise(fit(_fallen(float(compute))), budget=budget).action == expected
+
+
+def test_a_recovery_under_way_is_not_stopped_however_late() -> None:
+    recovering = fit(_fallen(9800.0, recovery=9000.0))
+    assert recovering.misfit_detail is not None
+    assert recovering.misfit_detail.fallen
+    advice = advise(recovering, budget=10_300.0)
+    assert advice.numbers["p_stays"] >= 0.9
+    assert advice.action == "undecided"
+    assert advice.numbers["expected_gain"] > 0.01
+
+
+def test_a_fallen_run_has_no_budget_left_to_recover_in() -> None:
+    advice = advise(fit(_fallen(7000.0)), budget=7000.0)
+    assert advice.action == "stop"
+    assert "budget is spent" in advice.reason
+
+
+def test_gains_after_a_fall_are_those_of_the_evaluations_since() -> None:
+    """The same evaluations, given as a run that begins where the fall ended, have the same forecast."""
+    run = _fallen(9000.0, recovery=6000.0)
+    advice = advise(fit(run), budget=10_000.0)
+    since = advice.numbers["since"]
+    later = run.compute > since + 1.0
+    alone = Curve(run.compute[later] - since, run.reward[later], prompts=1000, samples=16, unit="GPU-hours")
+    draws = fit(alone).all_draws
+    gain = draws.reward_at(10_000 - since)[0] - draws.reward_at(9000 - since)[0]
+    assert advice.numbers["expected_gain"] == pytest.approx(gain.mean())
+
+
+@pytest.mark.parametrize(("seen", "action"), [(20, "undecided"), (35, "undecided"), (38, "stop")])
+def test_a_run_pinned_at_0_is_stopped_when_a_tenth_of_its_budget_is_left(seen: int, action: str) -> None:
+    compute = np.arange(1.0, seen + 1)
+    assert advise(fit(Curve(compute, np.zeros(seen), prompts=500, samples=4)), budget=41.0).action == action
+
+
+def test_a_run_that_has_just_left_0_goes_on() -> None:
+    reward = np.zeros(38)
+    reward[-1] = 0.007
+    advice = advise(fit(Curve(np.arange(1.0, 39), reward, prompts=500, samples=4)), budget=41.0)
+    assert advice.action == "undecided"
+    assert "just begun" in advice.reason
+
+
+def test_a_gain_that_is_surely_small_stops_though_the_ceiling_is_not_identified() -> None:
+    """Few noisy evaluations: where the run will end for ever is open, what the rest of the budget buys is not."""
+    compute = np.linspace(0, 32_000, 13)
+    rng = np.random.default_rng(0)
+    reward = rng.binomial(500, sigmoid(compute, 0.61, 1.9, 2500.0, 0.2)) / 500
+    seen = fit(Curve(compute, reward, prompts=500, samples=1, unit="GPU-hours").until(30_000.0))
+    assert not seen.ceiling_identified
+    advice = advise(seen, budget=32_000.0)
+    assert advice.numbers["p_gain_below_delta"] >= 0.9
+    assert advice.action == "stop"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stopping_needs_a_mean_gain_below_delta_too(seed: int) -> None:
+    """One chance in ten of a large gain is not small: over budgets, no stop with a mean gain of delta or more."""
+    compute = np.arange(1.0, 13)
+    reward = np.random.default_rng(seed).binomial(100, 0.3, 12) / 100
+    seen = fit(Curve(compute, reward, prompts=100, samples=1))
+    for budget in (12.5, 13.0, 14.0, 16.0, 20.0, 30.0):
+        advice = advise(seen, budget=budget)
+        if advice.action == "stop":
+            assert advice.numbers["expected_gain"] < 0.01

@@ -1,0 +1,151 @@
+"""Runs on which the advice is replayed: simulated with a known truth, or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from forecurve.curve_files import read_curves
+from forecurve.science import Curve, Prior, fit, sibling_prior
+from forecurve.science.simulator import SPREADS, synthetic_run
+
+SEED = 30_000
+PAST_SEED = 40_000
+PAST = 8  # finished runs of the same kind that a sibling prior is made of
+START = 0.2
+BUDGET, EVALUATIONS = 16_000.0, 40
+SPARSE_BUDGET, SPARSE_EVALUATIONS, SPARSE_PROMPTS = 32_000.0, 12, 500
+LEAST_POINTS = 10
+
+
+class Case(NamedTuple):
+    """A run at full length, its worth at any of its evaluations (by index), and what it is fitted with."""
+
+    curve: Curve
+    worth: Callable[[int], float]
+    prior: Prior | str
+
+
+class Simulated(NamedTuple):
+    """A run and its true curve at the evaluations."""
+
+    curve: Curve
+    truth: np.ndarray
+
+
+def synthetic(prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:
+    """Every kind of simulated run."""
+    for name, draw in KINDS.items():
+        known: Prior | str = "none"
+        if prior == "siblings":
+            past = HEALTHY.get(name, draw)  # past runs are finished ones that went well
+            known = sibling_prior([fit(past(np.random.default_rng(PAST_SEED + at)).curve) for at in range(PAST)])
+        yield name, [_case(draw(np.random.default_rng(SEED + at)), known) for at in range(runs)]
+
+
+def _case(made: Simulated, prior: Prior | str) -> Case:
+    return Case(made.curve, lambda at: float(made.truth[at]), prior)
+
+
+def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:
+    """Runs of at least LEAST_POINTS evaluations; a random choice where there are more than `runs`.
+
+    With the prior "siblings" the other series of a file are past runs at full length; copies of one run count once.
+    """
+    for file in files:
+        curves = [curve for curve in read_curves(file) if curve.points >= LEAST_POINTS]
+        chosen = np.random.default_rng(SEED).permutation(len(curves))[:runs]
+        if len(chosen):
+            known = _leave_one_out(curves) if prior == "siblings" else ["none"] * len(curves)
+            yield file.stem, [_recorded_case(curves[at], known[at]) for at in sorted(chosen)]
+
+
+def _leave_one_out(curves: Sequence[Curve]) -> list[Prior]:
+    keys = [(curve.compute.tobytes(), curve.reward.tobytes()) for curve in curves]
+    once = {key: fit(curve) for key, curve in zip(keys, curves, strict=True)}
+    return [sibling_prior([found for other, found in once.items() if other != key]) for key in keys]
+
+
+def _recorded_case(curve: Curve, prior: Prior | str) -> Case:
+    window = min(max(curve.points // 10, 1), 30)
+    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), prior)
+
+
+# --- kinds of simulated runs ---
+
+
+def _of_spread(spread: str) -> Callable[[np.random.Generator], Simulated]:
+    def draw(rng: np.random.Generator) -> Simulated:
+        theta = SPREADS[spread].draw(rng, 1)[0]
+        run = synthetic_run(theta, START, rng, horizon=BUDGET, evaluations=EVALUATIONS, noise="ar").curve
+        return Simulated(run, _sigmoid(theta, run.compute))
+
+    return draw
+
+
+def _sparse(rng: np.random.Generator) -> Simulated:
+    theta = SPREADS["siblings"].draw(rng, 1)[0]
+    compute = np.linspace(0.0, SPARSE_BUDGET, SPARSE_EVALUATIONS + 1)
+    return _counted(compute, _sigmoid(theta, compute), SPARSE_PROMPTS, 1, rng)
+
+
+def _fallen(recovers: bool) -> Callable[[np.random.Generator], Simulated]:
+    """At 25 to 60 % of the budget 40 to 100 % of what was gained is lost from one evaluation to the next.
+
+    A recovery begins after 5 to 60 % of what is left of the budget (uniform, so as not to lean on the model's own
+    log-uniform wait) and closes the distance exponentially, with a time of 2 to 10 % of the budget.
+    """
+
+    def draw(rng: np.random.Generator) -> Simulated:
+        run, healthy = _of_spread("siblings")(rng)
+        fell = rng.uniform(0.25, 0.6) * BUDGET
+        lost = rng.uniform(0.4, 1.0)
+        wait, pace = rng.uniform(0.05, 0.6) * (BUDGET - fell), rng.uniform(0.02, 0.1) * BUDGET
+        back = np.exp(-np.maximum(run.compute - fell - wait, 0.0) / pace) if recovers else 1.0
+        truth = healthy - (healthy - START) * lost * back * (run.compute > fell)
+        reward = np.clip(run.reward + truth - healthy, 0.0, 1.0)
+        return Simulated(Curve(run.compute, reward, unit=run.unit, prompts=1000, samples=16), truth)
+
+    return draw
+
+
+def _stuck(starts: bool) -> Callable[[np.random.Generator], Simulated]:
+    """Pass rate 0 from the first evaluation on, for good or until 5 to 80 % of the budget; 500 prompts x 4."""
+
+    def draw(rng: np.random.Generator) -> Simulated:
+        A, B, log_mid = SPREADS["siblings"].draw(rng, 1)[0]
+        compute = np.linspace(0.0, BUDGET, EVALUATIONS + 1)
+        idle = rng.uniform(0.05, 0.8) * BUDGET
+        truth = np.zeros(len(compute))
+        if starts:
+            later = compute > idle
+            truth[later] = A / (1 + (np.exp(log_mid) / (compute[later] - idle)) ** np.exp(B))
+        return _counted(compute, truth, 500, 4, rng)
+
+    return draw
+
+
+def _sigmoid(theta: np.ndarray, compute: np.ndarray) -> np.ndarray:
+    A, B, C_mid = theta[0], np.exp(theta[1]), np.exp(theta[2])
+    return np.concatenate([[START], START + (A - START) / (1 + (C_mid / compute[1:]) ** B)])
+
+
+def _counted(compute: np.ndarray, truth: np.ndarray, prompts: int, samples: int, rng: np.random.Generator) -> Simulated:
+    """Evaluations that are counts of independent successes."""
+    reward = rng.binomial(prompts * samples, truth) / (prompts * samples)
+    return Simulated(Curve(compute, reward, unit="GPU-hours", prompts=prompts, samples=samples), truth)
+
+
+KINDS: dict[str, Callable[[np.random.Generator], Simulated]] = {
+    "siblings": _of_spread("siblings"),
+    "table": _of_spread("table"),
+    "sparse": _sparse,
+    "fell, recovers": _fallen(True),
+    "fell, stays": _fallen(False),
+    "at 0, starts late": _stuck(True),
+    "at 0 for good": _stuck(False),
+}
+HEALTHY = {name: KINDS["siblings"] for name in KINDS if name.startswith(("fell", "at 0"))}

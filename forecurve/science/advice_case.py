@@ -1,0 +1,176 @@
+"""Everything that a rule of advice looks at: the gains under each posterior draw, and the figures made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .aftermath import aftermath, p_lasts, sure_from
+from .arrays import FloatArray
+from .values import estimate_of, jsonable
+from .wording import compute_text, gain_text, share_text
+
+if TYPE_CHECKING:
+    from .fitting import Draws, Fit
+
+SURE = 0.9
+CHANGED = ("collapse", "decline", "break")  # misfits after which a run is a run of its own
+WAITING = (*CHANGED, "pinned", "constant")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One question about one run.
+
+    Attributes:
+        fit: its forecast.
+        now, budget: compute spent and allowed.
+        end: compute to which gains are measured.
+        delta, price, target: as in `advise`.
+        later: the forecast of what came after a fall or a break, None without one or while it is too short.
+        since: of the fall or break, else 0.
+        origin: where the compute of `draws` counts from: `since` with a `later`, else 0.
+        draws: of the curve that gains are read from: `later`'s where there is one.
+        gain, beyond: from now to the end, and from there to twice as much, (K,).
+        at_now, at_end: the curve there, (K,).
+    """
+
+    fit: Fit
+    now: float
+    budget: float | None
+    end: float
+    delta: float
+    price: float | None
+    target: float | None
+    later: Fit | None
+    since: float
+    origin: float
+    draws: Draws
+    gain: FloatArray
+    beyond: FloatArray
+    at_now: FloatArray
+    at_end: FloatArray
+
+    @property
+    def spent(self) -> bool:
+        """Whether there is a budget and none of it is left."""
+        return self.budget is not None and self.now >= self.budget
+
+    @property
+    def p_small(self) -> float:
+        """P(gain < delta)."""
+        return float((self.gain < self.delta).mean())
+
+    @property
+    def surely_small(self) -> bool:
+        """The gain is below delta with 90 %, and its mean too: one chance in ten of a large gain is not small."""
+        return self.p_small >= SURE and float(self.gain.mean()) < self.delta
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the run waits for something to happen: it fell, broke or never moved."""
+        return self.fit.misfit in WAITING
+
+    @property
+    def p_stays(self) -> float:
+        """P(nothing new begins before the end), from how long nothing has."""
+        return p_lasts(self.now - self.since, self.end - self.now)
+
+    @property
+    def p_beyond(self) -> float:
+        """P(twice the compute gains more than delta)."""
+        return float((self.beyond > self.delta).mean())
+
+    @property
+    def known(self) -> bool:
+        """The ceiling is identified, or the bend is behind us."""
+        return self.fit.ceiling_identified or float((self.fit.posterior.C_mid < self.now).mean()) >= 0.95
+
+    @property
+    def pays(self) -> bool:
+        """The mean gain per unit of compute is at least the price."""
+        span = self.end - self.now
+        return self.price is None or (span > 0 and float(self.gain.mean()) / span >= self.price)
+
+    @property
+    def decide_at(self) -> float | None:
+        """The compute at which to ask again; None where nothing is to be waited for."""
+        if self.stands_still:
+            return None if self.spent else sure_from(self.since, self.end, SURE)
+        return None if self.known else self.fit.decide_at()
+
+    @property
+    def where(self) -> str:
+        """The end in words."""
+        return f"{compute_text(self.end)} {self.fit.unit}"
+
+    @property
+    def gain_in_words(self) -> str:
+        """Median and interval."""
+        return gain_text(estimate_of(self.gain))
+
+    @property
+    def expected_in_words(self) -> str:
+        """The gain, and how sure it is that it matters."""
+        likely = share_text(1 - self.p_small)
+        return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is above {self.delta:g}"
+
+
+def case_of(
+    fit: Fit, now: float | None, budget: float | None, delta: float, price: float | None, target: float | None
+) -> Case:
+    """The case of one question. Raises ValueError for a delta or a budget that is not positive."""
+    if not delta > 0:
+        raise ValueError(f"delta: a positive gain is needed, got {delta}; give the least gain that matters, e.g. 0.01")
+    here = fit.curve.now if now is None else float(now)
+    if budget is not None and not (np.isfinite(budget) and budget > 0):
+        raise ValueError(f"budget: a positive compute is needed, got {budget}; give it in {fit.unit}")
+    open_budget = budget is not None and budget > here
+    end = float(budget) if budget is not None and open_budget else 2 * here
+    change = _change_of(fit)
+    since = change or 0.0
+    later = None if change is None else aftermath(fit, change)
+    origin = 0.0 if later is None else since
+    d = (later or fit).all_draws
+    at = d.reward_at(np.array([here, end, 2 * (end if open_budget else here)]) - origin)
+    beyond = at[2] - at[1] if open_budget else at[1] - at[0]
+    gain = at[1] - at[0]
+    return Case(fit, here, budget, end, delta, price, target, later, since, origin, d, gain, beyond, at[0], at[1])
+
+
+def _change_of(fit: Fit) -> float | None:
+    """The compute of the last evaluation before a fall or break, None without one."""
+    found = fit.misfit_detail
+    return found.since if found is not None and found.name in CHANGED else None
+
+
+def numbers_of(case: Case) -> dict[str, Any]:
+    """The figures behind an advice; JSON-safe."""
+    span = case.end - case.now
+    numbers: dict[str, Any] = {
+        "now": case.now,
+        "budget": case.budget,
+        "measured_to": case.end,
+        "delta": case.delta,
+        "gain": estimate_of(case.gain).to_dict(),
+        "expected_gain": float(case.gain.mean()),
+        "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.end),
+        "p_gain_below_delta": case.p_small,
+        "p_doubling_gains_delta": case.p_beyond,
+        "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
+        "regret_continue": float(span * case.p_small),
+        "identified_A": case.fit.identified["A"],
+        "decide_at": case.decide_at,
+        "since": case.since if case.stands_still else None,
+        "p_stays": case.p_stays if case.stands_still else None,
+        "price": case.price,
+        "target": case.target,
+    }
+    if case.target is not None:
+        numbers["p_target_at_budget"] = float((case.at_end >= case.target).mean())
+        numbers["target_reach"] = case.fit.compute_to_reach(case.target).to_dict()
+    return dict(jsonable(numbers))
