@@ -26,10 +26,8 @@ def model_config(recipe: Recipe) -> TinyConfig:
     )
 
 
-def build_model(recipe: Recipe, dtype: str | None = None) -> Policy:
+def build_model(recipe: Recipe) -> Policy:
     """The policy that a recipe names, its weights still to be loaded: `trainer.weights.base_weights` has them.
-
-    `dtype` replaces the recipe's (`fp32` or `bf16`); the tiny decoder is always float32.
 
     Raises:
         ConfigurationError: the folder of a Hugging Face model is not what it has to be, or has too few tokens.
@@ -41,10 +39,7 @@ def build_model(recipe: Recipe, dtype: str | None = None) -> Policy:
 
     config = huggingface.read_config(model.path)
     _check_vocabulary(recipe, model, config.vocab_size)
-    policy = huggingface.blank(config, dtype or model.dtype)
-    if model.gradient_checkpointing:
-        policy.checkpoint_gradients()
-    return policy
+    return huggingface.blank(config, model.dtype)
 
 
 def _check_vocabulary(recipe: Recipe, model: HuggingFaceModel, size: int) -> None:

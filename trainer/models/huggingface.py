@@ -89,10 +89,6 @@ class HuggingFacePolicy(Policy):
             unique.setdefault(id(tensor), (name, tensor))
         return dict(unique.values())
 
-    def checkpoint_gradients(self) -> None:
-        """Compute activations of a layer again in the backward pass instead of keeping them (in training mode)."""
-        self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
     @property
     def _layer_count(self) -> int:
         return int(self.model.config.num_hidden_layers)

@@ -1,0 +1,56 @@
+"""From a recipe to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecurve.recipes import Recipe, schema
+from trainer.models.base import Policy
+from trainer.tasks import Task
+
+from .base import Engine, Interruption, SamplingConfig
+from .torch_engine import TorchEngine
+
+
+def build_engine(recipe: Recipe, task: Task, make_model: Callable[[], Policy], device: str = "cpu") -> Engine:
+    """The engine that the recipe names, with weights of version 0 that are still to be loaded."""
+    return TorchEngine(make_model(), sampling_config(recipe, task), device=device)
+
+
+def sampling_config(recipe: Recipe, task: Task) -> SamplingConfig:
+    """How the recipe samples responses to the task."""
+    return SamplingConfig(
+        max_tokens=recipe.generation.max_tokens,
+        temperature=recipe.generation.temperature,
+        end_tokens=(task.end_token,),
+        logits_precision=recipe.algorithm.logits_precision,
+        interruption=_interruption(recipe, task),
+    )
+
+
+def interruption_places(recipe: Recipe, seed: tuple[int, ...], samples: int) -> NDArray[np.int64] | None:
+    """After how many tokens each response is interrupted [G], uniform in the recipe's range; None: never (A.10)."""
+    control = recipe.length_control
+    if not isinstance(control, schema.Interruption):
+        return None
+    return np.random.default_rng((5, *seed)).integers(control.after_low, control.after_high + 1, samples)
+
+
+def _interruption(recipe: Recipe, task: Task) -> Interruption | None:
+    control = recipe.length_control
+    if not isinstance(control, schema.Interruption):
+        return None
+    phrase = tuple(task.encode(control.phrase))
+    return Interruption(phrase, _closing(task, control.phrase, phrase), control.answer_tokens)
+
+
+def _closing(task: Task, text: str, phrase: tuple[int, ...]) -> tuple[int, ...]:
+    """The fewest last tokens of the phrase that hold its last word."""
+    word = text.split()[-1] if text.split() else text
+    for size in range(1, len(phrase)):
+        if word in task.texts(np.array([phrase[-size:]]), [size])[0]:
+            return phrase[-size:]
+    return phrase

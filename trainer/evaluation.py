@@ -1,0 +1,62 @@
+"""Judging weights on held-out prompts: the validation set that curves are fitted to, and further sets kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecurve.recipes import Recipe
+from trainer.clock import Stopwatch
+from trainer.engines import Engine, interruption_places
+from trainer.tasks import Task
+from trainer.types import EvaluationResult, Prompt, Request, Responses
+
+
+class Evaluator:
+    """Samples answers to held-out prompts in an engine that has nothing else to do meanwhile."""
+
+    def __init__(self, recipe: Recipe, task: Task, engine: Engine):
+        self._recipe, self._task, self._engine = recipe, task, engine
+        self._held_out = task.held_out_prompts(recipe.evaluation.prompts)
+        self._downstream = task.downstream_prompts()
+
+    def evaluate(self, step: int, weights: Mapping[str, NDArray[Any]]) -> EvaluationResult:
+        """Successes per held-out prompt under exactly `weights`. Its noise depends on the seed and the step only.
+
+        The pass rate of every downstream set is in the details, as `downstream/<name>`, with `.../prompts`.
+        """
+        watch = Stopwatch.start()
+        self._engine.load_weights(step, weights)
+        answers = self._answers(self._held_out, (2, self._recipe.seed, step))
+        details = {
+            "response_length": float(np.mean([responses.lengths.mean() for responses in answers])),
+            "truncated_share": 1.0 - float(np.mean([responses.finished.mean() for responses in answers])),
+            "interrupted_share": float(np.mean([responses.interrupted.mean() for responses in answers])),
+        }
+        for place, (name, prompts) in enumerate(self._downstream.items()):
+            counts = self._counts(prompts, self._answers(prompts, (3, self._recipe.seed, step, place)))
+            details[f"downstream/{name}"] = sum(counts) / (len(counts) * self._recipe.evaluation.samples)
+            details[f"downstream/{name}/prompts"] = float(len(counts))
+        counts = self._counts(self._held_out, answers)
+        return EvaluationResult(step, counts, self._recipe.evaluation.samples, details, watch.cost())
+
+    def _counts(self, prompts: Sequence[Prompt], answers: Sequence[Responses]) -> tuple[int, ...]:
+        pairs = zip(prompts, answers, strict=True)
+        return tuple(int(self._task.passed(p, a.tokens, a.lengths.tolist()).sum()) for p, a in pairs)
+
+    def _answers(self, prompts: Sequence[Prompt], seed: tuple[int, ...]) -> list[Responses]:
+        samples = self._recipe.evaluation.samples
+        seeds = [(*seed, place) for place in range(len(prompts))]
+        self._engine.submit(
+            [
+                Request(place, prompt, samples, own, interruption_places(self._recipe, own, samples))
+                for place, (prompt, own) in enumerate(zip(prompts, seeds, strict=True))
+            ]
+        )
+        finished: list[Responses] = []
+        while self._engine.busy:
+            finished += self._engine.step()
+        return sorted(finished, key=lambda responses: responses.key)
