@@ -54,6 +54,8 @@ def test_a_sweep_is_trained_forecast_and_shown_and_nothing_is_left_running(up: U
         runs = wait_until(lambda: _all_forecast(api, sweep["id"]), 30)
         for run in runs:
             _check_run(api, up.data_dir, run)
+        compared = wait_until(lambda: api.sweep(sweep["id"])["comparison"], 60)
+        assert [arm["arm"] for arm in compared["arms"]] == ["no-batch-scale"]
     _check_pages(where, sweep["id"], [run["id"] for run in runs], up.data_dir / "logs" / "api.log")
 
     assert up.stop(signal.SIGTERM, 90) == 0
