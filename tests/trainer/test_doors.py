@@ -1,0 +1,193 @@
+"""The command line of the trainer: where a run begins, with which recipe, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from forecurve.recipes import SCALERL, load_recipe, with_changes
+from trainer import checkpoint as checkpoints
+from trainer.__main__ import main
+from trainer.arguments import parser
+
+from .conftest import SMALL
+
+
+def lines(directory: Path, name: str = "evaluations.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (directory / name).read_text().splitlines()]
+
+
+def steps(directory: Path) -> list[int]:
+    return [line["step"] for line in lines(directory)]
+
+
+def counts(directory: Path) -> list[list[int]]:
+    return [line["counts"] for line in lines(directory)]
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory) -> Path:
+    """A run of six steps with checkpoints at 3 and 6."""
+    directory = tmp_path_factory.mktemp("first")
+    file = directory / "recipe.yaml"
+    file.write_text(yaml.safe_dump(with_changes(SCALERL, SMALL).to_dict()))
+    assert main(["--recipe", str(file), "--out", str(directory / "a"), "--no-ray"]) == 0
+    return directory / "a"
+
+
+@pytest.fixture
+def run(first_run, tmp_path, capsys):
+    """Calls the trainer in this process; a copy of the first run lies in `tmp_path/a`."""
+    shutil.copytree(first_run, tmp_path / "a")
+
+    def call(*arguments: str | Path) -> tuple[int, str]:
+        code = main([str(argument) for argument in arguments])
+        return code, capsys.readouterr().err
+
+    return call
+
+
+def test_resuming_needs_no_recipe_and_takes_that_of_the_checkpoint(run, tmp_path):
+    code, said = run("--resume", "--out", tmp_path / "a", "--no-ray")
+    assert (code, steps(tmp_path / "a")) == (0, [0, 2, 4, 6])
+    assert "last step" in said or "budget of 6 steps reached" in said
+
+
+def test_going_on_from_an_earlier_checkpoint_sets_later_ones_aside_and_takes_the_same_way(run, tmp_path):
+    out = tmp_path / "a"
+    before, newest = counts(out), checkpoints.newest_valid(out / "checkpoints").digest
+    assert run("--resume", out / "checkpoints" / "step_000003", "--out", out, "--no-ray")[0] == 0
+    assert steps(out) == [0, 2, 4, 6]
+    assert counts(out) == before
+    assert {line["attempt"] for line in lines(out, "metrics.jsonl") if line["step"] > 3} == {2}
+    aside = checkpoints.validated(out / "checkpoints" / "superseded_step_000006")
+    assert aside is not None
+    assert aside.digest == newest
+
+
+def test_a_run_can_go_on_in_another_directory_which_names_its_parent(run, tmp_path):
+    parent, out = tmp_path / "a", tmp_path / "b"
+    assert run("--resume", parent / "checkpoints" / "step_000003", "--out", out, "--no-ray")[0] == 0
+    origin = json.loads((out / "origin.json").read_text())
+    assert origin["parent"] == str((parent / "checkpoints" / "step_000003").resolve())
+    assert origin["step"] == 3
+    assert origin["changes"] == {}
+    assert steps(out)[-1] == 6
+    assert counts(out)[-1] == counts(parent)[-1]
+    assert steps(parent) == [0, 2, 4, 6]
+
+
+def test_a_fork_changes_the_recipe_and_records_what_it_changed(run, tmp_path):
+    parent, out = tmp_path / "a", tmp_path / "b"
+    change = ("--set", "optimizer.learning_rate=1e-3", "--set", "budget.compute=8")
+    assert run("--fork", parent, "--out", out, "--no-ray", *change)[0] == 0
+    origin = json.loads((out / "origin.json").read_text())
+    assert origin["changes"] == {"optimizer.learning_rate": [0.0003, 0.001], "budget.compute": [6.0, 8.0]}
+    assert origin["checkpoint_digest"] == checkpoints.newest_valid(parent / "checkpoints").digest
+    own = checkpoints.newest_valid(out / "checkpoints")
+    assert own.step == 8
+    stored = load_recipe(json.loads(own.read("state.json"))["recipe"])
+    assert stored.digest == origin["recipe_digest"]
+    assert stored.optimizer.learning_rate == 1e-3
+
+
+def test_a_fork_that_was_broken_off_resumes_as_itself(run, tmp_path):
+    out = tmp_path / "b"
+    assert run("--fork", tmp_path / "a", "--out", out, "--no-ray", "--set", "budget.compute=8")[0] == 0
+    code, _ = run("--resume", "--out", out, "--no-ray")
+    assert (code, steps(out)[-1]) == (0, 8)
+
+
+def test_a_changed_recipe_is_refused_by_its_fields_with_fork_as_the_way_out(run, tmp_path):
+    before = counts(tmp_path / "a")
+    code, said = run("--resume", "--out", tmp_path / "a", "--no-ray", "--set", "optimizer.learning_rate=1e-3")
+    assert code == 2
+    assert "optimizer.learning_rate 0.0003 -> 0.001" in said
+    assert "--fork" in said
+    assert counts(tmp_path / "a") == before
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--fork"])
+def test_a_directory_with_a_run_of_its_own_takes_no_other(run, tmp_path, flag):
+    assert (
+        run(
+            "--fork",
+            tmp_path / "a",
+            "--out",
+            tmp_path / "b",
+            "--no-ray",
+            "--set",
+            "seed=1",
+            "--set",
+            "budget.compute=7",
+        )[0]
+        == 0
+    )
+    before = (tmp_path / "b" / "metrics.jsonl").read_bytes()
+    code, said = run(flag, tmp_path / "a", "--out", tmp_path / "b", "--no-ray")
+    assert code == 2
+    assert "holds" in said
+    assert (tmp_path / "b" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_fork_beyond_the_last_step_is_refused(run, tmp_path):
+    code, said = run("--fork", tmp_path / "a", "--out", tmp_path / "b", "--no-ray", "--set", "budget.max_steps=5")
+    assert code == 2
+    assert "is of step 6, beyond budget.max_steps 5" in said
+    assert not (tmp_path / "b").exists()
+
+
+def test_there_must_be_a_checkpoint_to_go_on_from(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for source, message in (("nowhere", "is no directory"), ("empty", "holds no valid checkpoint")):
+        arguments = ["--fork", str(tmp_path / source), "--out", str(tmp_path / "b"), "--no-ray"]
+        assert main(arguments) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--recipe", "preset:scalerl"],
+        ["--run", "--recipe", "preset:scalerl"],
+        ["--resume", "a", "--fork", "b", "--out", "c"],
+        ["--recipe", "preset:scalerl", "--out", "a", "--engine", "sglang"],
+    ],
+)
+def test_arguments_that_make_no_run_are_refused(arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+def test_the_engine_is_a_field_of_the_recipe(capsys):
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--engine", "vllm"]) == 2
+    assert "generation.engine = 'vllm': vllm cannot load the tiny model" in capsys.readouterr().err
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--engine", "torch"]) == 0
+    assert json.loads(capsys.readouterr().out)["recipe"]["generation"]["engine"] == "torch"
+
+
+def test_a_number_is_read_as_people_write_it(capsys):
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "optimizer.learning_rate=1e-3"]) == 0
+    assert json.loads(capsys.readouterr().out)["recipe"]["optimizer"]["learning_rate"] == 0.001
+
+
+def test_help_shows_examples_for_every_way_to_begin():
+    text = parser().format_help()
+    for flag in ("--recipe preset:scalerl --out", "--dry-run", "--resume --out", "--fork runs/a", "exit codes"):
+        assert flag in text
+
+
+def test_a_value_that_no_part_of_the_trainer_reads_is_refused_by_name(monkeypatch, capsys, tmp_path):
+    from trainer import unsupported
+
+    monkeypatch.setitem(unsupported.IMPLEMENTED, "algorithm.loss", ("cispo",))
+    arguments = ["--recipe", "preset:scalerl", "--out", str(tmp_path / "a"), "--no-ray", "--set", "algorithm.loss=dapo"]
+    assert main(arguments) == 2
+    assert "algorithm.loss 'dapo' (it has 'cispo')" in capsys.readouterr().err
