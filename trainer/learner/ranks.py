@@ -47,15 +47,17 @@ class Ranks:
 
 
 def join(address: str, rank: int, count: int, device: str = "cpu") -> Ranks:
-    """Meet the other ranks at `address` (host:port, on rank 0's machine); returns once all of them are there.
+    """Meet the other ranks at `address`; returns once all of them are there.
 
-    `device` is this process's: gloo connects CPUs, nccl GPUs.
+    `address` is host:port on rank 0's machine, or the URL of a file that all ranks see (`file:///...`). `device` is
+    this process's: gloo connects CPUs, nccl GPUs.
     """
     kind = torch.device(device).type
     if kind == "cuda":
         torch.cuda.set_device(device)
     backend = "nccl" if kind == "cuda" else "gloo"
-    dist.init_process_group(backend, init_method=f"tcp://{address}", rank=rank, world_size=count)
+    where = address if "://" in address else f"tcp://{address}"
+    dist.init_process_group(backend, init_method=where, rank=rank, world_size=count)
     return Ranks(rank, count, init_device_mesh(kind, (count,)))
 
 
@@ -77,6 +79,7 @@ def shard(module: nn.Module, ranks: Ranks, compute_dtype: torch.dtype) -> None:
         fully_shard(part, mesh=ranks.mesh, mp_policy=mixed)
         assert isinstance(part, FSDPModule)
         part.set_gradient_divide_factor(1.0)
+        part.set_force_sum_reduction_for_comms(True)  # a plain sum: gloo has no other
 
 
 def whole(tensor: Tensor) -> Tensor:
