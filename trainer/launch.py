@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from forecurve.recipes import Recipe
+from forecurve.recipes.schema import Interruption
 from trainer import checkpoint as checkpoints
 from trainer.checkpoint import Checkpoint
 from trainer.controller import Controller, Outcome
@@ -22,7 +23,7 @@ from trainer.prompts import build_order
 from trainer.reporting import ClientReporter, Reporter, Reporters, RunClient
 from trainer.state import code_of, code_versions, offsets_of
 from trainer.stopping import StopRequest
-from trainer.tasks import Task, build_task
+from trainer.tasks import Task, TorusTask, build_task
 from trainer.types import Group
 from trainer.unsupported import refuse_unsupported
 from trainer.weights import Weights, base_weights
@@ -87,12 +88,15 @@ def check(recipe: Recipe, launch: Launch) -> None:
         )
     if gpus and not launch.ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
-    prompts = len(build_task(recipe).held_out_prompts(recipe.evaluation.prompts))
+    task = build_task(recipe)
+    prompts = len(task.held_out_prompts(recipe.evaluation.prompts))
     if prompts < recipe.evaluation.prompts:
         raise ConfigurationError(
             f"evaluation.prompts is {recipe.evaluation.prompts} but this task has only {prompts} held-out prompts; "
-            "ask for fewer, or allow more moves"
+            "ask for fewer, or give it more"
         )
+    task.start()
+    task.close()
     begin(recipe, launch)
 
 
@@ -130,14 +134,18 @@ def describe(recipe: Recipe) -> dict[str, object]:
     """What a run of this recipe would be: for --dry-run."""
     task = build_task(recipe)
     held_out = task.held_out_prompts(recipe.evaluation.prompts)
-    return {
+    body: dict[str, object] = {
         "recipe": recipe.to_dict(),
         "digest": recipe.digest,
         "parameters": sum(parameter.numel() for parameter in build_model(recipe).parameters()),
         "completions_per_step": recipe.batch.prompts_per_step * recipe.batch.generations_per_prompt,
         "completions_per_evaluation": len(held_out) * recipe.evaluation.samples,
-        "chain_ceiling": task.ceiling(held_out, recipe.generation.max_tokens),
     }
+    if isinstance(task, TorusTask):
+        control = recipe.length_control
+        interruption = control if isinstance(control, Interruption) else None
+        body["chain_ceiling"] = task.ceiling(held_out, recipe.generation.max_tokens, interruption)
+    return body
 
 
 def cache_directory(directory: Path) -> Path:

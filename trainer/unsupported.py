@@ -13,7 +13,6 @@ from trainer.errors import ConfigurationError
 
 IMPLEMENTED: dict[str, tuple[Any, ...]] = {
     "task.kind": ("torus",),
-    "task.layout": ("open",),
     "model.kind": ("tiny",),
     "rewards.correct": (1.0,),
     "rewards.wrong": (-1.0,),

@@ -20,12 +20,16 @@ from forecurve.recipes.schema import HuggingFaceModel
 from trainer import warm_start
 from trainer.errors import ConfigurationError
 from trainer.models import Policy, TinyConfig, model_config
-from trainer.tasks import TorusTask, build_task
+from trainer.tasks import TorusTask, torus_task
 from trainer.tasks.walks import MAX_MOVES
 
 ASSETS = Path(__file__).parent / "assets"
-SHIPPED = ASSETS / "torus-w64-l2-echo.safetensors"
-SHIPPED_CONFIG = TinyConfig()
+SHIPPED = {
+    "open": ASSETS / "torus-w64-l2-echo.safetensors",
+    "walls": ASSETS / "torus-walls-w64-l2-echo.safetensors",
+    "two-robots": ASSETS / "torus-two-robots-w64-l2-echo.safetensors",
+}
+"""Base models of the repository by layout: all of the default size, with `echo_start`."""
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -42,23 +46,23 @@ def load_into(model: Model, weights: Weights) -> Model:
 def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None = None) -> Weights:
     """The weights a run of `recipe` starts from.
 
-    The shipped file serves its own size with `echo_start`; any other is warm-started here, once, and kept in
+    The shipped files serve their own size with `echo_start`; any other is warm-started here, once, and kept in
     `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once. A Hugging Face
     model starts from the float32 weights of its folder.
     """
     if isinstance(recipe.model, HuggingFaceModel):
         return folder_weights(recipe.model.path)
-    config, echo = model_config(recipe), build_task(recipe).echo_start
-    if config == SHIPPED_CONFIG and echo:
-        return shipped_weights()
-    path = cache / f"{cache_key(config, echo)}.safetensors"
+    config, task = model_config(recipe), torus_task(recipe)
+    if config == TinyConfig(prompt_length=task.prompt_length) and task.echo_start:
+        return shipped_weights(SHIPPED[task.layout.name])
+    path = cache / f"{cache_key(config, task)}.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         cached = _read(path)
         if cached is not None:
             return cached
         (say or _to_stderr)(f"warm-starting a base model of width {config.width}: about a minute, kept in {path}")
-        model = warm_start.skilled_base(config, TorusTask(1, MAX_MOVES, echo))
+        model = warm_start.skilled_base(config, TorusTask(1, MAX_MOVES, task.echo_start, task.layout.name))
         warm_start.save(model, path)
         return load_file(path)
 
@@ -71,8 +75,8 @@ def folder_weights(path: str) -> Weights:
     return {name: tensor.detach().numpy() for name, tensor in tensors.items()}
 
 
-def shipped_weights(path: Path = SHIPPED) -> Weights:
-    """The base model of the repository; ConfigurationError when its bytes are not those of its digest file."""
+def shipped_weights(path: Path = SHIPPED["open"]) -> Weights:
+    """A base model of the repository; ConfigurationError when its bytes are not those of its digest file."""
     digest_file = path.with_suffix(".sha256")
     body, expected = path.read_bytes(), digest_file.read_text().split()[0]
     found = hashlib.sha256(body).hexdigest()
@@ -84,11 +88,12 @@ def shipped_weights(path: Path = SHIPPED) -> Weights:
     return load(body)
 
 
-def cache_key(config: TinyConfig, echo: bool) -> str:
+def cache_key(config: TinyConfig, task: TorusTask) -> str:
     """Name of a warm start: readable sizes, and a digest of all that decides its weights."""
-    decides = [asdict(config), echo, warm_start.settings()]
+    decides = [asdict(config), task.echo_start, task.layout.name, sorted(task.layout.blocked), warm_start.settings()]
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:12]
-    return f"torus-w{config.width}-l{config.layers}-h{config.heads}-{'echo' if echo else 'plain'}-{digest}"
+    sizes = f"w{config.width}-l{config.layers}-h{config.heads}"
+    return f"torus-{task.layout.name}-{sizes}-{'echo' if task.echo_start else 'plain'}-{digest}"
 
 
 def _read(path: Path) -> Weights | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forecurve.recipes import Recipe
 from forecurve.recipes.schema import HuggingFaceModel, TinyModel
 from trainer.errors import ConfigurationError
-from trainer.tasks import build_task
+from trainer.tasks import build_task, torus_task
 
 from .base import Policy
 from .tiny import TinyConfig, TinyDecoder
@@ -15,7 +15,7 @@ __all__ = ["Policy", "TinyConfig", "TinyDecoder", "build_model", "model_config"]
 
 def model_config(recipe: Recipe) -> TinyConfig:
     """Sizes of the tiny decoder that a recipe names."""
-    task, model = build_task(recipe), recipe.model
+    task, model = torus_task(recipe), recipe.model
     assert isinstance(model, TinyModel), model.kind
     return TinyConfig(
         width=model.width,

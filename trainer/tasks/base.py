@@ -29,6 +29,9 @@ class Task(Protocol):
     def downstream_prompts(self) -> dict[str, list[Prompt]]:
         """Further held-out sets by name, evaluated apart; never trained on."""
 
+    def start(self) -> None:
+        """Start the verifiers now instead of at the first response; ConfigurationError when one cannot work."""
+
     def passed(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.bool_]:
         """Which responses are right: `tokens` [G, T] cut at `lengths` [G] -> [G]. Never raises for what they say."""
 

@@ -78,6 +78,9 @@ class TorusTask:
         """See `Task`: none."""
         return {}
 
+    def start(self) -> None:
+        """See `Task`: nothing to start."""
+
     def passed(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.bool_]:
         """See `Task`. A response that did not end itself within the budget has not passed."""
         answers = [text.rpartition(">") for text in vocab.texts(tokens, lengths)]

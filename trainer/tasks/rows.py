@@ -1,0 +1,128 @@
+"""Rows of a dataset's files: read, checked one by one, faults named with file and row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import numbers
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import ConfigurationError
+from trainer.verifiers.code import tests_text
+
+DEFAULT_TASK = "math"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question. `answer` is what its task's verifier takes: text, or the tests of a program."""
+
+    prompt: str
+    answer: str
+    task: str
+    difficulty: float
+
+    @property
+    def place(self) -> float:
+        """A number in [0, 1) that follows from the prompt's text alone."""
+        return int.from_bytes(hashlib.sha256(self.prompt.encode()).digest()[:8]) / 2**64
+
+
+def read_rows(field: str, path: str, verifiers: Mapping[str, str]) -> list[Row]:
+    """All rows of a JSONL or Parquet file (by its ending): `prompt`, `answer`, and `task`, `difficulty`, `tests`.
+
+    Args:
+        field: the recipe's field that names the file, for errors.
+        verifiers: the recipe's, task name to verifier.
+
+    Raises:
+        ConfigurationError: there is no such file, it is no such file, it has no rows, or a row is not one.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigurationError(f"{field} is {path!r}, and there is no such file")
+    read = _parquet if file.suffix == ".parquet" else _json_lines
+    rows = [_row(f"{path}, row {number}", cells, verifiers) for number, cells in read(file)]
+    if not rows:
+        raise ConfigurationError(f"{field} is {path!r}, which has no rows")
+    return rows
+
+
+def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield number, json.loads(line.decode())
+            except UnicodeDecodeError as error:
+                raise ConfigurationError(f"{file}, row {number}: not UTF-8 text ({error.reason})") from None
+            except ValueError as error:
+                raise ConfigurationError(f"{file}, row {number}: not JSON ({error}); one object a line") from None
+
+
+def _parquet(file: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise ConfigurationError(
+            f"{file} is Parquet, and pyarrow is not installed: pip install 'forecurve[parquet]', or give JSONL"
+        ) from None
+    try:
+        batches = parquet.ParquetFile(file).iter_batches()
+        cells = (row for batch in batches for row in batch.to_pylist())
+        yield from enumerate(cells, start=1)
+    except (ArrowException, OSError) as error:
+        raise ConfigurationError(f"{file} cannot be read as Parquet: {error}") from None
+
+
+def _row(where: str, cells: Any, verifiers: Mapping[str, str]) -> Row:
+    if not isinstance(cells, dict):
+        raise ConfigurationError(f"{where}: a {type(cells).__name__}, not an object with prompt and answer")
+    prompt, task = cells.get("prompt"), cells.get("task") or DEFAULT_TASK
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise ConfigurationError(f"{where}: prompt is {_shown(prompt)}, not text")
+    if task not in verifiers:
+        raise ConfigurationError(
+            f"{where}: task is {_shown(task)}, and task.verifiers has verifiers for {', '.join(sorted(verifiers))} only"
+        )
+    return Row(prompt, _answer(where, cells, verifiers[task]), task, _difficulty(where, cells))
+
+
+def _answer(where: str, cells: Mapping[str, Any], verifier: str) -> str:
+    if verifier == "code":
+        return _tests(where, cells)
+    answer = cells.get("answer")
+    if isinstance(answer, numbers.Real) and not isinstance(answer, bool):
+        answer = str(answer)
+    if answer is None or answer == "":
+        raise ConfigurationError(f"{where}: no answer; every row needs one that its verifier can compare with")
+    if not isinstance(answer, str):
+        raise ConfigurationError(f"{where}: answer is {_shown(answer)}, neither text nor a number")
+    return answer
+
+
+def _tests(where: str, cells: Mapping[str, Any]) -> str:
+    tests = cells.get("tests") or cells.get("answer")
+    if tests is None:
+        raise ConfigurationError(f"{where}: no answer; a program needs `tests`")
+    try:
+        return tests_text(tests)
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _difficulty(where: str, cells: Mapping[str, Any]) -> float:
+    difficulty = cells.get("difficulty")
+    if difficulty is None:
+        return 0.0
+    if isinstance(difficulty, bool) or not isinstance(difficulty, numbers.Real) or difficulty != difficulty:
+        raise ConfigurationError(f"{where}: difficulty is {_shown(difficulty)}, not a number")
+    return float(difficulty)
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.60}"

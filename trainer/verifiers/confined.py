@@ -1,0 +1,130 @@
+"""Run one foreign program in this process, after giving up all that it must not have. Started by `sandbox`.
+
+    python -I -S confined.py REQUEST REPORT
+
+REQUEST and REPORT are file descriptors: JSON with the program in, a secret word out when the program ended well.
+Standard library only, and no import from the project: this must run where nothing of it can be read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterable
+
+if __name__ == "__main__":  # -I keeps the folder of this file off the path
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from syscalls import filter_program  # type: ignore[import-not-found]
+
+    del sys.path[0]
+
+CANNOT_CONFINE = 97
+"""Exit status: the kernel refused, and the program was not run."""
+MEGABYTE = 1 << 20
+OUTPUT_MB = 8
+OPEN_FILES = 64
+
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+_CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446  # landlock, the same numbers everywhere
+_READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, list folders
+_ALL_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
+READABLE = ("/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/null", "/dev/urandom")
+
+
+def main(request_file: int, report_file: int) -> None:
+    """Confine this process, run the program, report."""
+    with os.fdopen(request_file) as file:
+        request = json.load(file)
+    libc = ctypes.CDLL(None, use_errno=True)
+    limit(request["memory_mb"], request["cpu_seconds"])
+    try:
+        give_up_privileges(libc)
+        hide_files(libc, [*READABLE, *sys.path, os.getcwd()])
+        filter_system_calls(libc, filter_program())
+    except OSError as error:
+        print(error, file=sys.stderr)
+        os._exit(CANNOT_CONFINE)
+    if run(request["program"], request["tests"], request["name"]):
+        os.write(report_file, request["word"].encode())
+
+
+def run(program: str, tests: list[str], name: str) -> bool:
+    """Run the program and then each test in its names; True when it got to the end."""
+    names: dict[str, object] = {"__name__": name, "__builtins__": __builtins__}
+    try:
+        exec(compile(program, "program.py", "exec"), names)
+        for number, test in enumerate(tests):
+            exec(compile(test, f"test_{number}.py", "exec"), names)
+    except SystemExit as ended:
+        if tests or ended.code not in (None, 0):
+            return False
+    sys.stdout.flush()
+    return True
+
+
+def limit(memory_mb: int, cpu_seconds: int) -> None:
+    """Memory, CPU time, bytes written, open files; no core file."""
+    limits = {
+        resource.RLIMIT_AS: memory_mb * MEGABYTE,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_FSIZE: OUTPUT_MB * MEGABYTE,
+        resource.RLIMIT_NOFILE: OPEN_FILES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, value in limits.items():
+        resource.setrlimit(kind, (value, value))
+
+
+def give_up_privileges(libc: ctypes.CDLL) -> None:
+    """No capabilities, even for root, and none to be had again."""
+    _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    _checked(libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+
+
+def hide_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
+    """Landlock (Linux 5.13): only `readable` can be read, nothing written, made or removed. Not all kernels have it."""
+    abi = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
+    if abi < 1:
+        return
+    handled = ctypes.c_uint64(_ALL_OF_ABI[min(abi, 3)])
+    ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
+    _checked(min(ruleset, 0), "landlock")
+    for path in readable:
+        _allow_reading(libc, ruleset, path)
+    _checked(libc.syscall(_RESTRICT, ruleset, 0), "landlock")
+    os.close(ruleset)
+
+
+def _allow_reading(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
+    try:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # not on this machine
+    rights = _READ if os.path.isdir(path) else 1 << 2
+    rule = rights.to_bytes(8, sys.byteorder) + opened.to_bytes(4, sys.byteorder)
+    _checked(libc.syscall(_ADD_RULE, ruleset, 1, rule, 0), "landlock")
+    os.close(opened)
+
+
+def filter_system_calls(libc: ctypes.CDLL, program: bytes) -> None:
+    """Seccomp: no network, no other processes, no change of files. Every thread to come has the same filter."""
+    body = ctypes.create_string_buffer(program, len(program))
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("lines", ctypes.c_void_p)]
+
+    wanted = Program(len(program) // 8, ctypes.cast(body, ctypes.c_void_p))
+    _checked(libc.prctl(_SECCOMP, _FILTER, ctypes.byref(wanted), 0, 0), "seccomp")
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), f"the kernel refused {what}: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,138 @@
+"""Verifier functions in processes of their own, so that one that hangs, crashes or eats memory costs one response.
+
+Each worker is a fresh interpreter without torch (`trainer.verifiers.worker`). It is killed with all its children when
+it takes longer than its limit, and started again for the next response.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from trainer.errors import ConfigurationError
+
+from .verdict import Verdict
+
+START_SECONDS = 60.0
+"""A worker imports its verifier once; sympy takes seconds on a busy machine."""
+MEMORY_MB = 2048
+ROOT = Path(__file__).parents[2]
+
+
+class WorkerPool:
+    """Up to `workers` processes that call `module:function(response, answer) -> bool`; see `Verifier`.
+
+    Raises (by `start`):
+        ConfigurationError: there is no such function, or it cannot be imported.
+    """
+
+    def __init__(self, specification: str, workers: int, seconds: float, memory_mb: int = MEMORY_MB):
+        self._seconds = seconds
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._workers = [_Worker(specification, memory_mb) for _ in range(workers)]
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
+
+    def start(self) -> None:
+        """See `Verifier`. Starts one worker."""
+        self._workers[0].start()
+
+    def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
+        """See `Verifier`."""
+        return list(self._threads.map(lambda response: self._judge(response, answer), responses))
+
+    def close(self) -> None:
+        """See `Verifier`."""
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.stop()
+
+    def _judge(self, response: str, answer: str) -> Verdict:
+        worker = self._idle.get()
+        try:
+            return worker.ask({"response": response, "answer": answer}, self._seconds)
+        finally:
+            self._idle.put(worker)
+
+
+class _Worker:
+    """One process; started when it is first asked, and again after it was killed."""
+
+    def __init__(self, specification: str, memory_mb: int):
+        self._specification, self._memory_mb = specification, memory_mb
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, request: dict[str, str], seconds: float) -> Verdict:
+        try:
+            process = self.start()
+            answer = _exchange(process, json.dumps(request).encode() + b"\n", seconds)
+        except TimeoutError:
+            self.stop()
+            return Verdict.TIMEOUT
+        except (OSError, EOFError):
+            self.stop()
+            return Verdict.CRASH
+        if "error" in answer:
+            return Verdict.CRASH
+        return Verdict.PASSED if answer["passed"] else Verdict.FAILED
+
+    def start(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "trainer.verifiers.worker", self._specification, str(self._memory_mb)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,
+            )
+            ready = _exchange(self._process, b"", START_SECONDS)
+            if "error" in ready:
+                self.stop()
+                raise ConfigurationError(f"task.verifiers names {self._specification!r}, but {ready['error']}")
+        return self._process
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> dict[str, Any]:
+    """One line out, one line back. TimeoutError, or EOFError when the process ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(request)
+    process.stdin.flush()
+    line, deadline = b"", time.monotonic() + seconds
+    while not line.endswith(b"\n"):
+        readable, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            raise TimeoutError
+        piece = os.read(process.stdout.fileno(), 65536)
+        if not piece:
+            raise EOFError
+        line += piece
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with everything importable that is importable here: a user's own module too."""
+    path = os.pathsep.join(dict.fromkeys([*(entry or os.getcwd() for entry in sys.path), str(ROOT)]))
+    return dict(os.environ, PYTHONPATH=path, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

@@ -1,0 +1,29 @@
+"""What a verifier says of a response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+
+class Verdict(Enum):
+    """`TIMEOUT` and `CRASH` are the verifier's, or of the program it ran; both count as not passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+
+
+class Verifier(Protocol):
+    """Checks responses against a known answer, whatever the responses are."""
+
+    def start(self) -> None:
+        """Make sure that it can work; ConfigurationError when it cannot. Need not be called."""
+
+    def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
+        """One verdict a response, in order."""
+
+    def close(self) -> None:
+        """End all processes of the verifier."""
