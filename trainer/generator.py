@@ -16,8 +16,10 @@ from trainer.engines.base import paused
 from trainer.evaluation import Evaluator
 from trainer.models.base import Policy
 from trainer.rewards import rewards
+from trainer.self_check import check
 from trainer.tasks import Task
 from trainer.types import EvaluationResult, Group, Request, Responses, Wave, WaveResult
+from trainer.weights import load_into
 
 Weights = Mapping[str, NDArray[Any]]
 Newest = Callable[[int], tuple[int, Weights] | None]
@@ -28,12 +30,14 @@ class Generator:
     """Samples groups with the newest weights it is offered, and judges given weights on held-out prompts.
 
     One engine does both: an evaluation runs between two waves, and the next wave begins by taking the newest weights.
+    Before its first work it checks that the engine's log-probs are the learner's (see `self_check`).
     """
 
     def __init__(self, recipe: Recipe, task: Task, make_model: Callable[[], Policy], device: str = "cpu"):
-        self._recipe, self._task = recipe, task
+        self._recipe, self._task, self._make_model = recipe, task, make_model
         self._engine = build_engine(recipe, task, make_model, device)
         self._evaluator = Evaluator(recipe, task, self._engine)
+        self._checked = False
         self._free_since = time.perf_counter()
         self._paused = 0.0  # seconds that weights took, in the present wave
         self._counted: dict[str, float] = {}  # the task's counts that were told already
@@ -44,8 +48,8 @@ class Generator:
         `newest` must by now be able to give at least `wave.minimum_version`.
         """
         waited, self._paused = time.perf_counter() - self._free_since, 0.0
+        self._self_check(self._swap(newest))
         watch = Stopwatch.start()
-        self._swap(newest)
         assert self._engine.version >= wave.minimum_version, (self._engine.version, wave.minimum_version)
         requests = [self._request(ordinal, index) for ordinal, index in wave.items]
         self._engine.submit(requests)
@@ -62,23 +66,40 @@ class Generator:
         return WaveResult(charged, cost, self._paused, waited, self._new_counts())
 
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
-        """See `Evaluator.evaluate`."""
+        """See `Evaluator.evaluate`. The first says in its details how far engine and learner are apart."""
+        self._engine.load_weights(step, weights)
+        first = self._self_check(weights)
         result = self._evaluator.evaluate(step, weights)
         self._free_since = time.perf_counter()
-        return result
+        return replace(result, details={**result.details, **first})
 
     def close(self) -> None:
         """Free the engine and end the task's helpers."""
         self._engine.close()
         self._task.close()
 
-    def _swap(self, newest: Newest) -> None:
+    def _self_check(self, weights: Weights | None) -> dict[str, float]:
+        """Once, with an idle engine: compare it with the learner's forward pass of the weights that it holds.
+
+        None: those it was made with.
+        """
+        if self._checked:
+            return {}
+        policy = self._make_model()
+        found = check(self._recipe, self._task, self._engine, load_into(policy, weights) if weights else policy)
+        self._checked = True
+        return {"self_check_logprob_diff": found.mean, "self_check_logprob_diff_max": found.largest}
+
+    def _swap(self, newest: Newest) -> Weights | None:
+        """Take newer weights if there are any; which."""
         began = time.perf_counter()
         offered = newest(self._engine.version)
-        if offered is not None:
-            with paused(self._engine):
-                self._engine.load_weights(*offered)
-            self._paused += time.perf_counter() - began
+        if offered is None:
+            return None
+        with paused(self._engine):
+            self._engine.load_weights(*offered)
+        self._paused += time.perf_counter() - began
+        return offered[1]
 
     def _new_counts(self) -> dict[str, float]:
         """What the task counted since the last wave."""

@@ -36,7 +36,8 @@ class Request:
     """One prompt to sample `samples` responses for.
 
     `seed` alone decides the random numbers of its responses, whatever else is in the same batch. `interrupt_at` [G]:
-    after so many tokens without an end the interruption phrase is put in (§3.3, A.10); None: never.
+    after so many tokens without an end the interruption phrase is put in (§3.3, A.10); None: never. `budget`: most
+    tokens of a response, where that is less than the engine's `max_tokens`.
     """
 
     key: int
@@ -44,6 +45,7 @@ class Request:
     samples: int
     seed: tuple[int, ...]
     interrupt_at: NDArray[np.int64] | None = None
+    budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

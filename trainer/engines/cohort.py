@@ -44,11 +44,13 @@ class Cohort:
         self._tokens = torch.zeros(count, room, dtype=torch.long, device=device)
         self._logprobs = torch.zeros(count, room, device=device)
         self._versions = np.zeros(sampling.max_tokens, dtype=np.int32)  # rows make their t-th token together
-        self._lengths = torch.full((count,), sampling.max_tokens, device=device)
+        self._lengths = self._budgets_of_requests()
         self._budgets = self._lengths.clone()
+        self._last_place = int(self._budgets.max())
         self._finished = torch.zeros(count, dtype=torch.bool, device=device)
         self._interrupted = torch.zeros_like(self._finished)
         self._interrupt_at = self._interruptions()
+        self._budgets_differ = self._interrupt_at is not None or int(self._budgets.min()) < self._last_place
         self._ends = torch.tensor(sampling.end_tokens, device=device)
         self._place = 0
         self._rows = torch.arange(count, device=device).view(len(requests), self._samples)
@@ -66,7 +68,7 @@ class Cohort:
     @property
     def done(self) -> bool:
         """True when no row is going any more."""
-        return self._place == self._sampling.max_tokens or not self._rows.numel()
+        return self._place == self._last_place or not self._rows.numel()
 
     @property
     def places(self) -> Tensor:
@@ -102,7 +104,7 @@ class Cohort:
         self._versions[self._place] = version
         self._place += 1
         ended &= going
-        stopped = ended | (going & (self._budgets[rows] == self._place)) if self._interrupt_at is not None else ended
+        stopped = ended | (going & (self._budgets[rows] == self._place)) if self._budgets_differ else ended
         stopped_rows = rows[stopped]
         self._lengths[stopped_rows] = self._place
         self._finished[stopped_rows] = ended[stopped]
@@ -135,6 +137,12 @@ class Cohort:
             for i, request in enumerate(self._requests)
         ]
 
+    def _budgets_of_requests(self) -> Tensor:
+        """[rows] most tokens of each row."""
+        most = self._sampling.max_tokens
+        budgets = torch.tensor([min(most, request.budget or most) for request in self._requests], device=self._device)
+        return budgets.repeat_interleave(self._samples)
+
     def _interruptions(self) -> Tensor | None:
         """[rows] place at which each row is to be interrupted; None when nobody asked for any."""
         if self._sampling.interruption is None or all(request.interrupt_at is None for request in self._requests):
@@ -154,7 +162,7 @@ class Cohort:
             due = due[~self._closed(due, interruption.closing)]
             self._interrupted[due] = True
             end = self._place + len(interruption.phrase) + interruption.answer_tokens
-            self._budgets[due] = min(end, self._sampling.max_tokens)
+            self._budgets[due] = self._budgets[due].clamp(max=end)
         phrase = torch.tensor(interruption.phrase, device=self._device)
         forced = self._interrupted[rows] & (self._place - at < len(phrase))
         tokens[forced] = phrase[self._place - at[forced]]
