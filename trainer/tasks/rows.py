@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import ConfigurationError
-from trainer.verifiers.code import tests_text
+from trainer.verifiers.code import unit_tests
 
 DEFAULT_TASK = "math"
 
@@ -110,7 +110,7 @@ def _tests(where: str, cells: Mapping[str, Any]) -> str:
     if tests is None:
         raise ConfigurationError(f"{where}: no answer; a program needs `tests`")
     try:
-        return tests_text(tests)
+        return unit_tests(tests)
     except ValueError as error:
         raise ConfigurationError(f"{where}: {error}") from None
 

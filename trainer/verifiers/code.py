@@ -38,7 +38,7 @@ class CodeVerifier:
             )
 
     def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
-        """See `Verifier`. `answer` is what `tests_text` made."""
+        """See `Verifier`. `answer` is what `unit_tests` made."""
         tests = json.loads(answer)
         return list(self._threads.map(lambda response: self._judge(response, tests), responses))
 
@@ -81,7 +81,7 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
-def tests_text(tests: Any) -> str:
+def unit_tests(tests: Any) -> str:
     """The tests of a row in the one form that `judge` reads.
 
     Args:

@@ -1,0 +1,198 @@
+"""Foreign programs: what they may do, what hostile ones cannot, and how unit tests judge them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import ConfigurationError
+from trainer.verifiers import Judges, sandbox
+from trainer.verifiers.code import unit_tests
+
+SECONDS, MEMORY_MB = 20.0, 256
+SUM = "```python\ndef add(a, b):\n    return a + b\n```"
+READS = "```python\na, b = map(int, input().split())\nprint(a + b)\n```"
+
+
+def said(program: str, **changes) -> str:
+    """What a program that must come to its end prints."""
+    ran = sandbox.run(program, **({"seconds": SECONDS, "memory_mb": MEMORY_MB} | changes))
+    assert ran.well, ran
+    return ran.output
+
+
+def attempt(statement: str) -> str:
+    """A program that tries something and prints the name of the error that comes of it."""
+    reported = "except BaseException as error:\n    print(type(error).__name__)\nelse:\n    print('done')"
+    return f"try:\n    {statement}\n{reported}"
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[Judges]:
+    made = Judges({"code": "code"}, code_seconds=SECONDS, code_memory_mb=MEMORY_MB)
+    yield made
+    made.close()
+
+
+def test_an_ordinary_program_reads_computes_and_prints():
+    program = "import collections, heapq, math, re\nprint(math.isqrt(int(input())))"
+    assert said(program, stdin="17\n") == "4\n"
+
+
+def test_threads_work_and_so_does_asyncio():
+    assert said("import threading\nt = threading.Thread(target=print, args=('hi',))\nt.start()\nt.join()") == "hi\n"
+    assert said("import asyncio\nasyncio.run(asyncio.sleep(0))\nprint('slept')") == "slept\n"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import socket; socket.socket()",
+        "import socket; socket.create_connection(('127.0.0.1', 80))",
+        "import os; os.fork()",
+        "import subprocess; subprocess.run(['true'])",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import os; os.kill(os.getppid(), 9)",
+        "import os; os.setsid()",
+        "import os; os.chmod('.', 0o777)",
+        "import os; os.utime('/etc/passwd')",
+        "import os; os.memfd_create('more')",
+        "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
+        "import ctypes; ctypes.CDLL(None).unshare(0x10000000) and exec('raise PermissionError')",
+        "open('kept', 'w')",
+    ],
+)
+def test_the_network_other_processes_and_changes_to_files_are_refused(statement):
+    assert said(attempt(statement)) == "PermissionError\n"
+
+
+def test_a_fork_bomb_starts_not_one_process():
+    tries = "    try:\n        os.fork()\n        count += 1\n    except OSError:\n        pass\n"
+    bomb = f"import os\ncount = 0\nfor _ in range(1000):\n{tries}print(count)"
+    assert said(bomb) == "0\n"
+
+
+def test_a_server_on_this_machine_hears_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.0)
+        port = server.getsockname()[1]
+        said(attempt(f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=1)"))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_files_of_the_outside_cannot_be_read(tmp_path):
+    if subprocess.run([sys.executable, "-c", LANDLOCK], check=False).returncode:
+        pytest.skip("this kernel has no Landlock")
+    secret = tmp_path / "answers.jsonl"
+    secret.write_text("42")
+    for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ", Path(__file__)):
+        assert said(attempt(f"open({str(path)!r}).read()")) == "PermissionError\n"
+    assert said("import os; print(os.listdir('.'))") == "[]\n"
+
+
+LANDLOCK = "import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) < 1)"
+
+
+def test_the_environment_and_other_programs_variables_stay_outside(monkeypatch):
+    monkeypatch.setenv("A_TOKEN", "secret")
+    assert "A_TOKEN" not in said("import os; print(dict(os.environ))")
+
+
+def test_a_program_without_end_is_stopped():
+    ran = sandbox.run("while True: pass", seconds=1.0, memory_mb=MEMORY_MB)
+    assert (ran.well, ran.timed_out) == (False, True)
+
+
+def test_a_program_that_sleeps_and_ignores_signals_is_stopped():
+    ran = sandbox.run(
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(3600)", 1.0, MEMORY_MB
+    )
+    assert (ran.well, ran.timed_out) == (False, True)
+
+
+def test_a_program_that_eats_memory_gets_no_more_than_its_share():
+    assert said(attempt("x = bytearray(10**9)")) == "MemoryError\n"
+    assert said("x = bytearray(10**8); print(len(x))") == "100000000\n"
+
+
+def test_a_program_that_prints_without_end_is_cut():
+    ran = sandbox.run("while True: print('x' * 10**6)", seconds=SECONDS, memory_mb=MEMORY_MB)
+    assert not ran.well
+    assert len(ran.output) <= 8 << 20
+
+
+def test_a_deep_recursion_that_kills_the_interpreter_is_a_crash_not_ours():
+    ran = sandbox.run("import ctypes; ctypes.string_at(0)", seconds=SECONDS, memory_mb=MEMORY_MB)
+    assert (ran.well, ran.killed) == (False, True)
+
+
+@pytest.mark.parametrize("program", ["import os; os._exit(0)", "raise SystemExit(0)", "import sys; sys.exit()"])
+def test_a_program_that_leaves_before_its_tests_has_not_passed_them(judges, program):
+    tests = unit_tests(["assert False"])
+    assert not judges.passed("code", [f"```python\n{program}\n```"], tests).any()
+
+
+def test_assertions_are_run_in_the_programs_own_names(judges):
+    tests = unit_tests(["assert add(1, 2) == 3", "assert add(-1, 1) == 0"])
+    wrong = SUM.replace("+", "-")
+    assert judges.passed("code", [SUM, wrong, "no code at all", "```python\ndef add(\n```"], tests).tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_what_is_printed_is_compared_line_by_line_for_every_input(judges):
+    tests = unit_tests({"inputs": ["1 2\n", "3 4\n"], "outputs": ["3", "7\n"]})
+    only_the_first = "```python\nprint(3)\n```"
+    exits = READS.replace("print(a + b)", "print(a + b); raise SystemExit(0)")
+    fails = READS.replace("print(a + b)", "print(a + b); raise SystemExit(1)")
+    assert judges.passed("code", [READS, only_the_first, exits, fails], tests).tolist() == [True, False, True, False]
+
+
+def test_programs_that_time_out_or_die_are_counted():
+    judges = Judges({"code": "code"}, code_seconds=1.5, code_memory_mb=MEMORY_MB)
+    tests = unit_tests(["assert True"])
+    hangs, dies = "```python\nwhile True: pass\n```", "```python\nimport ctypes; ctypes.string_at(0)\n```"
+    assert not judges.passed("code", [hangs, dies], tests).any()
+    assert judges.metrics() == {"verifier/judged": 2.0, "verifier/timeouts": 1.0, "verifier/crashes": 1.0}
+    judges.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "count"),
+    [
+        ("assert f(1) == 2\nassert f(2) == 3", "asserts", 1),
+        (["assert f(1) == 2", "assert f(2) == 3"], "asserts", 2),
+        (json.dumps(["assert f(1) == 2"]), "asserts", 1),
+        ({"inputs": ["1"], "outputs": [2]}, "cases", 1),
+        ([{"input": "1", "output": "2"}, {"input": "2", "output": "3"}], "cases", 2),
+    ],
+)
+def test_tests_come_in_every_usual_form(given, kind, count):
+    assert len(json.loads(unit_tests(given))[kind]) == count
+
+
+@pytest.mark.parametrize("given", [[], {}, 3, [""], [{"input": "1"}], {"inputs": ["1"], "outputs": []}])
+def test_what_is_no_test_is_refused(given):
+    with pytest.raises(ValueError, match=r"tests|inputs"):
+        unit_tests(given)
+
+
+def test_a_machine_that_cannot_confine_programs_runs_none(monkeypatch, tmp_path):
+    stub = tmp_path / "confined.py"
+    stub.write_text("raise SystemExit(97)")
+    monkeypatch.setattr(sandbox, "CONFINED", stub)
+    judges = Judges({"code": "code"})
+    with pytest.raises(ConfigurationError, match="cannot confine foreign programs"):
+        judges.start()
+    judges.close()

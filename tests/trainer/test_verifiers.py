@@ -1,0 +1,149 @@
+"""Verifiers of text: what counts as the answer, equal mathematics, and functions that hang, crash or eat memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from trainer.errors import ConfigurationError
+from trainer.verifiers import Judges
+from trainer.verifiers.exact import check as exact
+from trainer.verifiers.text import final_part, last_boxed, last_code_block
+
+OWN = """
+import os, time
+
+def check(response, answer):
+    if response == "hang":
+        time.sleep(3600)
+    if response == "die":
+        os._exit(3)
+    if response == "eat":
+        return len(bytearray(1 << 40)) > 0
+    if response == "raise":
+        raise RuntimeError("as asked")
+    print("this must not be taken for a verdict")
+    return response == answer
+
+not_callable = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch) -> str:
+    """A module of the user's, somewhere on the path."""
+    (tmp_path / "users_own.py").write_text(OWN)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return "users_own:check"
+
+
+@pytest.fixture(scope="module")
+def mathematics() -> Iterator[Judges]:
+    judges = Judges({"math": "math"})
+    yield judges
+    judges.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "boxed"),
+    [
+        (r"\boxed{1} and \boxed{2}", "2"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed {x}", "x"),
+        (r"\boxed{1} then \boxed{\frac{", "1"),
+        ("no box", None),
+    ],
+)
+def test_the_last_complete_box_counts_with_the_braces_in_it(text, boxed):
+    assert last_boxed(text) == boxed
+
+
+def test_only_what_follows_the_thinking_counts():
+    assert final_part("<think>\\boxed{1}</think> so 2") == " so 2"
+    assert final_part("so 2") == "so 2"
+
+
+def test_the_last_code_block_counts_whatever_it_is_fenced_with():
+    assert last_code_block("```python\na = 1\n```\ntext\n```\nb = 2\n```") == "b = 2\n"
+    assert last_code_block("```PY\na\n```") == "a\n"
+    assert last_code_block("a = 1") is None
+
+
+@pytest.mark.parametrize(
+    ("response", "passed"),
+    [
+        ("Paris", True),
+        ("It is a town.\n  Paris  \n", True),
+        (r"so \boxed{Paris}", True),
+        (r"Paris, or \boxed{Rome}", False),
+        ("Paris is it", False),
+        ("paris", False),
+        ("", False),
+    ],
+)
+def test_an_exact_answer_is_the_box_or_the_last_line(response, passed):
+    assert exact(response, "Paris") is passed
+
+
+@pytest.mark.parametrize(
+    ("response", "answer", "passed"),
+    [
+        (r"\boxed{\frac12}", "0.5", True),
+        (r"\boxed{1+x^2}", "x^2+1", True),
+        (r"so it is 42.", "42", True),
+        (r"first 41, then 42", "42", True),
+        (r"\boxed{41} although 42", "42", False),
+        (r"<think>\boxed{42}</think> I give up", "42", False),
+        (r"\boxed{\sqrt{8}}", r"2\sqrt{2}", True),
+        (r"\boxed{(1, 2)}", "(1,2)", True),
+        ("nothing here", "42", False),
+        ("", "42", False),
+    ],
+)
+def test_mathematics_is_compared_by_what_it_means(mathematics, response, answer, passed):
+    assert mathematics.passed("math", [response], answer).tolist() == [passed]
+
+
+def test_a_formula_without_end_costs_one_response_and_is_counted():
+    judges = Judges({"math": "math"}, function_seconds=1.0)
+    judges.start()
+    tower = r"\boxed{" + "9^{" * 6 + "9" + "}" * 6 + "}"
+    try:
+        assert judges.passed("math", [tower, r"\boxed{42}"], "42").tolist() == [False, True]
+        assert judges.passed("math", [r"\boxed{42}"], "42").tolist() == [True]
+        metrics = judges.metrics()
+        assert metrics["verifier/timeouts"] + metrics["verifier/crashes"] == 1
+    finally:
+        judges.close()
+
+
+def test_a_users_own_function_may_hang_die_raise_or_eat_memory_and_is_counted(own):
+    judges = Judges({"mine": own}, function_seconds=0.5)
+    try:
+        judges.start()
+        given = ["yes", "hang", "yes", "die", "raise", "eat", "no", "yes"]
+        judges.passed("mine", ["yes"] * 16, "yes")  # every worker has started: only the function's time is measured
+        assert judges.passed("mine", given, "yes").tolist() == [word == "yes" for word in given]
+        metrics = judges.metrics()
+        assert metrics["verifier/judged"] == 24
+        assert metrics["verifier/timeouts"] == 1
+        assert metrics["verifier/crashes"] == 3
+    finally:
+        judges.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module_here:check", "No module named 'no_such_module_here'"),
+        ("users_own:chek", "has no attribute 'chek'"),
+        ("users_own:not_callable", "is a int, not a function"),
+    ],
+)
+def test_a_verifier_that_does_not_exist_is_refused_by_name_before_any_response(own, name, message):
+    judges = Judges({"mine": name})
+    with pytest.raises(ConfigurationError, match=message):
+        judges.start()
+    judges.close()
