@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
-from trainer.models import TinyConfig, TinyDecoder
+from trainer.models import Policy, TinyConfig, TinyDecoder
 from trainer.tasks import TorusTask
 from trainer.tasks import vocabulary as vocab
 from trainer.tasks.walks import LAYOUTS, MAX_MOVES, Cell, Layout, Walk, cells_text
@@ -87,11 +87,16 @@ def save(model: TinyDecoder, path: Path) -> None:
 def warm_started(
     config: TinyConfig, task: TorusTask, steps: int | None = None, seed: int = SEEDS[0], progress: bool = False
 ) -> TinyDecoder:
-    """A model trained for `steps` steps of `BATCH` demonstrations: AdamW, cosine to zero."""
-    steps = STEPS if steps is None else steps
+    """A tiny decoder of these sizes, taught for `steps` steps (`STEPS` by default)."""
     torch.manual_seed(seed)
-    rng = np.random.default_rng((3, seed))
     model = TinyDecoder(config)
+    teach(model, task, STEPS if steps is None else steps, seed, progress)
+    return model
+
+
+def teach(model: Policy, task: TorusTask, steps: int, seed: int = SEEDS[0], progress: bool = False) -> None:
+    """Train any policy for `steps` steps of `BATCH` demonstrations: AdamW, cosine to zero."""
+    rng = np.random.default_rng((3, seed))
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_LEARNING_RATE, weight_decay=0.01, fused=True)
     started = time.thread_time()
     for step in range(steps):
@@ -106,7 +111,6 @@ def warm_started(
         if progress and step % 100 == 99:
             spent = time.thread_time() - started
             print(f"step {step + 1}/{steps}  loss {loss.item():.4f}  cpu {spent:.1f} s", file=sys.stderr)
-    return model
 
 
 def skilled_base(config: TinyConfig, task: TorusTask) -> TinyDecoder:
@@ -125,7 +129,7 @@ def skilled_base(config: TinyConfig, task: TorusTask) -> TinyDecoder:
 
 
 @torch.inference_mode()
-def skill(model: TinyDecoder, task: TorusTask, walks: int = 128) -> float:
+def skill(model: Policy, task: TorusTask, walks: int = 128) -> float:
     """Share of the tokens of clean chains to which the model gives more than one half, the others' cells given."""
     rng, shares = np.random.default_rng((4,)), []
     for _ in range(walks):
@@ -137,7 +141,7 @@ def skill(model: TinyDecoder, task: TorusTask, walks: int = 128) -> float:
     return float(np.mean(shares))
 
 
-def demonstration_loss(model: TinyDecoder, prompts: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
+def demonstration_loss(model: Policy, prompts: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy of response tokens; `responses` [N, T] is padded with IGNORED."""
     inputs = responses[:, :-1].clamp(min=0)
     logits = model.logits(model.full(prompts, inputs))

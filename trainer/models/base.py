@@ -71,6 +71,14 @@ class Policy(nn.Module):
         """
         raise NotImplementedError
 
+    def full(self, prompts: Tensor, tokens: Tensor) -> Tensor:
+        """Prompts [N, S] of one length, each with its own response [N, T]: hidden [N, 1 + T, D].
+
+        The first is that of the prompt's last token.
+        """
+        last, cache = self.prefill(prompts)
+        return torch.cat([last[:, None], self.respond(tokens, cache)], dim=1)
+
     def logits(self, hidden: Tensor, precision: str = "fp32") -> Tensor:
         """The head, [..., D] -> [..., V] in float32; see `head_logits`."""
         return head_logits(hidden, self.head_weight, precision)
