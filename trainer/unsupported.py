@@ -13,13 +13,6 @@ from trainer.errors import ConfigurationError
 
 IMPLEMENTED: dict[str, tuple[Any, ...]] = {
     "task.kind": ("torus",),
-    "model.kind": ("tiny",),
-    "rewards.correct": (1.0,),
-    "rewards.wrong": (-1.0,),
-    "length_control.kind": ("none",),
-    "generation.engine": ("torch",),
-    "generation.self_check_threshold": (0.05,),
-    "resources.learners": (1,),
     "resources.weight_transfer": ("store",),
 }
 """Field to the values that this trainer means something by; fields that are not listed are read in full."""

@@ -17,8 +17,21 @@ from .errors import RecipeError, suggestion
 from .paths import with_changes
 from .schema import Recipe
 
-SCALERL = Recipe(name="scalerl-testbed")
-"""ScaleRL (§4) on the testbed: CISPO, prompt averages, batch scale, zero-variance filter, fp32 head, PipelineRL-8."""
+SCALERL = with_changes(
+    Recipe(name="scalerl-testbed"),
+    {
+        "task.pool": 2048,
+        "algorithm.no_positive_resampling": 0.9,
+        "length_control.kind": "interruption",
+    },
+)
+"""ScaleRL (§4) on the testbed: CISPO, prompt averages, batch scale, zero-variance filter, No-Positive-Resampling,
+interruption, fp32 head, PipelineRL-8.
+
+The pool of 2,048 prompts is 64 steps long; the paper's Polaris-53k is some 1,100. Interruption comes after 18 to 20 of
+24 tokens (0.75 to 0.83 of the budget; the paper's 10k to 12k are 0.70 to 0.84 of its 14k), and `>` is the torus's word
+for "the answer is".
+"""
 
 SCALERL_REVERSIONS: dict[str, dict[str, Any]] = {
     "cispo": {"algorithm.loss": "dapo"},
@@ -26,9 +39,23 @@ SCALERL_REVERSIONS: dict[str, dict[str, Any]] = {
     "batch-scale": {"algorithm.advantage_scale": "prompt"},
     "zero-variance-filter": {"algorithm.zero_variance_filter": "off"},
     "fp32-head": {"algorithm.logits_precision": "bf16"},
-    "pipeline": {"algorithm.max_staleness": 0},
+    "pipeline": {"algorithm.off_policy": "ppo"},
+    "interruption": {"length_control.kind": "penalty"},
+    "no-positive-resampling": {"algorithm.no_positive_resampling": None},
 }
 """Ingredient of ScaleRL to the change that reverts it to what came before (§4, leave-one-out; figure 7)."""
+
+FIGURE_7: dict[str, str] = {
+    "plan": "batch-scale",
+    "lp": "interruption",
+    "batch": "zero-variance-filter",
+    "8op": "pipeline",
+    "fp32": "fp32-head",
+    "savg": "prompt-aggregation",
+    "dapo": "cispo",
+    "uniform-sampling": "no-positive-resampling",
+}
+"""The paper's names of its leave-one-out runs to the ingredient that each goes without; the last is of its appendix."""
 
 _WITHOUT_SCALERL: dict[str, Any] = {
     "algorithm.advantage_scale": "prompt",
@@ -36,7 +63,6 @@ _WITHOUT_SCALERL: dict[str, Any] = {
     "algorithm.zero_variance_filter": "off",
     "algorithm.no_positive_resampling": None,
     "length_control.kind": "none",
-    "task.pool": None,
 }
 _DAPO_CLIP = {"algorithm.loss": "dapo", "algorithm.clip_low": 0.2, "algorithm.clip_high": 0.26}
 _BIGGER_BATCH = {"batch.prompts_per_step": 53, "algorithm.zero_variance_filter": "shrink"}
@@ -55,7 +81,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "dapo-qwen": _WITHOUT_SCALERL | _PPO_8 | _DAPO_CLIP | _BIGGER_BATCH,
     "magistral": _WITHOUT_SCALERL | _DAPO_CLIP | _BIGGER_BATCH,
     "minimax-m1": _WITHOUT_SCALERL | _PPO_8 | _BIGGER_BATCH | {"algorithm.logits_precision": "fp32"},
-}
+} | {f"loo-{name}": SCALERL_REVERSIONS[ingredient] for name, ingredient in FIGURE_7.items()}
 
 ABOUT: dict[str, str] = {
     "scalerl": "ScaleRL: every ingredient of §4.",
@@ -64,7 +90,7 @@ ABOUT: dict[str, str] = {
     "zero-variance prompts dropped.",
     "magistral": "Magistral as in A.16: like DAPO, on PipelineRL.",
     "minimax-m1": "MiniMax-M1 as in A.16: CISPO, fp32 head, prompt averages, PPO-off-policy-8, the bigger batch.",
-}
+} | {f"loo-{name}": f"ScaleRL without its {ingredient} (figure 7)." for name, ingredient in FIGURE_7.items()}
 """What each preset is, in a sentence."""
 
 PRESETS: dict[str, Recipe] = {

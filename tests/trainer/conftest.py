@@ -20,6 +20,9 @@ from trainer.types import Group, Responses
 from trainer.weights import Weights, load_into, shipped_weights
 
 SMALL = {
+    "task.pool": None,
+    "algorithm.no_positive_resampling": None,
+    "length_control.kind": "none",
     "batch.prompts_per_step": 4,
     "batch.generations_per_prompt": 4,
     "generation.max_tokens": 20,
@@ -47,7 +50,7 @@ def base() -> Weights:
 
 @pytest.fixture
 def recipe() -> Callable[..., Recipe]:
-    """The ScaleRL recipe, small, with the given fields (dots written as `__`) replaced."""
+    """ScaleRL, small, on endless prompts and without interruption, with the given fields replaced."""
 
     def make(changes: dict[str, Any] | None = None) -> Recipe:
         return with_changes(SCALERL, SMALL | (changes or {}))

@@ -22,6 +22,14 @@ from trainer.errors import ConfigurationError, NotFinite
 from trainer.launch import Launch, train
 from trainer.learner import Learner
 
+FULL_SCALERL = {
+    "task.pool": 8,
+    "algorithm.no_positive_resampling": 0.25,
+    "algorithm.min_active_prompts": 2,
+    "length_control.kind": "interruption",
+    "length_control.after_low": 8,
+    "length_control.after_high": 12,
+}
 TIMED = ("time/", "throughput/", "ledger/")
 
 
@@ -102,7 +110,16 @@ def test_the_same_recipe_gives_the_same_numbers_bit_for_bit_and_another_seed_oth
     assert untimed(tmp_path / "a") != untimed(tmp_path / "c")
 
 
-@pytest.mark.parametrize("changes", [{}, {"algorithm.queue_batches": 5}, {"algorithm.max_staleness": 0}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"algorithm.queue_batches": 5},
+        {"algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"},
+        {"algorithm.off_policy": "ppo", "algorithm.max_staleness": 2},
+        FULL_SCALERL,
+    ],
+)
 def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(recipe, tmp_path, changes):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     train(recipe({"budget.compute": 8} | changes), launch(whole))

@@ -153,6 +153,7 @@ def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_th
         SCALERL,
         {
             "algorithm.max_staleness": bound,
+            "algorithm.off_policy": "pipeline" if bound else "on-policy",
             "algorithm.queue_batches": queue,
             "batch.prompts_per_step": prompts,
             "batch.generations_per_prompt": 2,

@@ -70,7 +70,7 @@ class Algorithm(Section):
         ge=0,
         le=64,
         description="k: the learner is at most k weight versions ahead of the oldest token it trains on (§3.1, "
-        "8 kept, 4 alike). 0 is on-policy.",
+        "8 kept, 4 alike). 0 with on-policy and only there.",
     )
     queue_batches: int = Field(
         2,
@@ -107,8 +107,8 @@ class Algorithm(Section):
         if self.off_policy == "on-policy" and self.max_staleness:
             message = "on-policy allows no staleness; set it to 0, or take pipeline or ppo"
             yield Conflict("max_staleness", self.max_staleness, message)
-        if self.off_policy == "ppo" and not self.max_staleness:
-            message = "a round of ppo has max_staleness batches; set 1 or more, or take on-policy"
+        if self.off_policy != "on-policy" and not self.max_staleness:
+            message = f"{self.off_policy} needs some staleness; set 1 or more, or algorithm.off_policy: on-policy"
             yield Conflict("max_staleness", self.max_staleness, message)
         if self.loss == "gspo":
             yield from self._gspo_conflicts()

@@ -25,6 +25,7 @@ def problems(body: Any) -> dict[str, dict[str, Any]]:
         ({"generation": {"top_p": 0.9}}, "generation.top_p", "importance ratio"),
         ({"algorithm": {"off_policy": "on-policy"}}, "algorithm.max_staleness", "set it to 0"),
         ({"algorithm": {"off_policy": "ppo", "max_staleness": 0}}, "algorithm.max_staleness", "set 1 or more"),
+        ({"algorithm": {"max_staleness": 0}}, "algorithm.max_staleness", "pipeline needs some staleness"),
         (
             {"algorithm": {"loss": "gspo", "clip_low": 3e-3, "clip_high": 4e-3, "aggregation": "token"}},
             "algorithm.aggregation",

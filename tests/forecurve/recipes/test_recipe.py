@@ -22,6 +22,19 @@ from forecurve.recipes import (
 )
 
 
+BOUND_TO_OTHERS = {
+    "name",
+    "model.width",
+    "model.heads",
+    "task.min_moves",
+    "task.max_moves",
+    "generation.top_p",
+    "length_control.after_high",
+    "length_control.answer_tokens",
+}
+"""Fields whose next value does not go with another field's, and the name, which is not part of the digest."""
+
+
 def fault(body: Any) -> dict[str, Any]:
     with pytest.raises(RecipeError) as caught:
         load_recipe(body)
@@ -96,7 +109,7 @@ def test_the_digest_ignores_the_name_and_sees_everything_else() -> None:
 
 def _another_value(path: str) -> Any:
     value = get_value(SCALERL, path)
-    if path in ("name", "model.width", "model.heads", "task.min_moves", "task.max_moves", "generation.top_p"):
+    if path in BOUND_TO_OTHERS:
         return None
     if isinstance(value, bool):
         return not value
