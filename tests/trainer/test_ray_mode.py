@@ -69,27 +69,66 @@ def test_evaluations_under_ray_are_those_of_exactly_their_weights(recipe, tmp_pa
     )
 
 
-def test_a_generator_that_dies_fails_the_run_with_a_named_reason_and_leaves_its_checkpoint(
-    recipe, tmp_path, monkeypatch
-):
-    placed = RayWorkers._wait_until_placed
-    stepped = RayWorkers.start_step
+def _remembering_generators(monkeypatch):
+    """Process ids of a run's generators as they are started; and a hook before every optimiser step."""
+    hooks = {"pids": [], "before_step": lambda workers: None}
+    placed, stepped = RayWorkers._wait_until_placed, RayWorkers.start_step
 
     def remember(self, wanted):
-        self.generator_pid = placed(self, wanted)[0]
-        return [self.generator_pid]
+        found = placed(self, wanted)
+        hooks["pids"] = found
+        return found
 
-    def kill_after_four_steps(self, groups):
-        self.steps = getattr(self, "steps", 0) + 1
-        if self.steps == 5:
-            os.kill(self.generator_pid, signal.SIGKILL)
+    def step(self, groups):
+        hooks["before_step"](self)
         return stepped(self, groups)
 
     monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
-    monkeypatch.setattr(RayWorkers, "start_step", kill_after_four_steps)
-    with pytest.raises(WorkerLost, match="a generator died"):
-        train(recipe({"budget.compute": 1000}), Launch(tmp_path, progress=False))
-    ended = json.loads((tmp_path / "outcome.json").read_text())
-    assert ended["outcome"] == "failed"
-    assert "a generator died" in ended["reason"]
-    assert checkpoints.newest_valid(tmp_path / "checkpoints").step >= 3
+    monkeypatch.setattr(RayWorkers, "start_step", step)
+    return hooks
+
+
+def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def kill_once(workers):
+        steps.append(None)
+        if len(steps) == 3:
+            os.kill(hooks["pids"][0], signal.SIGKILL)
+
+    hooks["before_step"] = kill_once
+    outcome = train(recipe({"budget.compute": 8}), Launch(tmp_path, progress=False))
+    assert (outcome.outcome, outcome.step) == ("succeeded", 8)
+    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [line["step"] for line in trained] == list(range(1, 9))
+    assert max(line["metrics"]["staleness/max"] for line in trained) <= 8
+    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
+    assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
+
+
+def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def kill_the_learner(workers):
+        steps.append(None)
+        if len(steps) == 5:
+            os.kill(hooks["pids"][-1], signal.SIGKILL)
+
+    hooks["before_step"] = kill_the_learner
+    with pytest.raises(WorkerLost, match="the learner died during a step"):
+        train(recipe({"budget.compute": 6}), Launch(tmp_path, progress=False))
+    assert train(recipe({"budget.compute": 6}), Launch(tmp_path, resume=True, attempt=2, progress=False)).step == 6
+    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [(line["step"], line["attempt"]) for line in trained] == [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]
+
+
+def test_two_ranks_of_a_learner_train_as_one_does(recipe, tmp_path):
+    changes = {"budget.compute": 3, "algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}
+    rewards = {}
+    for learners in (1, 2):
+        directory = tmp_path / str(learners)
+        train(recipe(changes | {"resources.learners": learners}), Launch(directory, progress=False))
+        lines = [line["metrics"] for line in read(directory, "metrics.jsonl") if "train/reward" in line["metrics"]]
+        rewards[learners] = [line["train/reward"] for line in lines]
+        assert checkpoints.newest_valid(directory / "checkpoints").step == 3
+    assert rewards[1] == rewards[2]

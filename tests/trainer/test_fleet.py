@@ -1,0 +1,142 @@
+"""Generators that die are replaced: bookkeeping, bounds and order, with actors and a clock made of plain Python."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from ray.exceptions import RayActorError
+
+from trainer.errors import WorkerLost
+from trainer.types import GeneratorLost, Wave, WeightVersion
+from trainer.workers import Ticket
+from trainer.workers.fleet import MOST_DEATHS, PLACEMENT_TIMEOUT_S, WINDOW_S, Fleet, Work
+
+
+class Method:
+    """What `actor.method.remote(...)` is called on: keeps the call, and gives a reference to it."""
+
+    def __init__(self, actor, name):
+        self._actor, self._name = actor, name
+
+    def remote(self, *arguments):
+        self._actor.calls.append((self._name, *arguments))
+        return (self._actor.number, self._name, next(self._actor.references))
+
+
+class Actor:
+    references = count()
+
+    def __init__(self, number):
+        self.number, self.calls = number, []
+
+    def __getattr__(self, name):
+        return Method(self, name)
+
+
+class Place:
+    """A fleet of two, a clock that stands until it is set, and which actors are dead."""
+
+    def __init__(self):
+        self.now, self.dead, self.made = 0.0, set(), []
+        self.fleet = Fleet(self._make, 2, lambda: self.now)
+
+    def _make(self):
+        self.made.append(Actor(len(self.made)))
+        return self.made[-1]
+
+    def get(self, reference):
+        if reference[0] in self.dead:
+            raise RayActorError()
+        return f"result of {reference[1]}"
+
+    def start(self, number, what):
+        self.fleet.start(Work(Ticket(number, "wave" if isinstance(what, Wave) else "evaluation"), what))
+
+    def at(self, actor):
+        return [reference for reference in self.fleet.references if reference[0] == actor]
+
+
+FIRST, SECOND, THIRD = (Wave(((n, n),), 0) for n in range(3))
+
+
+def test_work_goes_to_the_generator_that_has_least_and_comes_back_under_its_ticket():
+    place = Place()
+    for number, wave in enumerate((FIRST, SECOND, THIRD)):
+        place.start(number, wave)
+    assert [len(place.at(0)), len(place.at(1))] == [2, 1]
+    ticket, result = place.fleet.finished(place.at(1)[0], place.get)
+    assert (ticket.number, result, len(place.at(1))) == (1, "result of generate", 0)
+
+
+def test_what_a_dead_generator_was_at_starts_again_in_order_with_the_newest_weights():
+    place = Place()
+    weights = WeightVersion(7, "weights of 7")
+    place.fleet.offer(weights)
+    place.start(0, FIRST)
+    place.start(1, SECOND)
+    place.start(2, weights)
+    place.start(3, THIRD)
+    place.now = 5.0
+    place.dead.add(0)
+    ticket, news = place.fleet.finished(place.at(0)[1], place.get)
+    assert (ticket.kind, type(news)) == ("generator", GeneratorLost)
+    assert news.cost.wall_seconds == 5.0
+    assert not place.at(0)
+    assert place.made[2].calls == [
+        ("ready",),
+        ("offer", 7, ["weights of 7"]),
+        ("generate", FIRST),
+        ("evaluate", 7, "weights of 7"),
+    ]
+    newcomer, *again = sorted(place.at(2), key=lambda reference: reference[2])
+    assert place.fleet.finished(newcomer, place.get) is None
+    assert [place.fleet.finished(reference, place.get)[0].number for reference in again] == [0, 2]
+
+
+def test_time_before_the_last_result_is_no_loss():
+    place = Place()
+    place.start(0, FIRST)
+    place.start(1, SECOND)
+    place.start(2, THIRD)
+    place.now = 30.0
+    place.fleet.finished(place.at(0)[0], place.get)
+    place.now = 32.0
+    place.dead.add(0)
+    _, news = place.fleet.finished(place.at(0)[0], place.get)
+    assert news.cost.wall_seconds == 2.0
+
+
+def die(place):
+    """Whoever is at work dies, and its work says so."""
+    reference = next(reference for reference in place.fleet.references if reference[1] == "generate")
+    place.dead.add(reference[0])
+    return place.fleet.finished(reference, place.get)
+
+
+def test_too_many_deaths_within_the_window_end_the_run_by_name():
+    place = Place()
+    place.start(0, FIRST)
+    for _ in range(MOST_DEATHS):
+        die(place)
+    with pytest.raises(WorkerLost, match="the 4th within 10 minutes"):
+        die(place)
+
+
+def test_deaths_far_apart_are_put_up_with_for_ever():
+    place = Place()
+    place.start(0, FIRST)
+    for _ in range(5 * MOST_DEATHS):
+        place.now += WINDOW_S / MOST_DEATHS + 1
+        assert isinstance(die(place)[1], GeneratorLost)
+
+
+def test_a_newcomer_that_finds_no_room_ends_the_run_by_name():
+    place = Place()
+    place.start(0, FIRST)
+    die(place)
+    place.now = PLACEMENT_TIMEOUT_S
+    place.fleet.check()
+    place.now += 1
+    with pytest.raises(WorkerLost, match="no room"):
+        place.fleet.check()

@@ -1,0 +1,59 @@
+"""The Ray cluster that a run's actors live in: joining it, and what each actor reserves."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from forecurve.recipes import Recipe
+
+ALLOCATOR = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "100000000000",
+    "MALLOC_TOP_PAD_": "268435456",
+}
+"""glibc keeps freed memory instead of returning it after every operator."""
+
+
+def connect(cpus: float, environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
+    """Join the cluster of the Ray job we are in, else start a small local one; what ends it again.
+
+    A connection that this process has already is used as it is.
+
+    The address and the token (RAY_ADDRESS, RAY_AUTH_MODE, RAY_AUTH_TOKEN) come from the environment that Ray
+    gives to its jobs.
+    """
+    if ray.is_initialized():
+        return lambda: None
+    if environment.get("RAY_ADDRESS"):
+        ray.init(address="auto", logging_level=logging.WARNING, log_to_driver=True)
+    else:
+        ray.init(
+            address="local",
+            num_cpus=max(2, math.ceil(cpus)),
+            include_dashboard=False,
+            logging_level=logging.WARNING,
+            log_to_driver=True,
+        )
+    return ray.shutdown
+
+
+def actor_options(recipe: Recipe, threads: int) -> dict[str, Any]:
+    """An equal share of the recipe's devices for every actor, so that the driver needs none."""
+    actors = recipe.resources.generators + recipe.resources.learners
+    gpus = recipe.resources.gpus / actors
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
+    variables = {**ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": path}
+    return {
+        "num_cpus": round(recipe.resources.cpus / actors, 4),
+        "num_gpus": math.floor(gpus) if gpus >= 1 else round(gpus, 4),
+        "max_restarts": 0,
+        "runtime_env": {"env_vars": variables},
+    }

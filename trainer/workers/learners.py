@@ -1,0 +1,65 @@
+"""The learner's ranks as actors that are always asked together: every rank gets every call, rank 0 has the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import ray
+
+from trainer.types import Cost, Group, LearnerState, StepResult, WeightVersion
+
+Get = Callable[[Any], Any]
+
+
+class LearnerRanks:
+    """One or more learner actors. Their death ends the attempt: a rank cannot be replaced without its optimiser."""
+
+    def __init__(self, make: Callable[[int], Any], count: int):
+        self.actors = [make(rank) for rank in range(count)]
+        self._stepping: dict[Any, int] = {}
+        self._results: dict[int, StepResult] = {}
+
+    @property
+    def references(self) -> list[Any]:
+        """Of a step under way."""
+        return list(self._stepping)
+
+    def meet(self, get: Get) -> None:
+        """Let the ranks of a sharded learner find each other."""
+        if len(self.actors) > 1:
+            address = get(self.actors[0].address.remote())
+            get([actor.join.remote(address, len(self.actors)) for actor in self.actors])
+
+    def start_step(self, groups: Sequence[Group]) -> None:
+        """One optimiser step; one at a time."""
+        assert not self._stepping
+        shared = ray.put(list(groups))
+        self._results = {}
+        self._stepping = {actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)}
+
+    def finished(self, reference: Any, get: Get) -> StepResult | None:
+        """The step's result once all ranks are done: rank 0's, with what all of them cost."""
+        rank = self._stepping.pop(reference)
+        self._results[rank] = get(reference)
+        if self._stepping:
+            return None
+        costs = [result.cost for result in self._results.values()]
+        cost = Cost(sum(cost.cpu_seconds for cost in costs), max(cost.wall_seconds for cost in costs))
+        return replace(self._results[0], cost=cost)
+
+    def weights(self, get: Get) -> WeightVersion:
+        """The weights now, by reference."""
+        answers: list[WeightVersion] = get([actor.weights.remote() for actor in self.actors])
+        return answers[0]
+
+    def state(self, get: Get) -> LearnerState:
+        """See `Learner.state`."""
+        answers: list[LearnerState] = get([actor.state.remote() for actor in self.actors])
+        return answers[0]
+
+    def load_state(self, state: LearnerState, get: Get) -> None:
+        """See `Learner.load_state`."""
+        shared = ray.put(state)
+        get([actor.load_state.remote(shared) for actor in self.actors])
