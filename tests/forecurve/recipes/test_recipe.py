@@ -21,7 +21,6 @@ from forecurve.recipes import (
     with_changes,
 )
 
-
 BOUND_TO_OTHERS = {
     "name",
     "model.width",
