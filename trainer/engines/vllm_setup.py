@@ -1,0 +1,90 @@
+"""From a recipe to a vLLM engine, and why a recipe cannot have one here. Imports neither vLLM nor what it needs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from forecurve.recipes import Recipe, schema
+from trainer.errors import ConfigurationError
+from trainer.tasks import Task
+
+from .base import Engine, SamplingConfig
+from .vllm_adapter import VllmOptions, check
+
+MAX_ROWS = 256
+"""Sequences decoded together at most; the rest waits its turn inside vLLM."""
+GIB = 2**30
+MEMORY_SHARE = 0.25
+"""Of a machine's memory, the most that keys and values may take on a CPU."""
+
+
+def refuse(recipe: Recipe, task: Task) -> None:
+    """Raise ConfigurationError when the recipe asks for vLLM and this machine or model cannot have it."""
+    if recipe.generation.engine == "vllm":
+        check(options(recipe, task), recipe.generation.temperature)
+
+
+def build(recipe: Recipe, task: Task, sampling: SamplingConfig, device: str) -> Engine:
+    """A running vLLM engine with the weights of the model's folder, which are version 0."""
+    from .vllm_engine import VllmEngine
+
+    return VllmEngine(options(recipe, task, device), sampling)
+
+
+def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
+    """How vLLM is to run the recipe's model.
+
+    Raises:
+        ConfigurationError: the model is not one that vLLM can read.
+    """
+    model = recipe.model
+    if not isinstance(model, schema.HuggingFaceModel):
+        raise ConfigurationError(
+            f"generation.engine is vllm, but model.kind {model.kind} is no Hugging Face model; "
+            "use generation.engine torch, or model.kind huggingface with a local folder"
+        )
+    from trainer.models.huggingface import read_config
+
+    config = read_config(model.path)
+    context = _longest_prompt(recipe, task) + recipe.generation.max_tokens
+    if context > config.max_position_embeddings:
+        raise ConfigurationError(
+            f"generation.max_tokens {recipe.generation.max_tokens} and a prompt make up to {context} tokens, but "
+            f"model.path {model.path!r} has room for {config.max_position_embeddings}; lower generation.max_tokens"
+        )
+    rows = min(MAX_ROWS, recipe.batch.prompts_per_step * recipe.batch.generations_per_prompt)
+    return VllmOptions(
+        model=model.path,
+        dtype=model.dtype,
+        device="cuda" if device.startswith("cuda") else "cpu",
+        context=context,
+        rows=rows,
+        tensor_parallel=max(1, torch.cuda.device_count())
+        if device.startswith("cuda")
+        else 1,  # Ray shows its own alone
+        kv_cache_gib=_cache_gib(config, model.dtype, rows * context),
+        threads=torch.get_num_threads(),
+    )
+
+
+def _longest_prompt(recipe: Recipe, task: Task) -> int:
+    if isinstance(recipe.task, schema.Dataset):
+        return recipe.task.max_prompt_tokens
+    return max(len(prompt.tokens) for prompt in task.held_out_prompts(1))  # all of one length
+
+
+def _visible_devices() -> int:
+    """GPUs of this process: Ray shows a generator its own alone."""
+    return max(1, torch.cuda.device_count())
+
+
+def _cache_gib(config: Any, dtype: str, tokens: int) -> int:
+    """Whole GiB for the keys and values of so many tokens, one at least, and no more than its share of the memory."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    wanted = tokens * 2 * config.num_hidden_layers * heads * width * (2 if dtype == "bf16" else 4)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, -(-min(wanted, int(MEMORY_SHARE * memory)) // GIB))

@@ -1,0 +1,23 @@
+"""What runs inside vLLM's worker processes. Named by `worker_extension_cls`; imports nothing of the trainer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from safetensors.torch import load_file
+
+
+class WeightLoading:
+    """Mixed into vLLM's worker: replaces the weights of the model that it runs, its key-value cache untouched."""
+
+    reload_weights: Any  # the worker's own: it undoes and redoes what a backend did to the weights (repacking)
+
+    def load_weights_from(self, path: str) -> None:
+        """Read a safetensors file with Hugging Face names; tensor-parallel workers each take their part of it."""
+        tensors = load_file(path)
+        self.reload_weights(weights_iterator=iter(tensors.items()))
+
+    def loaded_packages(self) -> list[str]:
+        """Top-level packages that this process has imported: what an installation needs."""
+        return sorted({name.partition(".")[0] for name in sys.modules})
