@@ -1,0 +1,218 @@
+"""Prompts from files: rows, faults named with their number, held-out sets, templates, and passing by verifier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve.recipes.schema import Dataset
+from trainer.errors import ConfigurationError
+from trainer.tasks import DatasetTask
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}<go>{% endif %}"
+)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Any:
+    """One token a byte, an end token, and a chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    body = Tokenizer(models.BPE({"<end>": 0} | {letter: i + 1 for i, letter in enumerate(alphabet)}, []))
+    body.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    body.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=body, eos_token="<end>", chat_template=TEMPLATE)
+
+
+@pytest.fixture
+def write(tmp_path) -> Callable[..., str]:
+    """A JSONL file of rows."""
+
+    def make(rows: list[Any], name: str = "train.jsonl") -> str:
+        file = tmp_path / name
+        file.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+        return str(file)
+
+    return make
+
+
+def sums(count: int, **more) -> list[dict[str, Any]]:
+    return [{"prompt": f"What is {i} + {i}?", "answer": str(2 * i), **more} for i in range(count)]
+
+
+def task(tokenizer: Any, train: str, **section) -> DatasetTask:
+    return DatasetTask(Dataset(**({"train": train, "verifiers": {"math": "exact"}} | section)), tokenizer)
+
+
+def training(made: DatasetTask) -> list[str]:
+    assert made.training_count is not None
+    return [made.training_prompt(index).text for index in range(made.training_count)]
+
+
+def test_every_row_is_either_trained_on_or_held_out_by_a_hash_of_its_text(tokenizer, write):
+    rows = sums(400)
+    made = task(tokenizer, write(rows), held_out_share=0.25)
+    held_out = [prompt.text for prompt in made.held_out_prompts(400)]
+    assert sorted(training(made) + held_out) == sorted(row["prompt"] for row in rows)
+    assert 70 < len(held_out) < 130
+    shuffled = task(tokenizer, write(rows[::-1], "other.jsonl"), held_out_share=0.25)
+    assert [prompt.text for prompt in shuffled.held_out_prompts(30)] == held_out[:30]
+    assert training(shuffled) == training(made)[::-1]
+    assert [made.training_prompt(index).index for index in range(3)] == [0, 1, 2]
+    assert made.held_out_prompts(1)[0].index == -1
+
+
+def test_a_held_out_file_and_downstream_sets_are_judged_on_and_never_trained_on(tokenizer, write):
+    made = task(
+        tokenizer,
+        write(sums(20)),
+        held_out=write(sums(3), "held-out.jsonl"),
+        downstream={"harder": write(sums(6)[4:], "harder.jsonl")},
+    )
+    assert {prompt.text for prompt in made.held_out_prompts(9)} == {f"What is {i} + {i}?" for i in range(3)}
+    assert [prompt.text for prompt in made.downstream_prompts()["harder"]] == ["What is 4 + 4?", "What is 5 + 5?"]
+    assert training(made) == [f"What is {i} + {i}?" for i in (3, *range(6, 20))]
+    assert made.metrics()["data/held_out_elsewhere"] == 5
+
+
+def test_duplicates_and_too_long_prompts_are_left_out_and_counted(tokenizer, write):
+    rows = [*sums(10), *sums(2), {"prompt": "x" * 100, "answer": "1"}]
+    made = task(tokenizer, write(rows), max_prompt_tokens=60, held_out=write(sums(1), "held-out.jsonl"))
+    assert len(training(made)) == 9
+    assert made.metrics() == {"data/duplicates": 2, "data/too_long": 1, "data/held_out_elsewhere": 1}
+
+
+def test_parquet_rows_are_those_of_json_lines(tokenizer, write, tmp_path):
+    from pyarrow import Table, parquet
+
+    rows = sums(60, difficulty=2.5)
+    parquet.write_table(Table.from_pylist(rows), tmp_path / "train.parquet")
+    one, other = task(tokenizer, write(rows)), task(tokenizer, str(tmp_path / "train.parquet"))
+    assert training(one) == training(other)
+    assert {prompt.difficulty for prompt in other.held_out_prompts(60)} == {2.5}
+
+
+def test_a_prompt_passes_through_the_chat_template_with_the_system_message_first(tokenizer, write):
+    made = task(tokenizer, write(sums(60)), system_prompt="Be brief.")
+    prompt = made.training_prompt(0)
+    assert made.texts(prompt.tokens[None], [len(prompt.tokens)]) == [f"<system>Be brief.<user>{prompt.text}<go>"]
+    plain = task(tokenizer, write(sums(60)), chat_template=False).training_prompt(0)
+    assert made.texts(plain.tokens[None], [len(plain.tokens)]) == [plain.text]
+
+
+def test_a_response_passes_when_its_verifier_says_so_and_it_ended_itself(tokenizer, write):
+    rows = [*sums(20), {"prompt": "Add.", "answer": "unused", "task": "programs", "tests": ["assert add(1, 1) == 2"]}]
+    made = task(
+        tokenizer,
+        write(rows),
+        held_out=write(sums(1), "held-out.jsonl"),
+        verifiers={"math": "math", "programs": "code"},
+    )
+    by_text = {made.training_prompt(index).text: made.training_prompt(index) for index in range(20)}
+    try:
+        given = [r"\boxed{10}<end>", r"\boxed{10}", r"\boxed{20/2}<end>", r"\boxed{11}<end>", "<end>"]
+        assert judged(made, tokenizer, by_text["What is 5 + 5?"], given) == [True, False, True, False, False]
+        program = "```python\ndef add(a, b):\n    return a + b\n```<end>"
+        assert judged(made, tokenizer, by_text["Add."], [program, "add<end>"]) == [True, False]
+        assert made.metrics()["verifier/judged"] == 6  # the one that was cut was not worth a look
+    finally:
+        made.close()
+
+
+def judged(made: DatasetTask, tokenizer: Any, prompt: Any, responses: list[str]) -> list[bool]:
+    rows = [tokenizer.encode(response) for response in responses]
+    tokens = np.zeros((len(rows), max(map(len, rows)) + 1), dtype=np.int64)
+    for padded, row in zip(tokens, rows, strict=True):
+        padded[: len(row)] = row
+    return list(made.passed(prompt, tokens, [len(row) for row in rows]))
+
+
+def test_an_interruption_phrase_is_encoded_without_special_tokens(tokenizer, write):
+    made = task(tokenizer, write(sums(60)))
+    tokens = made.encode("Time is up.</think>")
+    assert made.texts(np.array([tokens]), [len(tokens)]) == ["Time is up.</think>"]
+    assert made.end_token not in tokens
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{not json", "row 3: not JSON"),
+        ('["a", "list"]', "row 3: a list, not an object"),
+        ({"answer": "1"}, "row 3: prompt is None, not text"),
+        ({"prompt": ["a"], "answer": "1"}, r"row 3: prompt is \['a'\], not text"),
+        ({"prompt": "  ", "answer": "1"}, "row 3: prompt is '  ', not text"),
+        ({"prompt": "a"}, "row 3: no answer"),
+        ({"prompt": "a", "answer": ""}, "row 3: no answer"),
+        ({"prompt": "a", "answer": {"x": 1}}, "row 3: answer is {'x': 1}, neither text nor a number"),
+        (
+            {"prompt": "a", "answer": "1", "task": "chess"},
+            "row 3: task is 'chess', and task.verifiers has",
+        ),
+        ({"prompt": "a", "answer": "1", "difficulty": "hard"}, "row 3: difficulty is 'hard', not a number"),
+        ({"prompt": "a", "task": "code"}, "row 3: no answer; a program needs `tests`"),
+        ({"prompt": "a", "task": "code", "tests": []}, "row 3: no answer; a program needs `tests`"),
+        ({"prompt": "a", "task": "code", "tests": [{"input": 1}]}, "row 3: tests are neither"),
+    ],
+)
+def test_a_faulty_row_is_refused_with_file_and_number(tokenizer, write, row, message):
+    file = write([*sums(2), row, *sums(2)])
+    with pytest.raises(ConfigurationError, match=message) as refused:
+        task(tokenizer, file, verifiers={"math": "exact", "code": "code"})
+    assert file in str(refused.value)
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_row(tokenizer, tmp_path):
+    file = tmp_path / "train.jsonl"
+    file.write_bytes(b'{"prompt": "a", "answer": "1"}\n{"prompt": "\xff", "answer": "1"}\n')
+    with pytest.raises(ConfigurationError, match="row 2: not UTF-8"):
+        task(tokenizer, str(file))
+
+
+def test_missing_empty_and_unreadable_files_are_refused_by_field(tokenizer, write, tmp_path):
+    with pytest.raises(ConfigurationError, match=r"task.train is 'nowhere.jsonl', and there is no such file"):
+        task(tokenizer, "nowhere.jsonl")
+    with pytest.raises(ConfigurationError, match=r"task.held_out is '.*none.jsonl', and there is no such file"):
+        task(tokenizer, write(sums(3)), held_out=str(tmp_path / "none.jsonl"))
+    with pytest.raises(ConfigurationError, match=r"task.downstream.aime is .* which has no rows"):
+        task(tokenizer, write(sums(30)), downstream={"aime": write([], "empty.jsonl")})
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    with pytest.raises(ConfigurationError, match="cannot be read as Parquet"):
+        task(tokenizer, str(tmp_path / "broken.parquet"))
+
+
+def test_a_set_with_nothing_left_in_it_is_refused_with_the_reasons(tokenizer, write):
+    with pytest.raises(ConfigurationError, match=r"no training prompt is left of the data \(.* 30 too long"):
+        task(tokenizer, write(sums(30)), max_prompt_tokens=3, held_out=write(sums(1), "held-out.jsonl"))
+    with pytest.raises(ConfigurationError, match="no held-out prompt is left"):
+        task(tokenizer, write(sums(1)), held_out_share=1e-9)
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused_unless_none_is_wanted(tokenizer, write):
+    from transformers import PreTrainedTokenizerFast
+
+    bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, eos_token="<end>")
+    with pytest.raises(ConfigurationError, match="has no chat template; set it to false"):
+        task(bare, write(sums(60)))
+    assert task(bare, write(sums(60)), chat_template=False).training_count
+
+
+def test_numbers_are_answers_too(tokenizer, write):
+    rows = [{"prompt": f"{i}", "answer": i / 2} for i in range(40)]
+    made = task(tokenizer, write(rows))
+    assert made.training_prompt(0).answer == str(float(made.training_prompt(0).text) / 2)
+
+
+def test_the_file_s_own_path_may_be_relative(tokenizer, write, monkeypatch):
+    file = Path(write(sums(40)))
+    monkeypatch.chdir(file.parent)
+    assert training(task(tokenizer, file.name)) == training(task(tokenizer, str(file)))
