@@ -136,6 +136,7 @@ def blank(config: Any, dtype: str = "fp32") -> HuggingFacePolicy:
     quiet_transformers()
     with no_init_weights():
         model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
+    model.tie_weights()  # part of what was left out
     return HuggingFacePolicy(model.eval())
 
 
