@@ -20,7 +20,7 @@ class Algorithm(Section):
         "cispo",
         description="cispo: truncated importance-sampling REINFORCE, gradient through log-prob only (§3.2, §4). "
         "gspo: one ratio a sequence, clipped (§3.2). dapo: the asymmetric PPO clip of DAPO (§3.2, A.16). "
-        "grpo: the PPO clip of GRPO (§2, A.16).",
+        "grpo: the symmetric PPO clip of GRPO (§2, A.16).",
     )
     is_weight_cap: float = Field(
         4.0,
@@ -32,14 +32,13 @@ class Algorithm(Section):
         0.2,
         gt=0,
         lt=1,
-        description="dapo, grpo, gspo: ratio >= 1 - clip_low. 0.2 in the paper's GRPO and DAPO (A.16); GSPO's is of "
-        "the order of 1e-3, since its ratio is a sequence's (§3.2).",
+        description="dapo, gspo: ratio >= 1 - clip_low; grpo: on both sides. 0.2 in the paper's GRPO and DAPO (A.16). "
+        "GSPO's ratio is a sequence's and hardly leaves 1: of the order of 1e-3 (§3.2).",
     )
     clip_high: float = Field(
         0.26,
         gt=0,
-        description="dapo, grpo, gspo: ratio <= 1 + clip_high. GRPO 0.2, DAPO 0.26 (A.16); GSPO 4e-3 or 5e-3, while "
-        "1e-4 is bad (§3.2).",
+        description="dapo, gspo: ratio <= 1 + clip_high. DAPO 0.26 (A.16); GSPO 4e-3 or 5e-3, and 1e-4 is bad (§3.2).",
     )
     aggregation: Literal["prompt", "sample", "token"] = Field(
         "prompt",
