@@ -28,7 +28,7 @@ class Evaluator:
 
         The pass rate of every downstream set is in the details, as `downstream/<name>`, with `.../prompts`.
         """
-        watch = Stopwatch.start()
+        watch = Stopwatch.start(self._engine.cpu_seconds)
         self._engine.load_weights(step, weights)
         answers = self._answers(self._held_out, (2, self._recipe.seed, step))
         details = {

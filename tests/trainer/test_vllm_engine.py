@@ -129,13 +129,14 @@ def test_running_requests_live_through_swaps_and_later_tokens_are_the_new_weight
         engine.load_weights(version, both[version % 2])
     made.sort(key=lambda responses: responses.key)
     assert [responses.key for responses in made] == [request.key for request in batch]
+    for _, tokens, responses, g, inside in rows(batch, made):
+        assert responses.finished[g] or len(tokens) == MAX_TOKENS
+        assert (np.diff(responses.versions[g, inside]) >= 0).all()
     swapped = [part for part in rows(batch, made) if len(set(part[2].versions[part[3], part[4]])) > 1]
     assert swapped
     stale, naive = [], []
-    for prompt, tokens, responses, g, inside in swapped:
+    for prompt, tokens, responses, g, inside in swapped[:12]:  # the plain forward below goes a token at a time
         versions, said = responses.versions[g, inside], responses.logprobs[g, inside]
-        assert (np.diff(versions) >= 0).all()
-        assert responses.finished[g] or len(tokens) == MAX_TOKENS
         expected = logprobs_over_swaps([(old, new)[v % 2] for v in versions], prompt, tokens, TEMPERATURE)
         np.testing.assert_allclose(said, expected, atol=TOLERANCE)
         by_new = versions % 2 == 1

@@ -75,6 +75,9 @@ class Engine(Protocol):
     def resume(self) -> None:
         """Go on."""
 
+    def cpu_seconds(self) -> float:
+        """CPU time spent so far in other processes than the caller's."""
+
     def close(self) -> None:
         """Free what the engine holds; it is not used again."""
 

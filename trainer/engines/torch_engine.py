@@ -86,6 +86,10 @@ class TorchEngine:
         """See `Engine`."""
         self._standing = False
 
+    def cpu_seconds(self) -> float:
+        """See `Engine`. None: it works in the caller's thread."""
+        return 0.0
+
     def close(self) -> None:
         """See `Engine`."""
         self._cohorts.clear()

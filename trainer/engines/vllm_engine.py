@@ -88,7 +88,7 @@ class VllmEngine:
         return self._paused_seconds
 
     def cpu_seconds(self) -> float:
-        """CPU time of vLLM's processes so far; the caller's own clock does not see it."""
+        """See `Engine`: vLLM's core and workers."""
         total = 0.0
         for process_id in self.process_ids:
             try:

@@ -83,8 +83,8 @@ def _visible_devices() -> int:
 
 def _cache_gib(config: Any, dtype: str, tokens: int) -> int:
     """Whole GiB for the keys and values of so many tokens, one at least, and no more than its share of the memory."""
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    wanted = tokens * 2 * config.num_hidden_layers * heads * width * (2 if dtype == "bf16" else 4)
+    heads: int = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    wanted: int = tokens * 2 * config.num_hidden_layers * heads * width * (2 if dtype == "bf16" else 4)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, -(-min(wanted, int(MEMORY_SHARE * memory)) // GIB))

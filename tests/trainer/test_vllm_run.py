@@ -1,0 +1,96 @@
+"""Whole runs with vLLM generating, by the command line; and an engine whose process is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.trainer.vllm_parts import make_folder
+from trainer.engines.base import SamplingConfig
+from trainer.engines.vllm_adapter import VllmOptions, missing
+from trainer.engines.vllm_engine import VllmEngine
+from trainer.errors import WorkerLost
+from trainer.types import Prompt, Request
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.timeout(600),
+]
+
+STEPS = 4
+RECIPE = {
+    "name": "vllm",
+    "algorithm": {"zero_variance_filter": "off"},
+    "batch": {"prompts_per_step": 4, "generations_per_prompt": 4},
+    "generation": {"max_tokens": 20, "engine": "vllm"},
+    "evaluation": {"every_steps": 2, "prompts": 16, "samples": 2},
+    "checkpoint": {"every_steps": 2},
+    "budget": {"unit": "steps", "compute": STEPS},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("qwen3"), 0)
+
+
+def trained(folder: Path, out: Path, *arguments: str) -> list[dict[str, object]]:
+    """The lines of the run's metrics, after it ended well."""
+    recipe = out.parent / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(RECIPE | {"model": {"kind": "huggingface", "path": str(folder)}}))
+    command = [sys.executable, "-m", "trainer", "--recipe", str(recipe), "--out", str(out), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=550)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def check(lines: list[dict[str, object]]) -> None:
+    """The run took every step, its engine agreed with its learner, and its learner moved its engine's weights."""
+    values: dict[str, dict[int, float]] = {}
+    for line in lines:
+        for name, value in line.get("metrics", {}).items():  # type: ignore[attr-defined]
+            values.setdefault(name, {})[int(line["step"])] = value  # type: ignore[call-overload]
+    assert set(values["train/loss"]) == set(range(1, STEPS + 1))
+    assert all(np.isfinite(value) for value in values["train/loss"].values())
+    assert values["policy/logprob_diff_mean"][1] < 1e-3
+    assert max(values["train/grad_norm"].values()) > 0
+    assert values["compute/generator_seconds"][STEPS] > 0
+
+
+def drain(engine: VllmEngine) -> None:
+    while engine.busy:
+        engine.step()
+
+
+def test_a_run_in_one_process_trains_with_vllm_generating(folder, tmp_path):
+    check(trained(folder, tmp_path / "run", "--no-ray"))
+
+
+@pytest.mark.ray
+def test_a_run_in_ray_actors_trains_with_vllm_generating(folder, tmp_path):
+    check(trained(folder, tmp_path / "run"))
+
+
+def test_the_death_of_vllms_process_is_a_named_error_and_closing_still_ends(folder):
+    engine = VllmEngine(VllmOptions(str(folder), context=128), SamplingConfig(64, 1.0, ()))
+    try:
+        engine.submit([Request(key, Prompt("", "", np.arange(3, 9)), 8, (key,)) for key in range(8)])
+        for process_id in engine.process_ids:
+            os.kill(process_id, signal.SIGKILL)
+        with pytest.raises(WorkerLost, match="vLLM's engine process died while it was to generate"):
+            drain(engine)
+        with pytest.raises(WorkerLost, match="died while it was to pause"):
+            engine.pause()
+    finally:
+        engine.close()
+    assert not engine.busy
