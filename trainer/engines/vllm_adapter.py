@@ -201,6 +201,7 @@ def _engine_arguments(options: VllmOptions, precision: str) -> dict[str, Any]:
         "tensor_parallel_size": options.tensor_parallel,
         "worker_extension_cls": WORKER_EXTENSION,
         "disable_log_stats": True,
+        "use_tqdm_on_load": False,
         "distributed_executor_backend": "mp" if options.tensor_parallel > 1 else "uni",
         "gpu_memory_utilization": options.memory_share,
     }

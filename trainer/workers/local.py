@@ -85,6 +85,7 @@ class LocalWorkers:
         """See `Workers`."""
         for queue in self._queues.values():
             queue.clear()
+        self._generator.close()
 
     def _newest(self, held: int) -> tuple[int, Mapping[str, NDArray[Any]]] | None:
         newer = self._offered.version > held
