@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from trainer.engines import TorchEngine
-from trainer.engines.base import SamplingConfig
-from trainer.engines.sampling import sample
+from trainer.engines import TorchEngine, cohort
+from trainer.engines.base import SamplingConfig, paused
+from trainer.engines.kv_cache import FIRST_ROOM, Rectangle, RowsInnermost
+from trainer.engines.sampling import NOISE_BLOCK, noise_block, sample
 from trainer.errors import NotFinite
 from trainer.models import TinyConfig, TinyDecoder
 from trainer.tasks import TorusTask
@@ -109,6 +110,68 @@ def test_weights_swapped_under_way_make_the_later_tokens_and_every_token_says_wh
         np.testing.assert_allclose(responses.logprobs[:, :6][inside[:, :6]], early[:, :6][inside[:, :6]], atol=1e-4)
         # Later tokens: new weights over old keys and values, so close to neither plain forward, but not the old one.
         assert np.abs(responses.logprobs - early)[:, 6:][inside[:, 6:]].max() > 0.1
+
+
+@pytest.mark.parametrize("max_rows", [1, 8, 20])
+def test_requests_that_join_under_way_get_what_they_would_get_alone(model, recipe, max_rows):
+    together = run(TorchEngine(model(recipe()), sampling()), requests(9))
+    in_turn = run(TorchEngine(model(recipe()), sampling(), max_rows=max_rows), requests(9))
+    assert [responses.key for responses in in_turn] == list(range(9))
+    for ours, theirs in zip(in_turn, together, strict=True):
+        for row, length in enumerate(theirs.lengths):
+            assert ours.lengths[row] == length
+            assert (ours.tokens[row, :length] == theirs.tokens[row, :length]).all()
+            np.testing.assert_allclose(ours.logprobs[row, :length], theirs.logprobs[row, :length], atol=1e-4)
+
+
+def test_requests_with_another_number_of_samples_run_beside_each_other(model, recipe):
+    batch = [Request(i, TASK.training_prompt(i), samples, (7, i)) for i, samples in enumerate([4, 4, 1, 3])]
+    finished = run(TorchEngine(model(recipe()), sampling()), batch)
+    assert [len(responses.tokens) for responses in finished] == [4, 4, 1, 3]
+
+
+@pytest.mark.parametrize("layout", [RowsInnermost, Rectangle])
+def test_both_layouts_of_the_cache_give_the_log_probs_of_the_plain_forward_beyond_their_first_room(monkeypatch, layout):
+    monkeypatch.setattr(cohort, "make_cache", layout)
+    torch.manual_seed(0)
+    policy = TinyDecoder(TinyConfig(max_response=600))
+    budget = max(NOISE_BLOCK, FIRST_ROOM) + 40
+    batch = requests(3, 2)
+    for request, responses in zip(batch, run(TorchEngine(policy, sampling(max_tokens=budget)), batch), strict=True):
+        expected = naive_logprobs(policy, request, responses)
+        inside = np.arange(expected.shape[1]) < responses.lengths[:, None]
+        np.testing.assert_allclose(responses.logprobs[inside], expected[inside], atol=1e-4)
+
+
+def test_the_noise_of_long_responses_does_not_repeat():
+    request = requests(1)[0]
+    blocks = [noise_block(request, 10_000, block) for block in range(3)]
+    assert all(block.shape == (4, NOISE_BLOCK) for block in blocks)
+    assert len({block.tobytes() for block in blocks}) == 3
+    assert noise_block(request, 24, 0).shape == (4, 24)
+
+
+def test_a_request_may_have_a_smaller_budget_than_the_engine(model, recipe):
+    batch = [Request(i, TASK.training_prompt(i), 4, (7, i), budget=budget) for i, budget in enumerate([5, None, 9])]
+    limited = run(TorchEngine(model(recipe()), sampling()), batch)
+    whole = run(TorchEngine(model(recipe()), sampling()), requests(3))
+    for ours, theirs, budget in zip(limited, whole, (5, 24, 9), strict=True):
+        assert (ours.lengths == np.minimum(theirs.lengths, budget)).all()
+        assert (ours.finished == (theirs.finished & (theirs.lengths <= budget))).all()
+
+
+def test_a_paused_engine_makes_no_tokens_and_goes_on_where_it_was(model, recipe):
+    plain = run(TorchEngine(model(recipe()), sampling()), requests(3))
+    engine = TorchEngine(model(recipe()), sampling())
+    engine.submit(requests(3))
+    finished = engine.step() + engine.step()
+    with paused(engine):
+        assert engine.step() == []
+        assert engine.busy
+    while engine.busy:
+        finished += engine.step()
+    for ours, theirs in zip(sorted(finished, key=lambda responses: responses.key), plain, strict=True):
+        assert (ours.tokens == theirs.tokens).all()
 
 
 def test_sampling_follows_the_distribution():
