@@ -21,7 +21,7 @@ from pathlib import Path
 from forecurve.recipes import RecipeError, load_recipe
 from trainer.arguments import parser, recipe_of
 from trainer.errors import ConfigurationError, TrainerError
-from trainer.launch import Launch, check, describe, train
+from trainer.launch import Launch, check, check_recipe, describe, train
 from trainer.reporting import RunClient
 
 DONE, FAILED, REFUSED = 0, 1, 2
@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _alone(given: argparse.Namespace) -> int:
     recipe = recipe_of(given)
     if given.dry_run:
+        check_recipe(recipe, ray=not given.no_ray)
         print(json.dumps(describe(recipe), indent=2))
         return DONE
     resumed = given.resume is not None

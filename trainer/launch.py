@@ -24,7 +24,7 @@ from trainer.prompts import build_order
 from trainer.reporting import ClientReporter, Reporter, Reporters, RunClient
 from trainer.state import code_of, code_versions, offsets_of
 from trainer.stopping import StopRequest
-from trainer.tasks import Task, TorusTask, build_task
+from trainer.tasks import DatasetTask, Task, TorusTask, build_task
 from trainer.types import Group
 from trainer.unsupported import refuse_unsupported
 from trainer.weights import Weights, base_weights
@@ -81,13 +81,23 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
 
 def check(recipe: Recipe, launch: Launch) -> None:
     """Refuse what cannot work, before any work is done; ConfigurationError names the field and the way out."""
+    check_recipe(recipe, launch.ray)
+    begin(recipe, launch)
+
+
+def check_recipe(recipe: Recipe, ray: bool) -> None:
+    """Refuse a recipe that this trainer cannot run on this machine, wherever it is to be written.
+
+    Raises:
+        ConfigurationError: names the field and the way out.
+    """
     refuse_unsupported(recipe)
     gpus, unit = recipe.resources.gpus, recipe.budget.unit
     if unit.startswith("GPU") and not gpus:
         raise ConfigurationError(
             f"budget.unit is {unit} but resources.gpus is 0; reserve a GPU or count in CPU-seconds, CPU-hours or steps"
         )
-    if gpus and not launch.ray:
+    if gpus and not ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
     task = build_task(recipe)
     vllm_setup.refuse(recipe, task)
@@ -99,7 +109,6 @@ def check(recipe: Recipe, launch: Launch) -> None:
         )
     task.start()
     task.close()
-    begin(recipe, launch)
 
 
 def begin(recipe: Recipe, launch: Launch) -> Beginning:
@@ -147,6 +156,8 @@ def describe(recipe: Recipe) -> dict[str, object]:
         control = recipe.length_control
         interruption = control if isinstance(control, Interruption) else None
         body["chain_ceiling"] = task.ceiling(held_out, recipe.generation.max_tokens, interruption)
+    if isinstance(task, DatasetTask):
+        body["training_prompts"], body["rows_left_out"] = task.training_count, task.left_out
     return body
 
 

@@ -12,7 +12,6 @@ from forecurve.recipes import Recipe, leaf_paths
 from trainer.errors import ConfigurationError
 
 IMPLEMENTED: dict[str, tuple[Any, ...]] = {
-    "task.kind": ("torus",),
     "resources.weight_transfer": ("store",),
 }
 """Field to the values that this trainer means something by; fields that are not listed are read in full."""

@@ -173,6 +173,11 @@ def test_the_engine_is_a_field_of_the_recipe(capsys):
     assert json.loads(capsys.readouterr().out)["recipe"]["generation"]["engine"] == "torch"
 
 
+def test_a_dry_run_refuses_what_this_machine_cannot_run(capsys):
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "budget.unit=GPU-hours"]) == 2
+    assert "resources.gpus is 0" in capsys.readouterr().err
+
+
 def test_a_number_is_read_as_people_write_it(capsys):
     assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "optimizer.learning_rate=1e-3"]) == 0
     assert json.loads(capsys.readouterr().out)["recipe"]["optimizer"]["learning_rate"] == 0.001
