@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError
@@ -81,14 +82,14 @@ def test_a_held_out_file_and_downstream_sets_are_judged_on_and_never_trained_on(
     assert {prompt.text for prompt in made.held_out_prompts(9)} == {f"What is {i} + {i}?" for i in range(3)}
     assert [prompt.text for prompt in made.downstream_prompts()["harder"]] == ["What is 4 + 4?", "What is 5 + 5?"]
     assert training(made) == [f"What is {i} + {i}?" for i in (3, *range(6, 20))]
-    assert made.metrics()["data/held_out_elsewhere"] == 5
+    assert made.left_out["held_out_elsewhere"] == 5
 
 
 def test_duplicates_and_too_long_prompts_are_left_out_and_counted(tokenizer, write):
     rows = [*sums(10), *sums(2), {"prompt": "x" * 100, "answer": "1"}]
     made = task(tokenizer, write(rows), max_prompt_tokens=60, held_out=write(sums(1), "held-out.jsonl"))
     assert len(training(made)) == 9
-    assert made.metrics() == {"data/duplicates": 2, "data/too_long": 1, "data/held_out_elsewhere": 1}
+    assert made.left_out == {"duplicates": 2, "too_long": 1, "held_out_elsewhere": 1}
 
 
 def test_parquet_rows_are_those_of_json_lines(tokenizer, write, tmp_path):
@@ -216,3 +217,47 @@ def test_the_file_s_own_path_may_be_relative(tokenizer, write, monkeypatch):
     file = Path(write(sums(40)))
     monkeypatch.chdir(file.parent)
     assert training(task(tokenizer, file.name)) == training(task(tokenizer, str(file)))
+
+
+def test_a_run_trains_a_model_on_a_mixture_and_judges_it_on_sets_apart(tokenizer, write, tmp_path, monkeypatch):
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from forecurve.recipes import Recipe
+    from trainer.launch import Launch, train
+
+    (tmp_path / "own_verifier.py").write_text("def check(response, answer):\n    return len(response) % 2 == 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 8}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    config = Qwen3Config(vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id, **sizes, **heads)
+    Qwen3ForCausalLM(config).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    rows = sums(30) + [{**row, "prompt": row["prompt"] + " Say it in words.", "task": "words"} for row in sums(60)]
+    recipe = Recipe.model_validate(
+        {
+            "task": {
+                "kind": "dataset",
+                "train": write(rows),
+                "held_out_share": 0.4,
+                "verifiers": {"math": "exact", "words": "own_verifier:check"},
+                "mixture": {"math": 1, "words": 3},
+                "downstream": {"easy": write(sums(3), "easy.jsonl")},
+            },
+            "model": {"kind": "huggingface", "path": str(tmp_path / "model")},
+            "algorithm": {"no_positive_resampling": 0.9, "min_active_prompts": 1},
+            "batch": {"prompts_per_step": 4, "generations_per_prompt": 4},
+            "generation": {"max_tokens": 64},
+            "evaluation": {"every_steps": 2, "prompts": 16, "samples": 1},
+            "budget": {"unit": "steps", "compute": 2},
+        }
+    )
+    train(recipe, Launch(tmp_path / "run", ray=False, progress=False))
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    evaluations = [json.loads(line) for line in (tmp_path / "run" / "evaluations.jsonl").open()]
+    told = {name for line in metrics for name in line.get("metrics", line)}
+    assert {"verifier/judged", "verifier/timeouts", "verifier/crashes", "prompts/active"} <= told
+    assert [line["step"] for line in evaluations] == [0, 2]
+    assert all(line["details"]["downstream/easy/prompts"] == 3 for line in evaluations)
+    rewards = [line.get("metrics", line).get("train/pass_rate_all") for line in metrics]
+    assert max(rate for rate in rewards if rate is not None) > 0

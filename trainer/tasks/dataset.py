@@ -21,7 +21,8 @@ class DatasetTask:
     """Prompts of a dataset and its verifiers; see `Task`.
 
     The held-out set is a file of its own, or the share of the training rows whose prompt's hash is lowest: a rule, so
-    that it is the same for every run. A prompt that is in it, or in a downstream set, is never trained on.
+    that it is the same for every run. A prompt that is in it, or in a downstream set, is never trained on. `left_out`
+    counts the rows that are not used, by reason.
 
     Args:
         section: the recipe's `task`.
@@ -41,7 +42,7 @@ class DatasetTask:
                 "task.chat_template is true but the model's tokenizer has no chat template; set it to false, "
                 "or take a model that has one"
             )
-        self._left_out = {"duplicates": 0, "too_long": 0, "held_out_elsewhere": 0}
+        self.left_out: dict[str, int] = {"duplicates": 0, "too_long": 0, "held_out_elsewhere": 0}
         rows = self._distinct(read_rows("task.train", section.train, section.verifiers))
         held_out, rows = self._split(rows)
         downstream = {name: self._distinct(self._read_downstream(name)) for name in section.downstream}
@@ -80,10 +81,9 @@ class DatasetTask:
         return [self._tokenizer.decode(row[:n].tolist()) for row, n in zip(tokens, lengths, strict=True)]
 
     def metrics(self) -> dict[str, float]:
-        """See `Task`; and rows that were left out of the data, by reason."""
-        left_out = {f"data/{reason}": float(count) for reason, count in self._left_out.items()}
-        judged = self.__dict__.get("_judges")
-        return left_out | (judged.metrics() if judged else {})
+        """See `Task`."""
+        judges = self.__dict__.get("_judges")
+        return judges.metrics() if judges else {}
 
     def start(self) -> None:
         """Start the verifiers now instead of at the first response; ConfigurationError when one cannot work."""
@@ -119,14 +119,14 @@ class DatasetTask:
         rows = list(rows)
         first = {row.prompt: row for row in reversed(rows)}
         kept = [row for row in rows if first[row.prompt] is row]
-        self._left_out["duplicates"] += len(rows) - len(kept)
+        self.left_out["duplicates"] += len(rows) - len(kept)
         return kept
 
     def _unseen(self, rows: list[Row], others: Iterable[Iterable[Row]]) -> list[Row]:
         """Training rows that are in no set on which runs are judged."""
         judged_on = {row.prompt for other in others for row in other}
         kept = [row for row in rows if row.prompt not in judged_on]
-        self._left_out["held_out_elsewhere"] += len(rows) - len(kept)
+        self.left_out["held_out_elsewhere"] += len(rows) - len(kept)
         return kept
 
     def _prompts(self, rows: Iterable[Row], indexed: bool) -> list[Prompt]:
@@ -135,7 +135,7 @@ class DatasetTask:
         for row in rows:
             tokens = self._prompt_tokens(row.prompt)
             if len(tokens) > self._section.max_prompt_tokens:
-                self._left_out["too_long"] += 1
+                self.left_out["too_long"] += 1
                 continue
             index = len(prompts) if indexed else -1
             prompts.append(Prompt(row.prompt, row.answer, tokens, row.task, row.difficulty, index))
@@ -161,7 +161,7 @@ class DatasetTask:
         }
         for name, prompts in sets.items():
             if not prompts:
-                reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in self._left_out.items())
+                reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in self.left_out.items())
                 raise ConfigurationError(
                     f"task: no {name} prompt is left of the data ({reasons}); raise task.max_prompt_tokens, change "
                     "task.held_out_share, or give more rows"
