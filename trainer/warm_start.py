@@ -4,8 +4,9 @@
 
 Demonstrations mix clean chains, chains that slip and go on from the slip, direct answers and rambling that never
 ends, so that the base solves a fifth of the prompts and RL has habits to unlearn. The held-out prompts are not
-among them. The same arguments give the same weights on the same machine and torch build; the file that ships with
-the trainer (`trainer/assets`) is the default's, and is checked by digest whenever it is loaded.
+among them. The same arguments give the same weights on the same machine and torch build; the files that ship with
+the trainer (`trainer/assets`) are those of the default size on every layout, checked by digest whenever one is
+loaded.
 """
 
 from __future__ import annotations

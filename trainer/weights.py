@@ -83,7 +83,7 @@ def shipped_weights(path: Path = SHIPPED["open"]) -> Weights:
     if found != expected:
         raise ConfigurationError(
             f"{path.name} has sha256 {found[:12]}..., but {digest_file.name} says {expected[:12]}...; "
-            f"restore it, or make it again: python -m trainer.warm_start --out {path}"
+            "restore it, or make it again: make warm-start"
         )
     return load(body)
 

@@ -42,7 +42,7 @@ def test_a_base_whose_bytes_are_not_those_of_its_digest_is_refused(tmp_path):
     body = bytearray(copy.read_bytes())
     body[-1] ^= 1
     copy.write_bytes(body)
-    with pytest.raises(ConfigurationError, match=r"make it again: python -m trainer\.warm_start"):
+    with pytest.raises(ConfigurationError, match="make it again: make warm-start"):
         shipped_weights(copy)
 
 
