@@ -38,14 +38,10 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
     """How vLLM is to run the recipe's model.
 
     Raises:
-        ConfigurationError: the model is not one that vLLM can read.
+        ConfigurationError: the folder is no model, or has no room for a prompt and its response.
     """
     model = recipe.model
-    if not isinstance(model, schema.HuggingFaceModel):
-        raise ConfigurationError(
-            f"generation.engine is vllm, but model.kind {model.kind} is no Hugging Face model; "
-            "use generation.engine torch, or model.kind huggingface with a local folder"
-        )
+    assert isinstance(model, schema.HuggingFaceModel), model.kind  # the recipe refuses any other
     from trainer.models.huggingface import read_config
 
     config = read_config(model.path)
