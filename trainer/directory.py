@@ -26,14 +26,14 @@ class DirectoryReporter:
 
     stop_reason: str | None = None
 
-    def __init__(self, directory: Path, attempt: int, progress: bool = True):
+    def __init__(self, directory: Path, attempt: int, progress: Progress | None = None):
         directory.mkdir(parents=True, exist_ok=True)
         self._attempt = attempt
         self._metrics = JsonLines(directory / "metrics.jsonl")
         self._evaluations = JsonLines(directory / "evaluations.jsonl")
         self._rollouts = JsonLines(directory / "rollouts.jsonl")
         self._outcome = directory / "outcome.json"
-        self._progress = Progress() if progress else None
+        self._progress = progress
 
     def supersede(self, offsets: Mapping[str, int]) -> None:
         """Drop what was written beyond `offsets`: a run that resumes writes it again. Files not named are emptied."""

@@ -20,6 +20,7 @@ from trainer.engines import vllm_setup
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.models import build_model
 from trainer.origin import Origin, checkpoint_at, origin_of, record
+from trainer.progress import Progress
 from trainer.prompts import build_order
 from trainer.reporting import ClientReporter, Reporter, Reporters, RunClient
 from trainer.state import code_of, code_versions, offsets_of
@@ -65,7 +66,8 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
         TrainerError: the run failed; already reported as such, with the reason.
     """
     check(recipe, launch)
-    local = DirectoryReporter(launch.directory, launch.attempt, launch.progress)
+    progress = Progress(recipe.budget) if launch.progress else None
+    local = DirectoryReporter(launch.directory, launch.attempt, progress)
     reporter = Reporters(local, ClientReporter(client)) if client else Reporters(local)
     try:
         outcome = _train(recipe, launch, local, reporter)

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TextIO
+
+from forecurve.recipes.schema import Budget
+
+BAR_WIDTH = 24
 
 
 class Progress:
-    """One line on stderr that is rewritten on a terminal; elsewhere a line per evaluation."""
+    """A bar of the budget that is rewritten on a terminal; a line for good per evaluation, there and elsewhere."""
 
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
+    def __init__(self, budget: Budget, stream: TextIO | None = None):
+        self._budget, self._stream = budget, stream or sys.stderr
+        self._live = self._stream.isatty()
         self._started = time.monotonic()
 
     def show(self, text: str, step: int, compute: float) -> None:
         """What is going on now; only a terminal sees it."""
         if self._live:
-            print(f"\r\033[Kstep {step}  compute {compute:.1f}  {text}", end="", file=sys.stderr, flush=True)
+            spent = f"{compute:.1f} of {self._budget.compute:g} {self._budget.unit}"
+            print(
+                f"\r\033[K{self._bar(step, compute)}  step {step}  {spent}  {text}",
+                end="",
+                file=self._stream,
+                flush=True,
+            )
 
     def evaluation(self, step: int, compute: float, reward: float) -> None:
         """A validation point, for good."""
@@ -27,5 +39,11 @@ class Progress:
         """The last line."""
         self._line(text)
 
+    def _bar(self, step: int, compute: float) -> str:
+        """How far the run is towards the limit that it will meet first."""
+        share = min(1.0, max(compute / self._budget.compute, step / self._budget.max_steps))
+        full = int(share * BAR_WIDTH)
+        return f"[{'#' * full}{'.' * (BAR_WIDTH - full)}] {share:4.0%}"
+
     def _line(self, text: str) -> None:
-        print(f"\r\033[K{text}" if self._live else text, file=sys.stderr, flush=True)
+        print(f"\r\033[K{text}" if self._live else text, file=self._stream, flush=True)
