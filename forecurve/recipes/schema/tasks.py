@@ -69,8 +69,10 @@ class Dataset(Section):
         description="A row's `task` (default `math`) to what checks its answer: math, code, exact, or your own "
         "`module:function`. The paper checks maths with Sympy and Math-Verify, code by unit tests (A.3).",
     )
-    mixture: dict[_Name, Annotated[float, Field(gt=0)]] = Field(
-        {}, description="Weight of each `task` in the training order (§5, maths and code); {}: as the data come."
+    mixture: dict[_Name, Annotated[float, Field(ge=0)]] = Field(
+        {},
+        description="Weight of each `task` in the training order (§5, maths and code), 0 leaves it out; {}: as the "
+        "data come.",
     )
     chat_template: bool = Field(True, description="Prompts pass through the tokenizer's chat template.")
     system_prompt: str | None = Field(None, description="First message of the chat; needs `chat_template`.")
