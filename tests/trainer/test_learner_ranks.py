@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forecurve.recipes.schema import HuggingFaceModel
 from trainer.learner import Learner
 
 HERE = Path(__file__).parent
@@ -34,9 +35,9 @@ def job_module():
 def on_ranks(tmp_path, base):
     """Run batches on some ranks, each a process; what each of them found."""
 
-    def run(recipe, batches, ranks=2):
+    def run(recipe, batches, experts, ranks=2):
         out, meeting = tmp_path / "out", f"file://{tmp_path / 'meeting'}"
-        job = job_module().Job(recipe, base, batches, ranks, meeting, str(out))
+        job = job_module().Job(recipe, base, batches, experts, ranks, meeting, str(out))
         (tmp_path / "job").write_bytes(pickle.dumps(job))
         command = [sys.executable, str(HERE / "rank_process.py"), str(tmp_path / "job")]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -63,7 +64,9 @@ def test_two_ranks_make_the_weights_of_one_and_go_on_from_a_state_bit_for_bit(re
     knobs = recipe(CHANGES)
     alone = Learner(knobs, model(knobs))
     expected = [alone.step(batch) for batch in batches]
-    first, second = on_ranks(knobs, batches)
+    model_of_experts = HuggingFaceModel(path="unused", gradient_checkpointing=True)
+    of_experts = knobs.model_copy(update={"model": model_of_experts})
+    first, second = on_ranks(knobs, batches, of_experts)
     for ours, theirs in zip(first["results"], expected, strict=True):
         for name, value in theirs.weights.source.items():
             np.testing.assert_allclose(ours.weights.source[name], value, rtol=0, atol=1e-6)
@@ -87,3 +90,9 @@ def test_two_ranks_make_the_weights_of_one_and_go_on_from_a_state_bit_for_bit(re
     assert abs(first["held"] - second["held"]) < 0.02 * whole
     assert [result.metrics for result in second["results"]] == [result.metrics for result in first["results"]]
     assert second["results"][-1].weights.source == second["state"].tensors == {}
+
+    # A mixture of experts with a tied head, its layers checkpointed.
+    alone = Learner(of_experts, job_module().experts_policy())
+    for ours, batch in zip(first["experts"], batches, strict=True):
+        for name, value in alone.step(batch).weights.source.items():
+            np.testing.assert_allclose(ours.weights.source[name], value, rtol=0, atol=1e-6)
