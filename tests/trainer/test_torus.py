@@ -183,21 +183,24 @@ def test_a_pool_beyond_what_the_task_has_is_refused_with_the_number_that_there_i
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(4, 30), st.integers(0, 10), st.booleans())
-def test_the_ceiling_under_interruption_is_the_chance_that_the_cells_are_written_in_time(low, spread, echo):
+@given(st.integers(4, 30), st.integers(0, 10), st.booleans(), st.integers(1, 4), st.integers(0, 6))
+def test_the_ceiling_under_interruption_is_the_chance_that_the_cells_are_written_in_time(
+    low, spread, echo, answer_tokens, more
+):
     """Oracle: every moment of interruption, one by one, with the response that a perfect chain gives then."""
     task = TorusTask(echo_start=echo)
-    prompts = task.held_out_prompts(40)
-    interruption = Interruption(after_low=low, after_high=low + spread, phrase=">", answer_tokens=3)
+    prompts, max_tokens = task.held_out_prompts(40), low + spread + answer_tokens + 1 + more
+    interruption = Interruption(after_low=low, after_high=low + spread, phrase=">", answer_tokens=answer_tokens)
     passed = []
     for prompt in prompts:
         chain = solution(task, prompt)
         for moment in range(low, low + spread + 1):
             written = chain[:moment]
-            knows = ">" in written or chain.startswith(written + ">")
-            forced = written + ">" + (prompt.answer if knows else "..") + "$"
-            passed.append(judged(task, prompt, forced if len(chain) > moment else chain))
-    assert task.ceiling(prompts, 64, interruption) == pytest.approx(np.mean(passed))
+            response = chain if ">" in written else written + ">" + (prompt.answer + "$")[:answer_tokens]
+            whole = ">" in written or chain.startswith(written + ">")
+            ended = response.endswith("$") and len(response) <= max_tokens
+            passed.append(whole and ended and judged(task, prompt, response))
+    assert task.ceiling(prompts, max_tokens, interruption) == pytest.approx(np.mean(passed))
 
 
 def test_a_phrase_with_characters_that_the_torus_lacks_is_refused():

@@ -131,25 +131,21 @@ class TorusTask:
     def ceiling(self, prompts: Sequence[Prompt], max_tokens: int, interruption: Interruption | None = None) -> float:
         """Share of prompts whose whole chain fits: the exact ceiling of answering by chains.
 
-        Without interruption the chain, its answer and its end token fit into `max_tokens`. With interruption its
-        cells must be written when the phrase `>` comes, uniformly between `after_low` and `after_high` tokens: a
-        chain that is cut earlier can only guess, which counts as nothing here. One that is cut while it answers
-        states its answer again.
+        The chain, its answer and its end token must fit into `max_tokens`. With interruption its cells must be written
+        as well when the phrase `>` comes, uniformly between `after_low` and `after_high` tokens: a chain that is cut
+        earlier can only guess, which counts as nothing here. One that has written its own `>` is left alone.
         """
         return float(np.mean([self._fits(round(prompt.difficulty), max_tokens, interruption) for prompt in prompts]))
 
     def _fits(self, moves: int, max_tokens: int, interruption: Interruption | None) -> float:
         """Probability that a chain of `moves` moves is whole before it is cut."""
+        if self.chain_tokens(moves) > max_tokens:
+            return 0.0
         if interruption is None:
-            return float(self.chain_tokens(moves) <= max_tokens)
-        if interruption.answer_tokens < 1 + 2 * self.layout.robots:
-            return self._share_reached(self.chain_tokens(moves), interruption)
-        return self._share_reached(self.cells_tokens(moves), interruption)
-
-    def _share_reached(self, tokens: int, interruption: Interruption) -> float:
-        """Probability that the phrase comes after at least `tokens` tokens."""
-        low, high = interruption.after_low, interruption.after_high
-        return float(np.clip((high + 1 - tokens) / (high + 1 - low), 0.0, 1.0))
+            return 1.0
+        own_mark = interruption.answer_tokens < 1 + 2 * self.layout.robots  # what follows the phrase would be cut
+        needed, low, high = self.cells_tokens(moves) + own_mark, interruption.after_low, interruption.after_high
+        return float(np.clip((high + 1 - needed) / (high + 1 - low), 0.0, 1.0))
 
     @cached_property
     def _pool(self) -> list[Walk]:
