@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -103,15 +104,18 @@ def test_a_batch_without_anything_to_learn_changes_nothing_but_the_version(recip
     assert all((value == before[name]).all() for name, value in learner.weights().items())
 
 
-def test_a_learner_put_back_to_a_state_goes_on_bit_for_bit(recipe, model, group):
-    batches = [[group(recipe(), 10 * step + i, [1, 0, 0, 1]) for i in range(3)] for step in range(4)]
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("loss", ["cispo", "dapo"])
+def test_a_learner_put_back_to_a_state_goes_on_bit_for_bit(recipe, model, group, before, loss):
+    recipe = partial(recipe, {"algorithm.loss": loss})
+    batches = [[group(recipe(), 10 * step + i, [1, 0, 0, 1]) for i in range(3)] for step in range(before + 2)]
     straight = Learner(recipe(), model(recipe()))
-    for batch in batches[:2]:
+    for batch in batches[:before]:
         straight.step(batch)
     state = straight.state()
     resumed = Learner(recipe(), build_model(recipe()))
     resumed.load_state(state)
-    for batch in batches[2:]:
+    for batch in batches[before:]:
         ours, theirs = straight.step(batch), resumed.step(batch)
         assert ours.metrics == theirs.metrics
     assert all((value == straight.weights()[name]).all() for name, value in resumed.weights().items())
