@@ -104,6 +104,24 @@ def test_a_learner_of_a_hugging_face_model_agrees_with_its_engine_and_learns(tmp
     assert len(moved) > 0.9 * len(before)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gradient_is_that_of_the_models_own_forward(tmp_path, kind):
+    folder = saved(tmp_path, kind)
+    policy, plain = huggingface.load(folder), transformers.AutoModelForCausalLM.from_pretrained(folder)
+    rng = torch.Generator().manual_seed(0)
+    prompts, tokens = (torch.randint(2, 32, (3, length), generator=rng) for length in (5, 7))
+    targets = torch.randn(3, 8, 32, generator=rng)
+    ours = policy.logits(policy.full(prompts, tokens)).log_softmax(-1)
+    theirs = plain(torch.cat([prompts, tokens], dim=1)).logits[:, 4:].log_softmax(-1)
+    (ours * targets).sum().backward()
+    (theirs * targets).sum().backward()
+    expected = {name: parameter.grad for name, parameter in plain.named_parameters()}
+    for name, tensor in policy.named_tensors().items():
+        torch.testing.assert_close(
+            tensor.grad, expected[name], rtol=1e-3, atol=1e-4 * float(expected[name].abs().max())
+        )
+
+
 def test_the_float32_head_is_that_of_the_newest_weights(tmp_path):
     folder, other = saved(tmp_path / "a"), huggingface.from_config(KINDS["qwen3"](), "bf16")
     policy = huggingface.load(folder, "bf16")

@@ -22,6 +22,7 @@ from transformers.utils import logging as transformers_logging
 from trainer.errors import ConfigurationError
 from trainer.models.attention import causal, with_prompt
 from trainer.models.base import Attend, Policy, PromptCache
+from trainer.models.norms import write_out_norms
 
 ATTENTION = "forecurve"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -42,6 +43,7 @@ class HuggingFacePolicy(Policy):
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0  # log-probs of learner and engine must be those of one policy
+        write_out_norms(model)
         self._backbone: nn.Module = getattr(model, model.base_model_prefix)
 
     @property
@@ -88,6 +90,10 @@ class HuggingFacePolicy(Policy):
         for name, tensor in self.model.state_dict(keep_vars=True).items():
             unique.setdefault(id(tensor), (name, tensor))
         return dict(unique.values())
+
+    def save_folder(self, folder: Path) -> None:
+        """Write configuration and weights as transformers does; any of its users can load the folder."""
+        self.model.save_pretrained(folder)
 
     @property
     def _layer_count(self) -> int:
