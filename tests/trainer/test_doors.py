@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from forecurve.recipes import SCALERL, load_recipe, with_changes
+from forecurve.recipes import PRESETS, SCALERL, load_recipe, with_changes
 from trainer import checkpoint as checkpoints
 from trainer.__main__ import main
 from trainer.arguments import parser
@@ -176,6 +176,12 @@ def test_the_engine_is_a_field_of_the_recipe(capsys):
 def test_a_dry_run_refuses_what_this_machine_cannot_run(capsys):
     assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "budget.unit=GPU-hours"]) == 2
     assert "resources.gpus is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_can_be_run(name, capsys):
+    assert main(["--recipe", f"preset:{name}", "--dry-run", "--no-ray"]) == 0
+    assert json.loads(capsys.readouterr().out)["digest"] == PRESETS[name].digest
 
 
 def test_a_number_is_read_as_people_write_it(capsys):
