@@ -42,7 +42,7 @@ def write_out_norms(model: nn.Module) -> None:
         if type(module).__name__.endswith("RMSNorm") and hasattr(module, "variance_epsilon"):
             parameters = dict(module.named_parameters())
             if list(parameters) == ["weight"] and parameters["weight"].dtype == torch.float32:
-                module.forward = MethodType(_forward, module)  # type: ignore[method-assign]
+                module.forward = MethodType(_forward, module)
 
 
 def _forward(module: Any, x: Tensor) -> Tensor:
@@ -54,4 +54,5 @@ def _forward(module: Any, x: Tensor) -> Tensor:
 
 
 def _scale(x: Tensor, epsilon: float) -> Tensor:
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return norm.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
