@@ -258,7 +258,8 @@ class VllmEngine:
             self._done.put(error)
 
     async def _row(self, request: Request, sample: int) -> Row:
-        prompt, budget = request.prompt.tokens, self._sampling.max_tokens
+        most = self._sampling.max_tokens
+        prompt, budget = request.prompt.tokens, min(most, request.budget or most)
         at = budget if request.interrupt_at is None else int(request.interrupt_at[sample])
         if self._sampling.interruption is None or at >= budget:
             return row([await self._complete(prompt, request, sample, 0, budget)])
