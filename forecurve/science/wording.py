@@ -10,6 +10,7 @@ from .sigmoid import compute_at
 from .values import Estimate
 
 if TYPE_CHECKING:
+    from .advice import Advice
     from .fitting import Fit
 
 _USEFUL = 0.01  # the gain that the sentence prices
@@ -68,10 +69,10 @@ def sentence(fit: Fit, now: float | None = None, budget: float | None = None, ta
         return _misfit_sentence(fit)
     helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW
     if not fit.ceiling_identified and not helped:
-        return _unknown_sentence(fit, here, budget)
+        return _unknown_sentence(fit, here, budget, target)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here)
-    advice = "" if budget is None else f": {_action(fit, here, budget, target)}"
+    advice = "" if budget is None else f": {_advice(fit, here, budget, target).action}"
     source = f" by {fit.prior.name}, hardly by its own data yet" if helped else ""
     return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{advice}."
 
@@ -83,9 +84,11 @@ def _misfit_sentence(fit: Fit) -> str:
     return f"{found.sentence}{unit}: no ceiling can be read from this curve."
 
 
-def _unknown_sentence(fit: Fit, now: float, budget: float | None) -> str:
-    when = fit.decide_at()
+def _unknown_sentence(fit: Fit, now: float, budget: float | None, target: float | None) -> str:
     head = f"Ceiling not identified yet ({fit.A.lower:.2f} to {fit.A.upper:.2f})"
+    if budget is not None and (advice := _advice(fit, now, budget, target)).action == "stop":
+        return f"{head}, but stop. {advice.reason}"
+    when = fit.decide_at()
     if when is None:
         return f"{head}: no compute near {compute_text(now)} {fit.unit} would settle it."
     if budget is not None and when > budget:
@@ -113,7 +116,7 @@ def _price_of_more(fit: Fit, now: float) -> str:
     return f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
 
 
-def _action(fit: Fit, now: float, budget: float, target: float | None) -> str:
+def _advice(fit: Fit, now: float, budget: float, target: float | None) -> Advice:
     from .advice import advise
 
-    return advise(fit, now=now, budget=budget, target=target).action
+    return advise(fit, now=now, budget=budget, target=target)

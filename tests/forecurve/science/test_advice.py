@@ -194,3 +194,15 @@ def test_stopping_needs_a_mean_gain_below_delta_too(seed: int) -> None:
         advice = advise(seen, budget=budget)
         if advice.action == "stop":
             assert advice.numbers["expected_gain"] < 0.01
+
+
+def test_the_sentence_says_stop_where_the_advice_does_though_the_ceiling_is_unknown() -> None:
+    """Near the end of the budget little can be gained under any ceiling that the evaluations allow."""
+    compute = np.linspace(1, 11, 11)
+    noise = np.random.default_rng(0).normal(0, 0.012, 11)
+    found = fit(Curve(compute, 0.2 + 0.3 / (1 + (1.5 / compute) ** 1.2) + noise, prompts=500, samples=1))
+    assert not found.ceiling_identified
+    advice = advise(found, budget=12)
+    assert advice.action == "stop"
+    assert found.sentence(budget=12).endswith(f"but stop. {advice.reason}")
+    assert "stop" not in found.sentence()
