@@ -9,9 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from safetensors.torch import load as load_torch
+from safetensors.torch import save as save_torch  # weights may be bfloat16, which numpy has not
 
 from forecurve.recipes import Recipe, RecipeError, diff, load_recipe
 from trainer.buffer import BufferState
@@ -22,7 +25,7 @@ from trainer.types import LearnerState, Wave
 
 STATE, LEARNER, GROUPS = "state.json", "learner.safetensors", "groups.safetensors"
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "dropped": groups_as_json(buffer.dropped),
     }
     weights = {
-        _weights_file(step): save(_contiguous(weights))
+        _weights_file(step): save_torch({name: torch.as_tensor(value).contiguous() for name, value in weights.items()})
         for step, (_, weights) in state.evaluations.items()
         if weights is not None
     }
@@ -164,7 +167,7 @@ def _weights_file(step: int) -> str:
 
 def _weights(checkpoint: Checkpoint, step: int) -> Arrays | None:
     path = checkpoint.path / _weights_file(step)
-    return load(path.read_bytes()) if path.exists() else None
+    return load_torch(path.read_bytes()) if path.exists() else None
 
 
 def _contiguous(arrays: Arrays) -> dict[str, NDArray[Any]]:
