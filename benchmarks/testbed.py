@@ -32,7 +32,7 @@ from forecurve.science import Curve, Fit, compare, fit
 CONTROL = "control"
 ARMS: dict[str, dict[str, str]] = {
     CONTROL: {},
-    "max_tokens=20": {"generation.max_tokens": "20"},
+    "no interruption": {"length_control.kind": "none"},
     "learning_rate=1e-4": {"optimizer.learning_rate": "1e-4"},
     "loss=dapo": {"algorithm.loss": "dapo"},
 }
@@ -71,7 +71,7 @@ def main() -> None:
 
 def _trained(out: Path, arm: str, seed: int, steps: int) -> Path:
     """The folder of one run, trained to its end."""
-    folder = out / f"{arm}-seed{seed}-{steps}"
+    folder = out / f"{arm.replace(' ', '-')}-seed{seed}-{steps}"
     outcome = folder / "outcome.json"
     if outcome.exists() and json.loads(outcome.read_text())["outcome"] == "succeeded":
         return folder
