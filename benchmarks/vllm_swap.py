@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,63 +52,49 @@ def main() -> int:
 
 
 def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int, tokens: int) -> dict[str, Any]:
-    """Figures of the three ways, one after the other in one engine."""
-    generate(engine, 0, 2)  # warm
-    note("vLLM's own API ...")
-    alone = alone_rate(engine, batches, tokens)
-    note("our engine ...")
-    quiet = rate(engine, batches, tokens)
-    note("our engine with swaps ...")
+    """Figures of the three ways. They take turns, a batch each, so that what else the machine does meets all alike."""
+    generate(engine, 0)  # warm
+    seconds = {"alone": 0.0, "engine": 0.0, "swaps": 0.0}
     before = engine.paused_seconds
-    swaps = rate(engine, batches, tokens, weights)
-    swaps["paused_share"] = (engine.paused_seconds - before) / swaps["seconds"]
-    swaps["paused_ms_a_swap"] = 1000 * (engine.paused_seconds - before) / batches
-    for way in (quiet, swaps):
-        way["share_of_alone"] = way["tokens_a_second"] / alone["tokens_a_second"]
-    return {"alone": alone, "engine": quiet, "swaps": swaps}
-
-
-def rate(
-    engine: VllmEngine, batches: int, tokens: int, weights: dict[str, torch.Tensor] | None = None
-) -> dict[str, float]:
-    """Seconds and tokens per second of so many batches; with `weights`, swapped once in each."""
-    began = time.perf_counter()
     for batch in range(batches):
-        generate(engine, batch, 1, weights)
-    return throughput(time.perf_counter() - began, batches, tokens)
+        note(f"batch {batch + 1} of {batches} ...")
+        seconds["alone"] += timed(lambda: alone(engine, tokens))
+        seconds["engine"] += timed(lambda batch=batch: generate(engine, batch))
+        seconds["swaps"] += timed(lambda batch=batch: generate(engine, batch, weights))
+    paused = engine.paused_seconds - before
+    made = batches * PROMPTS * SAMPLES * tokens
+    found = {way: {"seconds": spent, "tokens_a_second": made / spent} for way, spent in seconds.items()}
+    for way in ("engine", "swaps"):
+        found[way]["share_of_alone"] = seconds["alone"] / seconds[way]
+    found["swaps"] |= {"paused_share": paused / seconds["swaps"], "paused_ms_a_swap": 1000 * paused / batches}
+    return found
 
 
-def generate(engine: VllmEngine, first: int, count: int, weights: dict[str, torch.Tensor] | None = None) -> None:
-    for batch in range(first, first + count):
-        engine.submit([Request(p, prompt(p), SAMPLES, (batch, p)) for p in range(PROMPTS)])
-        engine.step()  # let it begin
-        if weights is not None:
-            engine.load_weights(engine.version + 1, weights)
-        while engine.busy:
-            engine.step()
+def timed(work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
-def alone_rate(engine: VllmEngine, batches: int, tokens: int) -> dict[str, float]:
-    """The same requests by vLLM's API alone: no seeds of ours, no groups, no polling."""
+def generate(engine: VllmEngine, batch: int, weights: dict[str, torch.Tensor] | None = None) -> None:
+    """One batch through the engine; with `weights`, swapped once while it is under way."""
+    engine.submit([Request(p, prompt(p), SAMPLES, (batch, p)) for p in range(PROMPTS)])
+    engine.step()  # let it begin
+    if weights is not None:
+        engine.load_weights(engine.version + 1, weights)
+    while engine.busy:
+        engine.step()
+
+
+def alone(engine: VllmEngine, tokens: int) -> None:
+    """The same requests by vLLM's API alone: no groups, no polling."""
     adapter, loop = engine._running, engine._loop
 
     async def batch() -> None:
-        await asyncio.gather(
-            *(
-                adapter.complete(prompt(p).tokens, p * SAMPLES + s, tokens)
-                for p in range(PROMPTS)
-                for s in range(SAMPLES)
-            )
-        )
+        rows = [(prompt(p).tokens, p * SAMPLES + s) for p in range(PROMPTS) for s in range(SAMPLES)]
+        await asyncio.gather(*(adapter.complete(given, seed, tokens) for given, seed in rows))
 
-    began = time.perf_counter()
-    for _ in range(batches):
-        asyncio.run_coroutine_threadsafe(batch(), loop).result()
-    return throughput(time.perf_counter() - began, batches, tokens)
-
-
-def throughput(seconds: float, batches: int, tokens: int) -> dict[str, float]:
-    return {"seconds": seconds, "tokens_a_second": batches * PROMPTS * SAMPLES * tokens / seconds}
+    asyncio.run_coroutine_threadsafe(batch(), loop).result()
 
 
 def prompt(place: int) -> Prompt:
