@@ -24,7 +24,8 @@ class OutOfMemory(TrainerError):
 
 
 class WorkerLost(TrainerError):
-    """A generator or the learner died. The run fails; a new attempt resumes from the newest checkpoint."""
+    """The learner died, or generators die faster than they may be replaced. A new attempt resumes from the newest
+    checkpoint."""
 
 
 class CheckpointError(TrainerError):
