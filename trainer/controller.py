@@ -39,7 +39,7 @@ from trainer.prompts import PromptOrder, PromptsExhausted
 from trainer.reporting import Reporter
 from trainer.rollouts import rollout_lines
 from trainer.telemetry import Telemetry
-from trainer.types import EvaluationResult, GeneratorLost, Group, StepResult, WaveResult, WeightVersion
+from trainer.types import EvaluationResult, GeneratorLost, Group, Notice, StepResult, WaveResult, WeightVersion
 from trainer.workers import Workers
 
 MAX_NOT_FINITE = 5
@@ -209,6 +209,8 @@ class Controller:
                 self._report_evaluation(result)
             elif isinstance(result, GeneratorLost):
                 self._telemetry.lost(result)
+                self._reporter.message(result.reason, self._step, self._ledger.compute)
+            elif isinstance(result, Notice):
                 self._reporter.message(result.reason, self._step, self._ledger.compute)
             else:
                 stepped = result

@@ -27,9 +27,8 @@ from trainer.state import code_of, code_versions, offsets_of
 from trainer.stopping import StopRequest
 from trainer.tasks import DatasetTask, Task, TorusTask, build_task
 from trainer.types import Group
-from trainer.unsupported import refuse_unsupported
 from trainer.weights import Weights, base_weights
-from trainer.workers import Workers
+from trainer.workers import Workers, collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
     Raises:
         ConfigurationError: names the field and the way out.
     """
-    refuse_unsupported(recipe)
+    collective.refuse(recipe, ray)
     gpus, unit = recipe.resources.gpus, recipe.budget.unit
     if unit.startswith("GPU") and not gpus:
         raise ConfigurationError(

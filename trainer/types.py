@@ -150,6 +150,13 @@ class WaveResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know and that changes no figure."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratorLost:
     """A generator died and was replaced; its work was started again. `cost` is what the lost work had taken."""
 

@@ -195,10 +195,7 @@ def test_help_shows_examples_for_every_way_to_begin():
         assert flag in text
 
 
-def test_a_value_that_no_part_of_the_trainer_reads_is_refused_by_name(monkeypatch, capsys, tmp_path):
-    from trainer import unsupported
-
-    monkeypatch.setitem(unsupported.IMPLEMENTED, "algorithm.loss", ("cispo",))
-    arguments = ["--recipe", "preset:scalerl", "--out", str(tmp_path / "a"), "--no-ray", "--set", "algorithm.loss=dapo"]
-    assert main(arguments) == 2
-    assert "algorithm.loss 'dapo' (it has 'cispo')" in capsys.readouterr().err
+def test_weights_by_broadcast_in_one_process_are_refused_by_name(capsys, tmp_path):
+    change = "resources.weight_transfer=collective"
+    assert main(["--recipe", "preset:scalerl", "--out", str(tmp_path / "a"), "--no-ray", "--set", change]) == 2
+    assert "resources.weight_transfer is collective but --no-ray" in capsys.readouterr().err

@@ -1,14 +1,14 @@
 """The actors: a generator and a learner in processes of their own.
 
 Weights live in Ray's object store under their version. A generator is told that newer ones exist through a second
-thread (the `mail` concurrency group) and pulls them between two decode steps, while requests are running.
+thread (the `mail` concurrency group) and takes them between two decode steps, while requests are running: pulled from
+the store, or received by a third thread (`collective`) from the learner's broadcast, where there is one.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from forecurve.recipes import Recipe
-from trainer.errors import WorkerLost
+from trainer.errors import TrainerError
 from trainer.generator import Generator
 from trainer.learner import Learner, Ranks, join
 from trainer.models import build_model
@@ -26,7 +26,8 @@ from trainer.tasks import build_task
 from trainer.types import EvaluationResult, Group, LearnerState, StepResult, Wave, WaveResult, WeightVersion
 from trainer.weights import load_into
 
-WEIGHTS_TIMEOUT_S = 120.0
+from .collective import Channel, Place, host, transfer_device
+from .inbox import Inbox
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -37,41 +38,43 @@ class GeneratorActor:
     def __init__(self, recipe: Recipe, base: Weights, device: str, threads: int):
         torch.set_num_threads(threads)
         self._generator = Generator(recipe, build_task(recipe), lambda: load_into(build_model(recipe), base), device)
-        self._news = threading.Condition()
-        self._offered = 0
-        self._reference: Any = None
+        self._inbox = Inbox(ray.get)
+        self._link = Link(recipe)
 
     def ready(self) -> int:
         """The process id, once the model is there."""
         return os.getpid()
 
     @ray.method(concurrency_group="mail")
-    def offer(self, version: int, reference: list[Any]) -> None:
-        """Weights of `version` exist. The reference comes in a list, so that Ray does not fetch it for us."""
-        with self._news:
-            if version > self._offered or self._reference is None:
-                self._offered, self._reference = version, reference[0]
-            self._news.notify_all()
+    def offer(self, version: int, reference: list[Any], epoch: int = 0) -> None:
+        """Weights of `version` exist; with an `epoch`, that group's broadcast brings them.
+
+        The reference comes in a list, so that Ray does not fetch it for us.
+        """
+        self._inbox.offer(version, reference[0], epoch)
+
+    @ray.method(concurrency_group="collective")
+    def meet(self, address: str, epoch: int, rank: int, size: int) -> None:
+        """Join the group of this epoch; returns once all are there."""
+        self._link.meet(Place(address, epoch, rank, size))
+
+    @ray.method(concurrency_group="collective")
+    def receive(self, version: int, epoch: int) -> None:
+        """Take part in the broadcast of a version; without it the version is pulled."""
+        try:
+            self._inbox.arrive(version, self._link.channel(epoch).receive(version))
+        except BaseException:
+            self._inbox.fail(epoch)
+            raise
 
     def generate(self, wave: Wave) -> WaveResult:
-        """See `Generator.generate`; waits until weights of the wave's minimum version have been offered."""
-        with self._news:
-            offered = self._news.wait_for(lambda: self._offered >= wave.minimum_version, WEIGHTS_TIMEOUT_S)
-        if not offered:
-            raise WorkerLost(f"no weights of version {wave.minimum_version} came within {WEIGHTS_TIMEOUT_S:.0f} s")
-        return self._generator.generate(wave, self._newest)
+        """See `Generator.generate`; waits until weights of the wave's minimum version are to be had."""
+        self._inbox.wait_for(wave.minimum_version)
+        return self._generator.generate(wave, lambda held: self._inbox.newest(held, wave.minimum_version))
 
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
         """See `Generator.evaluate`."""
         return self._generator.evaluate(step, weights)
-
-    def _newest(self, held: int) -> tuple[int, Weights] | None:
-        version, reference = self._offered, self._reference
-        if reference is None or version <= held:
-            return None
-        with self._news:
-            version, reference = self._offered, self._reference
-        return version, ray.get(reference)
 
 
 class LearnerActor:
@@ -118,3 +121,50 @@ class LearnerActor:
     def _made(self, ranks: Ranks | None) -> Learner:
         policy = load_into(build_model(self._recipe), self._base)
         return Learner(self._recipe, policy, self._device, ranks)
+
+
+class BroadcastingLearnerActor(LearnerActor):
+    """The rank that sends: a thread beside that of the steps broadcasts a version while the next step runs."""
+
+    def __init__(self, recipe: Recipe, base: Weights, device: str, threads: int, rank: int):
+        super().__init__(recipe, base, device, threads, rank)
+        self._link = Link(recipe)
+
+    @ray.method(concurrency_group="collective")
+    def host(self) -> str:
+        """host:port where members of a group meet."""
+        node: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        self._meeting_place, address = host(node)
+        return address
+
+    @ray.method(concurrency_group="collective")
+    def meet(self, address: str, epoch: int, rank: int, size: int) -> None:
+        """See `GeneratorActor.meet`."""
+        self._link.meet(Place(address, epoch, rank, size))
+
+    @ray.method(concurrency_group="collective")
+    def broadcast(self, version: int, reference: list[Any], epoch: int) -> None:
+        """Send these weights, which are in the store, to the group of this epoch."""
+        self._link.channel(epoch).send(version, ray.get(reference[0]))
+
+
+class Link:
+    """An actor's channel of the newest epoch; used by its `collective` thread alone."""
+
+    def __init__(self, recipe: Recipe):
+        self._device = transfer_device(recipe)
+        self._epoch = 0
+        self._channel: Channel | None = None
+
+    def meet(self, place: Place) -> None:
+        """Leave the old group and join a new one."""
+        if self._channel is not None:
+            self._channel.close()
+        self._channel = None
+        self._channel, self._epoch = Channel(place, self._device), place.epoch
+
+    def channel(self, epoch: int) -> Channel:
+        """The channel of this epoch; TrainerError when the meeting did not come about."""
+        if self._channel is None or self._epoch != epoch:
+            raise TrainerError(f"weights by broadcast: this actor is not in group {epoch}")
+        return self._channel

@@ -13,13 +13,14 @@ from trainer.types import (
     GeneratorLost,
     Group,
     LearnerState,
+    Notice,
     StepResult,
     Wave,
     WaveResult,
     WeightVersion,
 )
 
-Result = WaveResult | EvaluationResult | StepResult | GeneratorLost
+Result = WaveResult | EvaluationResult | StepResult | GeneratorLost | Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Workers(Protocol):
         """The weights that the learner now holds."""
 
     def offer(self, weights: WeightVersion) -> None:
-        """Tell every generator that these weights exist; it pulls them between two decode steps."""
+        """Tell every generator that these weights exist; it takes them between two decode steps."""
 
     def start_wave(self, wave: Wave) -> Ticket:
         """Generate a wave; the newest offered weights are at least its minimum version."""

@@ -19,6 +19,7 @@ from trainer.errors import WorkerLost
 from trainer.types import Cost, GeneratorLost, Wave, WeightVersion
 
 from .base import Ticket
+from .offers import Offers, StoreOffers
 
 MOST_DEATHS, WINDOW_S = 3, 600.0
 """So many deaths within the window are put up with; one more ends the run."""
@@ -43,10 +44,17 @@ class Fleet:
         make: starts one actor.
         count: how many.
         clock: seconds that only rise.
+        offers: how they are told of new weights.
     """
 
-    def __init__(self, make: Callable[[], Any], count: int, clock: Callable[[], float] = time.monotonic):
-        self._make, self._clock = make, clock
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        count: int,
+        clock: Callable[[], float] = time.monotonic,
+        offers: Offers | None = None,
+    ):
+        self._make, self._clock, self._offers = make, clock, offers or StoreOffers()
         self.actors = [make() for _ in range(count)]
         self._work: dict[Any, Work] = {}
         self._newest: WeightVersion | None = None
@@ -62,8 +70,11 @@ class Fleet:
     def offer(self, weights: WeightVersion) -> None:
         """Tell every generator that these weights exist."""
         self._newest = weights
-        for actor in self.actors:
-            actor.offer.remote(weights.version, [weights.source])
+        self._offers.offer(weights, self.actors, complete=not self._starting)
+
+    def news(self) -> list[str]:
+        """What a person should know of the way weights take."""
+        return self._offers.news()
 
     def start(self, work: Work) -> None:
         """Give work to the generator that has least."""
@@ -129,7 +140,7 @@ class Fleet:
         self._free_since[index] = now
         self._starting[self.actors[index].ready.remote()] = now
         if self._newest is not None:
-            self.actors[index].offer.remote(self._newest.version, [self._newest.source])
+            StoreOffers().offer(self._newest, [self.actors[index]])
 
     def _send(self, work: Work) -> None:
         actor, what = self.actors[work.index], work.what

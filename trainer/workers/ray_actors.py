@@ -15,13 +15,14 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from forecurve.recipes import Recipe
 from trainer.errors import TrainerError, WorkerLost
-from trainer.types import Group, LearnerState, Wave, WeightVersion
+from trainer.types import Group, LearnerState, Notice, Wave, WeightVersion
 
-from .actors import GeneratorActor, LearnerActor, Weights
+from .actors import BroadcastingLearnerActor, GeneratorActor, LearnerActor, Weights
 from .base import Result, Ticket
 from .cluster import actor_options, connect
 from .fleet import PLACEMENT_TIMEOUT_S, Fleet, Work
 from .learners import LearnerRanks
+from .offers import CollectiveOffers, StoreOffers
 
 __all__ = ["RayWorkers", "connect"]
 
@@ -39,10 +40,16 @@ class RayWorkers:
         options = actor_options(recipe, threads)
         arguments = (recipe, ray.put(dict(base)), device, threads)
         make_remote: Any = ray.remote
-        generator = make_remote(concurrency_groups={"mail": 1})(GeneratorActor).options(**options)
+        generator = make_remote(concurrency_groups={"mail": 1, "collective": 1})(GeneratorActor).options(**options)
         learner = make_remote(LearnerActor).options(**options)
-        self._fleet = Fleet(lambda: generator.remote(*arguments), self.generators)
-        self._learner = LearnerRanks(lambda rank: learner.remote(*arguments, rank), resources.learners)
+        sender, collective = learner, resources.weight_transfer == "collective"
+        if collective:
+            sender = make_remote(concurrency_groups={"collective": 1})(BroadcastingLearnerActor).options(**options)
+        self._learner = LearnerRanks(
+            lambda rank: (learner if rank else sender).remote(*arguments, rank), resources.learners
+        )
+        offers = CollectiveOffers(self._learner.actors[0]) if collective else StoreOffers()
+        self._fleet = Fleet(lambda: generator.remote(*arguments), self.generators, offers=offers)
         self.process_ids = self._wait_until_placed(recipe)
         self._learner.meet(self._get)
 
@@ -74,9 +81,12 @@ class RayWorkers:
 
     def wait(self, timeout: float) -> list[tuple[Ticket, Result]]:
         """See `Workers`."""
+        notices: list[tuple[Ticket, Result]] = [
+            (self._ticket("generator"), Notice(text)) for text in self._fleet.news()
+        ]
         pending = [*self._learner.references, *self._fleet.references]
-        if not pending:
-            return []
+        if notices or not pending:
+            return notices
         self._fleet.check()
         ready, _ = ray.wait(pending, num_returns=1, timeout=timeout)
         return [news for reference in ready if (news := self._finished(reference)) is not None]
@@ -111,7 +121,7 @@ class RayWorkers:
         except RayActorError as error:
             raise WorkerLost(f"the learner died during a {doing}: {str(error).strip().splitlines()[0]}") from None
 
-    def _ticket(self, kind: Literal["wave", "evaluation", "step"]) -> Ticket:
+    def _ticket(self, kind: Literal["wave", "evaluation", "step", "generator"]) -> Ticket:
         return Ticket(next(self._numbers), kind)
 
     def _wait_until_placed(self, recipe: Recipe) -> list[int]:

@@ -67,5 +67,6 @@ class Resources(Section):
     weight_transfer: Literal["store", "collective"] = Field(
         "store",
         description="How generators get weights: store: pulled by version from the object store, so that they may "
-        "come and go. collective: broadcast between GPUs.",
+        "come and go. collective: broadcast by the learner (NCCL between GPUs, gloo between CPUs and for vLLM); the "
+        "store serves newcomers and whatever fails.",
     )
