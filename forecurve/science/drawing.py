@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -110,11 +111,18 @@ def _allocate(log_weight: FloatArray) -> tuple[IntArray, IntArray, IntArray, Flo
     return part, hypothesis, node, np.log(share[picks])
 
 
+@cache
 def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
     """Two coordinates in (0, 1), evenly spread together: Kronecker sequences of the golden and plastic numbers."""
     index = np.arange(1, size + 1)
     u, w = ((0.5 + step * index) % 1.0 for step in (_GOLDEN, _PLASTIC))
     return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
+
+
+@cache
+def _normal_sequence(size: int) -> FloatArray:
+    """Standard normal quantiles, evenly spread, in no order that means anything."""
+    return np.asarray(ndtri((0.5 + _GOLDEN * np.arange(1, size + 1)) % 1.0 * 0.998 + 0.001))
 
 
 def _weigh(
@@ -142,8 +150,10 @@ def _weigh(
     A, log_a = _truncated_normal((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
     R0, log_r = _truncated_normal((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)
     target = table.log_base(setting, part, hypothesis, node) - setting.nu * np.log(setting.rate + q.value(R0, A) / 2)
-    flat = log_reward_prior(setting.prior, False, R0, A)
-    target += np.where(informative, log_reward_prior(setting.prior, True, R0, A), flat)
+    log_prior = log_reward_prior(setting.prior, False, R0, A)
+    if setting.prior.informative:
+        log_prior = np.where(informative, log_reward_prior(setting.prior, True, R0, A), log_prior)
+    target += log_prior
     return R0, A, target - log_a - log_r
 
 
@@ -178,7 +188,7 @@ def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
 def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
     """alpha given everything else: inverse-gamma, its chi-square by Wilson and Hilferty's cube root."""
     dof = 2 * setting.nu
-    z = ndtri((0.5 + _GOLDEN * np.arange(1, len(q) + 1)) % 1.0 * 0.998 + 0.001)
+    z = _normal_sequence(len(q))
     spread = 2 / (9 * dof)
     chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
     return np.asarray((setting.rate + q / 2) / (chi2 / 2))

@@ -190,14 +190,15 @@ def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> t
 
 def _running_median(values: FloatArray) -> FloatArray:
     """The median of the latest WINDOW values up to each, shape (N,)."""
-    medians = np.empty(len(values))
+    medians: list[float] = []
     latest: list[float] = []  # sorted
-    for at, value in enumerate(values):
+    numbers = values.tolist()
+    for at, value in enumerate(numbers):
         if at >= WINDOW:
-            latest.pop(bisect_left(latest, values[at - WINDOW]))
+            latest.pop(bisect_left(latest, numbers[at - WINDOW]))
         insort(latest, value)
-        medians[at] = (latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2
-    return medians
+        medians.append((latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2)
+    return np.array(medians)
 
 
 def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
