@@ -81,8 +81,9 @@ def test_a_run_in_one_process_trains_with_vllm_generating(folder, tmp_path):
 
 
 @pytest.mark.ray
-def test_a_run_in_ray_actors_trains_with_vllm_generating(folder, tmp_path):
-    check(trained(folder, tmp_path / "run"))
+@pytest.mark.parametrize("way", ["store", "collective"])
+def test_a_run_in_ray_actors_trains_with_vllm_generating(way, folder, tmp_path):
+    check(trained(folder, tmp_path / "run", "--set", f"resources.weight_transfer={way}"))
 
 
 def test_no_process_of_vllm_outlives_a_killed_trainer(folder):
