@@ -271,9 +271,22 @@ def test_a_peer_that_hangs_is_named_and_its_group_given_up():
     place.offer()
     (said,) = place.offers.news()
     assert "broadcast of version 1" in said
-    assert "generator 1 did not answer within 90 s" in said
+    assert "no answer within 91 s from generator 1" in said
     assert place.generators[0].calls[-2] == ("offer", 3, ["weights of 3"])
     assert place.generators[0].last()[0] == "meet"
+
+
+def test_the_silent_one_is_named_beside_those_that_have_given_up_on_it():
+    place = Arrangement()
+    place.offer()
+    place.offer()
+    place.mute.add("second")
+    place.dead.add("learner")
+    place.now += 31
+    place.offer()
+    (said,) = place.offers.news()
+    assert "the learner: " in said
+    assert "no answer within 31 s from generator 1" in said
 
 
 def test_after_too_many_faults_in_a_row_the_run_stays_with_the_store():

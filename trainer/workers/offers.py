@@ -115,9 +115,9 @@ class CollectiveOffers:
         if not self._calls:
             return
         faults = [fault for reference in self._ready(list(self._calls)) if (fault := self._ended(reference))]
-        if self._calls and self._clock() - self._since > PATIENCE_S:
-            late = ", ".join(self._calls.values())
-            faults.append(f"{late} did not answer within {PATIENCE_S:.0f} s")
+        waited = self._clock() - self._since
+        if self._calls and (faults or waited > PATIENCE_S):
+            faults.append(f"no answer within {waited:.0f} s from {', '.join(self._calls.values())}")
         if faults:
             self._dissolve(faults)
         elif not self._calls and self._doing != "meeting":
