@@ -70,7 +70,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "dropped": groups_as_json(buffer.dropped),
     }
     weights = {
-        _weights_file(step): save_torch({name: torch.as_tensor(value).contiguous() for name, value in weights.items()})
+        _weights_file(step): save_torch({name: _tensor(value) for name, value in weights.items()})
         for step, (_, weights) in state.evaluations.items()
         if weights is not None
     }
@@ -168,6 +168,11 @@ def _weights_file(step: int) -> str:
 def _weights(checkpoint: Checkpoint, step: int) -> Arrays | None:
     path = checkpoint.path / _weights_file(step)
     return load_torch(path.read_bytes()) if path.exists() else None
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    """Of an array, which may be read-only where an object store holds it, or of a tensor."""
+    return value.contiguous() if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
 
 
 def _contiguous(arrays: Arrays) -> dict[str, NDArray[Any]]:
