@@ -19,7 +19,7 @@ from trainer.workers.ray_actors import RayWorkers, connect
 
 pytestmark = pytest.mark.ray
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 @pytest.fixture(scope="module", autouse=True)
