@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forecurve.curve_files import read_arms
 from forecurve.science import Curve, compare, fit, freeze, plan, watch
 from forecurve.science.backtesting import backtest
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 FOLDER = Path(__file__).parent / "figures"
+TESTBED = Path(__file__).parents[1] / "guides" / "testbed-sweep.csv"
 WIDTH, HEIGHT = 760, 380
 BUDGET = 16_000.0
 SIZE: dict[str, Any] = {"unit": "GPU-hours", "prompts": 1000, "samples": 16}
@@ -164,6 +166,11 @@ def conformal() -> go.Figure:
     return backtest(family, fractions=(0.25,), prior="siblings").plot()
 
 
+def testbed() -> go.Figure:
+    """Our own sweep on the testbed: three arms, five seeds each, trained for real (benchmarks/testbed.py)."""
+    return compare(read_arms(TESTBED, unit="steps"), "control").plot()
+
+
 FIGURES = {
     "fit-early": early,
     "fit-later": later,
@@ -173,6 +180,7 @@ FIGURES = {
     "compare": compared,
     "plan": planned,
     "backtest-conformal": conformal,
+    "testbed-sweep": testbed,
 }
 
 
