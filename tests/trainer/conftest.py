@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # Torch's own threads would fight pytest's workers.
@@ -34,6 +34,20 @@ SMALL = {
     "budget.unit": "steps",
     "budget.compute": 6,
 }
+
+
+@pytest.fixture(scope="module")
+def own_ray() -> Iterator[None]:
+    """One Ray of our own for a module's tests, whatever runs on this machine; on loopback, gone with them."""
+    from trainer.workers.ray_actors import connect
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN"):
+            patch.delenv(name, raising=False)
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        leave = connect(cpus=2)
+        yield
+        leave()
 
 
 @pytest.fixture(autouse=True)

@@ -15,23 +15,11 @@ from trainer.launch import Launch, train
 from trainer.types import GeneratorLost, Wave, WeightVersion
 from trainer.workers.local import LocalWorkers
 from trainer.workers.offers import CollectiveOffers
-from trainer.workers.ray_actors import RayWorkers, connect
+from trainer.workers.ray_actors import RayWorkers
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
 LIMIT_S = 120.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cluster():
-    """One Ray of our own for these tests, on loopback, gone with them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN"):
-            patch.delenv(name, raising=False)
-        patch.setenv("RAY_AUTH_MODE", "disabled")
-        leave = connect(cpus=2)
-        yield
-        leave()
 
 
 @pytest.fixture

@@ -12,21 +12,9 @@ import pytest
 from trainer import checkpoint as checkpoints
 from trainer.errors import WorkerLost
 from trainer.launch import Launch, train
-from trainer.workers.ray_actors import RayWorkers, connect
+from trainer.workers.ray_actors import RayWorkers
 
-pytestmark = pytest.mark.ray
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cluster():
-    """One Ray of our own for these tests, whatever runs on this machine; on loopback, gone with them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN"):
-            patch.delenv(name, raising=False)
-        patch.setenv("RAY_AUTH_MODE", "disabled")
-        leave = connect(cpus=2)
-        yield
-        leave()
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
 
 def read(directory, name):
