@@ -24,8 +24,8 @@ class OutOfMemory(TrainerError):
 
 
 class WorkerLost(TrainerError):
-    """The learner died, or generators die faster than they may be replaced. A new attempt resumes from the newest
-    checkpoint."""
+    """The learner died or no longer answers, or generators are lost faster than they may be replaced. A new attempt
+    resumes from the newest checkpoint."""
 
 
 class CheckpointError(TrainerError):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forecurve.recipes import Recipe
 from trainer.clock import Stopwatch
+from trainer.counted_engine import CountedEngine
 from trainer.engines import build_engine, interruption_places
 from trainer.engines.base import paused
 from trainer.evaluation import Evaluator
@@ -35,12 +36,17 @@ class Generator:
 
     def __init__(self, recipe: Recipe, task: Task, make_model: Callable[[], Policy], device: str = "cpu"):
         self._recipe, self._task, self._make_model = recipe, task, make_model
-        self._engine = build_engine(recipe, task, make_model, device)
+        self._engine = CountedEngine(build_engine(recipe, task, make_model, device))
         self._evaluator = Evaluator(recipe, task, self._engine)
         self._checked = False
         self._free_since = time.perf_counter()
         self._paused = 0.0  # seconds that weights took, in the present wave
         self._counted: dict[str, float] = {}  # the task's counts that were told already
+
+    @property
+    def signs(self) -> float:
+        """Decode steps, weights taken and verdicts so far. Read by another thread: it stands still when work does."""
+        return self._engine.signs + self._task.metrics().get("verifier/judged", 0.0)
 
     def generate(self, wave: Wave, newest: Newest) -> WaveResult:
         """The groups of a wave, in order, with rewards. Weights are swapped between decode steps, caches kept.

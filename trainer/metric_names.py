@@ -53,7 +53,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "generation/response_length_wrong": ("tokens", "mean of the wrong ones; absent when there is none"),
     "generation/interrupted_share": ("share", "responses into which the phrase was put"),
     "generation/waiting_groups": ("prompts", "finished and waiting for their batch"),
-    "generation/lost_generators": ("", "generators that died and were replaced, in this attempt"),
+    "generation/lost_generators": ("", "generators that died or stalled and were replaced, in this attempt"),
     "prompts/epoch": ("", "epoch of the prompts, counted from 0; of the task of a mixture that is furthest behind"),
     "prompts/active": ("prompts", "that still come"),
     "prompts/left_out": ("prompts", "left out by No-Positive-Resampling"),

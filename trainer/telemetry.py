@@ -44,7 +44,7 @@ class Telemetry:
         self._ledger.charge("evaluation", result.cost)
 
     def lost(self, loss: GeneratorLost) -> None:
-        """A generator died, and with it some work."""
+        """A generator was lost, and with it some work."""
         self._lost += 1
         self._ledger.charge("waste", loss.cost)
 

@@ -158,7 +158,8 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorLost:
-    """A generator died and was replaced; its work was started again. `cost` is what the lost work had taken."""
+    """A generator died, or was killed because it stalled, and was replaced; its work was started again. `cost` is what
+    the lost work had taken."""
 
     reason: str
     cost: Cost

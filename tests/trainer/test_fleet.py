@@ -1,4 +1,4 @@
-"""Generators that die are replaced: bookkeeping, bounds and order, with actors and a clock made of plain Python."""
+"""Generators that die or stall are replaced: bookkeeping, bounds, order, with actors and a clock of plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ray.exceptions import RayActorError
 from trainer.errors import WorkerLost
 from trainer.types import GeneratorLost, Wave, WeightVersion
 from trainer.workers import Ticket
-from trainer.workers.fleet import MOST_DEATHS, PLACEMENT_TIMEOUT_S, WINDOW_S, Fleet, Work
+from trainer.workers.fleet import MOST_LOSSES, PLACEMENT_TIMEOUT_S, WINDOW_S, Fleet, Work
+from trainer.workers.stalls import StallWatch
 
 
 class Method:
@@ -35,11 +36,12 @@ class Actor:
 
 
 class Place:
-    """A fleet of two, a clock that stands until it is set, and which actors are dead."""
+    """A fleet of two, a clock that stands until it is set, which actors are dead or silent, and what others did."""
 
-    def __init__(self):
-        self.now, self.dead, self.made = 0.0, set(), []
-        self.fleet = Fleet(self._make, 2, lambda: self.now)
+    def __init__(self, limit=900.0):
+        self.now, self.dead, self.silent, self.steps, self.made, self.killed = 0.0, set(), set(), {}, [], []
+        watch = StallWatch(limit, lambda: self.now, self._ended, self.get)
+        self.fleet = Fleet(self._make, 2, watch, lambda: self.now, kill=self._kill)
 
     def _make(self):
         self.made.append(Actor(len(self.made)))
@@ -48,7 +50,31 @@ class Place:
     def get(self, reference):
         if reference[0] in self.dead:
             raise RayActorError()
+        if reference[1] == "signs":
+            return self.steps.get(reference[0], 0)
         return f"result of {reference[1]}"
+
+    def _ended(self, references):
+        return [reference for reference in references if reference[0] not in self.silent]
+
+    def _kill(self, actor):
+        self.killed.append(actor.number)
+        self.dead.add(actor.number)
+
+    def pass_time(self, seconds, at_work=()):
+        """Second by second; those at work make a step in each. What was lost meanwhile."""
+        news = []
+        for _ in range(int(seconds)):
+            self.now += 1
+            for actor in at_work:
+                self.steps[actor] = self.steps.get(actor, 0) + 1
+            news += self.fleet.check()
+        return news
+
+    def newcomers_are_there(self):
+        for reference in self.fleet.references:
+            if reference[1] == "ready":
+                self.fleet.finished(reference, self.get)
 
     def start(self, number, what):
         self.fleet.start(Work(Ticket(number, "wave" if isinstance(what, Wave) else "evaluation"), what))
@@ -117,7 +143,7 @@ def die(place):
 def test_too_many_deaths_within_the_window_end_the_run_by_name():
     place = Place()
     place.start(0, FIRST)
-    for _ in range(MOST_DEATHS):
+    for _ in range(MOST_LOSSES):
         die(place)
     with pytest.raises(WorkerLost, match="the 4th within 10 minutes"):
         die(place)
@@ -125,10 +151,24 @@ def test_too_many_deaths_within_the_window_end_the_run_by_name():
 
 def test_deaths_far_apart_are_put_up_with_for_ever():
     place = Place()
-    place.start(0, FIRST)
-    for _ in range(5 * MOST_DEATHS):
-        place.now += WINDOW_S / MOST_DEATHS + 1
+    for number in range(5 * MOST_LOSSES):
+        place.start(number, FIRST)
+        place.now += WINDOW_S / MOST_LOSSES + 1
         assert isinstance(die(place)[1], GeneratorLost)
+        again = next(reference for reference in place.fleet.references if reference[1] == "generate")
+        place.fleet.finished(again, place.get)
+
+
+def test_work_that_generator_after_generator_is_lost_at_ends_the_run_by_name_however_long_that_takes():
+    place = Place()
+    place.start(0, FIRST)
+    place.start(1, WeightVersion(3, "weights"))
+    place.start(2, SECOND)
+    for _ in range(MOST_LOSSES):
+        place.now += 2 * WINDOW_S
+        die(place)
+    with pytest.raises(WorkerLost, match="4 generators were lost at the wave of prompts 0 to 0"):
+        die(place)
 
 
 def test_a_newcomer_that_finds_no_room_ends_the_run_by_name():
@@ -140,3 +180,47 @@ def test_a_newcomer_that_finds_no_room_ends_the_run_by_name():
     place.now += 1
     with pytest.raises(WorkerLost, match="no room"):
         place.fleet.check()
+
+
+def test_a_generator_that_stalls_is_killed_and_its_work_starts_again_elsewhere():
+    place = Place(limit=100.0)
+    place.start(0, FIRST)
+    place.start(1, SECOND)
+    place.start(2, THIRD)
+    place.pass_time(20, at_work=(0, 1))
+    ((ticket, news),) = place.pass_time(110, at_work=(1,))
+    assert place.killed == [0]
+    assert (ticket.kind, type(news)) == ("generator", GeneratorLost)
+    assert "generator 0 stalled and was replaced; 2 pieces of work start again" in news.reason
+    assert "resources.stall_seconds" in news.reason
+    assert 110 <= news.cost.wall_seconds <= 130
+    assert [call for call in place.made[2].calls if call[0] == "generate"] == [("generate", FIRST), ("generate", THIRD)]
+    assert not place.at(0)
+
+
+def test_a_newcomer_is_not_watched_while_it_starts():
+    place = Place(limit=100.0)
+    place.start(0, FIRST)
+    die(place)
+    place.silent.add(2)
+    assert place.pass_time(PLACEMENT_TIMEOUT_S - 1) == []
+    place.newcomers_are_there()
+    assert len(place.pass_time(110)) == 1
+    assert place.killed == [2]
+
+
+def test_a_generator_without_work_never_stalls():
+    place = Place(limit=100.0)
+    place.start(0, FIRST)
+    place.fleet.finished(place.at(0)[0], place.get)
+    assert place.pass_time(1000) == []
+
+
+def test_work_at_which_generator_after_generator_stalls_ends_the_run_by_name():
+    place = Place(limit=900.0)
+    place.start(0, FIRST)
+    for _ in range(MOST_LOSSES):
+        assert len(place.pass_time(930)) == 1
+        place.newcomers_are_there()
+    with pytest.raises(WorkerLost, match=r"4 generators were lost at the wave.*the last because it stalled: no token"):
+        place.pass_time(930)

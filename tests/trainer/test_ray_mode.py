@@ -7,12 +7,19 @@ import os
 import signal
 from itertools import pairwise
 
+import psutil
 import pytest
+import ray
 
 from trainer import checkpoint as checkpoints
+from trainer.directory import DirectoryReporter
 from trainer.errors import WorkerLost
 from trainer.launch import Launch, train
+from trainer.types import Wave
+from trainer.workers import Ticket
+from trainer.workers.fleet import Fleet, Work
 from trainer.workers.ray_actors import RayWorkers
+from trainer.workers.stalls import StallWatch
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
@@ -92,6 +99,78 @@ def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is
     assert max(line["metrics"]["staleness/max"] for line in trained) <= 8
     assert trained[-1]["metrics"]["generation/lost_generators"] == 1
     assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
+
+
+def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def stop_once(workers):
+        steps.append(None)
+        if len(steps) == 3:
+            os.kill(hooks["pids"][0], signal.SIGSTOP)
+
+    hooks["before_step"], told = stop_once, []
+    monkeypatch.setattr(DirectoryReporter, "message", lambda self, text, step, compute: told.append(text))
+    changes = {"budget.compute": 6, "resources.stall_seconds": 4}
+    outcome = train(recipe(changes), Launch(tmp_path, progress=False))
+    assert (outcome.outcome, outcome.step) == ("succeeded", 6)
+    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [line["step"] for line in trained] == list(range(1, 7))
+    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
+    assert trained[-1]["metrics"]["ledger/waste"] >= 4
+    assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
+    assert any("generator 0 stalled and was replaced" in text for text in told)
+    assert not psutil.pid_exists(hooks["pids"][0])
+
+
+def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
+    @ray.remote(num_cpus=1, concurrency_groups={"mail": 1})
+    class Generator:
+        def __init__(self, number):
+            self.number = number
+
+        def ready(self):
+            return self.number
+
+        @ray.method(concurrency_group="mail")
+        def signs(self):
+            return 0
+
+        def generate(self, wave):
+            while not self.number:  # the first one
+                pass
+            return f"by {self.number}"
+
+    made = []
+
+    def make():
+        made.append(Generator.remote(len(made)))
+        return made[-1]
+
+    fleet = Fleet(make, 1, StallWatch(1.0))
+    ray.get(made[0].ready.remote())
+    fleet.start(Work(Ticket(0, "wave"), Wave(((0, 0),), 0)))
+    news, results = [], []
+    while not results:
+        news += fleet.check()
+        done, _ = ray.wait(fleet.references, timeout=0.05)
+        results += [found for reference in done if (found := fleet.finished(reference, ray.get)) is not None]
+    assert results == [(Ticket(0, "wave"), "by 1")]
+    assert len(news) == 1
+    ray.kill(made[1])
+
+
+def test_a_learner_that_no_longer_answers_ends_the_attempt_by_name(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def stop_the_learner(workers):
+        steps.append(None)
+        if len(steps) == 2:
+            os.kill(hooks["pids"][-1], signal.SIGSTOP)
+
+    hooks["before_step"] = stop_the_learner
+    with pytest.raises(WorkerLost, match=r"the learner \(rank 0 of 1\) has not answered for 3 s"):
+        train(recipe({"budget.compute": 6, "resources.stall_seconds": 3}), Launch(tmp_path, progress=False))
 
 
 def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(recipe, tmp_path, monkeypatch):

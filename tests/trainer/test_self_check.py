@@ -68,7 +68,7 @@ def test_a_generator_checks_itself_once_and_tells_the_figure_with_its_first_eval
 def test_a_generator_whose_engine_disagrees_generates_nothing(model, recipe, monkeypatch):
     small = recipe()
     generator = Generator(small, build_task(small), lambda: model(small))
-    noisy(generator._engine._policy, 0.1)
+    noisy(generator._engine.counted._policy, 0.1)
     with pytest.raises(EngineMismatch):
         generator.generate(Wave(((0, 0),), 0), lambda held: None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -37,10 +37,10 @@ class CodeVerifier:
                 f"task.code_memory_mb is {self._memory_mb}, and an empty program does not run in that; raise it"
             )
 
-    def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
+    def judge(self, responses: Sequence[str], answer: str) -> Iterable[Verdict]:
         """See `Verifier`. `answer` is what `unit_tests` made."""
         tests = json.loads(answer)
-        return list(self._threads.map(lambda response: self._judge(response, tests), responses))
+        return self._threads.map(lambda response: self._judge(response, tests), responses)
 
     def close(self) -> None:
         """See `Verifier`. Programs that still run end at their time limit."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -51,7 +50,7 @@ class Judges:
                 self._verifiers[name] = Exact()
             else:
                 self._verifiers[name] = WorkerPool(FUNCTIONS.get(name, name), workers, function_seconds)
-        self._counts: Counter[Verdict] = Counter()
+        self._counts = dict.fromkeys(Verdict, 0)  # read by other threads: its keys never change
 
     def start(self) -> None:
         """Start what can be started, so that a verifier that cannot work is told before any training."""
@@ -60,14 +59,16 @@ class Judges:
 
     def passed(self, task: str, responses: Sequence[str], answer: str) -> NDArray[np.bool_]:
         """Which responses to a prompt of `task` are right, [G]."""
-        verdicts = self._verifiers[self._names[task]].judge(responses, answer)
-        self._counts.update(verdicts)
-        return np.array([verdict is Verdict.PASSED for verdict in verdicts])
+        passed = np.zeros(len(responses), dtype=np.bool_)
+        for place, verdict in enumerate(self._verifiers[self._names[task]].judge(responses, answer)):
+            self._counts[verdict] += 1
+            passed[place] = verdict is Verdict.PASSED
+        return passed
 
     def metrics(self) -> dict[str, float]:
         """Since the start: responses judged, and those whose verifier timed out or crashed."""
         return {
-            "verifier/judged": float(self._counts.total()),
+            "verifier/judged": float(sum(self._counts.values())),
             "verifier/timeouts": float(self._counts[Verdict.TIMEOUT]),
             "verifier/crashes": float(self._counts[Verdict.CRASH]),
         }

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -49,9 +49,9 @@ class WorkerPool:
         """See `Verifier`. Starts one worker."""
         self._workers[0].start()
 
-    def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
+    def judge(self, responses: Sequence[str], answer: str) -> Iterable[Verdict]:
         """See `Verifier`."""
-        return list(self._threads.map(lambda response: self._judge(response, answer), responses))
+        return self._threads.map(lambda response: self._judge(response, answer), responses)
 
     def close(self) -> None:
         """See `Verifier`."""

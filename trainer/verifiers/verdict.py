@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -22,8 +22,8 @@ class Verifier(Protocol):
     def start(self) -> None:
         """Make sure that it can work; ConfigurationError when it cannot. Need not be called."""
 
-    def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
-        """One verdict a response, in order."""
+    def judge(self, responses: Sequence[str], answer: str) -> Iterable[Verdict]:
+        """One verdict a response, in order, each as soon as it and those before it are there."""
 
     def close(self) -> None:
         """End all processes of the verifier."""

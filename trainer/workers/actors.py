@@ -37,13 +37,20 @@ class GeneratorActor:
 
     def __init__(self, recipe: Recipe, base: Weights, device: str, threads: int):
         torch.set_num_threads(threads)
-        self._generator = Generator(recipe, build_task(recipe), lambda: load_into(build_model(recipe), base), device)
+        self._task = build_task(recipe)
+        self._generator = Generator(recipe, self._task, lambda: load_into(build_model(recipe), base), device)
         self._inbox = Inbox(ray.get)
         self._link = Link(recipe)
 
     def ready(self) -> int:
-        """The process id, once the model is there."""
+        """The process id, once the model is there and the verifiers work; ConfigurationError where they do not."""
+        self._task.start()
         return os.getpid()
+
+    @ray.method(concurrency_group="mail")
+    def signs(self) -> float:
+        """See `Generator.signs`; answered while `generate` runs."""
+        return self._generator.signs
 
     @ray.method(concurrency_group="mail")
     def offer(self, version: int, reference: list[Any], epoch: int = 0) -> None:
@@ -83,12 +90,19 @@ class LearnerActor:
     def __init__(self, recipe: Recipe, base: Weights, device: str, threads: int, rank: int):
         torch.set_num_threads(threads)
         self._recipe, self._base, self._device, self._rank = recipe, base, device, rank
+        self._answers = 0
         if recipe.resources.learners == 1:
             self._learner = self._made(None)
 
     def ready(self) -> int:
         """The process id, once the model is there."""
         return os.getpid()
+
+    @ray.method(concurrency_group="watch")
+    def signs(self) -> float:
+        """Another number each time: that it answers, while `step` runs, is the sign. Within a step there are none."""
+        self._answers += 1
+        return self._answers
 
     def address(self) -> str:
         """host:port on this machine where the ranks may meet."""

@@ -57,7 +57,7 @@ class Workers(Protocol):
         """What has finished, after at most `timeout` seconds of waiting.
 
         Raises:
-            WorkerLost: the learner died, or generators die faster than they may be replaced.
+            WorkerLost: the learner died or no longer answers, or generators are lost faster than they may be replaced.
         """
 
     def arrays(self, weights: WeightVersion) -> Mapping[str, NDArray[Any]]:

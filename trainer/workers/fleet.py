@@ -1,7 +1,8 @@
-"""Generators that may die: each is replaced, and what it was doing starts again under the same ordinals and seeds.
+"""Generators that may die or stall: each is replaced, and its work starts again under the same ordinals and seeds.
 
-A generator pulls weights by version, so a newcomer needs nothing but the newest. Too many deaths within a window are no
-accident (out of memory, a broken machine) and end the run by name.
+A generator pulls weights by version, so a newcomer needs nothing but the newest. One that stalls (see `stalls`) is
+killed first. Too many losses within a window are no accident (out of memory, a broken machine), nor is work that every
+generator is lost with: both end the run by name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ray
 from ray.exceptions import RayActorError
 
 from trainer.errors import WorkerLost
@@ -20,21 +22,31 @@ from trainer.types import Cost, GeneratorLost, Wave, WeightVersion
 
 from .base import Ticket
 from .offers import Offers, StoreOffers
+from .stalls import StallWatch
 
-MOST_DEATHS, WINDOW_S = 3, 600.0
-"""So many deaths within the window are put up with; one more ends the run."""
+MOST_LOSSES, WINDOW_S = 3, 600.0
+"""So many lost generators within the window, or at the same piece of work, are put up with; one more ends the run."""
 
 PLACEMENT_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A wave, or the evaluation of weights, at the generator at place `index` since `began`."""
+    """A wave, or the evaluation of weights, at the generator at place `index` since `began`. So many generators as
+    `losses` says were lost while they were at it."""
 
     ticket: Ticket
     what: Wave | WeightVersion
     index: int = -1
     began: float = 0.0
+    losses: int = 0
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        if isinstance(self.what, Wave):
+            return f"the wave of prompts {self.what.ordinals[0]} to {self.what.ordinals[-1]} of the run's order"
+        return f"the evaluation of step {self.what.version}"
 
 
 class Fleet:
@@ -43,24 +55,29 @@ class Fleet:
     Args:
         make: starts one actor.
         count: how many.
+        watch: tells which have stalled.
         clock: seconds that only rise.
         offers: how they are told of new weights.
+        kill: ends one, whatever it does.
     """
 
     def __init__(
         self,
         make: Callable[[], Any],
         count: int,
+        watch: StallWatch,
         clock: Callable[[], float] = time.monotonic,
         offers: Offers | None = None,
+        kill: Callable[[Any], None] = ray.kill,
     ):
-        self._make, self._clock, self._offers = make, clock, offers or StoreOffers()
+        self._make, self._watch, self._clock, self._kill = make, watch, clock, kill
+        self._offers = offers or StoreOffers()
         self.actors = [make() for _ in range(count)]
         self._work: dict[Any, Work] = {}
         self._newest: WeightVersion | None = None
-        self._deaths: deque[float] = deque()
+        self._lost_at: deque[float] = deque()
         self._free_since = [clock()] * count
-        self._starting: dict[Any, float] = {}  # ready reference of a newcomer to when it was asked for
+        self._starting: dict[Any, tuple[int, float]] = {}  # ready reference of a newcomer: its place, when asked for
 
     @property
     def references(self) -> list[Any]:
@@ -85,7 +102,7 @@ class Fleet:
         """What came of a reference: a result, the news of a loss, or None (a newcomer is there).
 
         Raises:
-            WorkerLost: generators die too fast.
+            WorkerLost: too many generators are lost.
         """
         if reference in self._starting:
             del self._starting[reference]
@@ -96,49 +113,68 @@ class Fleet:
         try:
             result = get(reference)
         except RayActorError as error:
-            return Ticket(work.ticket.number, "generator"), self._replaced(work.index, error)
+            return self._replaced(work.index, "died", str(error).strip().splitlines()[0])
         del self._work[reference]
         self._free_since[work.index] = self._clock()
         return work.ticket, result
 
-    def check(self) -> None:
-        """WorkerLost when a newcomer does not start in time."""
-        for since in self._starting.values():
+    def check(self) -> list[tuple[Ticket, GeneratorLost]]:
+        """Replace generators that have stalled; the news of each.
+
+        Raises:
+            WorkerLost: a newcomer does not start in time, or too many generators are lost.
+        """
+        for _, since in self._starting.values():
             if self._clock() - since > PLACEMENT_TIMEOUT_S:
                 raise WorkerLost(
-                    f"no generator could be started within {PLACEMENT_TIMEOUT_S:.0f} s in place of one that died; "
+                    f"no generator could be started within {PLACEMENT_TIMEOUT_S:.0f} s in place of one that was lost; "
                     "the cluster has no room for it. Resume when it has"
                 )
+        starting = {index for index, _ in self._starting.values()}
+        at_work = {work.index: self.actors[work.index] for work in self._work.values() if work.index not in starting}
+        return [self._kill_and_replace(index) for index in self._watch.stalled(at_work)]
 
-    def _replaced(self, index: int, error: RayActorError) -> GeneratorLost:
-        now, cause = self._clock(), str(error).strip().splitlines()[0]
-        self._count(now, cause)
+    def _kill_and_replace(self, index: int) -> tuple[Ticket, GeneratorLost]:
+        self._kill(self.actors[index])
+        cause = f"no token, verdict or weights for {self._watch.limit_s:g} s, resources.stall_seconds"
+        return self._replaced(index, "stalled", cause)
+
+    def _replaced(self, index: int, fate: str, cause: str) -> tuple[Ticket, GeneratorLost]:
+        now = self._clock()
         lost = {reference: work for reference, work in self._work.items() if work.index == index}
+        under_way, *waiting = lost.values()  # it does first what it was sent first
+        under_way = replace(under_way, losses=under_way.losses + 1)
+        self._count(now, under_way, f"it {fate}: {cause}")
         for reference in lost:
             del self._work[reference]
-        first = min((work.began for work in lost.values()), default=now)
-        elapsed = max(0.0, now - max(first, self._free_since[index]))
+        elapsed = max(0.0, now - max(under_way.began, self._free_since[index]))
         self._welcome(index, now)
-        for work in sorted(lost.values(), key=lambda work: work.ticket.number):
+        for work in sorted([under_way, *waiting], key=lambda work: work.ticket.number):
             self._send(work)
-        reason = f"generator {index} died and was replaced; {len(lost)} pieces of work start again ({cause})"
+        reason = f"generator {index} {fate} and was replaced; {len(lost)} pieces of work start again ({cause})"
         # What it was at is gone with its figures. Elapsed time is the most that it can have cost.
-        return GeneratorLost(reason, Cost(elapsed, elapsed))
+        return Ticket(under_way.ticket.number, "generator"), GeneratorLost(reason, Cost(elapsed, elapsed))
 
-    def _count(self, now: float, cause: str) -> None:
-        self._deaths.append(now)
-        while now - self._deaths[0] > WINDOW_S:
-            self._deaths.popleft()
-        if len(self._deaths) > MOST_DEATHS:
+    def _count(self, now: float, under_way: Work, last: str) -> None:
+        """WorkerLost when there is no use in going on."""
+        self._lost_at.append(now)
+        while now - self._lost_at[0] > WINDOW_S:
+            self._lost_at.popleft()
+        if len(self._lost_at) > MOST_LOSSES:
             raise WorkerLost(
-                f"a generator died, the {len(self._deaths)}th within {WINDOW_S / 60:.0f} minutes, the last: {cause}. "
-                "Look for what kills them (memory, drivers), then resume from the newest checkpoint"
+                f"a generator was lost, the {len(self._lost_at)}th within {WINDOW_S / 60:.0f} minutes, the last "
+                f"because {last}. Look for what ends them (memory, drivers), then resume from the newest checkpoint"
+            )
+        if under_way.losses > MOST_LOSSES:
+            raise WorkerLost(
+                f"{under_way.losses} generators were lost at {under_way.name}, the last because {last}. Look at what "
+                "it asks of them (its prompts, the verifier, memory), then resume from the newest checkpoint"
             )
 
     def _welcome(self, index: int, now: float) -> None:
         self.actors[index] = self._make()
         self._free_since[index] = now
-        self._starting[self.actors[index].ready.remote()] = now
+        self._starting[self.actors[index].ready.remote()] = index, now
         if self._newest is not None:
             StoreOffers().offer(self._newest, [self.actors[index]])
 

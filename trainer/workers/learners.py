@@ -8,7 +8,10 @@ from typing import Any
 
 import ray
 
+from trainer.errors import WorkerLost
 from trainer.types import Cost, Group, LearnerState, StepResult, WeightVersion
+
+from .stalls import StallWatch
 
 Get = Callable[[Any], Any]
 
@@ -16,7 +19,8 @@ Get = Callable[[Any], Any]
 class LearnerRanks:
     """One or more learner actors. Their death ends the attempt: a rank cannot be replaced without its optimiser."""
 
-    def __init__(self, make: Callable[[int], Any], count: int):
+    def __init__(self, make: Callable[[int], Any], count: int, watch: StallWatch):
+        self._watch = watch
         self.actors = [make(rank) for rank in range(count)]
         self._stepping: dict[Any, int] = {}
         self._results: dict[int, StepResult] = {}
@@ -38,6 +42,15 @@ class LearnerRanks:
         shared = ray.put(list(groups))
         self._results = {}
         self._stepping = {actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)}
+
+    def check(self) -> None:
+        """WorkerLost when a rank that is at a step no longer answers. A rank that waits for another one does."""
+        silent = self._watch.stalled({rank: self.actors[rank] for rank in self._stepping.values()})
+        if silent:
+            raise WorkerLost(
+                f"the learner (rank {silent[0]} of {len(self.actors)}) has not answered for {self._watch.limit_s:g} s, "
+                "resources.stall_seconds, during a step; a new attempt resumes from the newest checkpoint"
+            )
 
     def finished(self, reference: Any, get: Get) -> StepResult | None:
         """The step's result once all ranks are done: rank 0's, with what all of them cost."""

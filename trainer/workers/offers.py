@@ -14,6 +14,8 @@ import ray
 
 from trainer.types import WeightVersion
 
+from .calls import ended
+
 PATIENCE_S = 90.0
 """After which a call that has not come back counts as a fault: more than the calls themselves may take."""
 MOST_FAULTS = 3
@@ -43,10 +45,6 @@ class StoreOffers:
         return []
 
 
-def _ready(references: list[Any]) -> list[Any]:
-    return ray.wait(references, num_returns=len(references), timeout=0)[0] if references else []
-
-
 class CollectiveOffers:
     """The learner broadcasts every version to the generators of a group, which is made anew when they change.
 
@@ -62,7 +60,7 @@ class CollectiveOffers:
     def __init__(
         self,
         learner: Any,
-        ready: Callable[[list[Any]], list[Any]] = _ready,
+        ready: Callable[[list[Any]], list[Any]] = ended,
         get: Callable[[Any], Any] = ray.get,
         clock: Callable[[], float] = time.monotonic,
     ):

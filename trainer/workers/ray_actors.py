@@ -1,7 +1,7 @@
 """Workers as Ray actors: generators and the learner in processes of their own, running at the same time.
 
-A generator that dies is replaced (see `fleet`). A learner that dies ends the attempt with a named reason: a new attempt
-resumes from the newest checkpoint.
+A generator that dies or stalls is replaced (see `fleet`, `stalls`). A learner that dies, or no longer answers, ends the
+attempt with a named reason: a new attempt resumes from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from itertools import count
 from typing import Any, Literal, cast
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError
 
 from forecurve.recipes import Recipe
-from trainer.errors import TrainerError, WorkerLost
+from trainer.errors import WorkerLost
 from trainer.types import Group, LearnerState, Notice, Wave, WeightVersion
 
 from .actors import BroadcastingLearnerActor, GeneratorActor, LearnerActor, Weights
 from .base import Result, Ticket
+from .calls import value
 from .cluster import actor_options, connect
 from .fleet import PLACEMENT_TIMEOUT_S, Fleet, Work
 from .learners import LearnerRanks
 from .offers import CollectiveOffers, StoreOffers
+from .stalls import StallWatch
 
 __all__ = ["RayWorkers", "connect"]
 
@@ -36,20 +38,25 @@ class RayWorkers:
         self.waves_in_flight = 2 * self.generators
         self._numbers = count()
         self._step: Ticket | None = None
+        self._limit_s = resources.stall_seconds
         device = "cuda" if resources.gpus else "cpu"
         options = actor_options(recipe, threads)
         arguments = (recipe, ray.put(dict(base)), device, threads)
         make_remote: Any = ray.remote
         generator = make_remote(concurrency_groups={"mail": 1, "collective": 1})(GeneratorActor).options(**options)
-        learner = make_remote(LearnerActor).options(**options)
+        learner = make_remote(concurrency_groups={"watch": 1})(LearnerActor).options(**options)
         sender, collective = learner, resources.weight_transfer == "collective"
         if collective:
-            sender = make_remote(concurrency_groups={"collective": 1})(BroadcastingLearnerActor).options(**options)
+            groups = {"watch": 1, "collective": 1}
+            sender = make_remote(concurrency_groups=groups)(BroadcastingLearnerActor).options(**options)
         self._learner = LearnerRanks(
-            lambda rank: (learner if rank else sender).remote(*arguments, rank), resources.learners
+            lambda rank: (learner if rank else sender).remote(*arguments, rank),
+            resources.learners,
+            StallWatch(self._limit_s),
         )
         offers = CollectiveOffers(self._learner.actors[0]) if collective else StoreOffers()
-        self._fleet = Fleet(lambda: generator.remote(*arguments), self.generators, offers=offers)
+        watch = StallWatch(self._limit_s)
+        self._fleet = Fleet(lambda: generator.remote(*arguments), self.generators, watch, offers=offers)
         self.process_ids = self._wait_until_placed(recipe)
         self._learner.meet(self._get)
 
@@ -87,7 +94,9 @@ class RayWorkers:
         pending = [*self._learner.references, *self._fleet.references]
         if notices or not pending:
             return notices
-        self._fleet.check()
+        self._learner.check()
+        if lost := self._fleet.check():
+            return [*lost]
         ready, _ = ray.wait(pending, num_returns=1, timeout=timeout)
         return [news for reference in ready if (news := self._finished(reference)) is not None]
 
@@ -110,14 +119,19 @@ class RayWorkers:
 
     def _finished(self, reference: Any) -> tuple[Ticket, Result] | None:
         if reference not in self._learner.references:
-            return self._fleet.finished(reference, _got)
+            return self._fleet.finished(reference, value)
         result = self._learner.finished(reference, lambda ref: self._get(ref, "step"))
         assert self._step is not None
         return None if result is None else (self._step, result)
 
     def _get(self, reference: Any, doing: str = "call") -> Any:
         try:
-            return _got(reference)
+            return value(reference, self._limit_s)
+        except GetTimeoutError:
+            limit = f"{self._limit_s:g} s, resources.stall_seconds"
+            raise WorkerLost(
+                f"the learner did not answer a {doing} within {limit}; resume with a new attempt"
+            ) from None
         except RayActorError as error:
             raise WorkerLost(f"the learner died during a {doing}: {str(error).strip().splitlines()[0]}") from None
 
@@ -127,7 +141,7 @@ class RayWorkers:
     def _wait_until_placed(self, recipe: Recipe) -> list[int]:
         actors = [*self._fleet.actors, *self._learner.actors]
         try:
-            return cast(list[int], ray.get([actor.ready.remote() for actor in actors], timeout=PLACEMENT_TIMEOUT_S))
+            return cast(list[int], value([actor.ready.remote() for actor in actors], PLACEMENT_TIMEOUT_S))
         except GetTimeoutError:
             need = f"{recipe.resources.cpus:g} CPUs and {recipe.resources.gpus:g} GPUs"
             raise WorkerLost(
@@ -135,13 +149,3 @@ class RayWorkers:
             ) from None
         except RayActorError as error:
             raise WorkerLost(f"an actor did not start: {str(error).strip()[-500:]}") from None
-
-
-def _got(reference: Any) -> Any:
-    """The value of a reference; an error of ours as it was raised."""
-    try:
-        return ray.get(reference)
-    except RayTaskError as error:
-        if isinstance(error.cause, TrainerError):
-            raise error.cause from None
-        raise

@@ -19,7 +19,7 @@ TINY_MAX_TOKENS = 64
 
 def conflicts_between_sections(recipe: Recipe) -> Iterator[Conflict]:
     """Every fault between sections that are each valid alone."""
-    for rule in (_tiny_model, _length_control, _prompt_pool, _curriculum, _schedule):
+    for rule in (_tiny_model, _length_control, _prompt_pool, _curriculum, _schedule, _stalls):
         yield from rule(recipe)
 
 
@@ -77,3 +77,13 @@ def _schedule(recipe: Recipe) -> Iterator[Conflict]:
     if optimizer.schedule != "constant" and optimizer.warmup_steps >= last:
         message = f"the warm-up takes all {last} steps of the budget, and {optimizer.schedule} never begins"
         yield Conflict("optimizer.warmup_steps", optimizer.warmup_steps, message)
+
+
+def _stalls(recipe: Recipe) -> Iterator[Conflict]:
+    task, limit = recipe.task, recipe.resources.stall_seconds
+    if isinstance(task, Dataset) and "code" in task.verifiers.values() and limit <= task.code_seconds:
+        message = (
+            f"task.code_seconds lets one verdict take {task.code_seconds:g} s, which would count as a stall; allow "
+            "more than that"
+        )
+        yield Conflict("resources.stall_seconds", limit, message)

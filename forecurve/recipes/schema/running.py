@@ -70,3 +70,10 @@ class Resources(Section):
         "come and go. collective: broadcast by the learner (NCCL between GPUs, gloo between CPUs and for vLLM); the "
         "store serves newcomers and whatever fails.",
     )
+    stall_seconds: float = Field(
+        900.0,
+        ge=1,
+        description="A generator that for so long makes no token, verdict or weight swap is killed and replaced; a "
+        "learner that for so long does not answer ends the attempt. The longest that the trainer's own limits let "
+        "one of these take is 600 s. Not of the paper.",
+    )

@@ -70,6 +70,15 @@ def problems(body: Any) -> dict[str, dict[str, Any]]:
             "optimizer.warmup_steps",
             "all 50 steps",
         ),
+        (
+            {
+                "task": DATASET | {"verifiers": {"code": "code"}, "code_seconds": 60},
+                "model": LOCAL,
+                "resources": {"stall_seconds": 60},
+            },
+            "resources.stall_seconds",
+            "one verdict take 60 s",
+        ),
         ({"rewards": {"correct": -1}}, "rewards.correct", "rewards.wrong"),
         ({"model": {"width": 66}}, "model.width", "multiple of heads"),
         ({"task": {"min_moves": 9, "max_moves": 8}}, "task.min_moves", "max_moves, 8"),
@@ -88,6 +97,7 @@ def test_what_just_fits_is_taken() -> None:
     load_recipe({"algorithm": {"no_positive_resampling": 0.9}, "task": {"pool": 33}})
     load_recipe({"algorithm": {"no_positive_resampling": 0.9}, "task": DATASET, "model": LOCAL})
     load_recipe({"generation": {"engine": "vllm", "max_tokens": 65}, "model": LOCAL})
+    load_recipe({"task": DATASET | {"code_seconds": 60}, "model": LOCAL, "resources": {"stall_seconds": 60}})
 
 
 def test_all_of_them_are_told_at_once() -> None:
