@@ -1,10 +1,11 @@
 """The doors of the trainer.
 
     python -m trainer --recipe FILE --out DIR [--engine torch|vllm] [--no-ray] [--resume [DIR]] [--fork DIR] [--dry-run]
-    python -m trainer --run [--out DIR]
+    python -m trainer --run [--out DIR] [--fork DIR --digest SHA256]
 
 The first works without any service. The second is a job of the service: it attaches to the run that the environment
-names, takes its recipe from there, reports to it and obeys it.
+names, takes its recipe from there, reports to it and obeys it; with --fork, it begins there until it has a checkpoint
+of its own.
 
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
 used.
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from forecurve.recipes import RecipeError, load_recipe
 from trainer.arguments import parser, recipe_of
+from trainer.checkpoint import newest_valid
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.launch import Launch, check, check_recipe, describe, train
 from trainer.reporting import RunClient
@@ -36,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         doors.error("needs either --recipe FILE, --resume or --fork, or --run")
     if given.resume is not None and given.fork is not None:
         doors.error("--resume goes on with a run as it was, --fork from it as another; give one of them")
+    if given.digest and not given.fork:
+        doors.error("--digest is that of the checkpoint to begin at; name it by --fork")
     if not given.run and not given.out and not given.dry_run:
         doors.error("needs --out DIR, where the run is written")
     try:
@@ -66,6 +70,7 @@ def _alone(given: argparse.Namespace) -> int:
         threads=given.threads,
         resume=resumed,
         source=source,
+        digest=given.digest,
         forked=given.fork is not None,
         attempt=2 if resumed else 1,
     )
@@ -82,11 +87,15 @@ def _as_job(given: argparse.Namespace) -> int:
 
 def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> int:
     """Train what a run of the service asks for. Whatever goes wrong is reported to it as the run's reason."""
+    forked = given.fork is not None and newest_valid(directory / "checkpoints") is None
     launch = Launch(
         directory,
         ray=not given.no_ray,
         threads=given.threads,
         resume=given.resume is not None or run.attempt > 1,
+        source=Path(given.fork) if forked else None,
+        digest=given.digest if forked else None,
+        forked=forked,
         attempt=run.attempt,
         progress=True,
     )

@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
         help="go on from the newest valid checkpoint in --out, or from this checkpoint or run, with the same recipe",
     )
     made.add_argument("--fork", metavar="DIR", help="go on from this checkpoint or run with a changed recipe")
+    made.add_argument("--digest", metavar="SHA256", help="with --fork: of its manifest; begin at no other checkpoint")
     made.add_argument("--dry-run", action="store_true", help="print the resolved recipe and what it amounts to")
     made.add_argument("--threads", type=int, default=1, help="torch threads of every worker (default 1)")
     return made

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,15 @@ class Checkpoint:
 
 
 def write(
-    directory: Path, step: int, files: Mapping[str, bytes], keep_last: int, keep_every: int | None = None
+    directory: Path,
+    step: int,
+    files: Mapping[str, bytes],
+    keep_last: int,
+    keep_every: int | None = None,
+    held: Collection[int] = (),
 ) -> Checkpoint:
-    """Write a checkpoint of `step`, then drop all but the newest `keep_last` and those of every `keep_every` steps.
+    """Write a checkpoint of `step`, then drop older ones: all but the newest `keep_last`, those of every `keep_every`
+    steps, and those of steps that are `held`.
 
     Raises:
         CheckpointError: the disk refused (full, read-only); what was there before still is.
@@ -65,7 +71,7 @@ def write(
     checkpoint = validated(final)
     if checkpoint is None:
         raise CheckpointError(f"the checkpoint of step {step} in {directory} does not read back as it was written")
-    _drop_older(directory, step, keep_last, keep_every)
+    _drop_older(directory, step, keep_last, keep_every, held)
     return checkpoint
 
 
@@ -118,10 +124,10 @@ def _as_described(path: Path, entry: Mapping[str, Any]) -> bool:
     return bool(len(body) == entry["size"]) and bool(hashlib.sha256(body).hexdigest() == entry["sha256"])
 
 
-def _drop_older(directory: Path, step: int, keep_last: int, keep_every: int | None) -> None:
+def _drop_older(directory: Path, step: int, keep_last: int, keep_every: int | None, held: Collection[int]) -> None:
     """Forget what is not to be kept, and the leftovers of writes that were cut off."""
     steps = sorted(found for path in directory.glob("step_*") if 0 <= (found := _step_of(path)) <= step)
-    outdated = [old for old in steps[:-keep_last] if not keep_every or old % keep_every]
+    outdated = [old for old in steps[:-keep_last] if old not in held and (not keep_every or old % keep_every)]
     for path in [*(_path(directory, old) for old in outdated), *directory.glob("step_*.tmp")]:
         shutil.rmtree(path, ignore_errors=True)
 

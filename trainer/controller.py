@@ -288,7 +288,9 @@ class Controller:
         began, policy = time.perf_counter(), self._recipe.checkpoint
         files = run_state.to_files(self._state())
         try:
-            written = checkpoints.write(self._checkpoints, self._step, files, policy.keep_last, policy.keep_every)
+            written = checkpoints.write(
+                self._checkpoints, self._step, files, policy.keep_last, policy.keep_every, self._reporter.held_steps
+            )
         except CheckpointError as error:
             self._reporter.message(str(error), self._step, self._ledger.compute)
             return

@@ -25,6 +25,7 @@ class DirectoryReporter:
     """See `Reporter`."""
 
     stop_reason: str | None = None
+    held_steps: frozenset[int] = frozenset()
 
     def __init__(self, directory: Path, attempt: int, progress: Progress | None = None):
         directory.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,8 @@ class Launch:
     """How to run: `ray` actors or this process, torch threads a worker, and where to begin.
 
     `resume`: go on from the newest checkpoint in `directory`, if there is one. `source`: begin at this checkpoint, or
-    at the newest one of this run's directory; `forked` allows another recipe than its own.
+    at the newest one of this run's directory; `digest`: and at no other than the one with this digest. `forked` allows
+    another recipe than its own.
     """
 
     directory: Path
@@ -44,6 +45,7 @@ class Launch:
     threads: int = 1
     resume: bool = False
     source: Path | None = None
+    digest: str | None = None
     forked: bool = False
     attempt: int = 1
     progress: bool = True
@@ -125,7 +127,7 @@ def begin(recipe: Recipe, launch: Launch) -> Beginning:
             f"{launch.directory} already holds a run, at step {own.step}; "
             "go on with it with --resume, or choose another directory"
         )
-    first = checkpoint_at(launch.source) if launch.source else own
+    first = checkpoint_at(launch.source, launch.digest) if launch.source else own
     if first is None:
         return Beginning(None)
     elsewhere = first.path.resolve().parent != (launch.directory / "checkpoints").resolve()

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from forecurve.recipes import Recipe, RecipeError, diff, load_recipe
+from forecurve.recipes import Recipe, RecipeError, diff, load_recipe, other_weights
 from trainer import checkpoint as checkpoints
 from trainer.checkpoint import Checkpoint
 from trainer.errors import CheckpointError, ConfigurationError
@@ -32,12 +32,14 @@ class Origin:
     changes: dict[str, tuple[Any, Any]]
 
 
-def checkpoint_at(path: Path) -> Checkpoint:
+def checkpoint_at(path: Path, digest: str | None = None) -> Checkpoint:
     """The checkpoint that `path` names: a checkpoint's own directory, or a run's, whose newest valid one it is.
 
     Raises:
-        ConfigurationError: there is no valid checkpoint.
+        ConfigurationError: there is no valid checkpoint, or none with that `digest`.
     """
+    if digest is not None:
+        return _exactly(path, digest)
     if not path.is_dir():
         raise ConfigurationError(f"{path} is no directory; give a run's directory or one of its checkpoints")
     found = checkpoints.validated(path) or checkpoints.newest_valid(path / "checkpoints")
@@ -48,22 +50,45 @@ def checkpoint_at(path: Path) -> Checkpoint:
     return found
 
 
+def _exactly(path: Path, digest: str) -> Checkpoint:
+    found = checkpoints.validated(path)
+    if found is None:
+        raise ConfigurationError(
+            f"{path}, the checkpoint to begin at, is gone or damaged; fork from one that its run still has"
+        )
+    if found.digest != digest:
+        raise ConfigurationError(
+            f"{path} is another checkpoint by now (digest {found.digest[:12]}..., not {digest[:12]}...): its run wrote "
+            "that step again; fork anew"
+        )
+    return found
+
+
 def origin_of(checkpoint: Checkpoint, recipe: Recipe, forked: bool) -> Origin:
     """What a run of `recipe` that begins at `checkpoint` comes from.
 
     Raises:
-        ConfigurationError: the recipes differ and it is not `forked`; the fields are named.
+        ConfigurationError: the recipes differ and it is not `forked`, or they differ in what the weights are; the
+            fields are named.
     """
     parent = recipe_at(checkpoint)
     changes = diff(parent, recipe)
     if changes and not forked:
-        named = ", ".join(f"{path} {theirs!r} -> {ours!r}" for path, (theirs, ours) in changes.items())
         raise ConfigurationError(
-            f"the recipe differs from that of {checkpoint.path} in {named}; resume with the same recipe, "
+            f"the recipe differs from that of {checkpoint.path} in {_named(changes)}; resume with the same recipe, "
             "or go on from it in a new directory with --fork"
+        )
+    if unfit := other_weights(parent, recipe):
+        raise ConfigurationError(
+            f"the weights of {checkpoint.path} are of another model: {_named(unfit)}; leave these fields as they were, "
+            "or start a new run"
         )
     location = str(checkpoint.path.resolve())
     return Origin(location, checkpoint.step, checkpoint.digest, parent.digest, recipe.digest, changes)
+
+
+def _named(changes: dict[str, tuple[Any, Any]]) -> str:
+    return ", ".join(f"{path} {theirs!r} -> {ours!r}" for path, (theirs, ours) in changes.items())
 
 
 def record(origin: Origin, directory: Path) -> None:

@@ -10,7 +10,7 @@ from trainer.types import EvaluationResult
 
 
 class Reporter(Protocol):
-    """What the controller tells, and the one thing it asks: whether to stop."""
+    """What the controller tells, and what it asks: whether to stop, which checkpoints to leave on disk."""
 
     def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
         """Metrics of one step."""
@@ -37,6 +37,10 @@ class Reporter(Protocol):
     def stop_reason(self) -> str | None:
         """Why the run should stop, once somebody wants it to."""
 
+    @property
+    def held_steps(self) -> frozenset[int]:
+        """Steps of the run's checkpoints that forks have yet to begin from."""
+
 
 class RunClient(Protocol):
     """The part of `forecurve.client`'s run that a trainer uses. Nothing in it raises or blocks."""
@@ -47,6 +51,8 @@ class RunClient(Protocol):
     def should_stop(self) -> bool: ...
     @property
     def stop_reason(self) -> str | None: ...
+    @property
+    def held_steps(self) -> frozenset[int]: ...
     def recipe(self) -> dict[str, Any]: ...
     def log(self, metrics: Mapping[str, float], *, step: int, compute: float) -> None: ...
     def log_evaluation(
@@ -73,6 +79,11 @@ class ClientReporter:
     def stop_reason(self) -> str | None:
         """See `Reporter`."""
         return (self._run.stop_reason or "stop requested") if self._run.should_stop else None
+
+    @property
+    def held_steps(self) -> frozenset[int]:
+        """See `Reporter`."""
+        return self._run.held_steps
 
     def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
         """See `Reporter`."""
@@ -124,6 +135,11 @@ class Reporters:
     def stop_reason(self) -> str | None:
         """The first reason that any of them has."""
         return next((reason for reporter in self._reporters if (reason := reporter.stop_reason)), None)
+
+    @property
+    def held_steps(self) -> frozenset[int]:
+        """Those that any of them names."""
+        return frozenset().union(*(reporter.held_steps for reporter in self._reporters))
 
     def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
         """See `Reporter`."""

@@ -12,6 +12,7 @@ does the reconciler. A second delivery of the task finds the lease taken, or not
 from __future__ import annotations
 
 import secrets
+import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,6 +21,7 @@ from sqlalchemy.orm import Session
 
 from server.access.models import Token
 from server.access.service import mint
+from server.checkpoints.models import Checkpoint
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -121,7 +123,17 @@ def _job(session: Session, settings: Settings, run: Run, attempt: Attempt, now: 
     if settings.trainer_path:
         environment["PYTHONPATH"] = settings.trainer_path
     metadata = {"run": run.id, "attempt": str(attempt.number), "name": run.name, TOKEN_ID: token.id}
-    return JobSpec(reference_of(run.id, attempt.number), f"{settings.trainer_command} --run", environment, metadata)
+    return JobSpec(reference_of(run.id, attempt.number), _command(session, settings, run), environment, metadata)
+
+
+def _command(session: Session, settings: Settings, run: Run) -> str:
+    """The job's line of shell. A fork names its parent's checkpoint in every attempt: the first may not have come to
+    one of its own."""
+    command = f"{settings.trainer_command} --run"
+    if run.parent_checkpoint_id is None:
+        return command
+    begin = session.get_one(Checkpoint, run.parent_checkpoint_id)
+    return f"{command} {shlex.join([f'--fork={begin.path}', f'--digest={begin.digest}'])}"
 
 
 def _still_ours(session: Session, claim: Claim) -> bool:

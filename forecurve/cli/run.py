@@ -1,4 +1,4 @@
-"""`forecurve run`: submit, list, show, stop, watch."""
+"""`forecurve run`: submit, fork, list, show, stop, watch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
 
-app = typer.Typer(no_args_is_help=True, help="Single runs: submit, list, show, stop, watch.")
+app = typer.Typer(no_args_is_help=True, help="Single runs: submit, fork, list, show, stop, watch.")
 
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
 
@@ -30,6 +30,31 @@ def submit(
 
     run = service.api.create_run(run_request(preset, recipe, changes, name), idempotency_key=secrets.token_hex(16))
     return Answer(run, f"{run['id']}  {run['status']}  {service.api.url}/runs/{run['id']}")
+
+
+@app.command()
+@asks_service
+def fork(
+    service: Service,
+    run_id: RunId,
+    step: Annotated[int | None, typer.Option(min=0, help="Of the checkpoint; else the newest.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="The checkpoint's id, in place of --step.")] = None,
+    changes: Changes = None,
+    name: Annotated[str | None, typer.Option(help="What the fork is called.")] = None,
+) -> Answer:
+    """Queue a run that goes on from a checkpoint of RUN with a changed recipe.
+
+    Steps and compute go on from the checkpoint's, so a fork of a run that is done needs more budget:
+    forecurve run fork RUN --set budget.compute=120 --set optimizer.learning_rate=1e-4
+    """
+    import secrets
+
+    from .recipe_input import parse_changes
+
+    body = {"step": step, "checkpoint_id": checkpoint, "changes": parse_changes(changes), "name": name}
+    run = service.api.fork_run(run_id, body, idempotency_key=secrets.token_hex(16))
+    begins = f"{run['status']}; begins at step {run['parent']['step']} of {run_id}"
+    return Answer(run, f"{run['id']}  {begins}  {service.api.url}/runs/{run['id']}")
 
 
 @app.command("list")

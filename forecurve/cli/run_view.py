@@ -23,6 +23,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     last = f"{compute(run.get('last_compute'), unit)}, step {run.get('last_step')}"
     facts = {
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
+        "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "attempt": run.get("attempt"),
         "pass rate": f"{number(run.get('last_reward'))} at {last}",
         "ceiling": interval(run.get("ceiling")),

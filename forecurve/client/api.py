@@ -63,6 +63,13 @@ class Api:
     def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
         return self.post("/v1/runs", body, idempotency_key=idempotency_key)
 
+    def fork_run(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Queue a run that goes on from a checkpoint of this one: `step` or `checkpoint_id`, `changes`, `name`."""
+        return self.post(f"/v1/runs/{run_id}/forks", body, idempotency_key=idempotency_key)
+
+    def forks(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        return self.items(f"/v1/runs/{run_id}/forks", **filters)
+
     def runs(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/runs", **filters)
 

@@ -1,4 +1,4 @@
-"""The heartbeat: says that training is alive, hears whether it should stop."""
+"""The heartbeat: says that training is alive, hears whether it should stop and which checkpoints it should leave."""
 
 from __future__ import annotations
 
@@ -22,11 +22,19 @@ class Heart:
 
     Args:
         on_stop: called with the reason when the service asks the run to stop.
+        on_held: called with the steps of the checkpoints that forks have yet to begin from.
     """
 
-    def __init__(self, transport: Transport, *, on_stop: Callable[[str], None], interval_s: float = FIRST_INTERVAL_S):
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_stop: Callable[[str], None],
+        on_held: Callable[[frozenset[int]], None],
+        interval_s: float = FIRST_INTERVAL_S,
+    ):
         self._transport = transport
-        self._on_stop = on_stop
+        self._on_stop, self._on_held = on_stop, on_held
         self._interval_s = interval_s
         self._progress: dict[str, Any] = {}
         self._stop = threading.Event()
@@ -67,3 +75,4 @@ class Heart:
             self._interval_s = float(interval)
         if answer.get("stop"):
             self._on_stop(str(answer.get("reason") or "the service asked the run to stop"))
+        self._on_held(frozenset(int(step) for step in answer.get("held_steps") or ()))

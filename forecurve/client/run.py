@@ -57,6 +57,7 @@ class Run:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._stop_reason: str | None = None
+        self._held: frozenset[int] = frozenset()
         self._last_compute = 0.0
         self._finished = False
         self._said: set[str] = set()
@@ -64,7 +65,11 @@ class Run:
         self._sender = (
             Sender(self._pending, spool, transport, on_over=self._ask_to_stop, flush_s=flush_s) if spool else None
         )
-        self._heart = Heart(transport, on_stop=self._ask_to_stop, interval_s=heartbeat_s) if transport else None
+        self._heart = (
+            Heart(transport, on_stop=self._ask_to_stop, on_held=self._hold, interval_s=heartbeat_s)
+            if transport
+            else None
+        )
         if self._sender:
             self._sender.start()
         if self._heart:
@@ -139,6 +144,11 @@ class Run:
     def stop_reason(self) -> str | None:
         """Why the run should stop, in words."""
         return self._stop_reason
+
+    @property
+    def held_steps(self) -> frozenset[int]:
+        """Steps of this run's checkpoints that forks have yet to begin from: leave them on disk."""
+        return self._held
 
     @property
     def unsent(self) -> int:
@@ -246,6 +256,9 @@ class Run:
         if self._stop_reason is None:
             log.warning("forecurve: the run is asked to stop: %s", reason)
             self._stop_reason = reason
+
+    def _hold(self, steps: frozenset[int]) -> None:
+        self._held = steps
 
     def _guard(self, what: str, work: Callable[[], None]) -> None:
         """Run `work`; whatever goes wrong is logged once and never reaches the training loop."""

@@ -130,6 +130,16 @@ def diff(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
     return differences
 
 
+_SAME_WEIGHTS = ("model.dtype", "model.gradient_checkpointing")
+"""Fields of `model` that leave a checkpoint's weights what they are."""
+
+
+def other_weights(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
+    """The part of `diff` by which weights trained with `control` are none of `other`'s model; empty when they fit."""
+    found = diff(control, other)
+    return {path: pair for path, pair in found.items() if path.startswith("model.") and path not in _SAME_WEIGHTS}
+
+
 def _flat(recipe: Recipe) -> dict[str, Any]:
     body = recipe.to_dict()
     flat: dict[str, Any] = {}

@@ -13,8 +13,8 @@ from server.events.service import list_run_events
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import service
-from .schemas import AttemptRead, RunCreate, RunCreated, RunView, StopRequest
+from . import forks, service
+from .schemas import AttemptRead, ForkCreate, RunCreate, RunCreated, RunView, StopRequest
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -67,6 +67,19 @@ def cancel_run(
     run = service.get_run(session, run_id)
     reason = body.reason if body else None
     return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason, now=now))
+
+
+@router.post("/runs/{run_id}/forks", status_code=201, responses=problems(404, 409))
+def fork_run(run_id: str, session: DbSession, identity: Operator, body: ForkCreate | None = None) -> RunView:
+    """Queue a run that goes on from a checkpoint of this one, with another recipe if you like."""
+    return run_view(session, forks.fork_run(session, run_id, body or ForkCreate(), actor=identity.token_id))
+
+
+@router.get("/runs/{run_id}/forks", responses=problems(404))
+def list_forks(run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50) -> Page[RunView]:
+    """Runs that began at a checkpoint of this one, newest first."""
+    rows, following = forks.list_forks(session, run_id, cursor=cursor, limit=limit)
+    return Page(items=run_views(session, rows), next_cursor=following)
 
 
 @router.get("/runs/{run_id}/attempts", responses=problems(404))

@@ -25,6 +25,7 @@ class Run(Base):
         _one_of("desired_state", DesiredState),
         _one_of("status", Status),
         CheckConstraint("executor IN ('ray', 'external')", name="executor"),
+        CheckConstraint("num_nonnulls(parent_run_id, parent_checkpoint_id, parent_step) IN (0, 3)", name="parent"),
         Index("ix_runs_active", "status", postgresql_where=text("status NOT IN ('stopped', 'succeeded', 'failed')")),
         Index("ix_runs_dirty", "dirty_at", postgresql_where=text("dirty_at IS NOT NULL")),
     )
@@ -36,10 +37,15 @@ class Run(Base):
     arm: Mapped[str | None]
     changes: Mapped[dict[str, Any]] = mapped_column(
         default=dict
-    )  # dotted field -> value, against the sweep's base recipe
+    )  # dotted field -> value, against the sweep's base recipe or a fork's parent
     is_control: Mapped[bool] = mapped_column(default=False)
     seed: Mapped[int | None]
     executor: Mapped[str] = mapped_column(default="ray")  # external: launched by the user, only tracked here
+
+    # of a fork: where it begins, all three or none
+    parent_run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id"), index=True)
+    parent_checkpoint_id: Mapped[str | None]
+    parent_step: Mapped[int | None]
 
     compute_unit: Mapped[str]
     budget_compute: Mapped[float | None]

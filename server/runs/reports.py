@@ -13,6 +13,7 @@ from server.events.outbox import enqueue
 from server.events.service import record
 
 from . import fencing
+from .forks import held_steps
 from .lifecycle import transition
 from .models import Attempt, Run
 from .schemas import Heartbeat, HeartbeatAnswer, Outcome
@@ -34,7 +35,9 @@ def heartbeat(session: Session, run_id: str, beat: Heartbeat, *, interval_s: flo
     reason = _why_stop(session, run, beat.attempt)
     if not is_over(run) and fencing.given_up(run, beat.attempt) is None:
         mark_alive(session, run, attempt, now)
-    return HeartbeatAnswer(stop=reason is not None, reason=reason, interval_s=interval_s, server_time=now)
+    held = held_steps(session, run)
+    stop = reason is not None
+    return HeartbeatAnswer(stop=stop, reason=reason, interval_s=interval_s, server_time=now, held_steps=held)
 
 
 def mark_alive(session: Session, run: Run, attempt: Attempt, now: datetime) -> None:

@@ -40,6 +40,14 @@ class Progress(BaseModel):
     heartbeat_at: datetime | None = None
 
 
+class Parent(BaseModel):
+    """Where a fork began: a checkpoint of another run."""
+
+    run_id: str
+    checkpoint_id: str
+    step: int
+
+
 class RunView(BaseModel):
     """A run with what is known of its curve: the newest evaluation, the newest forecast, the alerts that are open."""
 
@@ -47,7 +55,10 @@ class RunView(BaseModel):
     name: str
     sweep_id: str | None
     arm: str | None
-    changes: dict[str, Any] = Field(description="Dotted field to value, against the sweep's base recipe.")
+    parent: Parent | None = Field(description="Of a fork; null for a run that began at step 0.")
+    changes: dict[str, Any] = Field(
+        description="Dotted field to value, against the sweep's base recipe; of a fork, against its parent's."
+    )
     is_control: bool
     seed: int | None
     executor: Literal["ray", "external"]
@@ -95,6 +106,24 @@ class RunCreated(RunView):
     ingest_token: str | None
 
 
+class ForkCreate(BaseModel):
+    """Which checkpoint a fork begins at, and what its recipe changes against the parent's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    step: int | None = Field(
+        None,
+        ge=0,
+        le=2**31 - 1,
+        description="Of the checkpoint; the newest when neither it nor `checkpoint_id` is given.",
+    )
+    checkpoint_id: str | None = None
+    changes: dict[str, Any] = Field(
+        {}, description="Dotted field to value. Steps and compute go on from the checkpoint, so must the budget."
+    )
+    name: str | None = Field(None, min_length=1, max_length=200)
+
+
 class StopRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -124,6 +153,7 @@ class HeartbeatAnswer(BaseModel):
     reason: str | None
     interval_s: float
     server_time: datetime
+    held_steps: list[int] = Field(description="Of checkpoints that forks have yet to begin from: leave them on disk.")
 
 
 class Outcome(Report):

@@ -13,7 +13,7 @@ from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
-from .schemas import AdviceView, Interval, Progress, RunView
+from .schemas import AdviceView, Interval, Parent, Progress, RunView
 from .states import Status
 
 
@@ -38,6 +38,7 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
     advice = summary.get("advice")
     return RunView(
         **{name: getattr(run, name) for name in _COLUMNS},
+        parent=parent_of(run),
         ceiling=_interval(summary.get("A")),
         identified=(summary.get("identified") or {}).get("A"),
         misfit=summary.get("misfit"),
@@ -52,6 +53,13 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
 
 
 _COLUMNS = tuple(name for name in RunView.model_fields if name in Run.__mapper__.columns)
+
+
+def parent_of(run: Run) -> Parent | None:
+    """Where a fork began; None for any other run."""
+    if run.parent_run_id is None:
+        return None
+    return Parent(run_id=run.parent_run_id, checkpoint_id=run.parent_checkpoint_id, step=run.parent_step)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:

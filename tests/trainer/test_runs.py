@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import yaml
 from forecurve.recipes import with_changes
 from trainer import checkpoint as checkpoints
 from trainer.__main__ import main, run_attached
+from trainer.arguments import parser
 from trainer.controller import MAX_NOT_FINITE
 from trainer.errors import ConfigurationError, NotFinite
 from trainer.launch import Launch, train
@@ -30,11 +30,14 @@ FULL_SCALERL = {
     "length_control.after_low": 8,
     "length_control.after_high": 12,
 }
+JOB = parser().parse_args(["--run", "--no-ray"])
 TIMED = ("time/", "throughput/", "ledger/")
 
 
 class FakeRun:
     """The client of a service, as the trainer sees it."""
+
+    held_steps = frozenset()
 
     def __init__(self, recipe, attempt=1, stop_at=None):
         self.attempt, self.calls, self._recipe, self._stop_at, self._step = attempt, [], recipe, stop_at, 0
@@ -155,7 +158,7 @@ def test_compute_goes_on_from_the_checkpoint_and_what_is_done_again_is_waste(rec
 
 def test_stopping_finishes_the_step_judges_the_policy_and_writes_a_checkpoint(recipe, tmp_path):
     run = FakeRun(recipe({"budget.compute": 1000}).to_dict(), stop_at=3)
-    code = run_attached(run, tmp_path, Namespace(no_ray=True, resume=None, threads=1))
+    code = run_attached(run, tmp_path, JOB)
     assert code == 0
     assert run.of("finish") == [("stopped", "a person asked")]
     assert [step for step, _ in run.of("evaluation")] == [0, 2, 3]
@@ -166,9 +169,9 @@ def test_stopping_finishes_the_step_judges_the_policy_and_writes_a_checkpoint(re
 
 def test_a_second_attempt_of_a_run_resumes_by_itself_without_being_told(recipe, tmp_path):
     body = recipe({"budget.compute": 6}).to_dict()
-    run_attached(FakeRun(body, stop_at=3), tmp_path, Namespace(no_ray=True, resume=None, threads=1))
+    run_attached(FakeRun(body, stop_at=3), tmp_path, JOB)
     second = FakeRun(body, attempt=2)
-    run_attached(second, tmp_path, Namespace(no_ray=True, resume=None, threads=1))
+    run_attached(second, tmp_path, JOB)
     assert [step for step, metrics in second.of("log") if "train/reward" in metrics] == [4, 5, 6]
     assert second.of("finish") == [("succeeded", "budget of 6 steps reached")]
 
@@ -178,7 +181,7 @@ def test_a_job_whose_recipe_cannot_be_used_says_so_to_the_service(recipe, tmp_pa
     body["algorithm"]["loss"] = "ppo"
     run = FakeRun(body)
     with pytest.raises(ValueError, match=r"algorithm\.loss"):
-        run_attached(run, tmp_path, Namespace(no_ray=True, resume=None, threads=1))
+        run_attached(run, tmp_path, JOB)
     [(outcome, reason)] = run.of("finish")
     assert outcome == "failed"
     assert "algorithm.loss" in reason

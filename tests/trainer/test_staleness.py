@@ -112,6 +112,7 @@ class Silent:
     """Reports to nobody, and remembers."""
 
     stop_reason = None
+    held_steps = frozenset()
 
     def __init__(self):
         self.logged, self.judged = [], []

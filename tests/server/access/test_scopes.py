@@ -33,6 +33,8 @@ DOORS = {
     "GET /v1/runs/{run_id}/recipe": "read or ingest",
     "POST /v1/runs/{run_id}:stop": OPERATE,
     "POST /v1/runs/{run_id}:cancel": OPERATE,
+    "POST /v1/runs/{run_id}/forks": OPERATE,
+    "GET /v1/runs/{run_id}/forks": READ,
     "POST /v1/runs/{run_id}/metrics": INGEST,
     "POST /v1/runs/{run_id}/heartbeat": INGEST,
     "POST /v1/runs/{run_id}/checkpoints": INGEST,

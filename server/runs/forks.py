@@ -1,0 +1,135 @@
+"""Forks: runs that begin at a checkpoint of another run, mostly with a changed recipe.
+
+A fork's trainer reads the parent's files, so they must outlast the parent's retention until the fork has a checkpoint
+of its own. The service cannot reach them; the parent's trainer hears of it with every heartbeat (`held_steps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session, aliased
+
+from forecurve.recipes import Recipe, load_recipe, other_weights, with_changes
+from server.checkpoints.models import Checkpoint
+from server.checkpoints.retention import kept
+from server.errors import Conflict, Invalid, NotFound
+from server.events.outbox import enqueue
+from server.events.service import record
+from server.pagination import newest_first
+from server.recipes.service import store
+
+from .models import Run
+from .schemas import ForkCreate
+from .service import ADMIT_TASK, get_run, lock_run, recipe_of
+from .states import TERMINAL
+
+
+def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str) -> Run:
+    """Queue a run that begins at a checkpoint of run `run_id`.
+
+    Raises:
+        NotFound: no such run or checkpoint.
+        Conflict: the run has no checkpoint, or its trainer has dropped this one; it is not launched by the service.
+        RecipeError: a change does not hold.
+        Invalid: nothing would be left to train, or the weights would not fit the model.
+    """
+    parent = lock_run(session, run_id)  # no checkpoint is reported meanwhile, and no heartbeat answered
+    if parent.executor == "external":
+        message = "its trainer was launched by you and keeps its checkpoints itself; go on from them there"
+        raise Conflict.field("executor", parent.executor, f"run {parent.id} cannot be forked here: {message}")
+    theirs = load_recipe(recipe_of(session, parent).body)
+    begin = _checkpoint(session, parent, theirs, body)
+    recipe = with_changes(theirs, body.changes)
+    _check_fits(theirs, recipe)
+    _check_goes_on(parent, begin, recipe)
+    fork = _fork(session, parent, begin, recipe, body)
+    session.add(fork)
+    session.flush()
+    _record(session, fork, parent, actor)
+    enqueue(session, ADMIT_TASK)
+    return fork
+
+
+def list_forks(session: Session, run_id: str, *, cursor: str | None, limit: int) -> tuple[Sequence[Run], str | None]:
+    """One page of the runs that began at a checkpoint of this one, newest first."""
+    get_run(session, run_id)
+    return newest_first(session, select(Run).where(Run.parent_run_id == run_id), Run.id, cursor, limit)
+
+
+def held_steps(session: Session, run: Run) -> list[int]:
+    """Steps of the run's checkpoints that forks still need: those of forks without a checkpoint of their own."""
+    fork = aliased(Run)
+    without = ~exists().where(Checkpoint.run_id == fork.id)
+    waiting = select(fork.parent_step).where(fork.parent_run_id == run.id, fork.status.not_in(TERMINAL), without)
+    return [step for step in session.scalars(waiting.distinct().order_by(fork.parent_step)) if step is not None]
+
+
+def _checkpoint(session: Session, run: Run, recipe: Recipe, body: ForkCreate) -> Checkpoint:
+    """The checkpoint that is asked for, the newest by default."""
+    reported = session.scalars(select(Checkpoint).where(Checkpoint.run_id == run.id)).all()
+    policy = recipe.checkpoint
+    if not reported:
+        message = f"run {run.id} has none yet; its trainer writes one every {policy.every_steps} steps and at its end"
+        raise Conflict.field("checkpoint", None, message, state=run.status)
+    held = held_steps(session, run)
+    there = kept(reported, keep_last=policy.keep_last, keep_every=policy.keep_every, held=held)
+    meant = [each for each in there if _is_meant(each, body)]
+    if meant:
+        return meant[0]
+    field = "checkpoint_id" if body.checkpoint_id else "step"
+    way_out = f"fork it from step {' or '.join(str(each.step) for each in there)}"
+    if any(_is_meant(each, body) for each in reported):
+        why = f"its files are gone: checkpoint.keep_last is {policy.keep_last}, or a later attempt replaced it"
+        raise Conflict.field(field, getattr(body, field), f"{why}; {way_out}")
+    raise NotFound.field(field, getattr(body, field), f"run {run.id} has no such checkpoint; {way_out}")
+
+
+def _is_meant(checkpoint: Checkpoint, body: ForkCreate) -> bool:
+    return body.step in (None, checkpoint.step) and body.checkpoint_id in (None, checkpoint.id)
+
+
+def _check_fits(theirs: Recipe, recipe: Recipe) -> None:
+    for path, (before, after) in other_weights(theirs, recipe).items():
+        message = f"the checkpoint's weights were made with {before!r}; leave it, or start a new run"
+        raise Invalid.field(path, after, message)
+
+
+def _check_goes_on(parent: Run, begin: Checkpoint, recipe: Recipe) -> None:
+    """A fork counts steps and compute on from the checkpoint; it must have some of both left."""
+    budget = recipe.budget
+    if begin.step >= budget.max_steps:
+        message = f"the checkpoint is of step {begin.step} already; allow more steps, or begin at an earlier one"
+        raise Invalid.field("budget.max_steps", budget.max_steps, message)
+    spent = begin.compute if budget.unit == parent.compute_unit else None
+    if spent is not None and spent >= budget.compute:
+        message = (
+            f"{spent:g} {budget.unit} were spent up to the checkpoint of step {begin.step}, and a fork counts on from "
+            "there; raise it by `changes`, or begin at an earlier one"
+        )
+        raise Invalid.field("budget.compute", budget.compute, message)
+
+
+def _fork(session: Session, parent: Run, begin: Checkpoint, recipe: Recipe, body: ForkCreate) -> Run:
+    row, _ = store(session, recipe)
+    return Run(
+        name=body.name or f"{parent.name} from step {begin.step}",
+        recipe_id=row.id,
+        seed=recipe.seed,
+        executor="ray",
+        compute_unit=recipe.budget.unit,
+        budget_compute=recipe.budget.compute,
+        changes=body.changes,
+        parent_run_id=parent.id,
+        parent_checkpoint_id=begin.id,
+        parent_step=begin.step,
+    )
+
+
+def _record(session: Session, fork: Run, parent: Run, actor: str) -> None:
+    """In the audit log of both."""
+    begin: dict[str, Any] = {"checkpoint": fork.parent_checkpoint_id, "step": fork.parent_step}
+    record(session, "run.created", actor=actor, run_id=fork.id, executor=fork.executor, parent=parent.id, **begin)
+    record(session, "run.forked", actor=actor, run_id=parent.id, sweep_id=parent.sweep_id, fork=fork.id, **begin)

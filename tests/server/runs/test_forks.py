@@ -1,0 +1,284 @@
+"""Forks over HTTP: where they begin, what is refused, which checkpoints the parent's trainer is told to leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.checkpoints.models import Checkpoint
+from server.checkpoints.retention import kept
+from server.events.models import Event, OutboxMessage
+from server.runs.models import Run
+from server.runs.states import Status
+from tests.conftest import Clock
+from tests.server.reporting import Headers, Reporter, external_run, faults, launch, move, queued_run
+
+Sessions = sessionmaker[Session]
+BUDGET = {"budget.compute": 100, "budget.max_steps": 1000}
+
+
+@pytest.fixture
+def parent(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> Reporter:
+    """A running run of ScaleRL that keeps its last two checkpoints, those of steps 50 and 100."""
+    run_id = queued_run(api, headers, name="baseline", changes={**BUDGET, "checkpoint.keep_last": 2})
+    trainer = launch(api, sessions, run_id, clock.now)
+    checkpoint(trainer, 50)
+    checkpoint(trainer, 100)
+    return trainer
+
+
+def checkpoint(trainer: Reporter, step: int, compute: float | None = None) -> str:
+    """Reported, as a trainer does; its id."""
+    digest = f"{trainer.attempt}{step:063}"
+    body = {"step": step, "path": f"/runs/p/checkpoints/step_{step:06d}", "digest": digest, "size_bytes": 1}
+    answer = trainer.post("checkpoints", body | {"compute": step / 10 if compute is None else compute})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def fork(api: TestClient, headers: Headers, run_id: str, who: str = "operate", **body: Any) -> Response:
+    return api.post(f"/v1/runs/{run_id}/forks", json=body, headers=headers[who])
+
+
+def forked(api: TestClient, headers: Headers, run_id: str, **body: Any) -> dict[str, Any]:
+    answer = fork(api, headers, run_id, **body)
+    assert answer.status_code == 201, answer.text
+    view: dict[str, Any] = answer.json()
+    return view
+
+
+def test_a_fork_is_queued_with_the_parents_recipe_changed_and_says_where_it_begins(
+    api: TestClient, headers: Headers, parent: Reporter
+) -> None:
+    changes = {"optimizer.learning_rate": 1e-4, "budget.compute": 200}
+    child = forked(api, headers, parent.run_id, changes=changes, name="slower")
+    items = api.get(f"/v1/runs/{parent.run_id}/checkpoints", headers=headers["read"]).json()["items"]
+    newest = next(item["id"] for item in items if item["step"] == 100)
+    assert child["parent"] == {"run_id": parent.run_id, "checkpoint_id": newest, "step": 100}
+    assert (child["status"], child["name"], child["changes"]) == ("queued", "slower", changes)
+    assert (child["budget_compute"], child["sweep_id"]) == (200, None)
+    assert api.get(f"/v1/runs/{child['id']}", headers=headers["read"]).json() == child
+    theirs, ours = (
+        api.get(f"/v1/runs/{run_id}/recipe", headers=headers["read"]).json()["recipe"]
+        for run_id in (parent.run_id, child["id"])
+    )
+    theirs["optimizer"]["learning_rate"], theirs["budget"]["compute"] = 1e-4, 200
+    assert ours == theirs
+
+
+def test_a_run_that_is_no_fork_has_no_parent(api: TestClient, headers: Headers, parent: Reporter) -> None:
+    assert api.get(f"/v1/runs/{parent.run_id}", headers=headers["read"]).json()["parent"] is None
+
+
+def test_a_fork_asks_for_a_place_and_is_in_the_log_of_both_runs(
+    api: TestClient, headers: Headers, sessions: Sessions, parent: Reporter
+) -> None:
+    with sessions.begin() as session:
+        asked = session.scalar(select(func.count()).where(OutboxMessage.task == "worker.tasks.admit"))
+    child = forked(api, headers, parent.run_id)
+    with sessions() as session:
+        now = session.scalar(select(func.count()).where(OutboxMessage.task == "worker.tasks.admit"))
+        (said,) = session.scalars(select(Event).where(Event.kind == "run.forked"))
+        (created,) = session.scalars(select(Event).where(Event.run_id == child["id"]))
+    assert now == (asked or 0) + 1
+    begin = {"step": 100, "checkpoint": child["parent"]["checkpoint_id"]}
+    assert (said.run_id, said.evidence) == (parent.run_id, {"fork": child["id"], **begin})
+    assert (created.kind, created.evidence) == (
+        "run.created",
+        {"executor": "ray", "parent": parent.run_id, **begin},
+    )
+    assert said.actor == created.actor
+    assert said.actor.startswith("tok_")
+
+
+def test_a_checkpoint_is_chosen_by_step_or_by_id(api: TestClient, headers: Headers, parent: Reporter) -> None:
+    by_step = forked(api, headers, parent.run_id, step=50)
+    assert (by_step["parent"]["step"], by_step["name"]) == (50, "baseline from step 50")
+    by_id = forked(api, headers, parent.run_id, checkpoint_id=by_step["parent"]["checkpoint_id"])
+    assert by_id["parent"] == by_step["parent"]
+
+
+def test_the_newest_checkpoint_is_that_of_the_newest_attempt(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    """Attempt 2 went on from step 50: what attempt 1 wrote at step 100 is another history."""
+    move(sessions, parent.run_id, Status.LOST, clock.now)
+    move(sessions, parent.run_id, Status.QUEUED, clock.now)
+    second = launch(api, sessions, parent.run_id, clock.now)
+    newest = checkpoint(second, 80)
+    assert forked(api, headers, parent.run_id)["parent"]["checkpoint_id"] == newest
+    gone = fork(api, headers, parent.run_id, step=100)
+    assert gone.status_code == 409
+    assert "fork it from step 80 or 50" in faults(gone)["step"]
+
+
+def test_a_fork_without_changes_goes_on_with_a_run_that_was_stopped(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    move(sessions, parent.run_id, Status.STOPPED, clock.now)
+    answer = api.post(f"/v1/runs/{parent.run_id}/forks", headers=headers["operate"])
+    assert answer.status_code == 201, answer.text
+    assert (answer.json()["changes"], answer.json()["parent"]["step"]) == ({}, 100)
+
+
+def test_a_fork_can_be_forked_once_it_has_a_checkpoint(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    child = forked(api, headers, parent.run_id)
+    early = fork(api, headers, child["id"])
+    assert early.status_code == 409
+    assert "has none yet" in faults(early)["checkpoint"]
+    checkpoint(launch(api, sessions, child["id"], clock.now), 150)
+    grandchild = forked(api, headers, child["id"])
+    assert (grandchild["parent"]["run_id"], grandchild["parent"]["step"]) == (child["id"], 150)
+
+
+BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
+    "a step without a checkpoint": ({"step": 75}, 404, "step", "fork it from step 100 or 50"),
+    "an unknown checkpoint": ({"checkpoint_id": "ckp_nowhere"}, 404, "checkpoint_id", "fork it from step 100 or 50"),
+    "a step below zero": ({"step": -1}, 422, "step", "greater than or equal to 0"),
+    "a change that is no field": ({"changes": {"optimizer.learnin_rate": 1}}, 422, "optimizer.learnin_rate", "did you"),
+    "a value out of range": ({"changes": {"optimizer.learning_rate": -1}}, 422, "optimizer.learning_rate", "greater"),
+    "an unknown key": ({"budget": 5}, 422, "budget", "unknown field"),
+    "no step left": ({"changes": {"budget.max_steps": 60}}, 422, "budget.max_steps", "is of step 100 already"),
+    "no budget left": ({"changes": {"budget.compute": 10}}, 422, "budget.compute", "10 CPU-seconds were spent"),
+    "another model": ({"changes": {"model.width": 128}}, 422, "model.width", "were made with 64"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_fork_is_named_with_the_way_out_and_nothing_is_stored(
+    case: str, api: TestClient, headers: Headers, sessions: Sessions, parent: Reporter
+) -> None:
+    body, status, field, words = BAD[case]
+    answer = fork(api, headers, parent.run_id, **body)
+    assert answer.status_code == status, answer.text
+    assert field in faults(answer)
+    assert words in faults(answer)[field]
+    with sessions() as session:
+        assert session.scalars(select(Run.id)).all() == [parent.run_id]
+
+
+def test_a_budget_in_another_unit_is_left_to_the_trainer(api: TestClient, headers: Headers, parent: Reporter) -> None:
+    """10 CPU-seconds were spent; what these are in steps, the service does not know."""
+    child = forked(api, headers, parent.run_id, changes={"budget.unit": "steps", "budget.compute": 5})
+    assert (child["compute_unit"], child["budget_compute"]) == ("steps", 5)
+
+
+def test_a_run_without_a_checkpoint_cannot_be_forked_yet(api: TestClient, headers: Headers) -> None:
+    answer = fork(api, headers, queued_run(api, headers, changes={"checkpoint.every_steps": 25}))
+    assert answer.status_code == 409
+    assert "writes one every 25 steps" in faults(answer)["checkpoint"]
+
+
+def test_a_run_that_somebody_else_trains_cannot_be_forked_here(api: TestClient, headers: Headers) -> None:
+    run = external_run(api, headers, preset="scalerl", compute_unit=None)
+    checkpoint(run, 50)
+    answer = fork(api, headers, run.run_id)
+    assert answer.status_code == 409
+    assert "launched by you" in faults(answer)["executor"]
+
+
+def test_a_checkpoint_that_the_trainer_has_dropped_is_refused_with_those_that_are_left(
+    api: TestClient, headers: Headers, parent: Reporter
+) -> None:
+    checkpoint(parent, 150)
+    answer = fork(api, headers, parent.run_id, step=50)
+    assert answer.status_code == 409
+    assert faults(answer)["step"] == (
+        "its files are gone: checkpoint.keep_last is 2, or a later attempt replaced it; fork it from step 150 or 100"
+    )
+
+
+def test_an_unknown_run_has_no_forks(api: TestClient, headers: Headers) -> None:
+    for answer in (fork(api, headers, "run_nowhere"), api.get("/v1/runs/run_nowhere/forks", headers=headers["read"])):
+        assert answer.status_code == 404
+        assert "run_id" in faults(answer)
+
+
+def test_who_may_only_read_cannot_fork(api: TestClient, headers: Headers, parent: Reporter) -> None:
+    assert fork(api, headers, parent.run_id, who="read").status_code == 403
+    assert api.get(f"/v1/runs/{parent.run_id}/forks", headers=headers["read"]).json()["items"] == []
+
+
+def test_the_same_key_forks_once(api: TestClient, headers: Headers, parent: Reporter) -> None:
+    key = headers["operate"] | {"Idempotency-Key": "once"}
+    path = f"/v1/runs/{parent.run_id}/forks"
+    first, again = (api.post(path, json={"step": 50}, headers=key) for _ in range(2))
+    assert (first.status_code, again.json()) == (201, first.json())
+    assert api.post(path, json={"step": 100}, headers=key).status_code == 409
+    listed = api.get(path, headers=headers["read"]).json()["items"]
+    assert [run["id"] for run in listed] == [first.json()["id"]]
+
+
+def test_forks_are_listed_newest_first_and_only_the_parents_own(
+    api: TestClient, headers: Headers, sessions: Sessions, parent: Reporter
+) -> None:
+    queued_run(api, headers)
+    made = sorted((forked(api, headers, parent.run_id, step=step)["id"] for step in (50, 100)), reverse=True)
+    path = f"/v1/runs/{parent.run_id}/forks"
+    page = api.get(f"{path}?limit=1", headers=headers["read"]).json()
+    rest = api.get(f"{path}?cursor={page['next_cursor']}", headers=headers["read"]).json()
+    assert [run["id"] for run in page["items"] + rest["items"]] == made
+    assert rest["next_cursor"] is None
+
+
+def held(trainer: Reporter) -> list[int]:
+    answer = trainer.beat()
+    assert answer.status_code == 200, answer.text
+    steps: list[int] = answer.json()["held_steps"]
+    return steps
+
+
+def test_the_parents_trainer_leaves_a_checkpoint_until_its_forks_have_their_own_or_are_over(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    assert held(parent) == []
+    first = forked(api, headers, parent.run_id, step=50)["id"]
+    second = forked(api, headers, parent.run_id, step=50)["id"]
+    forked(api, headers, parent.run_id, step=100)
+    assert held(parent) == [50, 100]
+    trainer = launch(api, sessions, first, clock.now)
+    trainer.beat()
+    assert held(parent) == [50, 100], "it has begun, and would begin there again"
+    checkpoint(trainer, 120)
+    assert held(parent) == [50, 100], "the second still waits"
+    move(sessions, second, Status.STOPPED, clock.now)
+    assert held(parent) == [100]
+
+
+def test_a_checkpoint_that_a_fork_waits_for_can_be_forked_again_though_newer_ones_came(
+    api: TestClient, headers: Headers, parent: Reporter
+) -> None:
+    forked(api, headers, parent.run_id, step=50)
+    for step in (150, 200):
+        checkpoint(parent, step)
+    assert forked(api, headers, parent.run_id, step=50)["parent"]["step"] == 50
+    assert fork(api, headers, parent.run_id, step=100).status_code == 409
+
+
+@given(
+    steps=st.lists(st.integers(1, 60), min_size=1, max_size=12, unique=True).map(sorted),
+    keep_last=st.integers(1, 4),
+    keep_every=st.none() | st.integers(2, 20),
+    held=st.sets(st.integers(1, 60), max_size=3),
+)
+def test_the_rule_of_what_is_kept_is_that_of_a_trainer_that_drops_at_every_write(
+    steps: list[int], keep_last: int, keep_every: int | None, held: set[int]
+) -> None:
+    """Played through write by write, as `trainer.checkpoint.write` does it."""
+    disk: list[int] = []
+    for step in steps:
+        disk.append(step)
+        old = disk[:-keep_last]
+        disk = [s for s in disk if s not in old or s in held or (keep_every and s % keep_every == 0)]
+    reported = [Checkpoint(attempt=1, step=step) for step in steps]
+    found = kept(reported, keep_last=keep_last, keep_every=keep_every, held=held)
+    assert [each.step for each in found] == disk[::-1]
