@@ -138,7 +138,7 @@ def code_of(checkpoint: Checkpoint) -> dict[str, str]:
 
 def code_versions() -> dict[str, str]:
     """Versions of all that decides numbers: another one may not give the same bits."""
-    return {name: _version(name) for name in ("forecurve", "torch", "numpy")}
+    return {name: _version(name) for name in ("forecurve", "torch", "numpy", "numba")}
 
 
 def _version(name: str) -> str:

@@ -8,7 +8,8 @@ import torch
 
 from trainer.engines import TorchEngine, cohort
 from trainer.engines.base import SamplingConfig, paused
-from trainer.engines.kv_cache import FIRST_ROOM, Rectangle, RowsInnermost
+from trainer.engines.kv_cache import Rectangle
+from trainer.engines.rows_innermost import FIRST_ROOM, RowsInnermost
 from trainer.engines.sampling import NOISE_BLOCK, noise_block, sample
 from trainer.errors import NotFinite
 from trainer.models import TinyConfig, TinyDecoder

@@ -38,6 +38,11 @@ class PromptCache:
     lengths: Tensor
     mask: Tensor | None = None
 
+    @property
+    def padding(self) -> Tensor | None:
+        """[P, 1, S, 1]: True on padding; None where there is none."""
+        return None if self.mask is None else ~self.mask[:, None, :, None]
+
     def rows(self, index: Tensor) -> PromptCache:
         """The caches of these prompts, by index [N], a prompt as often as it is named."""
         layers = tuple((k.index_select(0, index), v.index_select(0, index)) for k, v in self.layers)

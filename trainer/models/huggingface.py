@@ -23,6 +23,7 @@ from trainer.errors import ConfigurationError
 from trainer.models.attention import causal, with_prompt
 from trainer.models.base import Attend, Policy, PromptCache
 from trainer.models.norms import write_out_norms
+from trainer.models.rotary import rotate_in_one_pass
 
 ATTENTION = "forecurve"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -45,6 +46,7 @@ class HuggingFacePolicy(Policy):
                 module.p = 0.0  # log-probs of learner and engine must be those of one policy
         write_out_norms(model)
         self._backbone: nn.Module = getattr(model, model.base_model_prefix)
+        rotate_in_one_pass(self._backbone)
 
     @property
     def config(self) -> Any:

@@ -1,7 +1,7 @@
 """RMS norms with their backward pass written out.
 
 Transformers writes the norm as six operations, which autograd takes back in about ten, each a pass over memory. Here
-fewer do, and only the input, the weight and one number a row are kept for them.
+fewer do (one, where compiled loops serve), and only the input, the weight and one number a row are kept for them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,14 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from trainer.compiled import compiled, plain, serve
+
+ROWS_PER_SUM = 64
+"""Rows whose share in the weight's gradient is summed in float32 before it is added to the float64 total."""
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -18,19 +24,16 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        scale = _scale(x, epsilon)
+        normed, scale = _norm(x, weight, epsilon)
         ctx.save_for_backward(x, weight, scale)
-        return (x * scale).mul_(weight)
+        return normed
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, scale = ctx.saved_tensors
-        normed, gradient = x * scale, gradients[0]
-        product = gradient * normed
-        to_weight = product.flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
-        along = torch.mv(product.flatten(0, -2), weight).view_as(scale) / x.shape[-1]
-        to_x = torch.addcmul(gradient * weight, normed, along, value=-1).mul_(scale)
-        return to_x, to_weight, None
+        backward = _backward_in_one_pass if serve(x) else _backward
+        to_x, to_weight = backward(x, weight, scale, gradients[0])
+        return to_x, to_weight if ctx.needs_input_grad[1] else None, None
 
 
 def write_out_norms(model: nn.Module) -> None:
@@ -49,10 +52,71 @@ def _forward(module: Any, x: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         normed: Tensor = _RMSNorm.apply(x, module.weight, module.variance_epsilon)  # type: ignore[no-untyped-call]
         return normed
-    plain: Tensor = (x * _scale(x, module.variance_epsilon)).mul_(module.weight)
-    return plain
+    return _norm(x, module.weight, module.variance_epsilon)[0]
 
 
-def _scale(x: Tensor, epsilon: float) -> Tensor:
+def _norm(x: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """The normed x [..., D], and the factor of each row [...] that it was made with."""
+    if serve(x):
+        x, width = x.contiguous(), x.shape[-1]
+        normed, scale = torch.empty_like(x), x.new_empty(x.shape[:-1])
+        rows = plain(x, -1, width), _copied(weight), np.float32(epsilon)
+        compiled(_norm_rows)(*rows, plain(normed, -1, width), plain(scale, -1))
+        return normed, scale
     norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return norm.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    factor = norm.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    return (x * factor).mul_(weight), factor[..., 0]
+
+
+def _backward(x: Tensor, weight: Tensor, scale: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    factor = scale[..., None]
+    normed = x * factor
+    product = gradient * normed
+    along = torch.mv(product.flatten(0, -2), weight).view_as(factor) / x.shape[-1]
+    to_x = torch.addcmul(gradient * weight, normed, along, value=-1).mul_(factor)
+    return to_x, product.flatten(0, -2).sum(0)
+
+
+def _backward_in_one_pass(x: Tensor, weight: Tensor, scale: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    x, gradient, width = x.contiguous(), gradient.contiguous(), x.shape[-1]
+    to_x, to_weight = torch.empty_like(x), np.zeros(width)
+    given = plain(x, -1, width), _copied(weight), plain(scale, -1), plain(gradient, -1, width)
+    compiled(_backward_rows)(*given, plain(to_x, -1, width), to_weight)
+    return to_x, torch.from_numpy(to_weight).to(weight.dtype)
+
+
+def _copied(weight: Tensor) -> Any:
+    """A sharded learner frees and refills its weights' memory, which torch refuses once numpy has seen it."""
+    return plain(weight.detach().clone())
+
+
+# --- loops: plain enough for numba ---
+
+
+def _norm_rows(x: Any, weight: Any, epsilon: Any, normed: Any, scale: Any) -> None:
+    rows, width = x.shape
+    for i in range(rows):
+        total = np.float32(0)
+        for j in range(width):
+            total += x[i, j] * x[i, j]
+        factor = np.float32(1) / np.sqrt(total / np.float32(width) + epsilon)
+        scale[i] = factor
+        for j in range(width):
+            normed[i, j] = x[i, j] * factor * weight[j]
+
+
+def _backward_rows(x: Any, weight: Any, scale: Any, gradient: Any, to_x: Any, to_weight: Any) -> None:
+    rows, width = x.shape
+    part = np.zeros(width, np.float32)
+    for i in range(rows):
+        factor, along = scale[i], np.float32(0)
+        for j in range(width):
+            along += gradient[i, j] * weight[j] * x[i, j]
+        along *= factor * factor / np.float32(width)
+        for j in range(width):
+            part[j] += gradient[i, j] * x[i, j] * factor
+            to_x[i, j] = (gradient[i, j] * weight[j] - x[i, j] * along) * factor
+        if i % ROWS_PER_SUM == ROWS_PER_SUM - 1 or i == rows - 1:
+            for j in range(width):
+                to_weight[j] += part[j]
+                part[j] = np.float32(0)
