@@ -10,14 +10,16 @@ import psutil
 import pytest
 import torch
 
+from forecurve.recipes import SCALERL, Recipe, with_changes
 from tests.trainer.vllm_parts import VOCABULARY, logprobs_over_swaps, make_folder, plain_logprobs, read
 from trainer.engines.base import Interruption, SamplingConfig, paused
-from trainer.engines.vllm_adapter import PREFILL_TOKENS, VllmOptions, missing
+from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.errors import ConfigurationError, TrainerError
+from trainer.learner import Learner
 from trainer.models import huggingface
 from trainer.models.base import pad_left
-from trainer.types import Prompt, Request, Responses
+from trainer.types import Group, Prompt, Request, Responses
 
 pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 
@@ -155,6 +157,72 @@ def test_running_requests_live_through_swaps_and_later_tokens_are_the_new_weight
     assert np.concatenate(naive).max() > 0.1  # nor caches made anew
 
 
+def test_generation_goes_on_while_new_weights_are_made_ready_for_the_workers(engine, folders, at_start, monkeypatch):
+    finished: list[Responses] = []
+    stage = engine._stage
+
+    def slow(version, tensors):
+        for _ in range(3000):  # a step waits a moment for what finishes, and returns at once from an engine that stands
+            finished.extend(engine.step())
+            if finished:
+                break
+        return stage(version, tensors)
+
+    monkeypatch.setattr(engine, "_stage", slow)
+    batch = requests(4)
+    engine.submit(batch)
+    stood = engine.paused_seconds
+    engine.load_weights(3, weights(folders[1]))
+    assert finished
+    assert stood < engine.paused_seconds
+    assert len(finished + drained(engine)) == len(batch)
+
+
+def learning_recipe(folder: Path) -> Recipe:
+    model = {"kind": "huggingface", "path": str(folder), "dtype": "fp32"}
+    changes = {"temperature": TEMPERATURE, "engine": "vllm", "max_tokens": MAX_TOKENS}
+    return with_changes(
+        Recipe.model_validate(SCALERL.to_dict() | {"model": model}),
+        {f"generation.{name}": value for name, value in changes.items()}
+        | {"optimizer.learning_rate": 3e-3, "optimizer.warmup_steps": 0},
+    )
+
+
+def test_a_learner_fed_by_the_engine_makes_likelier_what_is_rewarded_while_weights_are_swapped_in_flight(
+    engine, folders, at_start
+):
+    learner, shares, apart = Learner(learning_recipe(folders[0]), huggingface.load(folders[0])), [], []
+    prompts = [request.prompt for request in requests(8)]
+
+    def submit(step: int) -> list[Request]:
+        batch = [Request(key, prompt, 16, (step, key), budget=4) for key, prompt in enumerate(prompts)]
+        engine.submit(batch)
+        return batch
+
+    def learn(batch: list[Request], made: list[Responses]) -> None:
+        right = [responses.tokens[:, 0] % 4 == 3 for responses in made]
+        pairs = zip(batch, made, right, strict=True)
+        result = learner.step(
+            [Group(q.key, q.prompt, a, np.where(passed, 1.0, -1.0), passed) for q, a, passed in pairs]
+        )
+        engine.load_weights(result.version, result.weights.source)
+        shares.append(np.mean(right))
+        apart.append(result.metrics["policy/mismatch_kl"])
+
+    batch = submit(0)
+    for step in range(12):
+        made = drained(engine)
+        following = submit(step + 1)  # under way when the new weights come
+        learn(batch, made)
+        batch = following
+    drained(engine)
+    learn(batch, run(engine, batch))  # all by the newest weights
+    assert np.mean(shares[:2]) < 0.5
+    assert np.mean(shares[-2:]) > np.mean(shares[:2]) + 0.3
+    assert abs(apart[0]) < 1e-6  # learner and engine are one policy at the start,
+    assert abs(apart[-1]) < 1e-6  # and after a dozen swaps still
+
+
 def test_after_a_swap_fresh_requests_know_nothing_of_the_old_weights(engine, folders, at_start):
     batch = requests(3)
     run(engine, batch)  # the same prompts under the old weights: a prefix cache would keep their blocks
@@ -227,6 +295,12 @@ def test_a_prompt_that_leaves_no_room_for_its_response_is_refused(engine, at_sta
     with pytest.raises(ConfigurationError, match="do not fit into the model's context of 128"):
         engine.submit([long])
     assert not engine.busy
+
+
+def test_the_head_sizes_that_recipes_may_have_are_those_of_vllms_cpu_kernels():
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    assert sorted(CPU_HEAD_SIZES) == sorted(CPUAttentionBackend.get_supported_head_sizes())
 
 
 def test_a_closed_engine_leaves_no_process_and_no_file_behind(engine):

@@ -47,6 +47,13 @@ def test_a_budget_beyond_the_models_context_is_refused_with_its_room(folder):
         vllm_setup.refuse(given, build_task(given))
 
 
+def test_heads_that_vllms_cpu_kernels_do_not_take_are_refused_before_anything_starts(tmp_path):
+    given = recipe(make_folder(tmp_path / "narrow", 0, head_size=16))
+    with pytest.raises(ConfigurationError, match=r"heads of 32, .* but those of model\.path .*narrow' have 16"):
+        vllm_setup.refuse(given, build_task(given))
+    assert vllm_setup.options(given, build_task(given), "cuda").device == "cuda"  # a GPU's kernels take them
+
+
 def test_without_vllm_a_recipe_for_it_is_refused_and_one_for_the_torch_engine_is_not(folder, monkeypatch):
     monkeypatch.setattr(vllm_adapter, "missing", lambda: "vLLM is not installed")
     given = recipe(folder)

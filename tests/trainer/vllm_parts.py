@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel, Qw
 VOCABULARY = 64
 
 
-def make_folder(path: Path, seed: int) -> Path:
+def make_folder(path: Path, seed: int, head_size: int = 32) -> Path:
     """A random Qwen3 whose log-probs are far from uniform, saved as any Hugging Face model."""
     torch.manual_seed(seed)
     config = Qwen3Config(
@@ -23,7 +23,7 @@ def make_folder(path: Path, seed: int) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=32,
+        head_dim=head_size,
         max_position_embeddings=256,
         tie_word_embeddings=False,
         initializer_range=0.3,

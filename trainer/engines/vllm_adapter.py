@@ -13,6 +13,7 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import os
+import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ LOWEST_TEMPERATURE = 0.01
 """vLLM samples at this temperature when asked for a lower one."""
 PREFILL_TOKENS = 8192
 """Prompt tokens that run together on a CPU; the longest prompt must fit."""
+CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
+"""Widths of an attention head that vLLM's CPU kernels take; with another its engine dies at the first prompt."""
 SHUTDOWN_S = 5.0
 """After which processes that do not end are killed."""
 WORKER_EXTENSION = "trainer.engines.vllm_worker.WeightLoading"
@@ -101,6 +104,7 @@ class VllmAdapter:
 
         self._temperature, self._end_tokens = temperature, list(end_tokens)
         self._llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**_engine_arguments(options, precision)))
+        self._one_step_ahead = bool(self._llm.vllm_config.scheduler_config.async_scheduling)  # never on a CPU
         self._names = 0
 
     @property
@@ -162,6 +166,24 @@ class VllmAdapter:
         """Load a safetensors file in every worker and name what comes after it `version`; the engine is paused."""
         await self._llm.collective_rpc("load_weights_from", args=(path,))
         await self.name_version(version)
+
+    async def swap(self, path: str, version: int) -> float:
+        """The same between two steps of a running engine; seconds for which no token was made.
+
+        The engine core takes its messages in order between two steps. Sent together, they cost one step boundary; each
+        awaited by itself would leave the core idle until this process, busy with the outputs of hundreds of rows, has
+        read the answer and sent the next.
+        """
+        load = self._llm.collective_rpc("load_weights_from", args=(path,))
+        rest = (load, self.name_version(version), self.resume())
+        if self._one_step_ahead:
+            # A step is under way when the pause arrives, and would be named by the new version.
+            await self.pause()
+            began = time.perf_counter()
+            await asyncio.gather(*rest)
+            return time.perf_counter() - began
+        _, seconds, *_ = await asyncio.gather(self.pause(), *rest)  # sent in this order
+        return max(seconds)
 
     async def end_with_parent(self) -> None:
         """From now on a worker ends when the process that started it does. With one device that is the engine core,

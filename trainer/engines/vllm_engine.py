@@ -55,7 +55,7 @@ class VllmEngine:
         self._sampling, self._version = sampling, version
         self._names = tensor_names(Path(options.model))
         self._outstanding = 0
-        self._standing = False
+        self._standing_since: float | None = None
         self._paused_seconds = 0.0
         self._done: queue.SimpleQueue[Responses | BaseException] = queue.SimpleQueue()
         self._tasks: set[Future[None]] = set()
@@ -111,25 +111,24 @@ class VllmEngine:
         return Path(self._staging.name)
 
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
-        """See `Engine`. Hugging Face names. Pauses and resumes by itself unless the caller has paused.
+        """See `Engine`. Hugging Face names.
+
+        Generation goes on while the weights are written to where the workers find them, and stands still while they
+        read them. A caller that pauses around this makes it stand still for both.
 
         Raises:
             TrainerError: a tensor of the model is not among them; the engine keeps the weights it has.
         """
         self._refuse_missing(tensors)
-        path = self._stage(version, tensors)
-        was_standing = self._standing
-        if not was_standing:
-            self.pause()
-        started = time.perf_counter()
+        path, doing = self._stage(version, tensors), f"load weights of version {version}"
         try:
-            self._call(self._running.load(str(path), version), f"load weights of version {version}")
+            if self._standing:
+                self._call(self._running.load(str(path), version), doing)
+            else:
+                self._paused_seconds += self._call(self._running.swap(str(path), version), doing)
             self._version = version
         finally:
             path.unlink(missing_ok=True)
-            self._paused_seconds += time.perf_counter() - started
-            if not was_standing:
-                self.resume()
 
     def submit(self, requests: Sequence[Request]) -> None:
         """See `Engine`. ConfigurationError when a prompt and its budget do not fit into the model's context."""
@@ -170,19 +169,16 @@ class VllmEngine:
         """See `Engine`."""
         if self._standing:
             return
-        started = time.perf_counter()
         self._call(self._running.pause(), "pause")
-        self._standing = True
-        self._paused_seconds += time.perf_counter() - started
+        self._standing_since = time.perf_counter()
 
     def resume(self) -> None:
         """See `Engine`."""
-        if not self._standing:
+        if self._standing_since is None:
             return
-        started = time.perf_counter()
         self._call(self._running.resume(), "resume")
-        self._standing = False
-        self._paused_seconds += time.perf_counter() - started
+        self._paused_seconds += time.perf_counter() - self._standing_since
+        self._standing_since = None
 
     def close(self) -> None:
         """See `Engine`. Requests that still run are dropped; the processes are gone on return."""
@@ -200,6 +196,10 @@ class VllmEngine:
             self._loop.close()
             self._staging.cleanup()
             self._outstanding = 0
+
+    @property
+    def _standing(self) -> bool:
+        return self._standing_since is not None
 
     @property
     def _running(self) -> VllmAdapter:

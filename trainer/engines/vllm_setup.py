@@ -12,7 +12,7 @@ from trainer.errors import ConfigurationError
 from trainer.tasks import Task
 
 from .base import Engine, SamplingConfig
-from .vllm_adapter import VllmOptions, check
+from .vllm_adapter import CPU_HEAD_SIZES, VllmOptions, check
 
 MAX_ROWS = 256
 """Sequences decoded together at most; the rest waits its turn inside vLLM."""
@@ -38,7 +38,8 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
     """How vLLM is to run the recipe's model.
 
     Raises:
-        ConfigurationError: the folder is no model, or has no room for a prompt and its response.
+        ConfigurationError: the folder is no model, has no room for a prompt and its response, or has attention heads
+            that vLLM cannot run on a CPU.
     """
     model = recipe.model
     assert isinstance(model, schema.HuggingFaceModel), model.kind  # the recipe refuses any other
@@ -51,16 +52,21 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
             f"generation.max_tokens {recipe.generation.max_tokens} and a prompt make up to {context} tokens, but "
             f"model.path {model.path!r} has room for {config.max_position_embeddings}; lower generation.max_tokens"
         )
+    on_gpu = device.startswith("cuda")
+    if not on_gpu and _head_size(config) not in CPU_HEAD_SIZES:
+        sizes = ", ".join(map(str, CPU_HEAD_SIZES))
+        raise ConfigurationError(
+            f"generation.engine is vllm, whose CPU kernels take attention heads of {sizes}, "
+            f"but those of model.path {model.path!r} have {_head_size(config)}; use generation.engine torch"
+        )
     rows = min(MAX_ROWS, recipe.batch.prompts_per_step * recipe.batch.generations_per_prompt)
     return VllmOptions(
         model=model.path,
         dtype=model.dtype,
-        device="cuda" if device.startswith("cuda") else "cpu",
+        device="cuda" if on_gpu else "cpu",
         context=context,
         rows=rows,
-        tensor_parallel=max(1, torch.cuda.device_count())
-        if device.startswith("cuda")
-        else 1,  # Ray shows its own alone
+        tensor_parallel=_visible_devices() if on_gpu else 1,
         kv_cache_gib=_cache_gib(config, model.dtype, rows * context),
         threads=torch.get_num_threads(),
     )
@@ -77,10 +83,14 @@ def _visible_devices() -> int:
     return max(1, torch.cuda.device_count())
 
 
+def _head_size(config: Any) -> int:
+    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return width
+
+
 def _cache_gib(config: Any, dtype: str, tokens: int) -> int:
     """Whole GiB for the keys and values of so many tokens, one at least, and no more than its share of the memory."""
     heads: int = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    wanted: int = tokens * 2 * config.num_hidden_layers * heads * width * (2 if dtype == "bf16" else 4)
+    wanted: int = tokens * 2 * config.num_hidden_layers * heads * _head_size(config) * (2 if dtype == "bf16" else 4)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, -(-min(wanted, int(MEMORY_SHARE * memory)) // GIB))

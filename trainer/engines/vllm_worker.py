@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import sys
+import time
 from typing import Any
 
 from safetensors.torch import load_file
@@ -17,10 +18,15 @@ class WeightLoading:
 
     reload_weights: Any  # the worker's own: it undoes and redoes what a backend did to the weights (repacking)
 
-    def load_weights_from(self, path: str) -> None:
-        """Read a safetensors file with Hugging Face names; tensor-parallel workers each take their part of it."""
+    def load_weights_from(self, path: str) -> float:
+        """Read a safetensors file with Hugging Face names; tensor-parallel workers each take their part of it.
+
+        Seconds that it took: no token was made meanwhile.
+        """
+        began = time.perf_counter()
         tensors = load_file(path)
         self.reload_weights(weights_iterator=iter(tensors.items()))
+        return time.perf_counter() - began
 
     def end_with_parent(self) -> None:
         """Have the kernel end this process when the one that started it is gone, killed or not (Linux)."""
