@@ -30,10 +30,11 @@ class CountedEngine:
         """See `Engine`."""
         return self.counted.busy
 
-    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
+    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> float | None:
         """See `Engine`."""
-        self.counted.load_weights(version, tensors)
+        stood = self.counted.load_weights(version, tensors)
         self.signs += 1
+        return stood
 
     def submit(self, requests: Sequence[Request]) -> None:
         """See `Engine`."""

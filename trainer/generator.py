@@ -13,7 +13,6 @@ from forecurve.recipes import Recipe
 from trainer.clock import Stopwatch
 from trainer.counted_engine import CountedEngine
 from trainer.engines import build_engine, interruption_places
-from trainer.engines.base import paused
 from trainer.evaluation import Evaluator
 from trainer.models.base import Policy
 from trainer.rewards import rewards
@@ -102,9 +101,8 @@ class Generator:
         offered = newest(self._engine.version)
         if offered is None:
             return None
-        with paused(self._engine):
-            self._engine.load_weights(*offered)
-        self._paused += time.perf_counter() - began
+        stood = self._engine.load_weights(*offered)
+        self._paused += time.perf_counter() - began if stood is None else stood
         return offered[1]
 
     def _new_counts(self) -> dict[str, float]:

@@ -11,15 +11,17 @@ import pytest
 
 from trainer import controller as controllers
 from trainer.buffer import Batch
+from trainer.engines.torch_engine import TorchEngine
 from trainer.errors import NothingToLearn, TrainerError
+from trainer.generator import Generator
 from trainer.json_lines import JsonLines
 from trainer.launch import Launch, train
 from trainer.ledger import Ledger
 from trainer.metric_names import MEANINGS, OVERVIEW, page
 from trainer.metrics import batch_metrics
-from trainer.tasks import TorusTask
+from trainer.tasks import TorusTask, build_task
 from trainer.telemetry import Telemetry
-from trainer.types import Cost, StepResult, WaveResult, WeightVersion
+from trainer.types import Cost, StepResult, Wave, WaveResult, WeightVersion
 
 ELSEWHERE = {"ledger/idle", "verifier/judged", "verifier/timeouts", "verifier/crashes"}
 """Said by runs that reserve GPUs, or whose task has verifiers in processes of their own."""
@@ -142,3 +144,16 @@ def test_a_disk_that_refuses_for_too_long_ends_the_run_by_name(tmp_path, monkeyp
     file.append({"n": 2})
     with pytest.raises(TrainerError, match="free the disk and resume"):
         file.append({"n": 3})
+
+
+@pytest.mark.parametrize("says", [None, 1000.0])
+def test_a_swap_stood_still_for_as_long_as_its_engine_says_or_else_for_as_long_as_it_took(
+    says, recipe, model, monkeypatch
+):
+    given = recipe()
+    weights = {name: value.detach().numpy() for name, value in model(given).named_tensors().items()}
+    load = TorchEngine.load_weights
+    monkeypatch.setattr(TorchEngine, "load_weights", lambda *arguments: load(*arguments) or says)
+    generator = Generator(given, build_task(given), lambda: model(given))
+    result = generator.generate(Wave(((0, 0),), 1), lambda held: None if held else (1, weights))
+    assert result.paused_seconds == says if says else 0 < result.paused_seconds < 1000

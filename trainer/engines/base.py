@@ -6,8 +6,7 @@ keep their keys and values (PipelineRL's in-flight update), and each token recor
     engine.submit(requests)
     while engine.busy:
         if newer weights are offered:
-            with paused(engine):
-                engine.load_weights(...)
+            engine.load_weights(...)
         finished += engine.step()
 """
 
@@ -60,8 +59,11 @@ class Engine(Protocol):
     def busy(self) -> bool:
         """True while a request is unfinished."""
 
-    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
-        """Replace the weights; legal between steps, running requests included. Names are `Policy.named_tensors`'."""
+    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> float | None:
+        """Replace the weights; legal between steps, running requests included. Names are `Policy.named_tensors`'.
+
+        An engine that decodes beside its caller says for how many seconds it made no token; None: during the call.
+        """
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests; each comes back from a later `step`, once, whole."""

@@ -183,7 +183,7 @@ class VllmAdapter:
             await asyncio.gather(*rest)
             return time.perf_counter() - began
         _, seconds, *_ = await asyncio.gather(self.pause(), *rest)  # sent in this order
-        return max(seconds)
+        return float(max(seconds))
 
     async def end_with_parent(self) -> None:
         """From now on a worker ends when the process that started it does. With one device that is the engine core,

@@ -110,7 +110,7 @@ class VllmEngine:
         """The folder in which weights lie while workers read them."""
         return Path(self._staging.name)
 
-    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> None:
+    def load_weights(self, version: int, tensors: Mapping[str, Any]) -> float:
         """See `Engine`. Hugging Face names.
 
         Generation goes on while the weights are written to where the workers find them, and stands still while they
@@ -121,14 +121,17 @@ class VllmEngine:
         """
         self._refuse_missing(tensors)
         path, doing = self._stage(version, tensors), f"load weights of version {version}"
+        adapter, stood = self._running, 0.0  # a pause of the caller's is counted when it ends
         try:
             if self._standing:
-                self._call(self._running.load(str(path), version), doing)
+                self._call(adapter.load(str(path), version), doing)
             else:
-                self._paused_seconds += self._call(self._running.swap(str(path), version), doing)
+                stood = self._call(adapter.swap(str(path), version), doing)
             self._version = version
         finally:
             path.unlink(missing_ok=True)
+        self._paused_seconds += stood
+        return stood
 
     def submit(self, requests: Sequence[Request]) -> None:
         """See `Engine`. ConfigurationError when a prompt and its budget do not fit into the model's context."""
