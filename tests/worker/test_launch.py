@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from sqlalchemy import select
 
 from server.access.models import Token
 from server.access.service import authenticate
+from server.checkpoints.models import Checkpoint
 from server.errors import Unauthenticated
 from server.events.models import OutboxMessage
 from tests.worker.harness import World
@@ -42,6 +44,27 @@ def test_a_job_gets_what_the_trainer_needs(world: World):
     with world.sessions() as session:
         identity = authenticate(session, secret, world.now)
     assert (identity.run_id, identity.attempt, identity.scopes) == (run, 1, frozenset({"ingest"}))
+
+
+def test_the_job_of_a_fork_begins_at_its_parents_checkpoint_in_every_attempt(world: World):
+    parent = world.running()
+    world.report(parent, "succeeded")
+    world.reconcile()
+    path = "/runs/it's $HOME/checkpoints/step_000050"
+    with world.sessions.begin() as session:
+        begin = Checkpoint(run_id=parent, attempt=1, step=50, path=path, digest="a" * 64, size_bytes=1)
+        session.add(begin)
+        session.flush()
+        begins = {"parent_run_id": parent, "parent_checkpoint_id": begin.id, "parent_step": begin.step}
+    run = world.running(**begins)
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED")
+    world.reconcile_for(120)
+    (attempt_id,) = world.admit()
+    world.launch(attempt_id)
+    lines = [world.ray.jobs[f"{run}-a{attempt}"]["entrypoint"] for attempt in (1, 2)]
+    assert [shlex.split(line) for line in lines] == [
+        ["python", "-m", "trainer", "--run", f"--fork={path}", f"--digest={'a' * 64}"]
+    ] * 2
 
 
 def test_the_trainers_own_address_and_path_are_passed_when_set(world: World):

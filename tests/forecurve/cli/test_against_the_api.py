@@ -126,6 +126,44 @@ def test_a_run_is_submitted_shown_and_stopped(forecurve: Forecurve, service: str
     assert forecurve("run", "show", submitted["id"], "--json").json["desired_state"] == "stop"
 
 
+def test_a_run_is_forked_from_one_of_its_checkpoints(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    parent = _with_checkpoint(forecurve, sessions, step=100)
+
+    made = forecurve("run", "fork", parent, "--set", "optimizer.learning_rate=1e-4", "--name", "slower", "--json").json
+    said = forecurve("run", "fork", parent, "--step", "100")
+    shown = forecurve("run", "show", made["id"])
+
+    assert made["parent"]["run_id"] == parent
+    assert (made["name"], made["changes"]) == ("slower", {"optimizer.learning_rate": 1e-4})
+    assert f"queued; begins at step 100 of {parent}" in said.out
+    assert f"{parent} at step 100" in shown.out
+    assert forecurve("run", "fork", parent, "--checkpoint", made["parent"]["checkpoint_id"]).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--step", "75"], "step: run"),
+        (["--step", "-1"], "--step"),
+        (["--set", "optimizer.learnin_rate=1"], "did you mean"),
+        (["--set", "optimizer.learning_rate"], "field=value"),
+        (["--set", "budget.max_steps=100"], "budget.max_steps: the checkpoint is of step 100 already"),
+    ],
+)
+def test_a_fork_that_cannot_be_is_bad_input(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], arguments: list[str], words: str
+) -> None:
+    parent = _with_checkpoint(forecurve, sessions, step=100)
+
+    result = forecurve("run", "fork", parent, *arguments)
+
+    assert result.code == 2
+    assert words in result.err
+    assert len(forecurve("run", "list", "--json").json["items"]) == 1
+
+
 def test_a_run_needs_a_recipe_and_only_one(forecurve: Forecurve, service: str) -> None:
     assert "--preset" in forecurve("run", "submit").err
     assert forecurve("run", "submit", "--preset", "scalerl", "--recipe", "x.yaml").code == 2
@@ -184,6 +222,14 @@ def test_an_offline_run_is_synced_from_the_command_line(forecurve: Forecurve, se
     assert (synced["sent"], synced["refused"]) == (2, 0)
     assert forecurve("run", "show", synced["run_id"], "--json").json["last_reward"] == 0.5
     assert forecurve("sync", tmp_path).code == 2
+
+
+def _with_checkpoint(forecurve: Forecurve, sessions: sessionmaker[Session], *, step: int) -> str:
+    """A queued run for which a checkpoint was reported."""
+    run_id: str = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    with sessions.begin() as session:
+        seeding.add_checkpoint(session, session.get_one(Run, run_id), step=step, compute=20.0, now=datetime.now(UTC))
+    return run_id
 
 
 def _external_run(url: str, *, reward: float) -> str:

@@ -122,6 +122,25 @@ def test_the_heartbeats_answer_stops_the_run_with_its_reason(service: FaultyServ
     run.finish("stopped")
 
 
+def test_the_heartbeats_answer_says_which_checkpoints_forks_wait_for(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    assert run.held_steps == frozenset()
+    service.heartbeat = {"stop": False, "interval_s": 0.02, "held_steps": [50, 100]}
+    wait_for(lambda: run.held_steps == {50, 100})
+    service.heartbeat = {"stop": False, "interval_s": 0.02, "held_steps": []}
+    wait_for(lambda: not run.held_steps)
+    run.finish()
+
+
+def test_an_odd_list_of_held_checkpoints_does_not_keep_a_run_from_stopping(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    run = start(service, tmp_path)
+    service.heartbeat = {"stop": True, "reason": "enough", "interval_s": 0.02, "held_steps": ["x"]}
+    wait_for(lambda: run.should_stop)
+    run.finish("stopped")
+
+
 def test_a_run_used_as_a_context_reports_how_it_ended(service: FaultyService, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), start(service, tmp_path):
         _ = 1 / 0

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from forecurve.recipes import SCALERL, RecipeError, diff, expand, load_design, load_recipe, with_changes
+from forecurve.recipes import (
+    SCALERL,
+    RecipeError,
+    diff,
+    expand,
+    load_design,
+    load_recipe,
+    other_weights,
+    with_changes,
+)
 
 INTERRUPTED = {"kind": "interruption", "after_low": 10, "after_high": 15, "answer_tokens": 8}
 LOCAL = {"kind": "huggingface", "path": "models/small"}
@@ -158,3 +167,14 @@ def test_a_field_that_only_another_kind_has_cannot_be_swept() -> None:
     design = load_design({"kind": "one_factor", "factors": {"length_control.longest": [20, 24]}})
     with pytest.raises(RecipeError, match=r"belongs to length_control\.kind penalty"):
         expand(with_changes(SCALERL, {"length_control.kind": "none"}), design)
+
+
+def test_weights_are_anothers_when_their_shape_is_and_not_when_only_their_precision_is() -> None:
+    base = with_changes(SCALERL, {"model.kind": "huggingface", "model.path": "/models/a"})
+    same = {"model.dtype": "bf16", "model.gradient_checkpointing": True, "optimizer.learning_rate": 1e-5, "seed": 3}
+    assert other_weights(base, with_changes(base, same)) == {}
+    assert other_weights(base, with_changes(base, {"model.path": "/models/b"})) == {
+        "model.path": ("/models/a", "/models/b")
+    }
+    assert set(other_weights(SCALERL, with_changes(SCALERL, {"model.layers": 3, "seed": 3}))) == {"model.layers"}
+    assert "model.kind" in other_weights(SCALERL, base)
