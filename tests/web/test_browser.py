@@ -19,7 +19,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.service import mint
@@ -391,6 +391,26 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert wanted() == "stop"
     assert page.locator("text=the ceiling is known").count() >= 1
     assert page.locator("button[data-action$=':stop']").count() == 0
+
+
+def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Fork the run from a checkpoint")
+    page.fill("#new-fork textarea", "no change")
+    page.click("#new-fork button")
+    page.wait_for_selector("#notice[data-kind=error]")
+    assert "write it as field = value" in page.inner_text("#notice")
+    page.fill("#new-fork [name=name]", "slower")
+    page.fill("#new-fork textarea", "optimizer.learning_rate = 1e-4\n\nalgorithm.zero_variance_filter=off")
+    page.click("#new-fork button")
+    page.wait_for_selector("h2#forks")
+    with site.sessions() as session:
+        (fork,) = session.scalars(select(Run).where(Run.parent_run_id == site.control))
+    assert (fork.name, fork.parent_step) == ("slower", 100)
+    assert fork.changes == {"optimizer.learning_rate": 1e-4, "algorithm.zero_variance_filter": "off"}
+    page.click("text=slower")
+    page.wait_for_selector("#parent")
+    assert page.inner_text("#parent") == "Forked from control at step 100"
 
 
 def test_what_the_server_refuses_is_said_in_words(page: Any, site: Site, faults: list[str]) -> None:

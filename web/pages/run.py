@@ -13,6 +13,7 @@ from server.checkpoints.service import list_checkpoints
 from server.forecasts.schemas import ForecastView
 from server.forecasts.service import get_forecast
 from server.metrics.curve import validation_curve
+from server.runs.forks import list_forks
 from server.runs.service import get_run, list_attempts
 from server.runs.views import run_view
 from server.sweeps.models import Sweep
@@ -20,7 +21,7 @@ from server.sweeps.service import get_sweep
 from web import reads
 from web.page import AnyPage
 
-MOST = 20  # of attempts, checkpoints and alerts; the API has the rest
+MOST = 20  # of attempts, checkpoints, forks and alerts; the API has the rest
 router = APIRouter(include_in_schema=False)
 Field = tuple[str, Any, Any]
 
@@ -35,6 +36,8 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         "run.html",
         run=run_view(session, run),
         sweep=sweep,
+        parent=get_run(session, run.parent_run_id) if run.parent_run_id else None,
+        forks=list_forks(session, run_id, cursor=None, limit=MOST)[0],
         forecast=ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None,
         recommendation=reads.open_recommendation(session, run_id),
         decisions=reads.decisions_of(session, run_id),

@@ -2,6 +2,7 @@
 //
 //   <button data-action="/v1/runs/{id}:stop" data-confirm="..." data-ask="Reason">   asks, then POSTs {reason}
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
+//   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //
 // What the server refuses is shown in words, where the person is looking.
 
@@ -16,7 +17,7 @@ export function startActions() {
     const form = event.target.closest("form[data-action]");
     if (!form) return;
     event.preventDefault();
-    send(form, form.dataset.action, "POST", fields(form));
+    submit(form);
   });
   document.addEventListener("change", (event) => event.target.closest("form[data-filter]")?.requestSubmit());
 }
@@ -24,6 +25,16 @@ export function startActions() {
 async function press(button) {
   const answer = button.dataset.confirm ? await ask(button.dataset) : {};
   if (answer) await send(button, button.dataset.action, button.dataset.method || "POST", answer);
+}
+
+async function submit(form) {
+  let body;
+  try {
+    body = fields(form);
+  } catch (error) {
+    return notice(error.message, "error");
+  }
+  await send(form, form.dataset.action, "POST", body);
 }
 
 /** The confirm dialog. @returns {Promise<Record<string, string> | null>} null when the person thought better of it */
@@ -85,11 +96,32 @@ function fields(form) {
   for (const input of form.querySelectorAll("[name]")) {
     if (input.type === "checkbox") {
       if (input.checked) (body[input.name] ||= []).push(input.value);
+    } else if (input.dataset.as === "changes") {
+      body[input.name] = changes(input.value);
     } else if (input.value !== "") {
       body[input.name] = input.type === "number" ? Number(input.value) : input.value;
     }
   }
   return body;
+}
+
+/** `optimizer.learning_rate = 1e-4`, one a line. Values are JSON; what is none is text, as in `algorithm.loss = dapo`. */
+function changes(text) {
+  const found = {};
+  for (const line of text.split("\n").filter((line) => line.trim())) {
+    const [, field, value] = line.match(/^\s*([^=\s]+)\s*=\s*(.*?)\s*$/) || [];
+    if (!field) throw new Error(`"${line.trim()}" is no change; write it as field = value`);
+    found[field] = json(value);
+  }
+  return found;
+}
+
+function json(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** @param {string} text @param {"error" | "info"} kind */

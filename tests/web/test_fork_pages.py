@@ -1,0 +1,63 @@
+"""A fork on the pages: it leads to its parent, the parent to its forks, and who may operate can make one."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.runs.forks import fork_run
+from server.runs.schemas import ForkCreate
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Login
+from tests.web.test_pages import HOSTILE, assert_clean, row_of, text_of
+
+CHANGES = {"optimizer.learning_rate": 1e-4}
+
+
+@pytest.fixture
+def family(sessions: sessionmaker[Session], clock: Clock) -> tuple[str, str]:
+    """A run whose name is markup, with a checkpoint at step 100, and its fork from there."""
+    with sessions.begin() as session:
+        parent = seeding.add_run(session, now=clock.now, name=HOSTILE)
+        seeding.add_checkpoint(session, parent, step=100, compute=20.0, now=clock.now)
+        session.flush()
+        child = fork_run(session, parent.id, ForkCreate(changes=CHANGES, name="slower"), actor="a person")
+        return parent.id, child.id
+
+
+def test_a_fork_says_where_it_comes_from(site: TestClient, family: tuple[str, str]) -> None:
+    parent, child = family
+    page = site.get(f"/runs/{child}").text
+    assert f"Forked from {HOSTILE} at step 100" in text_of(page)
+    assert f'<a href="/runs/{parent}">' in page
+    assert "optimizer.learning_rate = 0.0001" in text_of(page)
+    assert_clean(page)
+
+
+def test_a_parent_lists_its_forks_and_others_do_not(site: TestClient, family: tuple[str, str]) -> None:
+    parent, child = family
+    page = site.get(f"/runs/{parent}").text
+    assert row_of(page, child) == "slower learning_rate = 0.0001 100 queued –"
+    assert f'href="/runs/{child}"' in page
+    assert "Forked from" not in page
+    assert 'id="forks"' not in site.get(f"/runs/{child}").text
+    assert_clean(page)
+
+
+def test_the_list_of_runs_tells_a_fork_from_a_run_that_began_at_zero(site: TestClient, family: tuple[str, str]) -> None:
+    parent, child = family
+    page = site.get("/runs").text
+    assert "fork at step 100: learning_rate = 0.0001" in row_of(page, child)
+    assert "fork" not in row_of(page, parent)
+
+
+def test_only_who_may_operate_is_offered_a_fork_and_only_of_a_run_with_checkpoints(
+    log_in: Login, family: tuple[str, str]
+) -> None:
+    parent, child = family
+    action = 'data-action="/v1/runs/{}/forks"'
+    assert action.format(parent) in log_in("operate").get(f"/runs/{parent}").text
+    assert action.format(child) not in log_in("operate").get(f"/runs/{child}").text
+    assert action.format(parent) not in log_in("read").get(f"/runs/{parent}").text
