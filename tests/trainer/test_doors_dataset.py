@@ -11,7 +11,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from forecurve.recipes import load_recipe
 from trainer.__main__ import main
+from trainer.errors import ConfigurationError
+from trainer.weights import base_weights
 
 PHRASE = "\nAnswer: "
 
@@ -83,6 +86,75 @@ def test_it_trains_evaluates_and_keeps_rollouts_with_the_phrase_in_the_interrupt
     assert all(PHRASE in line["response"] for line in interrupted)
     assert all(line["tokens"] <= 6 + len(PHRASE) + 4 for line in interrupted)
     assert all(line["reward"] == (1 if line["passed"] else -1) for line in rollouts)
+
+
+ALWAYS = """
+from forecurve.verifiers import register
+
+@register("always")
+def always(response, answer):
+    return True
+"""
+
+
+@pytest.fixture
+def by_always(folder, tmp_path, monkeypatch) -> dict[str, Any]:
+    """A recipe whose answers are judged by a verifier of the user's, in a module that only this process knows of."""
+    (tmp_path / "always_right.py").write_text(ALWAYS)
+    monkeypatch.syspath_prepend(tmp_path)
+    body = recipe(folder)
+    body["task"] |= {"verifiers": {"even": "always", "odd": "always"}, "verifier_modules": ["always_right"]}
+    # An answer passes only if it ends, which within 200 tokens a good part of random ones do.
+    return body | {"length_control": {"kind": "none"}, "generation": {"max_tokens": 200}}
+
+
+def test_a_registered_verifier_judges_a_run(by_always, tmp_path):
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(by_always))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    rollouts = [json.loads(line) for line in (out / "rollouts.jsonl").read_text().splitlines()]
+    assert any(line["finished"] for line in rollouts)
+    assert all(line["passed"] == line["finished"] for line in rollouts)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ALWAYS.replace('"always"', '"allways"'), "known are math, code, exact, allways"),
+        ("import no_such_module_here", "task.verifier_modules names 'always_right', and its import fails"),
+    ],
+)
+def test_a_verifier_that_nobody_registers_is_refused_before_anything_is_written(
+    by_always, tmp_path, capsys, text, message
+):
+    (tmp_path / "always_right.py").write_text(text)
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(by_always))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("own_ray")
+def test_generators_in_processes_of_their_own_find_it_and_say_so_before_their_first_work(by_always, tmp_path):
+    from trainer.workers.ray_actors import RayWorkers
+
+    wanted = load_recipe(by_always | {"resources": {"stall_seconds": 120}})
+    base = base_weights(wanted, tmp_path)
+    workers = RayWorkers(wanted, base)
+    try:
+        workers.start_evaluation(workers.initial_weights())
+        results: list[Any] = []
+        while not results:
+            results = [result for _, result in workers.wait(1.0)]
+    finally:
+        workers.close()
+    judged = results[0]
+    assert 0 < sum(judged.counts) == round((1 - judged.details["truncated_share"]) * len(judged.counts))
+    (tmp_path / "always_right.py").write_text("import no_such_module_here")
+    with pytest.raises(ConfigurationError, match=r"task\.verifier_modules names 'always_right'"):
+        RayWorkers(wanted, base)
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,55 @@ def test_a_verifier_that_does_not_exist_is_refused_by_name_before_any_response(o
     with pytest.raises(ConfigurationError, match=message):
         judges.start()
     judges.close()
+
+
+def registering(name: str, body: str = "return response == answer") -> str:
+    head = "from forecurve.verifiers import register"
+    return f"{head}\n\n@register({name!r})\ndef {name.replace('-', '_')}(response, answer):\n    {body}\n"
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Writes modules of the user's, by name, where only this test finds them."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(**texts: str) -> tuple[str, ...]:
+        for name, text in texts.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        return tuple(texts)
+
+    return write
+
+
+def test_registered_verifiers_judge_beside_built_in_ones_each_for_its_task(modules):
+    mine = modules(users_riddles=registering("riddle"), users_puzzles=registering("no-luck", "return False"))
+    judges = Judges({"a": "riddle", "b": "no-luck", "c": "exact"}, modules=mine)
+    try:
+        judges.start()
+        verdicts = {task: judges.passed(task, ["Paris", "so\nParis"], "Paris").tolist() for task in "abc"}
+    finally:
+        judges.close()
+    assert verdicts == {"a": [True, False], "b": [False, False], "c": [True, True]}
+    assert "users_riddles" not in sys.modules  # it is imported where it judges, and nowhere else
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"one": registering("ridle")}, r"known are math, code, exact, ridle\. Put `@forecurve.verifiers.register"),
+        ({"one": "import no_such_module_here"}, "names 'one', and its import fails: ModuleNotFoundError: No module"),
+        ({"one": "raise SystemExit(3)"}, "names 'one', and its import fails: SystemExit: 3"),
+        ({"one": registering("riddle"), "two": "1 / 0"}, "names 'two', and its import fails: ZeroDivisionError"),
+        (
+            {"one": registering("riddle"), "two": registering("riddle")},
+            r"names 'two', .*two verifiers are registered as 'riddle': one\.riddle and two\.riddle",
+        ),
+        ({"one": registering("math")}, "'math', which comes with the trainer"),
+        ({"one": "import os; os._exit(0)"}, "'riddle', but the process that imports it ended"),
+    ],
+)
+def test_a_registered_verifier_that_is_not_there_is_refused_with_the_way_out(modules, texts, message):
+    judges = Judges({"mine": "riddle"}, modules=modules(**texts))
+    with pytest.raises(ConfigurationError, match=message):
+        judges.start()
+    judges.close()

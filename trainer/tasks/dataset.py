@@ -98,7 +98,7 @@ class DatasetTask:
     @cached_property
     def _judges(self) -> Judges:
         section = self._section
-        return Judges(section.verifiers, section.code_seconds, section.code_memory_mb)
+        return Judges(section.verifiers, section.code_seconds, section.code_memory_mb, modules=section.verifier_modules)
 
     def _read_downstream(self, name: str) -> list[Row]:
         section = self._section

@@ -24,10 +24,12 @@ class Judges:
     """Sends each response to the verifier of its task.
 
     Args:
-        verifiers: task name to `math`, `code`, `exact` or `module:function`, a function of response and answer.
+        verifiers: task name to `math`, `code`, `exact`, or a function of response and answer: `module:function`, or
+            the name under which one of `modules` registers it.
         code_seconds: wall-clock limit of all tests of one response to a `code` task.
         code_memory_mb: memory of the program under test.
         function_seconds: wall-clock limit of any other verifier for one response.
+        modules: what registers verifiers; see `forecurve.verifiers`.
 
     Raises (by `start`, or at the first response):
         ConfigurationError: a verifier does not exist, or this machine cannot confine foreign code.
@@ -39,6 +41,7 @@ class Judges:
         code_seconds: float = 10.0,
         code_memory_mb: int = 512,
         function_seconds: float = FUNCTION_SECONDS,
+        modules: Sequence[str] = (),
     ):
         workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
         self._names = dict(verifiers)
@@ -49,7 +52,8 @@ class Judges:
             elif name == "exact":
                 self._verifiers[name] = Exact()
             else:
-                self._verifiers[name] = WorkerPool(FUNCTIONS.get(name, name), workers, function_seconds)
+                function = FUNCTIONS.get(name, name)
+                self._verifiers[name] = WorkerPool(function, workers, function_seconds, modules=modules)
         self._counts = dict.fromkeys(Verdict, 0)  # read by other threads: its keys never change
 
     def start(self) -> None:

@@ -16,38 +16,61 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from trainer.errors import ConfigurationError
+from trainer.search_path import search_path
 
 from .verdict import Verdict
 
 START_SECONDS = 60.0
 """A worker imports its verifier once; sympy takes seconds on a busy machine."""
 MEMORY_MB = 2048
-ROOT = Path(__file__).parents[2]
 
 
 class WorkerPool:
-    """Up to `workers` processes that call `module:function(response, answer) -> bool`; see `Verifier`.
+    """Up to `workers` processes that call a `function(response, answer) -> bool`; see `Verifier`.
+
+    Args:
+        specification: `module:function`, or the name under which one of `modules` registers it.
+        workers: processes at most.
+        seconds: wall-clock limit of one response.
+        memory_mb: address space of a process.
+        modules: imported before a registered name is looked up.
 
     Raises (by `start`):
         ConfigurationError: there is no such function, or it cannot be imported.
     """
 
-    def __init__(self, specification: str, workers: int, seconds: float, memory_mb: int = MEMORY_MB):
+    def __init__(
+        self,
+        specification: str,
+        workers: int,
+        seconds: float,
+        memory_mb: int = MEMORY_MB,
+        modules: Sequence[str] = (),
+    ):
         self._seconds = seconds
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._workers = [_Worker(specification, memory_mb) for _ in range(workers)]
+        self._specification = specification
+        self._workers = [_Worker(specification, memory_mb, modules) for _ in range(workers)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
 
     def start(self) -> None:
         """See `Verifier`. Starts one worker."""
-        self._workers[0].start()
+        try:
+            self._workers[0].start()
+        except (OSError, EOFError) as error:
+            self._workers[0].stop()
+            late = isinstance(error, TimeoutError)
+            fate = f"was not ready within {START_SECONDS:.0f} s" if late else "ended"
+            raise ConfigurationError(
+                f"task.verifiers names {self._specification!r}, but the process that imports it {fate}; import its "
+                "module by hand to see why"
+            ) from None
 
     def judge(self, responses: Sequence[str], answer: str) -> Iterable[Verdict]:
         """See `Verifier`."""
@@ -70,8 +93,9 @@ class WorkerPool:
 class _Worker:
     """One process; started when it is first asked, and again after it was killed."""
 
-    def __init__(self, specification: str, memory_mb: int):
-        self._specification, self._memory_mb = specification, memory_mb
+    def __init__(self, specification: str, memory_mb: int, modules: Sequence[str]):
+        self._specification = specification
+        self._arguments = [specification, str(memory_mb), *modules]
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: dict[str, str], seconds: float) -> Verdict:
@@ -91,7 +115,7 @@ class _Worker:
     def start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "trainer.verifiers.worker", self._specification, str(self._memory_mb)],
+                [sys.executable, "-m", "trainer.verifiers.worker", *self._arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -133,6 +157,4 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) 
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with everything importable that is importable here: a user's own module too."""
-    path = os.pathsep.join(dict.fromkeys([*(entry or os.getcwd() for entry in sys.path), str(ROOT)]))
-    return dict(os.environ, PYTHONPATH=path, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    return dict(os.environ, PYTHONPATH=search_path(), OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

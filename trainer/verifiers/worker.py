@@ -1,6 +1,7 @@
 """A process that calls one verifier function, for `WorkerPool`: JSON lines in, JSON lines out.
 
     python -m trainer.verifiers.worker module:function MEMORY_MB
+    python -m trainer.verifiers.worker registered-name MEMORY_MB MODULE...
 
 Whatever the function prints goes to standard error, so that it cannot be taken for an answer.
 """
@@ -12,19 +13,25 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
+
+from forecurve.recipes.schema.tasks import VERIFIERS
+from forecurve.verifiers import VerifierError, registered
 
 MEGABYTE = 1 << 20
 
 
-def main(specification: str, memory_mb: int) -> None:
+def main(specification: str, memory_mb: int, modules: Sequence[str]) -> None:
     """Answer requests until standard input ends; the first line out says whether the function was found."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        check = find(specification)
-    except Exception as error:  # noqa: BLE001 - whatever a module does when it is imported, the user is told
+        check = find(specification, modules)
+    except VerifierError as error:
+        _say(answers, {"error": str(error)})
+        return
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does when it is imported, we say so
         _say(answers, {"error": f"it could not be loaded: {type(error).__name__}: {error}"})
         return
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb * MEGABYTE, memory_mb * MEGABYTE))
@@ -38,12 +45,15 @@ def main(specification: str, memory_mb: int) -> None:
             _say(answers, {"error": f"{type(error).__name__}: {error}"[:500]})
 
 
-def find(specification: str) -> Callable[[str, str], object]:
-    """The function `module:function`.
+def find(specification: str, modules: Sequence[str] = ()) -> Callable[[str, str], object]:
+    """The function `module:function`, or the one that one of `modules` registers under this name.
 
     Raises:
-        ImportError, AttributeError, TypeError: there is no such thing, or it cannot be called.
+        ImportError, AttributeError, TypeError: there is no such function, or it cannot be called.
+        VerifierError: a module cannot be imported, or none of them registers the name.
     """
+    if ":" not in specification:
+        return _find_registered(specification, modules)
     module, _, name = specification.partition(":")
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
@@ -52,9 +62,26 @@ def find(specification: str) -> Callable[[str, str], object]:
     return found
 
 
+def _find_registered(name: str, modules: Sequence[str]) -> Callable[[str, str], object]:
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+            reason = f"{type(error).__name__}: {error}"
+            raise VerifierError(f"task.verifier_modules names {module!r}, and its import fails: {reason}") from None
+    known = registered()
+    if name not in known:
+        raise VerifierError(
+            f"no verifier is registered under that name; known are {', '.join([*VERIFIERS, *sorted(known)])}. Put "
+            f'`@forecurve.verifiers.register("{name}")` above a function of (response, answer), and its module into '
+            "task.verifier_modules"
+        )
+    return known[name]
+
+
 def _say(answers: TextIO, message: dict[str, object]) -> None:
     print(json.dumps(message), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -6,12 +6,12 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import ray
 
 from forecurve.recipes import Recipe
+from trainer.search_path import search_path
 
 ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",
@@ -48,9 +48,7 @@ def actor_options(recipe: Recipe, threads: int) -> dict[str, Any]:
     """An equal share of the recipe's devices for every actor, so that the driver needs none."""
     actors = recipe.resources.generators + recipe.resources.learners
     gpus = recipe.resources.gpus / actors
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-    variables = {**ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": path}
+    variables = {**ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": search_path()}
     return {
         "num_cpus": round(recipe.resources.cpus / actors, 4),
         "num_gpus": math.floor(gpus) if gpus >= 1 else round(gpus, 4),

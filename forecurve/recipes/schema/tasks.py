@@ -11,11 +11,14 @@ from pydantic import Field
 from .base import Conflict, Section
 
 VERIFIERS = ("math", "code", "exact")
-"""Verifiers that come with the trainer; any other is named `module:function`."""
+"""Verifiers that come with the trainer; any other is named `module:function`, or by the name it is registered under."""
+REGISTERED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+"""Names of verifiers that `forecurve.verifiers.register` takes."""
 
 _OWN_VERIFIER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _Name = Annotated[str, Field(min_length=1, max_length=120)]
 _Path = Annotated[str, Field(min_length=1)]
+_Module = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
 
 
 class Torus(Section):
@@ -67,7 +70,11 @@ class Dataset(Section):
         {"math": "math"},
         min_length=1,
         description="A row's `task` (default `math`) to what checks its answer: math, code, exact, or your own "
-        "`module:function`. The paper checks maths with Sympy and Math-Verify, code by unit tests (A.3).",
+        "`module:function` or registered name. The paper checks maths with Sympy and Math-Verify, code by unit tests "
+        "(A.3).",
+    )
+    verifier_modules: tuple[_Module, ...] = Field(
+        (), description="Python modules that register verifiers of your own (`forecurve.verifiers.register`)."
     )
     mixture: dict[_Name, Annotated[float, Field(ge=0)]] = Field(
         {},
@@ -92,10 +99,7 @@ class Dataset(Section):
 
     def conflicts(self) -> Iterator[Conflict]:
         """See `Section`."""
-        for name, verifier in self.verifiers.items():
-            if verifier not in VERIFIERS and not _OWN_VERIFIER.fullmatch(verifier):
-                message = f"no such verifier; take one of {', '.join(VERIFIERS)}, or your own as module:function"
-                yield Conflict(f"verifiers.{name}", verifier, message)
+        yield from self._verifier_conflicts()
         for name, weight in self.mixture.items():
             if name not in self.verifiers:
                 message = f"no verifier checks task `{name}`; name one in task.verifiers ({', '.join(self.verifiers)})"
@@ -103,6 +107,23 @@ class Dataset(Section):
         if self.system_prompt is not None and not self.chat_template:
             message = "a system prompt is a chat message; set task.chat_template or put the text into the prompts"
             yield Conflict("system_prompt", self.system_prompt, message)
+
+    def _verifier_conflicts(self) -> Iterator[Conflict]:
+        by_name = {
+            name: verifier
+            for name, verifier in self.verifiers.items()
+            if verifier not in VERIFIERS and not _OWN_VERIFIER.fullmatch(verifier)
+        }
+        for name, verifier in by_name.items():
+            if not self.verifier_modules or not REGISTERED_NAME.fullmatch(verifier):
+                message = (
+                    f"no such verifier; take one of {', '.join(VERIFIERS)}, your own as module:function, or a name "
+                    "that a module of task.verifier_modules registers"
+                )
+                yield Conflict(f"verifiers.{name}", verifier, message)
+        if self.verifier_modules and not by_name:
+            message = "no task has a registered verifier; name one in task.verifiers, or leave the modules out"
+            yield Conflict("verifier_modules", self.verifier_modules, message)
 
 
 Task = Torus | Dataset

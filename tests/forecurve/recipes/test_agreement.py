@@ -68,6 +68,16 @@ def problems(body: Any) -> dict[str, dict[str, Any]]:
             "task.verifiers.math",
             "math, code, exact",
         ),
+        (
+            {"task": DATASET | {"verifiers": {"math": "no:such:thing"}, "verifier_modules": ["mine"]}, "model": LOCAL},
+            "task.verifiers.math",
+            "a name that a module of task.verifier_modules registers",
+        ),
+        (
+            {"task": DATASET | {"verifier_modules": ["mine"]}, "model": LOCAL},
+            "task.verifier_modules",
+            "leave the modules out",
+        ),
         ({"task": DATASET | {"mixture": {"code": 1}}, "model": LOCAL}, "task.mixture.code", "no verifier checks"),
         (
             {"task": DATASET | {"chat_template": False, "system_prompt": "Think."}, "model": LOCAL},
@@ -106,6 +116,7 @@ def test_what_just_fits_is_taken() -> None:
     load_recipe({"algorithm": {"no_positive_resampling": 0.9}, "task": {"pool": 33}})
     load_recipe({"algorithm": {"no_positive_resampling": 0.9}, "task": DATASET, "model": LOCAL})
     load_recipe({"generation": {"engine": "vllm", "max_tokens": 65}, "model": LOCAL})
+    load_recipe({"task": DATASET | {"verifiers": {"a": "my-own"}, "verifier_modules": ["my.module"]}, "model": LOCAL})
     load_recipe({"task": DATASET | {"code_seconds": 60}, "model": LOCAL, "resources": {"stall_seconds": 60}})
 
 
