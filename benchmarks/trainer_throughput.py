@@ -59,7 +59,7 @@ def main() -> None:
     report(given, found)
 
 
-def make_base(folder: Path) -> None:
+def make_base(folder: Path, head_size: int = 16) -> None:
     """The warm-started Qwen3 and a tokenizer of single characters."""
     if (folder / "config.json").exists():
         return
@@ -81,7 +81,7 @@ def make_base(folder: Path) -> None:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=16,
+        head_dim=head_size,
         max_position_embeddings=256,
         initializer_range=0.1,
         tie_word_embeddings=False,
