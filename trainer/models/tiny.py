@@ -52,7 +52,8 @@ class Block(nn.Module):
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         attended = attend(q, k, v).transpose(1, 2).reshape(rows, length, width)
         x_NTD = x_NTD + self.project(attended)
-        added: Tensor = self.contract(F.relu(self.expand(self.norm_mlp(x_NTD)), inplace=True))
+        # Not in place: the product is a view of two dimensions, of which autograd would make a copy.
+        added: Tensor = self.contract(F.relu(self.expand(self.norm_mlp(x_NTD))))
         return x_NTD + added
 
 
