@@ -137,12 +137,11 @@ def test_a_verifier_that_nobody_registers_is_refused_before_anything_is_written(
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("own_ray")
-def test_generators_in_processes_of_their_own_find_it_and_say_so_before_their_first_work(by_always, tmp_path):
+def test_generators_in_processes_of_their_own_find_it(by_always, tmp_path):
     from trainer.workers.ray_actors import RayWorkers
 
     wanted = load_recipe(by_always | {"resources": {"stall_seconds": 120}})
-    base = base_weights(wanted, tmp_path)
-    workers = RayWorkers(wanted, base)
+    workers = RayWorkers(wanted, base_weights(wanted, tmp_path))
     try:
         workers.start_evaluation(workers.initial_weights())
         results: list[Any] = []
@@ -152,9 +151,15 @@ def test_generators_in_processes_of_their_own_find_it_and_say_so_before_their_fi
         workers.close()
     judged = results[0]
     assert 0 < sum(judged.counts) == round((1 - judged.details["truncated_share"]) * len(judged.counts))
-    (tmp_path / "always_right.py").write_text("import no_such_module_here")
+
+
+def test_a_generator_whose_machine_lacks_the_module_says_so_before_its_first_work(by_always, tmp_path):
+    from trainer.workers.actors import GeneratorActor
+
+    (tmp_path / "always_right.py").unlink()
+    wanted = load_recipe(by_always)
     with pytest.raises(ConfigurationError, match=r"task\.verifier_modules names 'always_right'"):
-        RayWorkers(wanted, base)
+        GeneratorActor(wanted, base_weights(wanted, tmp_path), "cpu", 1).ready()
 
 
 @pytest.mark.parametrize(
