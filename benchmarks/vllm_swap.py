@@ -2,8 +2,9 @@
 the same engine without swaps and beside vLLM's own API without any of ours.
 
 A random Qwen3 of the testbed's size generates batches of 32 prompts x 16 responses of 24 tokens (no end token, so
-that every batch is the same work). In the run with swaps new weights come once a batch, while it is under way, as in
-training. Asked: at most 1 % paused, and at least 85 % of vLLM alone on a GPU; what a CPU gives is told as such.
+that every batch is the same work). In the runs with swaps new weights come once a batch, while it is under way, as in
+training: `swaps` as the trainer does it, `paused` by a caller that pauses the engine first and lets it go on last.
+Asked: at most 1 % paused, and at least 85 % of vLLM alone on a GPU; what a CPU gives is told as such.
 
     python benchmarks/vllm_swap.py [--batches 20] [--tokens 24] [--width 64] [--device cpu] [--json]
 """
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from common import answer, note, parser, table
 
-from trainer.engines.base import SamplingConfig
+from trainer.engines.base import SamplingConfig, paused
 from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.types import Prompt, Request
@@ -52,38 +53,50 @@ def main() -> int:
 
 
 def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int, tokens: int) -> dict[str, Any]:
-    """Figures of the three ways. They take turns, a batch each, so that what else the machine does meets all alike."""
+    """Figures of the four ways. They take turns, a batch each, so that what else the machine does meets all alike."""
+    ways: dict[str, Callable[[int], None]] = {
+        "alone": lambda batch: alone(engine, tokens),
+        "engine": lambda batch: generate(engine, batch),
+        "paused": lambda batch: generate(engine, batch, lambda: swap_paused(engine, weights)),
+        "swaps": lambda batch: generate(engine, batch, lambda: swap(engine, weights)),
+    }
     generate(engine, 0)  # warm
-    seconds = {"alone": 0.0, "engine": 0.0, "swaps": 0.0}
-    before = engine.paused_seconds
+    seconds, stood = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
     for batch in range(batches):
         note(f"batch {batch + 1} of {batches} ...")
-        seconds["alone"] += timed(lambda: alone(engine, tokens))
-        seconds["engine"] += timed(lambda batch=batch: generate(engine, batch))
-        seconds["swaps"] += timed(lambda batch=batch: generate(engine, batch, weights))
-    paused = engine.paused_seconds - before
+        for name, way in ways.items():
+            began, before = time.perf_counter(), engine.paused_seconds
+            way(batch)
+            seconds[name] += time.perf_counter() - began
+            stood[name] += engine.paused_seconds - before
     made = batches * PROMPTS * SAMPLES * tokens
-    found = {way: {"seconds": spent, "tokens_a_second": made / spent} for way, spent in seconds.items()}
-    for way in ("engine", "swaps"):
-        found[way]["share_of_alone"] = seconds["alone"] / seconds[way]
-    found["swaps"] |= {"paused_share": paused / seconds["swaps"], "paused_ms_a_swap": 1000 * paused / batches}
-    return found
+    return {
+        name: {
+            "tokens_a_second": made / spent,
+            "share_of_alone": seconds["alone"] / spent,
+            "paused_share": stood[name] / spent,
+            "paused_ms_a_swap": 1000 * stood[name] / batches,
+        }
+        for name, spent in seconds.items()
+    }
 
 
-def timed(work: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def generate(engine: VllmEngine, batch: int, weights: dict[str, torch.Tensor] | None = None) -> None:
-    """One batch through the engine; with `weights`, swapped once while it is under way."""
+def generate(engine: VllmEngine, batch: int, under_way: Callable[[], None] = lambda: None) -> None:
+    """One batch through the engine, and what is to happen while it is under way."""
     engine.submit([Request(p, prompt(p), SAMPLES, (batch, p)) for p in range(PROMPTS)])
     engine.step()  # let it begin
-    if weights is not None:
-        engine.load_weights(engine.version + 1, weights)
+    under_way()
     while engine.busy:
         engine.step()
+
+
+def swap(engine: VllmEngine, weights: dict[str, torch.Tensor]) -> None:
+    engine.load_weights(engine.version + 1, weights)
+
+
+def swap_paused(engine: VllmEngine, weights: dict[str, torch.Tensor]) -> None:
+    with paused(engine):
+        swap(engine, weights)
 
 
 def alone(engine: VllmEngine, tokens: int) -> None:
@@ -126,12 +139,11 @@ def report(found: dict[str, Any], device: str, as_json: bool) -> None:
     if as_json:
         answer(found | {"device": device, "asked_paused": ASKED_PAUSED, "asked_of_alone": ASKED_ALONE})
         return
-    swaps = found["swaps"]
-    rows = [[name, way["tokens_a_second"], way.get("share_of_alone")] for name, way in found.items()]
-    table(["", "tokens/s", "of alone"], rows)
+    columns = ["tokens_a_second", "share_of_alone", "paused_share", "paused_ms_a_swap"]
+    table(["", *columns], [[name, *(way[column] for column in columns)] for name, way in found.items()])
     print(
-        f"paused {swaps['paused_share']:.2%} of wall time (asked: at most {ASKED_PAUSED:.0%}), "
-        f"{swaps['paused_ms_a_swap']:.1f} ms a swap, on a {device}; {ASKED_ALONE:.0%} of vLLM alone is asked of a GPU"
+        f"paused {found['swaps']['paused_share']:.2%} of wall time (asked: at most {ASKED_PAUSED:.0%}), on a {device}; "
+        f"{ASKED_ALONE:.0%} of vLLM alone is asked of a GPU"
     )
 
 

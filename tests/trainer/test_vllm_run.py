@@ -1,4 +1,4 @@
-"""Whole runs with vLLM generating, by the command line; and an engine whose process is killed."""
+"""Whole runs with vLLM generating, by the command line: one that learns; and an engine whose process is killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.trainer.vllm_parts import make_folder
+from tests.trainer.vllm_parts import make_base, make_folder
 from trainer.engines.base import SamplingConfig
 from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.vllm,
     pytest.mark.slow,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
 ]
 
 STEPS = 4
@@ -42,28 +42,44 @@ RECIPE = {
     "budget": {"unit": "steps", "compute": STEPS},
 }
 
+LEARNING = {
+    "name": "vllm-learns",
+    "algorithm": {"off_policy": "pipeline", "max_staleness": 8},
+    "optimizer": {"learning_rate": 3e-4, "warmup_steps": 10},
+    "batch": {"prompts_per_step": 32, "generations_per_prompt": 16},
+    "generation": {"max_tokens": 24, "engine": "vllm"},
+    "evaluation": {"every_steps": 10, "prompts": 128, "samples": 4},
+    "budget": {"unit": "steps", "compute": 20},
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_folder(tmp_path_factory.mktemp("qwen3"), 0)
 
 
-def trained(folder: Path, out: Path, *arguments: str) -> list[dict[str, object]]:
+def trained(folder: Path, out: Path, *arguments: str, fields: dict[str, object] = RECIPE) -> list[dict[str, object]]:
     """The lines of the run's metrics, after it ended well."""
     recipe = out.parent / "recipe.yaml"
-    recipe.write_text(yaml.safe_dump(RECIPE | {"model": {"kind": "huggingface", "path": str(folder)}}))
+    recipe.write_text(yaml.safe_dump(fields | {"model": {"kind": "huggingface", "path": str(folder)}}))
     command = [sys.executable, "-m", "trainer", "--recipe", str(recipe), "--out", str(out), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=550)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=700)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
-def check(lines: list[dict[str, object]]) -> None:
-    """The run took every step, and its engine sampled each batch from the weights that the step before had made."""
+def by_name(lines: list[dict[str, object]]) -> dict[str, dict[int, float]]:
+    """Every metric's values by step."""
     values: dict[str, dict[int, float]] = {}
     for line in lines:
         for name, value in line.get("metrics", {}).items():  # type: ignore[attr-defined]
             values.setdefault(name, {})[int(line["step"])] = value  # type: ignore[call-overload]
+    return values
+
+
+def check(lines: list[dict[str, object]]) -> None:
+    """The run took every step, and its engine sampled each batch from the weights that the step before had made."""
+    values = by_name(lines)
     assert set(values["train/loss"]) == set(range(1, STEPS + 1))
     assert all(np.isfinite(value) for value in values["train/loss"].values())
     assert max(values["policy/logprob_diff_mean"].values()) < 1e-3
@@ -84,6 +100,19 @@ def test_a_run_in_one_process_trains_with_vllm_generating(folder, tmp_path):
 @pytest.mark.parametrize("way", ["store", "collective"])
 def test_a_run_in_ray_actors_trains_with_vllm_generating(way, folder, tmp_path):
     check(trained(folder, tmp_path / "run", "--set", f"resources.weight_transfer={way}"))
+
+
+@pytest.mark.ray
+def test_a_run_learns_while_its_weights_are_swapped_under_vllms_running_requests(tmp_path):
+    values = by_name(trained(make_base(tmp_path / "base", 400), tmp_path / "run", fields=LEARNING))
+    judged = [json.loads(line) for line in (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()]
+    rates = {line["step"]: line["reward"] for line in judged}
+    assert list(rates) == [0, 10, 20]
+    assert rates[20] > rates[0] + 0.1  # some five times the standard error of either
+    assert judged[0]["details"]["self_check_logprob_diff"] < 1e-4
+    assert max(values["staleness/in_flight_max"].values()) >= 1  # some weights came while responses were written
+    assert max(values["policy/mismatch_kl"].values()) < 0.01
+    assert max(values["policy/ratio_capped_share"].values()) < 0.01
 
 
 def test_no_process_of_vllm_outlives_a_killed_trainer(folder):
