@@ -102,25 +102,27 @@ def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is
 
 
 def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
-    hooks, steps = _remembering_generators(monkeypatch), []
+    hooks, steps, stopped, told = _remembering_generators(monkeypatch), [], [], []
 
     def stop_once(workers):
         steps.append(None)
         if len(steps) == 3:
-            os.kill(hooks["pids"][0], signal.SIGSTOP)
+            stopped.append(psutil.Process(hooks["pids"][0]))
+            stopped[0].suspend()
 
-    hooks["before_step"], told = stop_once, []
+    hooks["before_step"] = stop_once
     monkeypatch.setattr(DirectoryReporter, "message", lambda self, text, step, compute: told.append(text))
-    changes = {"budget.compute": 6, "resources.stall_seconds": 4}
+    changes = {"budget.compute": 6, "resources.stall_seconds": 6}
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
     assert (outcome.outcome, outcome.step) == ("succeeded", 6)
     trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [line["step"] for line in trained] == list(range(1, 7))
     assert trained[-1]["metrics"]["generation/lost_generators"] == 1
-    assert trained[-1]["metrics"]["ledger/waste"] >= 4
+    assert trained[-1]["metrics"]["ledger/waste"] >= 6
     assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
     assert any("generator 0 stalled and was replaced" in text for text in told)
-    assert not psutil.pid_exists(hooks["pids"][0])
+    _, alive = psutil.wait_procs(stopped, timeout=60)  # Ray asks it to end, and kills it when it does not answer
+    assert not alive
 
 
 def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
@@ -169,8 +171,8 @@ def test_a_learner_that_no_longer_answers_ends_the_attempt_by_name(recipe, tmp_p
             os.kill(hooks["pids"][-1], signal.SIGSTOP)
 
     hooks["before_step"] = stop_the_learner
-    with pytest.raises(WorkerLost, match=r"the learner \(rank 0 of 1\) has not answered for 3 s"):
-        train(recipe({"budget.compute": 6, "resources.stall_seconds": 3}), Launch(tmp_path, progress=False))
+    with pytest.raises(WorkerLost, match=r"the learner \(rank 0 of 1\) has not answered for 5 s"):
+        train(recipe({"budget.compute": 6, "resources.stall_seconds": 5}), Launch(tmp_path, progress=False))
 
 
 def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(recipe, tmp_path, monkeypatch):
