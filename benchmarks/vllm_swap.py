@@ -53,7 +53,8 @@ def main() -> int:
 
 
 def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int, tokens: int) -> dict[str, Any]:
-    """Figures of the four ways. They take turns, a batch each, so that what else the machine does meets all alike."""
+    """Figures of the four ways. They take turns, a batch each, so that what else the machine does meets all alike;
+    speeds are of the median batch. `core_cpu_ms` is CPU time of vLLM's processes in a batch, in the median."""
     ways: dict[str, Callable[[int], None]] = {
         "alone": lambda batch: alone(engine, tokens),
         "engine": lambda batch: generate(engine, batch),
@@ -61,23 +62,24 @@ def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int,
         "swaps": lambda batch: generate(engine, batch, lambda: swap(engine, weights)),
     }
     generate(engine, 0)  # warm
-    seconds, stood = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
+    taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for batch in range(batches):
         note(f"batch {batch + 1} of {batches} ...")
         for name, way in ways.items():
-            began, before = time.perf_counter(), engine.paused_seconds
+            before = time.perf_counter(), engine.paused_seconds, engine.cpu_seconds()
             way(batch)
-            seconds[name] += time.perf_counter() - began
-            stood[name] += engine.paused_seconds - before
-    made = batches * PROMPTS * SAMPLES * tokens
+            after = time.perf_counter(), engine.paused_seconds, engine.cpu_seconds()
+            taken[name].append(tuple(np.subtract(after, before)))
+    middle = {name: np.median(batches_of, axis=0) for name, batches_of in taken.items()}
     return {
         name: {
-            "tokens_a_second": made / spent,
-            "share_of_alone": seconds["alone"] / spent,
-            "paused_share": stood[name] / spent,
-            "paused_ms_a_swap": 1000 * stood[name] / batches,
+            "tokens_a_second": float(PROMPTS * SAMPLES * tokens / seconds),
+            "share_of_alone": float(middle["alone"][0] / seconds),
+            "paused_share": float(stood / seconds),
+            "paused_ms_a_swap": float(1000 * stood),
+            "core_cpu_ms": float(1000 * cpu),
         }
-        for name, spent in seconds.items()
+        for name, (seconds, stood, cpu) in middle.items()
     }
 
 
@@ -139,7 +141,7 @@ def report(found: dict[str, Any], device: str, as_json: bool) -> None:
     if as_json:
         answer(found | {"device": device, "asked_paused": ASKED_PAUSED, "asked_of_alone": ASKED_ALONE})
         return
-    columns = ["tokens_a_second", "share_of_alone", "paused_share", "paused_ms_a_swap"]
+    columns = ["tokens_a_second", "share_of_alone", "paused_share", "paused_ms_a_swap", "core_cpu_ms"]
     table(["", *columns], [[name, *(way[column] for column in columns)] for name, way in found.items()])
     print(
         f"paused {found['swaps']['paused_share']:.2%} of wall time (asked: at most {ASKED_PAUSED:.0%}), on a {device}; "
