@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -56,6 +57,9 @@ def main() -> None:
             found["ours"].append(ours(given, Path(scratch) / f"ours-{turn}", seed=turn))
             if not given.ours_only:
                 found["trl"].append(peer(given, Path(scratch) / f"trl-{turn}"))
+            note(
+                ", ".join(f"{name} {runs[-1]['completions_per_second']:,.0f}/s" for name, runs in found.items() if runs)
+            )
     report(given, found)
 
 
@@ -266,19 +270,34 @@ def seconds(moment: str) -> float:
 
 
 def report(given: Namespace, found: dict[str, list[dict[str, Any]]]) -> None:
-    """Medians over the turns, and ratios."""
+    """Medians over the turns; and the ratios of each turn, because a machine's own speed may change between turns."""
     body = {name: {key: middle([run[key] for run in runs]) for key in runs[0]} for name, runs in found.items() if runs}
+    ratios = {
+        "speed": by_turn(found, lambda ours, theirs: ours["completions_per_second"] / theirs["completions_per_second"]),
+        "time_to_target": by_turn(found, sooner),
+    }
     if given.json:
-        answer({"target": given.target, "steps": given.steps, "runs": given.runs} | body)
+        answer({"target": given.target, "steps": given.steps, "runs": given.runs, "ratios": ratios} | body)
         return
     columns = ["completions_per_second", "seconds_to_target", "first", "last", "kept_share"]
     table(["", *columns], [[name, *(row[key] for key in columns)] for name, row in body.items()])
-    if "trl" in body:
-        speed = body["ours"]["completions_per_second"] / body["trl"]["completions_per_second"]
-        print(f"speed: {speed:.2f} times TRL's (asked: 4)")
-        times = body["ours"]["seconds_to_target"], body["trl"]["seconds_to_target"]
-        if None not in times:
-            print(f"time to a pass rate of {given.target:g}: {times[1] / times[0]:.2f} times less (asked: 4)")
+    says = {"speed": "times TRL's", "time_to_target": f"times less than TRL to a pass rate of {given.target:g}"}
+    for name, of_turns in ratios.items():
+        if of_turns:
+            each = " ".join(f"{ratio:.2f}" for ratio in of_turns)
+            print(f"{name}: {median(of_turns):.2f} {says[name]} (asked: 4); by turn {each}")
+
+
+def by_turn(found: dict[str, list[dict[str, Any]]], ratio: Callable[..., float | None]) -> list[float]:
+    """The ratio in each turn in which both have one."""
+    ratios = (ratio(ours, theirs) for ours, theirs in zip(found["ours"], found["trl"], strict=False))
+    return [value for value in ratios if value is not None]
+
+
+def sooner(ours: dict[str, Any], theirs: dict[str, Any]) -> float | None:
+    """How many times sooner we were at the target; None where one was not."""
+    times = theirs["seconds_to_target"], ours["seconds_to_target"]
+    return None if None in times else float(times[0] / times[1])
 
 
 def middle(values: list[Any]) -> float | None:
