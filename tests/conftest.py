@@ -15,11 +15,16 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from filelock import FileLock
+from hypothesis import settings
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session, sessionmaker
 
 if TYPE_CHECKING:
     from server.settings import Settings
+
+# The same examples in every run: what is found does not depend on luck. `make test-all` draws new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 TEMPLATE = "forecurve_template"
 HOME = "FORECURVE_TESTS_HOME"

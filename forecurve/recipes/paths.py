@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
 from .errors import Known, RecipeError, from_validation, suggestion
 from .schema import Recipe, Section
@@ -154,7 +155,9 @@ _NO_DEFAULT = object()
 
 def _default(section: str, kind: str, path: str) -> Any:
     field = section_kinds()[section][kind].model_fields[path.rpartition(".")[2]]
-    return _NO_DEFAULT if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
+    if field.is_required():
+        return _NO_DEFAULT
+    return to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
 
 
 def sections_in(annotation: Any) -> list[type[Section]]:

@@ -134,6 +134,22 @@ def test_setting_a_field_to_its_own_value_changes_nothing(path: str) -> None:
     assert with_changes(SCALERL, {path: get_value(SCALERL, path)}) == SCALERL
 
 
+def test_beside_another_kind_the_difference_has_only_what_is_not_that_kinds_default() -> None:
+    dataset = with_changes(
+        SCALERL,
+        {
+            "task.kind": "dataset",
+            "task.train": "prompts.jsonl",
+            "model.kind": "huggingface",
+            "model.path": "models/small",
+            "curriculum": "none",
+            "length_control.kind": "none",
+        },
+    )
+    changed = {path for path in diff(SCALERL, dataset) if path.startswith(("task.", "model."))}
+    assert changed == {"task.kind", "task.train", "model.kind", "model.path"}
+
+
 def test_diff_shows_the_fields_that_differ_and_only_those() -> None:
     other = with_changes(SCALERL, {"algorithm.loss": "dapo", "seed": 3, "name": "x"})
     assert diff(SCALERL, other) == {"algorithm.loss": ("cispo", "dapo"), "seed": (0, 3)}
