@@ -136,6 +136,7 @@ def test_a_verifier_that_nobody_registers_is_refused_before_anything_is_written(
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_ray")
 def test_generators_in_processes_of_their_own_find_it(by_always, tmp_path):
     from trainer.workers.ray_actors import RayWorkers

@@ -162,6 +162,7 @@ def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
     ray.kill(made[1])
 
 
+@pytest.mark.slow
 def test_a_learner_that_no_longer_answers_ends_the_attempt_by_name(recipe, tmp_path, monkeypatch):
     hooks, steps = _remembering_generators(monkeypatch), []
 
