@@ -43,18 +43,15 @@ class _Rotate(torch.autograd.Function):
         return _rotated(gradients[0], cos, sin, sign=-1.0), None, None
 
 
-def rotate_in_one_pass(backbone: nn.Module) -> int:
-    """Give every attention layer that can have it this forward; to how many."""
+def rotate_in_one_pass(backbone: nn.Module) -> None:
+    """Give every attention layer that can have it this forward."""
     rotary = getattr(backbone, "rotary_emb", None)
     first = next(backbone.parameters())
     if rotary is None or not serve(first):
-        return 0
-    given = 0
+        return
     for module in backbone.modules():
         if _looks_usual(module) and _is_the_same(module, rotary):
             module.forward = MethodType(_forward, module)
-            given += 1
-    return given
 
 
 def _forward(
