@@ -21,8 +21,8 @@ from forecurve.science import (
     Conformal,
     Fit,
     FrozenForecast,
+    Past,
     Revision,
-    Score,
     advise,
     fit,
     freeze,
@@ -34,6 +34,7 @@ from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
 from server.forecasts.ending import ending_words
 from server.forecasts.service import Said
+from server.forecasts.track_record import course_of
 from server.metrics.curve import Point
 
 from . import fallen
@@ -65,7 +66,7 @@ class Subject:
     budget: float | None
     points: Sequence[Point]
     frozen: tuple[dict[str, Any], float] | None
-    past: Sequence[Score] = ()
+    past: Sequence[Past] = ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _ending(subject: Subject, points: Sequence[Point], fitted: Fit, budget: floa
     size = tail_size(len(points) + math.floor(left / gap))
     places = np.maximum(budget - gap * np.arange(size), min(now, budget))[::-1]
     ending = predict_mean(fitted, places)
-    conformal = Conformal.of(subject.past, fraction=now / budget)
+    conformal = Conformal.of(subject.past, ending, course=course_of(points), fraction=now / budget)
     calibrated = conformal.apply(ending, fitted.curve.bounds)
     return {"ending": ending.to_dict(), "calibrated": calibrated.to_dict(), "conformal": conformal.to_dict()}
 

@@ -19,7 +19,7 @@ from server.events.service import record
 from server.forecasts.models import Forecast
 from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
-from server.forecasts.track_record import past_scores
+from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import validation_curve
 from server.runs.models import Run
 from server.runs.service import lock_run
@@ -82,7 +82,7 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
         budget=run.budget_compute,
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
-        past=past_scores(session, run),
+        past=past_forecasts(session, run),
     )
     return Claim(run_id, lease, run.dirty_at, subject)
 

@@ -10,10 +10,11 @@ compare({"base": [curve, other_seed], "no-fp32": third}, control="base")
 
 from .advice import Advice, advise
 from .alternatives import Alternative, alternatives
+from .analogues import Course
 from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
 from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
-from .conformal import Conformal, Score
+from .conformal import Conformal, Past
 from .curve import Curve, Evaluation
 from .errors import CompareError, CurveError, FrozenError, PlanError, PriorError
 from .fitting import Draws, Fit, fit
@@ -40,6 +41,7 @@ __all__ = [
     "CompareError",
     "Comparison",
     "Conformal",
+    "Course",
     "Curve",
     "CurveError",
     "Draws",
@@ -53,6 +55,7 @@ __all__ = [
     "Outlook",
     "PaperFit",
     "PaperGrid",
+    "Past",
     "Plan",
     "PlanError",
     "PointFit",
@@ -61,7 +64,6 @@ __all__ = [
     "PriorError",
     "Reach",
     "Revision",
-    "Score",
     "SeedSpread",
     "TrackRecord",
     "Watch",

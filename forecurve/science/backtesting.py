@@ -5,7 +5,8 @@ the evaluations (at least 1, at most 30), whose places in compute are known. Our
 of that mean with its 90 % interval: curve, wandering part and sampling noise of a mean (see `outcome.predict_mean`).
 
 With `prior="siblings"` the other runs at full length are the past: they give the prior and, where there are at least 9,
-their own backtest scores at the same fraction (each with its own siblings as prior) move and stretch the interval. A
+their own backtests at the same fraction (each with its own siblings as prior) move and stretch the interval, those most
+that went like the run so far. A
 series with the very same evaluations as another is that run once more, not a sibling of it.
 """
 
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import errors
+from .analogues import Course
 from .baselines import last_value, power_law
 from .checks import MIN_POINTS
-from .conformal import Conformal, Score
+from .conformal import Conformal, Past
 from .curve import Curve
 from .fitting import Fit, fit
 from .misfit import HOLDS
@@ -275,18 +277,25 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
 def _calibrated(
     curves: Sequence[Curve], past: Sequence[Sequence[int]], ours: Sequence[Sequence[Row]]
 ) -> list[list[Row]]:
-    """Each forecast moved and stretched by the scores of the other runs at the same fraction."""
+    """Each forecast moved and stretched by how those of the other runs at the same fraction turned out."""
+    courses = [Course(curve.compute, curve.reward) for curve in curves]
     return [
-        [_scaled(curve, row, [ours[other][column] for other in others]) for column, row in enumerate(rows)]
+        [_scaled(curve, row, [(courses[at], ours[at][column]) for at in others]) for column, row in enumerate(rows)]
         for curve, others, rows in zip(curves, past, ours, strict=True)
     ]
 
 
-def _scaled(curve: Curve, row: Row, others: Sequence[Row]) -> Row:
+def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row:
     if row.raw is None:
         return row
-    scores = [Score.of(str(at), r.fraction, r.raw, r.actual) for at, r in enumerate(others) if r.raw is not None]
-    conformal = Conformal.of(scores)
+    early = early_part(curve, row.fraction) or curve
+    past = [
+        Past(str(at), one.fraction, one.raw, one.actual, course)
+        for at, (course, one) in enumerate(others)
+        if one.raw is not None
+    ]
+    width = curve.bounds[1] - curve.bounds[0]
+    conformal = Conformal.of(past, row.raw, course=Course(early.compute, early.reward), width=width)
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,

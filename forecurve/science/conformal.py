@@ -1,16 +1,19 @@
 """Conformal scaling: an interval is moved and stretched as past forecasts say it should have been.
 
-The score of a past forecast says where in its interval the outcome fell: 0 at the median, 1 at the upper end of the
-90 % interval, -1 at the lower end, on beyond at the same rate. From the scores s_1..s_n of past runs come
+Past runs say what the new forecast is expected to get wrong, mean and sd, those most that went like it so far; and the
+same of each past forecast, as if it were the new one (`analogues`). Of this a share is taken (`_share`): all where it
+would clearly have made past forecasts better, nothing where not. From n past runs come
 
-    shift   the median score, shrunk to 0 unless it stands out: m (1 - (2 se / m)^2)+, se by the median deviation
-    factor  the ceil(0.9 (n + 1))-th smallest |s_j - shift without j|
+    shift    the share of the new forecast's expected error
+    z_j      |error_j - the share of its expected error|, in half widths of the interval of run j on that side, each
+             stretched by (sd told / sd of the posterior)^share
+    factor   the ceil(0.9 (n + 1))-th smallest z_j, stretched likewise for the new run
 
-and the interval becomes what lies between the scores shift - factor and shift + factor. Without a shift this is
-split-conformal prediction (Vovk, Gammerman and Shafer 2005; Lei et al. 2018): if the new run is exchangeable with the
-past ones, it covers with probability at least 0.9 over the draw of all n + 1 runs, whatever is wrong with the model.
-With a shift it is the jackknife, which covers about 0.9 of exchangeable runs but carries no such guarantee (Barber et
-al. 2021). Runs of another task, size or recipe are not exchangeable; then it is history, not a guarantee.
+and the interval reaches `factor` half widths to either side of the moved median. Where nothing is taken this is plain
+split-conformal prediction (Vovk, Gammerman and Shafer 2005): if the new run is exchangeable with the past ones, it
+covers with probability at least 0.9 over the draw of all n + 1 runs, whatever is wrong with the model. Otherwise it is
+the jackknife, which covers about 0.9 of exchangeable runs but carries no such guarantee (Barber et al. 2021). Runs of
+another task, size or recipe are not exchangeable; then it is history, not a guarantee.
 
 Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
 One factor a side would need 19.
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .analogues import Course, expected_errors, nearest
 from .arrays import FloatArray
 from .values import Estimate, finite
 
@@ -33,50 +37,40 @@ LEAST_RUNS = 9
 BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
 """Forecasts are compared with past ones in the same range of the share of the budget: about 0.1, 0.25, 0.5, later."""
 
+MOST_RUNS = 40
+"""Of more past runs those are asked that went most like the new one."""
+
+_TO_SD = 2 * 1.6449  # width of a normal's 90 % interval in standard deviations
+_LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
 _LEAST_HALF = 1e-9
-_STANDS_OUT = 2.0  # standard errors
-_TO_SD = 1.4826  # of a normal, from its median absolute deviation
-_OF_MEDIAN = 1.2533  # standard error of a normal's median over that of its mean
 
 
 @dataclass(frozen=True)
-class Score:
-    """How one past forecast turned out.
+class Past:
+    """One past forecast, and what came.
 
     Attributes:
         run: whose it was; a run counts once.
         fraction: the share of its budget at which it was made.
-        value: where in its interval the outcome fell, in [-1, 1] where the interval covered.
+        estimate: the posterior's own median and 90 % interval of how the run would end.
+        actual: how it ended.
+        course: how the run went, from its start to its end; None where that is not known.
     """
 
     run: str
     fraction: float
-    value: float
-
-    @classmethod
-    def of(cls, run: str, fraction: float, estimate: Estimate, actual: float) -> Score:
-        """The score of `estimate` against what came."""
-        return cls(run, fraction, score_of(estimate, actual))
-
-
-def score_of(estimate: Estimate, actual: float) -> float:
-    """(actual - median) over the half width of the interval on that side.
-
-    >>> score_of(Estimate(0.5, 0.4, 0.7), 0.6), score_of(Estimate(0.5, 0.25, 0.7), 0.125)
-    (0.5, -1.5)
-    """
-    error = actual - estimate.median
-    half = estimate.upper - estimate.median if error > 0 else estimate.median - estimate.lower
-    return error / max(half, _LEAST_HALF)
+    estimate: Estimate
+    actual: float
+    course: Course | None = None
 
 
 @dataclass(frozen=True)
 class Conformal:
-    """What past runs say of a 90 % interval, in scores.
+    """What past runs say of one forecast.
 
     Attributes:
-        shift: where the outcome is to be expected; 0 is the median.
-        factor: how far the interval reaches on either side of it; 1 is as far as now.
+        shift: by how much the outcome is to be expected above the median, in units of reward.
+        factor: how many half widths the interval reaches to either side of there; 1 is as far as now.
         runs: past runs that it rests on; 0 where it is the posterior as it is.
     """
 
@@ -85,26 +79,42 @@ class Conformal:
     runs: int = 0
 
     @classmethod
-    def of(cls, scores: Iterable[Score], *, fraction: float | None = None) -> Conformal:
-        """What past scores ask for; the posterior as it is where they are fewer than 9.
+    def of(
+        cls,
+        past: Iterable[Past],
+        estimate: Estimate,
+        *,
+        course: Course | None = None,
+        fraction: float | None = None,
+        width: float = 1.0,
+    ) -> Conformal:
+        """What past runs ask for; the posterior as it is where they are fewer than 9.
 
         Args:
-            scores: of finished runs on the same metric. Each run counts once, with its score nearest to `fraction`.
-            fraction: only scores in the same range of the share of the budget (see `BINS`); all where left out.
+            past: finished runs on the same metric. Each counts once, with its forecast nearest to `fraction`.
+            estimate: the posterior's own forecast of the new run.
+            course: how the new run went so far. Likeness counts where it is known of the new run and all past ones.
+            fraction: only forecasts in the same range of the share of the budget (see `BINS`); all where left out.
+            width: of the range of rewards.
 
-        >>> Conformal.of([Score(str(run), 0.25, (-1) ** run * 0.1 * run) for run in range(1, 10)])
-        Conformal(shift=0.0, factor=0.9, runs=9)
-        >>> Conformal.of([Score("a", 0.25, 2.0)])
+        >>> Conformal.of([Past("a", 0.25, Estimate(0.5, 0.4, 0.6), 0.9)], Estimate(0.5, 0.4, 0.6))
         Conformal(shift=0.0, factor=1.0, runs=0)
         """
-        values = np.array(_one_a_run(list(scores), fraction))
-        if len(values) < LEAST_RUNS:
+        known, paths = _asked(_one_a_run(list(past), fraction), course)
+        if len(known) < LEAST_RUNS:
             return cls()
-        every = np.tile(values, (len(values), 1))
-        without = every[~np.eye(len(values), dtype=bool)].reshape(len(values), -1)
-        apart = np.sort(np.abs(values - _shift(without)))
-        rank = math.ceil(LEVEL * (len(values) + 1) - 1e-9)
-        return cls(float(_shift(values[None])[0]), float(apart[rank - 1]), len(values))
+        wrong = np.array([one.actual - one.estimate.median for one in known])
+        sds = np.array([max(one.width, _LEAST_HALF) / _TO_SD for one in (*(one.estimate for one in known), estimate)])
+        medians = np.array([*(one.estimate.median for one in known), estimate.median])
+        errors = expected_errors(wrong, medians, sds, paths, width)
+        share = _share(wrong, errors.left_out[0])
+        rest = wrong - share * errors.left_out[0]
+        told = np.append(errors.left_out[1], errors.new[1])
+        stretch = (told / sds) ** share
+        sides = np.array([_side(one.estimate, bool(more > 0)) for one, more in zip(known, rest, strict=True)])
+        apart = np.sort(np.abs(rest) / (sides * stretch[:-1]))
+        rank = math.ceil(LEVEL * (len(known) + 1) - 1e-9)
+        return cls(share * errors.new[0], float(apart[rank - 1] * stretch[-1]), len(known))
 
     @property
     def label(self) -> str:
@@ -114,15 +124,14 @@ class Conformal:
     def apply(self, estimate: Estimate, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
         """The estimate moved and stretched, kept within the range of rewards.
 
-        >>> Conformal(shift=0.0, factor=2.0, runs=9).apply(Estimate(0.5, 0.25, 0.625))
-        Estimate(median=0.5, lower=0.0, upper=0.75)
+        >>> Conformal(shift=0.125, factor=2.0, runs=9).apply(Estimate(0.5, 0.25, 0.625))
+        Estimate(median=0.625, lower=0.125, upper=0.875)
         """
-
-        def at(score: float) -> float:
-            half = estimate.upper - estimate.median if score > 0 else estimate.median - estimate.lower
-            return min(max(estimate.median + score * half, bounds[0]), bounds[1])
-
-        return Estimate(at(self.shift), at(self.shift - self.factor), at(self.shift + self.factor))
+        if not self.runs:
+            return estimate
+        median = estimate.median + self.shift
+        ends = median - self.factor * _side(estimate, above=False), median + self.factor * _side(estimate, above=True)
+        return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median, *ends)))
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """JSON-safe."""
@@ -134,29 +143,47 @@ class Conformal:
         }
 
 
-def _shift(values: FloatArray) -> FloatArray:
-    """The shrunk median of each row: (K, n) -> (K,)."""
-    median = np.median(values, axis=1)
-    spread = _TO_SD * np.median(np.abs(values - median[:, None]), axis=1)
-    error = _STANDS_OUT * _OF_MEDIAN * spread / np.sqrt(values.shape[1])
-    stands_out = np.abs(median) > error
-    back = np.divide(error**2, median, out=np.zeros_like(median), where=stands_out)
-    return np.where(stands_out, median - back, 0.0)
+def _side(estimate: Estimate, above: bool) -> float:
+    """The half width of the interval on one side."""
+    up, down = estimate.upper - estimate.median, estimate.median - estimate.lower
+    side, other = (up, down) if above else (down, up)
+    return max(side, _LEAST_SIDE * other, _LEAST_HALF)
 
 
-def _one_a_run(scores: Sequence[Score], fraction: float | None) -> list[float]:
-    nearest: dict[str, Score] = {}
-    for score in scores:
-        if fraction is not None and bin_of(score.fraction) != bin_of(fraction):
+def _share(wrong: FloatArray, expected: FloatArray) -> float:
+    """How much of it is taken: all where past forecasts would clearly have been better for it, none where not.
+
+    1 - (se / gain)^2, with gain the mean absolute error that it would have saved past forecasts.
+    """
+    gain = np.abs(wrong) - np.abs(wrong - expected)
+    mean, error = float(gain.mean()), float(gain.std(ddof=1)) / math.sqrt(len(gain))
+    return 1 - (error / mean) ** 2 if mean > error else 0.0
+
+
+def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatArray | None]:
+    """The past runs that went most like the new one, with the paths of all; the last ones where that is not known."""
+    went = [one.course for one in known if one.course is not None]
+    if course is None or len(went) < max(len(known), 1):
+        return known[-MOST_RUNS:], None
+    now = float(course.compute[-1])
+    paths = np.array([one.path(now) for one in (*went, course)])
+    closest = nearest(paths, MOST_RUNS)
+    return [known[at] for at in closest], paths[[*closest, len(known)]]
+
+
+def _one_a_run(past: Sequence[Past], fraction: float | None) -> list[Past]:
+    closest: dict[str, Past] = {}
+    for one in past:
+        if fraction is not None and bin_of(one.fraction) != bin_of(fraction):
             continue
-        known = nearest.get(score.run)
-        if known is None or (fraction is not None and _apart(score, fraction) < _apart(known, fraction)):
-            nearest[score.run] = score
-    return [score.value for score in nearest.values()]
+        known = closest.get(one.run)
+        if known is None or (fraction is not None and _apart(one, fraction) < _apart(known, fraction)):
+            closest[one.run] = one
+    return list(closest.values())
 
 
-def _apart(score: Score, fraction: float) -> float:
-    return abs(score.fraction - fraction)
+def _apart(one: Past, fraction: float) -> float:
+    return abs(one.fraction - fraction)
 
 
 def bin_of(fraction: float) -> int:

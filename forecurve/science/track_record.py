@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import FloatArray
-from .conformal import BINS, Score, bin_of, score_of
+from .conformal import BINS, Past, bin_of
 from .values import Estimate, jsonable
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class Scored:
         return self.forecast.estimate.lower <= self.actual <= self.forecast.estimate.upper
 
     @property
-    def score(self) -> Score:
+    def past(self) -> Past:
         """What `Conformal.of` learns from it."""
         one = self.forecast
-        return Score(one.run, one.fraction, score_of(one.estimate, self.actual))
+        return Past(one.run, one.fraction, one.estimate, self.actual)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe."""
@@ -132,9 +132,9 @@ class TrackRecord:
             groups.setdefault(bin_of(one.forecast.fraction), []).append(one)
         return tuple(_line(at, groups[at]) for at in sorted(groups))
 
-    def scores(self) -> list[Score]:
+    def past(self) -> list[Past]:
         """For `Conformal.of`."""
-        return [one.score for one in self.scored]
+        return [one.past for one in self.scored]
 
     def to_dict(self) -> dict[str, Any]:
         """`{"forecasts": [...], "table": [...], "waiting": n}`."""

@@ -39,8 +39,8 @@ class ConformalView(BaseModel):
     """What past runs say of the interval: where in it outcomes are to be expected, and how far it has to reach."""
 
     calibration: str = Field(description="`posterior` as it is, or `conformal (n past runs)`.")
-    shift: float
-    factor: float
+    shift: float = Field(description="By how much the end is expected above the posterior's median.")
+    factor: float = Field(description="How many half widths of the posterior's interval reach to either side of there.")
     runs: int
 
 

@@ -1,4 +1,4 @@
-"""Forecasts against what came: the track record of the store, and the scores that new forecasts learn from.
+"""Forecasts against what came: the track record of the store, and what new forecasts learn from.
 
 What a forecast said of the end of a run is read from its band at the places of the run's last 10 % of evaluations,
 widened by the noise of such a mean. So it can be scored also where the run ended elsewhere than at its budget.
@@ -7,19 +7,18 @@ widened by the noise of such a mean. So it can be scored also where the run ende
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Row, Select, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from forecurve.science import Conformal, Estimate, Outcome, Score, TrackRecord, score
+from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
 from forecurve.science import track_record as science
-from forecurve.science.conformal import score_of
 from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
-from server.metrics.curve import validation_curves
+from server.metrics.curve import Point, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -40,23 +39,24 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
     """Every forecast of the newest `runs` finished runs, scored; and how many forecasts of live runs wait."""
     over = select(Run).where(Run.status.in_(TERMINAL), Run.last_compute.is_not(None))
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
-    outcomes = _outcomes(session, [run.id for run in finished])
+    outcomes = _outcomes(validation_curves(session, [run.id for run in finished]))
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
     forecasts = [one for row in session.execute(said) if (one := _forecast(row, outcomes[row.run_id])) is not None]
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
 
 
-def past_scores(session: Session, run: Run) -> list[Score]:
-    """How forecasts of comparable finished runs turned out that were made at about the same share of the budget.
+def past_forecasts(session: Session, run: Run) -> list[Past]:
+    """Forecasts of comparable finished runs that were made at about the same share of the budget, and what came.
 
     Comparable: in the same unit, of the same sweep or with the same task in its recipe, and run through to its budget.
-    One score a run, of the forecast nearest in share of the budget. Empty for a run without a budget.
+    One a run, the nearest in share of the budget. Empty for a run without a budget.
     """
     if run.budget_compute is None or run.last_compute is None:
         return []
     fraction = run.last_compute / run.budget_compute
-    outcomes = _outcomes(session, session.scalars(_comparable(run)).all())
+    curves = validation_curves(session, session.scalars(_comparable(run)).all())
+    outcomes = _outcomes(curves)
     distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
     place = func.row_number().over(partition_by=Forecast.run_id, order_by=distance)
     ranked = (
@@ -66,7 +66,8 @@ def past_scores(session: Session, run: Run) -> list[Score]:
         .subquery()
     )
     nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1).order_by(Forecast.run_id)
-    return [one for row in session.execute(nearest) if (one := _score(row, outcomes[row.run_id])) is not None]
+    told = ((row, _raw(row, outcomes[row.run_id])) for row in session.execute(nearest))
+    return [_past(row, raw, outcomes[row.run_id], curves[row.run_id]) for row, raw in told if raw is not None]
 
 
 def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
@@ -100,10 +101,10 @@ def _waiting(session: Session, sweep_id: str | None) -> int:
     return session.scalar(_of_sweep(live, sweep_id)) or 0
 
 
-def _outcomes(session: Session, run_ids: Sequence[str]) -> dict[str, Outcome]:
+def _outcomes(curves: Mapping[str, Sequence[Point]]) -> dict[str, Outcome]:
     """How the runs ended; those with hardly any evaluations are left out."""
     outcomes = {}
-    for run_id, points in validation_curves(session, run_ids).items():
+    for run_id, points in curves.items():
         if len(points) >= _LEAST_POINTS:
             tail = points[-tail_size(len(points)) :]
             reward = float(np.mean([point.reward for point in tail]))
@@ -144,11 +145,14 @@ def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
     )
 
 
-def _score(row: Said, outcome: Outcome) -> Score | None:
-    raw = _raw(row, outcome)
-    if raw is None:
-        return None
-    return Score(row.run_id, row.at_compute / float(outcome.compute[-1]), score_of(raw, outcome.reward))
+def _past(row: Said, raw: Estimate, outcome: Outcome, points: Sequence[Point]) -> Past:
+    fraction = row.at_compute / float(outcome.compute[-1])
+    return Past(row.run_id, fraction, raw, outcome.reward, course_of(points))
+
+
+def course_of(points: Sequence[Point]) -> Course:
+    """How a run went, as past forecasts are compared by it."""
+    return Course(np.array([point.compute for point in points]), np.array([point.reward for point in points]))
 
 
 def _raw(row: Said, outcome: Outcome) -> Estimate | None:

@@ -101,10 +101,10 @@ def test_from_nine_finished_runs_on_a_forecast_learns_how_theirs_turned_out(
     (forecast,) = forecasts(sessions, run_id)
     said = forecast.summary["at_budget"]
     assert said["conformal"]["calibration"] == "conformal (9 past runs)"
-    assert said["conformal"]["shift"] == pytest.approx(4.0, abs=0.1)  # half widths of .02
-    half = said["ending"]["upper"] - said["ending"]["median"]
+    # not all of it: they went .08 above this run from the start, so part of it may be theirs alone
+    assert 0.05 < said["conformal"]["shift"] < 0.08
     assert said["calibrated"]["median"] == pytest.approx(
-        min(said["ending"]["median"] + said["conformal"]["shift"] * half, 1.0), abs=1e-6
+        min(said["ending"]["median"] + said["conformal"]["shift"], 1.0), abs=1e-6
     )
     view = ForecastView.of(forecast).at_budget
     assert view is not None

@@ -3,56 +3,91 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Conformal, Estimate, Score, score
-from forecurve.science.conformal import bin_of, score_of
+from forecurve.science import Conformal, Course, Estimate, Past, score
+from forecurve.science.conformal import bin_of
 from forecurve.science.track_record import Forecast
 
 UNIT = Estimate(0.5, 0.4, 0.6)
 
 
-def _scores(values: list[float] | np.ndarray) -> list[Score]:
-    return [Score(str(at), 0.25, float(value)) for at, value in enumerate(values)]
-
-
-def test_a_score_is_one_at_either_end_of_a_lopsided_interval() -> None:
-    lopsided = Estimate(0.5, 0.45, 0.7)
-    assert score_of(lopsided, 0.7) == pytest.approx(1)
-    assert score_of(lopsided, 0.45) == pytest.approx(-1)
-    assert score_of(lopsided, 0.5) == 0
+def _past(errors: list[float] | np.ndarray, fraction: float = 0.25) -> list[Past]:
+    """Runs whose forecasts were all the same, with an interval of 0.1 to either side."""
+    return [Past(str(at), fraction, UNIT, 0.5 + float(error)) for at, error in enumerate(errors)]
 
 
 def test_with_eight_past_runs_the_posterior_stays_as_it_is_and_says_so() -> None:
-    conformal = Conformal.of(_scores([5.0] * 8))
+    conformal = Conformal.of(_past([0.5] * 8), UNIT)
     assert conformal.label == "posterior"
     assert conformal.apply(UNIT) == UNIT
 
 
-def test_with_nine_the_largest_score_is_the_factor() -> None:
-    conformal = Conformal.of(_scores([0.3, -0.4, 0.5, -1.4, 0.1, -0.2, 0.9, -0.9, 2.5]))
+def test_with_nine_the_largest_error_in_half_widths_is_the_factor() -> None:
+    conformal = Conformal.of(_past([0.03, -0.04, 0.05, -0.14, 0.01, -0.02, 0.09, -0.09, 0.25]), UNIT)
     assert conformal.label == "conformal (9 past runs)"
-    assert conformal.factor == 2.5
+    assert conformal.factor == pytest.approx(2.5)
     assert conformal.shift == 0
     assert conformal.apply(UNIT) == Estimate(0.5, pytest.approx(0.25), pytest.approx(0.75))
 
 
+def test_errors_are_measured_on_their_own_side_of_a_lopsided_interval() -> None:
+    lopsided = Estimate(0.5, 0.45, 0.7)
+    ends = [0.45, 0.7, 0.5, 0.55, 0.48, 0.49, 0.52, 0.6, 0.47, 0.7]
+    past = [Past(str(at), 0.25, lopsided, end) for at, end in enumerate(ends)]
+    conformal = Conformal.of(past, lopsided)
+    assert (conformal.shift, conformal.factor) == (0, pytest.approx(1))
+    assert conformal.apply(lopsided) == Estimate(0.5, pytest.approx(0.45), pytest.approx(0.7))
+
+
 def test_a_bias_that_all_past_runs_share_is_taken_out() -> None:
     rng = np.random.default_rng(0)
-    conformal = Conformal.of(_scores(1.5 + 0.1 * rng.normal(size=20)))
-    moved = conformal.apply(UNIT)
-    assert moved.median == pytest.approx(0.65, abs=0.01)
-    assert moved.upper - moved.lower < 0.5 * UNIT.width
+    moved = Conformal.of(_past(0.15 + 0.01 * rng.normal(size=20)), UNIT)
+    scaled = moved.apply(UNIT)
+    assert scaled.median == pytest.approx(0.65, abs=0.01)
+    assert scaled.width < 0.5 * UNIT.width
 
 
-def test_scores_that_scatter_around_zero_move_nothing() -> None:
+def test_errors_that_scatter_around_zero_move_hardly_anything() -> None:
     rng = np.random.default_rng(1)
-    moved = [Conformal.of(_scores(rng.normal(size=12))).shift != 0 for _ in range(300)]
-    assert np.mean(moved) < 0.15
+    moved = [Conformal.of(_past(0.1 * rng.normal(size=12)), UNIT).shift for _ in range(200)]
+    assert np.mean(np.abs(moved) > 0.01) < 0.1
+    assert np.max(np.abs(moved)) < 0.1
+
+
+def test_runs_that_went_the_same_way_tell_where_this_one_will_end() -> None:
+    """Half of the past rose early and was forecast too high, half rose late and was forecast too low."""
+    rng = np.random.default_rng(2)
+    compute = np.linspace(0, 10, 21)
+    early, late = 0.3 * compute / (1 + compute), 0.3 * compute**2 / (30 + compute**2)
+    past = []
+    for at in range(16):
+        course = Course(compute, (early if at % 2 else late) + 0.005 * rng.normal(size=21))
+        past.append(Past(str(at), 0.25, UNIT, 0.5 + (-0.1 if at % 2 else 0.1) + 0.01 * rng.normal()))
+        past[-1] = replace(past[-1], course=course)
+    unlike = Conformal.of(past, UNIT)
+    like_early = Conformal.of(past, UNIT, course=Course(compute[:9], early[:9]))
+    like_late = Conformal.of(past, UNIT, course=Course(compute[:9], late[:9]))
+    assert abs(unlike.shift) < 0.02
+    assert like_early.shift == pytest.approx(-0.1, abs=0.02)
+    assert like_late.shift == pytest.approx(0.1, abs=0.02)
+    assert like_early.apply(UNIT).width < 0.5 * unlike.apply(UNIT).width
+
+
+def test_of_many_past_runs_those_are_asked_that_went_most_alike() -> None:
+    compute = np.linspace(0, 10, 11)
+    past = [
+        Past(str(at), 0.25, UNIT, 0.55 if at < 50 else 0.1, Course(compute, compute / (20 if at < 50 else 200)))
+        for at in range(100)
+    ]
+    conformal = Conformal.of(past, UNIT, course=Course(compute[:4], compute[:4] / 20))
+    assert conformal.runs == 40
+    assert conformal.apply(UNIT).median == pytest.approx(0.55, abs=0.005)
 
 
 def test_the_interval_stays_within_the_range_of_rewards() -> None:
@@ -61,35 +96,56 @@ def test_the_interval_stays_within_the_range_of_rewards() -> None:
     assert wide.apply(UNIT, (0.45, 0.55)) == Estimate(0.5, 0.45, 0.55)
 
 
+def test_a_posterior_that_is_sure_of_one_side_is_stretched_there_too() -> None:
+    pinned = Estimate(0.6, 0.4, 0.6)
+    assert Conformal(shift=0.0, factor=2.0, runs=9).apply(pinned).upper == pytest.approx(0.7)
+
+
+ESTIMATES = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).map(sorted)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
-    values=st.lists(st.floats(-20, 20), min_size=9, max_size=30),
-    ends=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).map(sorted),
+    ended=st.lists(st.tuples(ESTIMATES, st.floats(0, 1)), min_size=9, max_size=20),
+    new=ESTIMATES,
 )
-def test_what_comes_out_is_always_an_interval_around_its_median(values: list[float], ends: list[float]) -> None:
-    lower, median, upper = ends
-    scaled = Conformal.of(_scores(values)).apply(Estimate(median, lower, upper))
+def test_what_comes_out_is_always_an_interval_around_its_median(
+    ended: list[tuple[list[float], float]], new: list[float]
+) -> None:
+    past = [
+        Past(str(at), 0.25, Estimate(median, lower, upper), actual)
+        for at, ((lower, median, upper), actual) in enumerate(ended)
+    ]
+    lower, median, upper = new
+    estimate = Estimate(median, lower, upper)
+    scaled = Conformal.of(past, estimate).apply(estimate)
     assert 0 <= scaled.lower <= scaled.median <= scaled.upper <= 1
 
 
-@pytest.mark.parametrize(("runs", "bias"), [(9, 0.0), (14, 0.0), (30, 0.0), (14, 1.5), (30, 1.5)])
+@pytest.mark.parametrize(("runs", "bias"), [(9, 0.0), (14, 0.0), (30, 0.0), (14, 0.15), (30, 0.15)])
 def test_exchangeable_runs_are_covered_nine_times_in_ten(runs: int, bias: float) -> None:
-    """Heavy tails, an interval four times too narrow, with and without a shared bias."""
+    """Heavy tails, an interval twice too narrow, with and without a shared bias."""
     rng = np.random.default_rng(runs)
+    said = Estimate(0.5, 0.45, 0.55)
     covered = []
-    for _ in range(1500):
-        values = bias + 4 * rng.standard_t(3, size=runs + 1)
-        conformal = Conformal.of(_scores(values[1:]))
-        covered.append(abs(values[0] - conformal.shift) <= conformal.factor)
-    assert 0.87 <= np.mean(covered) <= 0.95
+    for _ in range(600):
+        errors = bias + 0.04 * rng.standard_t(3, size=runs + 1)
+        past = [Past(str(at), 0.25, said, 0.5 + error) for at, error in enumerate(errors[1:])]
+        scaled = Conformal.of(past, said).apply(said, (-9.0, 9.0))
+        covered.append(scaled.lower <= 0.5 + errors[0] <= scaled.upper)
+    assert 0.86 <= np.mean(covered) <= 0.95
 
 
 def test_each_run_counts_once_with_its_forecast_nearest_in_the_same_range_of_the_budget() -> None:
-    scores = [Score(str(run), fraction, value) for run in range(9) for fraction, value in ((0.2, 9.0), (0.25, 1.0))]
-    early = [Score(str(run), 0.1, 7.0) for run in range(9)]
-    conformal = Conformal.of([*scores, *early], fraction=0.26)
-    assert (conformal.runs, conformal.shift, conformal.factor) == (9, 1.0, 0.0)
-    assert Conformal.of(early, fraction=0.26).runs == 0
+    past = [
+        Past(str(run), fraction, UNIT, 0.5 + error) for run in range(9) for fraction, error in ((0.2, 0.4), (0.25, 0.1))
+    ]
+    early = [Past(str(run), 0.1, UNIT, 0.9) for run in range(9)]
+    conformal = Conformal.of([*past, *early], UNIT, fraction=0.26)
+    assert conformal.runs == 9
+    assert conformal.shift == pytest.approx(0.1, abs=0.002)
+    assert conformal.factor < 0.05
+    assert Conformal.of(early, UNIT, fraction=0.26).runs == 0
 
 
 def test_ranges_of_the_budget_hold_the_usual_fractions_apart() -> None:
@@ -125,7 +181,7 @@ def test_a_track_record_is_one_json_object_and_feeds_the_scaling() -> None:
     assert body["forecasts"][3]["forecast"] == "f3"
     assert body["forecasts"][9]["covered"] is False
     assert body["table"][0]["runs"] == 10
-    conformal = Conformal.of(record.scores(), fraction=0.3)
+    conformal = Conformal.of(record.past(), UNIT, fraction=0.3)
     assert conformal.factor == pytest.approx(1.8)  # the tenth of ten; the ninth would leave out one in eleven
     assert "10 of 10 runs" in repr(record)
 

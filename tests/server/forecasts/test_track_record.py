@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Conformal
-from server.forecasts.track_record import past_scores, track_record
+from server.forecasts.track_record import past_forecasts, track_record
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from tests.server.forecasts.seeds import add_evaluations, make_forecast, make_run, make_sweep, sigmoid
@@ -58,8 +58,8 @@ def test_the_noise_of_a_mean_widens_the_band(sessions: Sessions) -> None:
     assert estimate.upper - estimate.median == pytest.approx(np.sqrt(0.02**2 + 0.025**2 - 0.02**2))
 
 
-def test_a_scaled_forecast_is_scored_as_it_was_said_and_its_score_is_that_of_the_posterior(sessions: Sessions) -> None:
-    conformal = Conformal(shift=0.5, factor=0.2, runs=12)
+def test_a_scaled_forecast_is_scored_as_it_was_said_and_taught_as_the_posterior_had_it(sessions: Sessions) -> None:
+    conformal = Conformal(shift=0.01, factor=0.2, runs=12)
     with sessions.begin() as session:
         sweep = make_sweep(session)
         run = finished(session, sweep_id=sweep.id)
@@ -69,12 +69,15 @@ def test_a_scaled_forecast_is_scored_as_it_was_said_and_its_score_is_that_of_the
         session.flush()
         (one,) = track_record(session).scored
         live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
-        (score,) = past_scores(session, live)
+        (past,) = past_forecasts(session, live)
     assert one.forecast.calibration == "conformal (12 past runs)"
-    assert one.error == pytest.approx(0.01, abs=1e-4)  # half of the half width of .02
+    assert one.error == pytest.approx(0.01, abs=1e-4)
     assert one.forecast.estimate.width == pytest.approx(2 * 0.2 * 0.02, abs=1e-6)
     assert not one.covered
-    assert score.value == pytest.approx(0.0, abs=0.01)
+    assert past.estimate.median == pytest.approx(past.actual, abs=1e-4)
+    assert past.estimate.width == pytest.approx(0.04, abs=1e-6)
+    assert past.course is not None
+    assert past.course.compute.tolist() == COMPUTE.tolist()
 
 
 def test_what_cannot_be_scored_is_left_out(sessions: Sessions) -> None:
@@ -146,9 +149,9 @@ def test_a_forecast_learns_from_comparable_runs_only(sessions: Sessions) -> None
             make_forecast(session, other, at_compute=20.0)
             make_forecast(session, other, at_compute=26.0)
         live = make_run(session, sweep_id=sweep.id, last_compute=25.0)
-        scores = past_scores(session, live)
-    assert [(score.run, score.fraction) for score in scores] == [(comparable.id, 0.26)]  # the nearest of the two
-    assert scores[0].value == pytest.approx(0.5, abs=0.01)
+        past = past_forecasts(session, live)
+    assert [(one.run, one.fraction) for one in past] == [(comparable.id, 0.26)]  # the nearest of the two
+    assert past[0].actual - past[0].estimate.median == pytest.approx(0.01, abs=1e-4)
 
 
 def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) -> None:
@@ -163,11 +166,11 @@ def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) 
         for run in (same, other):
             make_forecast(session, run, at_compute=25.0)
         live = make_run(session, recipe_id=recipes[0].id, last_compute=25.0)
-        scores = past_scores(session, live)
-    assert [score.run for score in scores] == [same.id]
+        past = past_forecasts(session, live)
+    assert [one.run for one in past] == [same.id]
 
 
 def test_a_run_without_a_budget_or_evaluations_has_nothing_to_learn_from(sessions: Sessions) -> None:
     with sessions.begin() as session:
-        assert past_scores(session, make_run(session, budget_compute=None, last_compute=3.0)) == []
-        assert past_scores(session, make_run(session, last_compute=None)) == []
+        assert past_forecasts(session, make_run(session, budget_compute=None, last_compute=3.0)) == []
+        assert past_forecasts(session, make_run(session, last_compute=None)) == []

@@ -1,0 +1,170 @@
+"""What past forecasts got wrong, told for one new run: those whose runs went the same way so far say most.
+
+A past run's error e_j (what came less the posterior's median) is taken as a Gaussian process over runs,
+
+    e_j = b + g (m_j - m) + w(path_j) + noise_j,    noise_j ~ N(0, s^2 + (kappa h_j)^2)
+
+with b a bias that all share, g the share by which forecasts overstate how runs differ (m_j the forecast's median, m the
+usual one), w a smooth function of how the run went up to the forecast, and h_j the forecast's own standard deviation.
+The covariance of w is a^2 exp(-d^2 / 2 l^2), d the root mean square difference of two paths (`Course.path`).
+
+a, l, s, kappa and the sizes of b and g are not chosen: a lattice of them is averaged by evidence. Beforehand half of it
+is on "no likeness", half on "no bias" and four fifths on "no overstatement", so that few or contradictory past runs
+leave a forecast nearly as it is. Errors of runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+
+from .arrays import FloatArray
+
+PLACES = 6
+"""A path is the mean reward in so many equal parts of the compute seen."""
+
+_AMPLITUDES = (0.03, 0.1)
+_LENGTHS = (0.02, 0.05, 0.1, 0.2)
+_SPREADS = (0.003, 0.01, 0.03, 0.1)
+_TRUSTS = (0.3, 1.0)
+_BIAS = 0.05
+_OVERSTATED = 0.5
+_NO_LIKENESS, _NO_BIAS, _NO_OVERSTATEMENT = 0.5, 0.5, 0.8
+
+_LEAST_SD = 1e-4
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Expected errors, in units of reward: mean and sd, that of the noise included.
+
+    Attributes:
+        new: of the new run.
+        left_out: of every past run, as the others tell it, each of shape (n,).
+    """
+
+    new: tuple[float, float]
+    left_out: tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How a run went: its evaluations in the order of compute, each of shape (n,)."""
+
+    compute: FloatArray
+    reward: FloatArray
+
+    def path(self, until: float) -> FloatArray:
+        """The mean reward in six equal parts of (0, until]; a part without an evaluation is filled by interpolation.
+
+        >>> Course(np.array([0.0, 1.0, 2.0, 3.0, 9.0]), np.array([0.0, 0.1, 0.2, 0.3, 0.9])).path(3.0).round(3).tolist()
+        [0.025, 0.1, 0.125, 0.2, 0.225, 0.3]
+        """
+        edges = np.linspace(0.0, until, PLACES + 1)
+        upto = np.searchsorted(self.compute, edges, side="right")
+        sums = np.diff(np.concatenate([[0.0], np.cumsum(self.reward)])[upto])
+        counts = np.diff(upto)
+        filled = np.interp((edges[:-1] + edges[1:]) / 2, self.compute, self.reward)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), filled)
+
+
+def expected_errors(
+    errors: FloatArray, medians: FloatArray, sds: FloatArray, paths: FloatArray | None, width: float = 1.0
+) -> Errors:
+    """What the new run's forecast will get wrong, as past runs have it.
+
+    Args:
+        errors: what came less the forecast's median, of n past runs, shape (n,).
+        medians, sds: of the forecasts of the past runs and, last, of the new one, shape (n + 1,).
+        paths: how these n + 1 runs went, shape (n + 1, PLACES), or None where that is not known.
+        width: of the range of rewards.
+    """
+    medians, sds = medians / width, np.maximum(sds / width, _LEAST_SD)
+    errors = errors / width
+    apart = None if paths is None else _apart(paths / width)
+    overstated = medians - np.median(medians[:-1])
+    knots = _knots(apart is not None)
+    shared = _shared(knots, overstated, apart)
+    noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * sds) ** 2
+    inner = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
+    inverse = np.linalg.inv(inner)
+    pull = inverse @ errors  # (K, n)
+    evidence = -0.5 * (pull @ errors) - 0.5 * np.linalg.slogdet(inner)[1] + knots.log_weight
+    across = shared[:, -1, :-1]
+    variance = shared[:, -1, -1] + noise[:, -1] - np.einsum("ki,kij,kj->k", across, inverse, across)
+    new = _averaged(evidence[:, None], np.einsum("ki,ki->k", across, pull)[:, None], variance[:, None])
+    return Errors(
+        (float(new[0][0]) * width, float(new[1][0]) * width),
+        tuple(width * value for value in _left_out(errors, inverse, pull, evidence)),  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True)
+class _Knots:
+    """The lattice of what is not known, K knots; each field of shape (K,)."""
+
+    amplitude: FloatArray
+    length: FloatArray
+    spread: FloatArray
+    trust: FloatArray
+    bias: FloatArray
+    overstated: FloatArray
+    log_weight: FloatArray
+
+
+@lru_cache(maxsize=2)
+def _knots(likeness: bool) -> _Knots:
+    alike: list[tuple[float, float, float]] = [(0.0, 1.0, _NO_LIKENESS if likeness else 1.0)]
+    if likeness:
+        each = (1 - _NO_LIKENESS) / (len(_AMPLITUDES) * len(_LENGTHS))
+        alike += [(amplitude, length, each) for amplitude, length in product(_AMPLITUDES, _LENGTHS)]
+    bias = [(0.0, _NO_BIAS), (_BIAS, 1 - _NO_BIAS)]
+    overstated = [(0.0, _NO_OVERSTATEMENT), (_OVERSTATED, 1 - _NO_OVERSTATEMENT)]
+    rows = [
+        (amplitude, length, spread, trust, by, over, np.log(a * b * c))
+        for (amplitude, length, a), (by, b), (over, c), spread, trust in product(
+            alike, bias, overstated, _SPREADS, _TRUSTS
+        )
+    ]
+    return _Knots(*np.array(rows).T)
+
+
+def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> FloatArray:
+    """Covariance of errors between runs at each knot, noise aside: (K, n + 1, n + 1)."""
+    shared = knots.bias[:, None, None] ** 2 + knots.overstated[:, None, None] ** 2 * np.outer(overstated, overstated)
+    if apart is None:
+        return np.asarray(shared)
+    alike = np.exp(-0.5 * apart / knots.length[:, None, None] ** 2)
+    return np.asarray(shared + knots.amplitude[:, None, None] ** 2 * alike)
+
+
+def _apart(paths: FloatArray) -> FloatArray:
+    """Mean square difference of every two paths."""
+    return np.asarray(((paths[:, None] - paths[None]) ** 2).mean(axis=2))
+
+
+def _left_out(
+    errors: FloatArray, inverse: FloatArray, pull: FloatArray, evidence: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and sd of each past error given the others, and with the knots weighed without it."""
+    variance = 1 / np.diagonal(inverse, axis1=1, axis2=2)
+    mean = errors - pull * variance
+    own = -0.5 * (errors - mean) ** 2 / variance - 0.5 * np.log(variance)
+    return _averaged(evidence[:, None] - own, mean, variance)
+
+
+def _averaged(evidence: FloatArray, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and sd of a mixture over the first axis, whose log weights are `evidence`."""
+    weight = np.exp(evidence - evidence.max(axis=0))
+    weight /= weight.sum(axis=0)
+    centre = (weight * mean).sum(axis=0)
+    return centre, np.sqrt((weight * (variance + (mean - centre) ** 2)).sum(axis=0))
+
+
+def nearest(paths: FloatArray, most: int) -> list[int]:
+    """Which of the past runs went most like the new one, the last row; at most so many, in the order given."""
+    apart = ((paths[:-1] - paths[-1]) ** 2).mean(axis=1)
+    return sorted(int(at) for at in np.argsort(apart, kind="stable")[:most])
