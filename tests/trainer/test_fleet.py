@@ -95,7 +95,7 @@ def test_work_goes_to_the_generator_that_has_least_and_comes_back_under_its_tick
     assert (ticket.number, result, len(place.at(1))) == (1, "result of generate", 0)
 
 
-def test_what_a_dead_generator_was_at_starts_again_in_order_with_the_newest_weights():
+def test_what_a_dead_generator_had_to_do_starts_again_with_the_newest_weights_evaluations_first():
     place = Place()
     weights = WeightVersion(7, "weights of 7")
     place.fleet.offer(weights)
@@ -112,12 +112,12 @@ def test_what_a_dead_generator_was_at_starts_again_in_order_with_the_newest_weig
     assert place.made[2].calls == [
         ("ready",),
         ("offer", 7, ["weights of 7"]),
-        ("generate", FIRST),
         ("evaluate", 7, "weights of 7"),
+        ("generate", FIRST, 1),  # one evaluation before it
     ]
     newcomer, *again = sorted(place.at(2), key=lambda reference: reference[2])
     assert place.fleet.finished(newcomer, place.get) is None
-    assert [place.fleet.finished(reference, place.get)[0].number for reference in again] == [0, 2]
+    assert [place.fleet.finished(reference, place.get)[0].number for reference in again] == [2, 0]
 
 
 def test_time_before_the_last_result_is_no_loss():
@@ -171,6 +171,27 @@ def test_work_that_generator_after_generator_is_lost_at_ends_the_run_by_name_how
         die(place)
 
 
+def test_an_evaluation_that_ends_generators_is_named_although_a_wave_was_sent_before_it():
+    """A wave is under way, another waits, an evaluation comes: it is next, and every generator dies of it."""
+    place = Place()
+    place.start(0, FIRST)
+    place.start(1, SECOND)  # at the other one
+    place.start(2, THIRD)
+    place.start(3, SECOND)
+    place.start(4, WeightVersion(3, "weights"))
+    place.fleet.finished(place.at(0)[0], place.get)
+    for _ in range(MOST_LOSSES):
+        place.now += 2 * WINDOW_S
+        actor = next(reference for reference in place.fleet.references if reference[1] == "evaluate")[0]
+        place.dead.add(actor)
+        place.fleet.finished(place.at(actor)[0], place.get)
+    place.now += 2 * WINDOW_S
+    actor = next(reference for reference in place.fleet.references if reference[1] == "evaluate")[0]
+    place.dead.add(actor)
+    with pytest.raises(WorkerLost, match="4 generators were lost at the evaluation of step 3"):
+        place.fleet.finished(place.at(actor)[0], place.get)
+
+
 def test_a_newcomer_that_finds_no_room_ends_the_run_by_name():
     place = Place()
     place.start(0, FIRST)
@@ -194,7 +215,10 @@ def test_a_generator_that_stalls_is_killed_and_its_work_starts_again_elsewhere()
     assert "generator 0 stalled and was replaced; 2 pieces of work start again" in news.reason
     assert "resources.stall_seconds" in news.reason
     assert 110 <= news.cost.wall_seconds <= 130
-    assert [call for call in place.made[2].calls if call[0] == "generate"] == [("generate", FIRST), ("generate", THIRD)]
+    assert [call for call in place.made[2].calls if call[0] == "generate"] == [
+        ("generate", FIRST, 0),
+        ("generate", THIRD, 0),
+    ]
     assert not place.at(0)
 
 

@@ -138,7 +138,7 @@ def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
         def signs(self):
             return 0
 
-        def generate(self, wave):
+        def generate(self, wave, evaluations):
             while not self.number:  # the first one
                 pass
             return f"by {self.number}"

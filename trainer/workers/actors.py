@@ -2,7 +2,8 @@
 
 Weights live in Ray's object store under their version. A generator is told that newer ones exist through a second
 thread (the `mail` concurrency group) and takes them between two decode steps, while requests are running: pulled from
-the store, or received by a third thread (`collective`) from the learner's broadcast, where there is one.
+the store, or received by a third thread (`collective`) from the learner's broadcast, where there is one. Evaluations
+have a thread of their own, so that they need not queue behind waves (see `turns`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from trainer.weights import load_into
 
 from .collective import Channel, Place, host, transfer_device
 from .inbox import Inbox
+from .turns import Turns
 
 Weights = Mapping[str, NDArray[Any]]
 
 
 class GeneratorActor:
-    """A generator in a process of its own; `offer` is served while `generate` runs."""
+    """A generator in a process of its own; offers are heard while it generates, evaluations go before waiting waves."""
 
     def __init__(self, recipe: Recipe, base: Weights, device: str, threads: int):
         torch.set_num_threads(threads)
@@ -41,6 +43,7 @@ class GeneratorActor:
         self._generator = Generator(recipe, self._task, lambda: load_into(build_model(recipe), base), device)
         self._inbox = Inbox(ray.get)
         self._link = Link(recipe)
+        self._turns = Turns()
 
     def ready(self) -> int:
         """The process id, once the model is there and the verifiers work; ConfigurationError where they do not."""
@@ -74,14 +77,17 @@ class GeneratorActor:
             self._inbox.fail(epoch)
             raise
 
-    def generate(self, wave: Wave) -> WaveResult:
-        """See `Generator.generate`; waits until weights of the wave's minimum version are to be had."""
+    def generate(self, wave: Wave, evaluations: int = 0) -> WaveResult:
+        """See `Generator.generate`; after so many evaluations, and once there are weights of its minimum version."""
         self._inbox.wait_for(wave.minimum_version)
-        return self._generator.generate(wave, lambda held: self._inbox.newest(held, wave.minimum_version))
+        with self._turns.wave(after=evaluations):
+            return self._generator.generate(wave, lambda held: self._inbox.newest(held, wave.minimum_version))
 
+    @ray.method(concurrency_group="evaluation")
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
-        """See `Generator.evaluate`."""
-        return self._generator.evaluate(step, weights)
+        """See `Generator.evaluate`; between two waves, before those that wait."""
+        with self._turns.evaluation():
+            return self._generator.evaluate(step, weights)
 
 
 class LearnerActor:

@@ -77,6 +77,8 @@ class Fleet:
         self._newest: WeightVersion | None = None
         self._lost_at: deque[float] = deque()
         self._free_since = [clock()] * count
+        self._at: dict[int, Ticket] = {}  # place of a generator: what it is doing of its work
+        self._evaluations = [0] * count  # that were sent to each
         self._starting: dict[Any, tuple[int, float]] = {}  # ready reference of a newcomer: its place, when asked for
 
     @property
@@ -116,6 +118,7 @@ class Fleet:
             return self._replaced(work.index, "died", str(error).strip().splitlines()[0])
         del self._work[reference]
         self._free_since[work.index] = self._clock()
+        self._goes_on(work.index)
         return work.ticket, result
 
     def check(self) -> list[tuple[Ticket, GeneratorLost]]:
@@ -142,14 +145,16 @@ class Fleet:
     def _replaced(self, index: int, fate: str, cause: str) -> tuple[Ticket, GeneratorLost]:
         now = self._clock()
         lost = {reference: work for reference, work in self._work.items() if work.index == index}
-        under_way, *waiting = lost.values()  # it does first what it was sent first
+        under_way = next(work for work in lost.values() if work.ticket == self._at[index])
+        waiting = [work for work in lost.values() if work is not under_way]
         under_way = replace(under_way, losses=under_way.losses + 1)
         self._count(now, under_way, f"it {fate}: {cause}")
         for reference in lost:
             del self._work[reference]
         elapsed = max(0.0, now - max(under_way.began, self._free_since[index]))
         self._welcome(index, now)
-        for work in sorted([under_way, *waiting], key=lambda work: work.ticket.number):
+        del self._at[index]
+        for work in sorted([under_way, *waiting], key=_turn):
             self._send(work)
         reason = f"generator {index} {fate} and was replaced; {len(lost)} pieces of work start again ({cause})"
         # What it was at is gone with its figures. Elapsed time is the most that it can have cost.
@@ -173,6 +178,7 @@ class Fleet:
 
     def _welcome(self, index: int, now: float) -> None:
         self.actors[index] = self._make()
+        self._evaluations[index] = 0
         self._free_since[index] = now
         self._starting[self.actors[index].ready.remote()] = index, now
         if self._newest is not None:
@@ -181,7 +187,21 @@ class Fleet:
     def _send(self, work: Work) -> None:
         actor, what = self.actors[work.index], work.what
         if isinstance(what, Wave):
-            reference = actor.generate.remote(what)
+            reference = actor.generate.remote(what, self._evaluations[work.index])
         else:
+            self._evaluations[work.index] += 1
             reference = actor.evaluate.remote(what.version, what.source)
         self._work[reference] = replace(work, began=self._clock())
+        self._at.setdefault(work.index, work.ticket)
+
+    def _goes_on(self, index: int) -> None:
+        """The generator has finished what it was at and turns to the next."""
+        left = [work for work in self._work.values() if work.index == index]
+        self._at.pop(index)
+        if left:
+            self._at[index] = min(left, key=_turn).ticket
+
+
+def _turn(work: Work) -> tuple[bool, int]:
+    """As `turns.Turns` has it."""
+    return isinstance(work.what, Wave), work.ticket.number

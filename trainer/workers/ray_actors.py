@@ -43,7 +43,8 @@ class RayWorkers:
         options = actor_options(recipe, threads)
         arguments = (recipe, ray.put(dict(base)), device, threads)
         make_remote: Any = ray.remote
-        generator = make_remote(concurrency_groups={"mail": 1, "collective": 1})(GeneratorActor).options(**options)
+        threads_of = {"mail": 1, "collective": 1, "evaluation": 1}
+        generator = make_remote(concurrency_groups=threads_of)(GeneratorActor).options(**options)
         learner = make_remote(concurrency_groups={"watch": 1})(LearnerActor).options(**options)
         sender, collective = learner, resources.weight_transfer == "collective"
         if collective:
