@@ -10,15 +10,20 @@ from trainer.types import Request, Responses
 
 
 class CountedEngine:
-    """`engine`, with its decode steps and new weights counted in `signs`; see `Engine`.
+    """`engine`, with what it brings about counted in `signs`; see `Engine`.
 
-    A step of vLLM's engine is a look at what its own processes have finished: with it, `signs` says that this process
-    is alive, and the engine itself names a vLLM that died or does not answer.
+    A step of an engine that decodes beside its caller is a look at what is finished, and no sign of anything.
     """
 
     def __init__(self, engine: Engine):
         self.counted = engine
-        self.signs = 0
+        self._steps = self._loaded = 0
+
+    @property
+    def signs(self) -> int:
+        """Decode steps, or tokens of an engine that makes them by itself, and new weights."""
+        tokens = self.counted.tokens_made()
+        return self._loaded + (self._steps if tokens is None else tokens)
 
     @property
     def version(self) -> int:
@@ -33,7 +38,7 @@ class CountedEngine:
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> float | None:
         """See `Engine`."""
         stood = self.counted.load_weights(version, tensors)
-        self.signs += 1
+        self._loaded += 1
         return stood
 
     def submit(self, requests: Sequence[Request]) -> None:
@@ -43,7 +48,7 @@ class CountedEngine:
     def step(self) -> list[Responses]:
         """See `Engine`."""
         finished = self.counted.step()
-        self.signs += 1
+        self._steps += 1
         return finished
 
     def pause(self) -> None:
@@ -53,6 +58,10 @@ class CountedEngine:
     def resume(self) -> None:
         """See `Engine`."""
         self.counted.resume()
+
+    def tokens_made(self) -> int | None:
+        """See `Engine`."""
+        return self.counted.tokens_made()
 
     def cpu_seconds(self) -> float:
         """See `Engine`."""

@@ -12,6 +12,7 @@ import torch
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
 from tests.trainer.vllm_parts import VOCABULARY, logprobs_over_swaps, make_folder, plain_logprobs, read
+from trainer.counted_engine import CountedEngine
 from trainer.engines.base import Interruption, SamplingConfig, paused
 from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
@@ -74,6 +75,11 @@ def rows(batch: list[Request], made: list[Responses]):
             yield request.prompt.tokens, responses.tokens[g, inside], responses, g, inside
 
 
+def _family(core: int) -> list[psutil.Process]:
+    process = psutil.Process(core)
+    return [process, *process.children(recursive=True)]
+
+
 @pytest.fixture
 def at_start(engine: VllmEngine, folders: tuple[Path, Path]) -> int:
     """The engine holds the old weights; the version they have."""
@@ -108,6 +114,32 @@ def test_a_response_ends_with_its_first_end_token_or_at_the_budget(engine, at_st
         assert responses.finished[g] or len(tokens) == MAX_TOKENS
         assert responses.sampled[g, inside].all()
         assert not responses.sampled[g, inside.stop :].any()
+
+
+def test_a_vllm_that_stands_still_shows_no_sign_of_life_while_it_is_asked_for_results(engine, at_start):
+    """Its processes are stopped in the middle of a batch: looks at what is finished are no signs, tokens are."""
+    counted = CountedEngine(engine)
+    counted.submit(requests(8, samples=32))
+    begun = counted.signs
+    while counted.signs == begun:
+        assert counted.busy
+        counted.step()
+    family = [process for core in engine.process_ids for process in _family(core)]
+    try:
+        for process in family:
+            process.suspend()
+        finished = [each for _ in range(20) for each in counted.step()]  # what was on its way arrives
+        stopped = counted.signs
+        finished += [each for _ in range(20) for each in counted.step()]
+        assert counted.signs == stopped
+    finally:
+        for process in family:
+            process.resume()
+    finished += drained(engine)
+    assert counted.signs > stopped
+    made = sum(int(responses.lengths.sum()) for responses in finished)
+    assert len(finished) == 8
+    assert counted.signs - begun == pytest.approx(made)
 
 
 def test_more_prompts_than_run_together_are_all_answered(engine, at_start):

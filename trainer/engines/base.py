@@ -77,6 +77,12 @@ class Engine(Protocol):
     def resume(self) -> None:
         """Go on."""
 
+    def tokens_made(self) -> int | None:
+        """Tokens so far of an engine that decodes beside its caller, whatever becomes of them; None: a step makes some.
+
+        Read by another thread.
+        """
+
     def cpu_seconds(self) -> float:
         """CPU time spent so far in other processes than the caller's."""
 

@@ -87,6 +87,9 @@ class TorchEngine:
         """See `Engine`."""
         self._standing = False
 
+    def tokens_made(self) -> None:
+        """See `Engine`."""
+
     def cpu_seconds(self) -> float:
         """See `Engine`. None: it works in the caller's thread."""
         return 0.0

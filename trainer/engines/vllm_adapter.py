@@ -106,6 +106,14 @@ class VllmAdapter:
         self._llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**_engine_arguments(options, precision)))
         self._one_step_ahead = bool(self._llm.vllm_config.scheduler_config.async_scheduling)  # never on a CPU
         self._names = 0
+        self._completed = 0  # tokens
+
+    @property
+    def tokens_made(self) -> int:
+        """Of responses that are whole, and of those that vLLM has begun. Asked every few seconds, by any thread."""
+        begun = list(self._llm.output_processor.request_states.values())
+        made = sum(state.detokenizer.num_output_tokens() for state in begun if state.detokenizer is not None)
+        return self._completed + made
 
     @property
     def context(self) -> int:
@@ -150,7 +158,9 @@ class VllmAdapter:
         async for output in self._llm.generate(tokens, params, str(self._names)):
             final = output
         assert final is not None
-        return _completion(final.outputs[0])
+        made = _completion(final.outputs[0])
+        self._completed += len(made.tokens)
+        return made
 
     async def pause(self) -> None:
         """Return when no token is being made; running requests keep their keys and values."""

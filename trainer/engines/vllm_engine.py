@@ -88,6 +88,10 @@ class VllmEngine:
         """Wall time for which generation has stood still for weights so far."""
         return self._paused_seconds
 
+    def tokens_made(self) -> int:
+        """See `Engine`."""
+        return self._adapter.tokens_made if self._adapter is not None else 0
+
     def cpu_seconds(self) -> float:
         """See `Engine`: vLLM's core and workers."""
         total = 0.0
