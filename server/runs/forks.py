@@ -12,18 +12,17 @@ from typing import Any
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session, aliased
 
-from forecurve.recipes import Recipe, load_recipe, other_weights, with_changes
+from forecurve.recipes import SECONDS_PER_UNIT, Recipe, load_recipe, other_weights, with_changes
 from server.checkpoints.models import Checkpoint
 from server.checkpoints.retention import kept
 from server.errors import Conflict, Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.pagination import newest_first
-from server.recipes.service import store
 
 from .models import Run
 from .schemas import ForkCreate
-from .service import ADMIT_TASK, get_run, lock_run, recipe_of
+from .service import ADMIT_TASK, get_run, launched_run, lock_run, recipe_of
 from .states import TERMINAL
 
 
@@ -103,7 +102,7 @@ def _check_goes_on(parent: Run, begin: Checkpoint, recipe: Recipe) -> None:
     if begin.step >= budget.max_steps:
         message = f"the checkpoint is of step {begin.step} already; allow more steps, or begin at an earlier one"
         raise Invalid.field("budget.max_steps", budget.max_steps, message)
-    spent = begin.compute if budget.unit == parent.compute_unit else None
+    spent = _spent(begin, parent.compute_unit, budget.unit)
     if spent is not None and spent >= budget.compute:
         message = (
             f"{spent:g} {budget.unit} were spent up to the checkpoint of step {begin.step}, and a fork counts on from "
@@ -112,20 +111,20 @@ def _check_goes_on(parent: Run, begin: Checkpoint, recipe: Recipe) -> None:
         raise Invalid.field("budget.compute", budget.compute, message)
 
 
+def _spent(begin: Checkpoint, unit: str, wanted: str) -> float | None:
+    """Compute up to the checkpoint in another unit; None where only the trainer's ledger knows."""
+    if wanted == unit:
+        return begin.compute
+    if wanted == "steps":
+        return float(begin.step)
+    if begin.compute is None or unit == "steps" or unit.partition("-")[0] != wanted.partition("-")[0]:
+        return None
+    return begin.compute * SECONDS_PER_UNIT[unit] / SECONDS_PER_UNIT[wanted]
+
+
 def _fork(session: Session, parent: Run, begin: Checkpoint, recipe: Recipe, body: ForkCreate) -> Run:
-    row, _ = store(session, recipe)
-    return Run(
-        name=body.name or f"{parent.name} from step {begin.step}",
-        recipe_id=row.id,
-        seed=recipe.seed,
-        executor="ray",
-        compute_unit=recipe.budget.unit,
-        budget_compute=recipe.budget.compute,
-        changes=body.changes,
-        parent_run_id=parent.id,
-        parent_checkpoint_id=begin.id,
-        parent_step=begin.step,
-    )
+    lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": begin.id, "parent_step": begin.step}
+    return launched_run(session, recipe, body.name or f"{parent.name} from step {begin.step}", body.changes, **lineage)
 
 
 def _record(session: Session, fork: Run, parent: Run, actor: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -124,6 +125,21 @@ def request_cancel(session: Session, run: Run, *, actor: str, reason: str | None
     return _request(session, run, DesiredState.CANCEL, actor=actor, reason=reason, now=now)
 
 
+def launched_run(session: Session, recipe: Recipe, name: str, changes: dict[str, Any], **lineage: Any) -> Run:
+    """A run that our own trainer is to do, with the unit and the budget of its recipe; not yet in the session."""
+    row, _ = store(session, recipe)
+    return Run(
+        name=name,
+        recipe_id=row.id,
+        seed=recipe.seed,
+        executor="ray",
+        compute_unit=recipe.budget.unit,
+        budget_compute=recipe.budget.compute,
+        changes=changes,
+        **lineage,
+    )
+
+
 def is_over(run: Run) -> bool:
     """Whether the run is in a terminal state."""
     return Status(run.status) in TERMINAL
@@ -159,16 +175,7 @@ def _launched(session: Session, body: RunCreate, recipe: Recipe) -> Run:
             other = {"compute_unit": "budget.unit", "budget_compute": "budget.compute"}[field]
             message = f"a launched run has the budget of its recipe; set it by `changes: {{{other}: ...}}`"
             raise Invalid.field(field, getattr(body, field), message)
-    row, _ = store(session, recipe)
-    return Run(
-        name=body.name or recipe.name,
-        recipe_id=row.id,
-        seed=recipe.seed,
-        executor="ray",
-        compute_unit=recipe.budget.unit,
-        budget_compute=recipe.budget.compute,
-        changes=body.changes,
-    )
+    return launched_run(session, recipe, body.name or recipe.name, body.changes)
 
 
 def _external(session: Session, body: RunCreate, recipe: Recipe | None) -> Run:

@@ -166,10 +166,30 @@ def test_a_bad_fork_is_named_with_the_way_out_and_nothing_is_stored(
         assert session.scalars(select(Run.id)).all() == [parent.run_id]
 
 
-def test_a_budget_in_another_unit_is_left_to_the_trainer(api: TestClient, headers: Headers, parent: Reporter) -> None:
-    """10 CPU-seconds were spent; what these are in steps, the service does not know."""
-    child = forked(api, headers, parent.run_id, changes={"budget.unit": "steps", "budget.compute": 5})
-    assert (child["compute_unit"], child["budget_compute"]) == ("steps", 5)
+IN_OTHER_UNITS = {
+    "steps": ({"budget.unit": "steps", "budget.compute": 90}, "100 steps were spent"),
+    "hours": ({"budget.unit": "CPU-hours", "budget.compute": 0.002}, "0.00277778 CPU-hours were spent"),
+}
+
+
+@pytest.mark.parametrize("unit", IN_OTHER_UNITS)
+def test_a_budget_in_another_unit_is_held_against_what_was_spent_in_it(
+    unit: str, api: TestClient, headers: Headers, parent: Reporter
+) -> None:
+    changes, words = IN_OTHER_UNITS[unit]
+    answer = fork(api, headers, parent.run_id, changes=changes)
+    assert answer.status_code == 422
+    assert words in faults(answer)["budget.compute"]
+    enough = changes | {"budget.compute": 2 * changes["budget.compute"]}
+    child = forked(api, headers, parent.run_id, changes=enough)
+    assert (child["compute_unit"], child["budget_compute"]) == (enough["budget.unit"], enough["budget.compute"])
+
+
+def test_what_cpu_seconds_are_on_gpus_is_left_to_the_trainer(
+    api: TestClient, headers: Headers, parent: Reporter
+) -> None:
+    changes = {"budget.unit": "GPU-hours", "budget.compute": 0.001, "resources.gpus": 1}
+    assert forked(api, headers, parent.run_id, changes=changes)["compute_unit"] == "GPU-hours"
 
 
 def test_a_run_without_a_checkpoint_cannot_be_forked_yet(api: TestClient, headers: Headers) -> None:
