@@ -58,6 +58,11 @@ def list_forks(session: Session, run_id: str, *, cursor: str | None, limit: int)
     return newest_first(session, select(Run).where(Run.parent_run_id == run_id), Run.id, cursor, limit)
 
 
+def on_disk(session: Session, run: Run) -> list[Checkpoint]:
+    """The run's checkpoints that a fork can begin at, newest first: those that its trainer keeps, by its recipe."""
+    return _on_disk(session, run, load_recipe(recipe_of(session, run).body))
+
+
 def held_steps(session: Session, run: Run) -> list[int]:
     """Steps of the run's checkpoints that forks still need: those of forks without a checkpoint of their own."""
     fork = aliased(Run)
@@ -68,13 +73,12 @@ def held_steps(session: Session, run: Run) -> list[int]:
 
 def _checkpoint(session: Session, run: Run, recipe: Recipe, body: ForkCreate) -> Checkpoint:
     """The checkpoint that is asked for, the newest by default."""
-    reported = session.scalars(select(Checkpoint).where(Checkpoint.run_id == run.id)).all()
+    reported = _reported(session, run)
     policy = recipe.checkpoint
     if not reported:
         message = f"run {run.id} has none yet; its trainer writes one every {policy.every_steps} steps and at its end"
         raise Conflict.field("checkpoint", None, message, state=run.status)
-    held = held_steps(session, run)
-    there = kept(reported, keep_last=policy.keep_last, keep_every=policy.keep_every, held=held)
+    there = _on_disk(session, run, recipe)
     meant = [each for each in there if _is_meant(each, body)]
     if meant:
         return meant[0]
@@ -84,6 +88,15 @@ def _checkpoint(session: Session, run: Run, recipe: Recipe, body: ForkCreate) ->
         why = f"its files are gone: checkpoint.keep_last is {policy.keep_last}, or a later attempt replaced it"
         raise Conflict.field(field, getattr(body, field), f"{why}; {way_out}")
     raise NotFound.field(field, getattr(body, field), f"run {run.id} has no such checkpoint; {way_out}")
+
+
+def _reported(session: Session, run: Run) -> Sequence[Checkpoint]:
+    return session.scalars(select(Checkpoint).where(Checkpoint.run_id == run.id)).all()
+
+
+def _on_disk(session: Session, run: Run, recipe: Recipe) -> list[Checkpoint]:
+    policy, held = recipe.checkpoint, held_steps(session, run)
+    return kept(_reported(session, run), keep_last=policy.keep_last, keep_every=policy.keep_every, held=held)
 
 
 def _is_meant(checkpoint: Checkpoint, body: ForkCreate) -> bool:

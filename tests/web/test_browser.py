@@ -400,10 +400,16 @@ def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) ->
     page.click("#new-fork button")
     page.wait_for_selector("#notice[data-kind=error]")
     assert "write it as field = value" in page.inner_text("#notice")
+    box = page.locator("#notice").bounding_box()
+    assert (
+        0 <= box["y"] < page.viewport_size["height"] - box["height"]
+    )  # in sight, though the form is far down the page
+    assert page.locator("#fork-steps option").get_attribute("value") == "100"
     page.fill("#new-fork [name=name]", "slower")
     page.fill("#new-fork textarea", "optimizer.learning_rate = 1e-4\n\nalgorithm.zero_variance_filter=off")
     page.click("#new-fork button")
     page.wait_for_selector("h2#forks")
+    assert page.locator("#notice").is_hidden()
     with site.sessions() as session:
         (fork,) = session.scalars(select(Run).where(Run.parent_run_id == site.control))
     assert (fork.name, fork.parent_step) == ("slower", 100)

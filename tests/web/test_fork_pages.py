@@ -61,3 +61,19 @@ def test_only_who_may_operate_is_offered_a_fork_and_only_of_a_run_with_checkpoin
     assert action.format(parent) in log_in("operate").get(f"/runs/{parent}").text
     assert action.format(child) not in log_in("operate").get(f"/runs/{child}").text
     assert action.format(parent) not in log_in("read").get(f"/runs/{parent}").text
+
+
+def test_checkpoints_that_the_trainer_has_dropped_are_marked_and_not_offered(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    """The recipe keeps the newest two."""
+    with sessions.begin() as session:
+        run = seeding.add_run(session, now=clock.now, name="long")
+        for step in (100, 200, 300):
+            seeding.add_checkpoint(session, run, step=step, compute=step / 5, now=clock.now)
+        run_id = run.id
+    page = site.get(f"/runs/{run_id}").text
+    offered = page.partition('<datalist id="fork-steps">')[2].partition("</datalist>")[0]
+    assert offered == '<option value="300"></option><option value="200"></option>'
+    assert page.count(">dropped</td>") == 1
+    assert page.count("step_000100") == 0

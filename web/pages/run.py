@@ -13,7 +13,7 @@ from server.checkpoints.service import list_checkpoints
 from server.forecasts.schemas import ForecastView
 from server.forecasts.service import get_forecast
 from server.metrics.curve import validation_curve
-from server.runs.forks import list_forks
+from server.runs.forks import list_forks, on_disk
 from server.runs.service import get_run, list_attempts
 from server.runs.views import run_view
 from server.sweeps.models import Sweep
@@ -44,6 +44,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         alerts=reads.with_deliveries(session, alerts),
         points=validation_curve(session, run_id),
         checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
+        on_disk=on_disk(session, run) if run.executor == "ray" else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
         events=reads.events_of(session, run_id),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),

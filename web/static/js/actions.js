@@ -79,6 +79,7 @@ async function send(source, path, method, body) {
 }
 
 function done(source, answer) {
+  document.getElementById("notice").hidden = true; // what was refused before has now been taken
   if (source.dataset.done) secret(source, answer?.[source.dataset.done]);
   if (source.matches("form")) source.reset();
   document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
