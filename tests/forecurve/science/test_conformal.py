@@ -136,6 +136,29 @@ def test_exchangeable_runs_are_covered_nine_times_in_ten(runs: int, bias: float)
     assert 0.86 <= np.mean(covered) <= 0.95
 
 
+def _of_a_kind(rng: np.random.Generator, run: int) -> Past:
+    """A run of one of three kinds: they went differently, and were forecast too high, too low and rightly."""
+    compute, kind = np.linspace(0, 10, 21), int(rng.integers(3))
+    way = (0.3 * compute / (1 + compute), 0.3 * compute**2 / (30 + compute**2), 0.02 * compute)[kind]
+    half = rng.uniform(0.02, 0.08)
+    ended = 0.5 + (-0.06, 0.06, 0.0)[kind] + 0.02 * rng.standard_t(3)
+    course = Course(compute, way + 0.01 * rng.normal(size=21))
+    return Past(str(run), 0.25, Estimate(0.5, 0.5 - half, 0.5 + half), ended, course)
+
+
+@pytest.mark.parametrize("runs", [9, 30])
+def test_what_likeness_tells_is_covered_nine_times_in_ten_too(runs: int) -> None:
+    rng = np.random.default_rng(7)
+    covered = []
+    for _ in range(300):
+        new, *past = (_of_a_kind(rng, run) for run in range(runs + 1))
+        assert new.course is not None
+        so_far = Course(new.course.compute[:9], new.course.reward[:9])
+        scaled = Conformal.of(past, new.estimate, course=so_far).apply(new.estimate, (-9.0, 9.0))
+        covered.append(scaled.lower <= new.actual <= scaled.upper)
+    assert 0.85 <= np.mean(covered) <= 0.96
+
+
 def test_each_run_counts_once_with_its_forecast_nearest_in_the_same_range_of_the_budget() -> None:
     past = [
         Past(str(run), fraction, UNIT, 0.5 + error) for run in range(9) for fraction, error in ((0.2, 0.4), (0.25, 0.1))
