@@ -39,7 +39,7 @@ _LEAST_SD = 1e-4
 
 @dataclass(frozen=True)
 class Errors:
-    """Expected errors, in units of reward: mean and sd, that of the noise included.
+    """Expected errors: mean and sd, that of the noise included.
 
     Attributes:
         new: of the new run.
@@ -71,35 +71,26 @@ class Course:
         return np.where(counts > 0, sums / np.maximum(counts, 1), filled)
 
 
-def expected_errors(
-    errors: FloatArray, medians: FloatArray, sds: FloatArray, paths: FloatArray | None, width: float = 1.0
-) -> Errors:
-    """What the new run's forecast will get wrong, as past runs have it.
+def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, paths: FloatArray | None) -> Errors:
+    """What the new run's forecast will get wrong, as past runs have it. Rewards in a range of width 1.
 
     Args:
         errors: what came less the forecast's median, of n past runs, shape (n,).
         medians, sds: of the forecasts of the past runs and, last, of the new one, shape (n + 1,).
         paths: how these n + 1 runs went, shape (n + 1, PLACES), or None where that is not known.
-        width: of the range of rewards.
     """
-    medians, sds = medians / width, np.maximum(sds / width, _LEAST_SD)
-    errors = errors / width
-    apart = None if paths is None else _apart(paths / width)
-    overstated = medians - np.median(medians[:-1])
-    knots = _knots(apart is not None)
-    shared = _shared(knots, overstated, apart)
-    noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * sds) ** 2
-    inner = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
-    inverse = np.linalg.inv(inner)
+    knots = _knots(paths is not None)
+    shared = _shared(knots, medians - np.median(medians[:-1]), None if paths is None else _apart(paths))
+    noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * np.maximum(sds, _LEAST_SD)) ** 2
+    among = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
+    inverse: FloatArray = np.linalg.inv(among).astype(np.float64)
     pull = inverse @ errors  # (K, n)
-    evidence = -0.5 * (pull @ errors) - 0.5 * np.linalg.slogdet(inner)[1] + knots.log_weight
-    across = shared[:, -1, :-1]
-    variance = shared[:, -1, -1] + noise[:, -1] - np.einsum("ki,kij,kj->k", across, inverse, across)
-    new = _averaged(evidence[:, None], np.einsum("ki,ki->k", across, pull)[:, None], variance[:, None])
-    return Errors(
-        (float(new[0][0]) * width, float(new[1][0]) * width),
-        tuple(width * value for value in _left_out(errors, inverse, pull, evidence)),  # type: ignore[arg-type]
-    )
+    evidence = -0.5 * (pull @ errors) - 0.5 * np.linalg.slogdet(among)[1] + knots.log_weight
+    to_new = shared[:, -1, :-1]
+    mean = np.einsum("ki,ki->k", to_new, pull)
+    variance = shared[:, -1, -1] + noise[:, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new)
+    (centre,), (sd,) = _averaged(evidence[:, None], mean[:, None], variance[:, None])
+    return Errors((float(centre), float(sd)), _left_out(errors, inverse, pull, evidence))
 
 
 @dataclass(frozen=True)

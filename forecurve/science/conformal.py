@@ -103,18 +103,18 @@ class Conformal:
         known, paths = _asked(_one_a_run(list(past), fraction), course)
         if len(known) < LEAST_RUNS:
             return cls()
+        said = [*(one.estimate for one in known), estimate]
         wrong = np.array([one.actual - one.estimate.median for one in known])
-        sds = np.array([max(one.width, _LEAST_HALF) / _TO_SD for one in (*(one.estimate for one in known), estimate)])
-        medians = np.array([*(one.estimate.median for one in known), estimate.median])
-        errors = expected_errors(wrong, medians, sds, paths, width)
-        share = _share(wrong, errors.left_out[0])
-        rest = wrong - share * errors.left_out[0]
-        told = np.append(errors.left_out[1], errors.new[1])
-        stretch = (told / sds) ** share
+        sds = np.array([max(one.width, _LEAST_HALF) / _TO_SD for one in said])
+        medians = np.array([one.median for one in said])
+        errors = expected_errors(wrong / width, medians / width, sds / width, None if paths is None else paths / width)
+        expected, told = errors.left_out[0] * width, np.append(errors.left_out[1], errors.new[1]) * width
+        share = _share(wrong, expected)
+        rest, stretch = wrong - share * expected, (told / sds) ** share
         sides = np.array([_side(one.estimate, bool(more > 0)) for one, more in zip(known, rest, strict=True)])
         apart = np.sort(np.abs(rest) / (sides * stretch[:-1]))
         rank = math.ceil(LEVEL * (len(known) + 1) - 1e-9)
-        return cls(share * errors.new[0], float(apart[rank - 1] * stretch[-1]), len(known))
+        return cls(share * errors.new[0] * width, float(apart[rank - 1] * stretch[-1]), len(known))
 
     @property
     def label(self) -> str:

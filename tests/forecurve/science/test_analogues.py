@@ -40,14 +40,6 @@ def test_noise_of_unlike_runs_is_left_alone() -> None:
     assert np.std(shifts) < 0.02
 
 
-def test_a_range_of_rewards_twice_as_wide_has_errors_twice_as_wide() -> None:
-    rng = np.random.default_rng(6)
-    errors, medians, sds, paths = 0.05 * rng.normal(size=12), rng.random(13), np.full(13, 0.05), rng.random((13, 6))
-    narrow = expected_errors(errors, medians, sds, paths)
-    wide = expected_errors(2 * errors, 2 * medians, 2 * sds, 2 * paths, width=2.0)
-    assert wide.new == pytest.approx([2 * value for value in narrow.new])
-
-
 def test_the_path_of_a_run_stops_where_the_new_run_is() -> None:
     compute = np.array([0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0])
     reward = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 9.0])

@@ -159,6 +159,26 @@ def test_what_likeness_tells_is_covered_nine_times_in_ten_too(runs: int) -> None
     assert 0.85 <= np.mean(covered) <= 0.96
 
 
+def test_a_range_of_rewards_twice_as_wide_moves_and_stretches_alike() -> None:
+    rng = np.random.default_rng(8)
+    new, *past = (_of_a_kind(rng, run) for run in range(15))
+    assert new.course is not None
+    one = Conformal.of(past, new.estimate, course=new.course)
+    two = Conformal.of([_doubled(run) for run in past], _double(new.estimate), course=_doubled(new).course, width=2.0)
+    assert one.shift != 0
+    assert (two.shift, two.factor) == (pytest.approx(2 * one.shift), pytest.approx(one.factor))
+
+
+def _double(one: Estimate) -> Estimate:
+    return Estimate(2 * one.median, 2 * one.lower, 2 * one.upper)
+
+
+def _doubled(run: Past) -> Past:
+    assert run.course is not None
+    course = Course(run.course.compute, 2 * run.course.reward)
+    return Past(run.run, run.fraction, _double(run.estimate), 2 * run.actual, course)
+
+
 def test_each_run_counts_once_with_its_forecast_nearest_in_the_same_range_of_the_budget() -> None:
     past = [
         Past(str(run), fraction, UNIT, 0.5 + error) for run in range(9) for fraction, error in ((0.2, 0.4), (0.25, 0.1))
