@@ -171,7 +171,9 @@ def _ending(subject: Subject, points: Sequence[Point], fitted: Fit, budget: floa
 def _band(fitted: Fit, points: Sequence[Point], budget: float | None) -> dict[str, list[float]]:
     first = next(point.compute for point in points if point.compute > 0)
     last = max(points[-1].compute, budget or 0.0) * _BEYOND
-    band = fitted.predict(np.geomspace(first, last, _GRID))
+    grid = np.geomspace(first, last, _GRID)
+    later = np.where(grid > points[-1].compute, fitted.widening, 1.0)
+    band = fitted.predict(grid).widened(later, fitted.curve.bounds)
     return {name: [_rounded(value) for value in values] for name, values in band.to_dict().items()}
 
 

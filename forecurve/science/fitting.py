@@ -185,6 +185,12 @@ class Fit:
         """pinned, constant, collapse, decline, two-phase, break, residuals, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
 
+    @property
+    def widening(self) -> float:
+        """How much wider intervals at later compute are to be about their median: 1 except with `residuals`."""
+        found = self.misfit_detail
+        return 1.0 if found is None or found.widening is None else found.widening
+
     @cached_property
     def best(self) -> PointFit:
         """The least-squares curve; computed when it is first asked for."""

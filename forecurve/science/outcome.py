@@ -51,7 +51,8 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     Three parts, per draw of the posterior: the mean of the curve over the m places; the mean of the wandering part,
     an Ornstein-Uhlenbeck process that starts where it was last seen, so that its covariance between places i and j is
     alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d the decay since then and p what is unknown of its last
-    state; and sampling noise, which shrinks as 1/m.
+    state; and sampling noise, which shrinks as 1/m. Where residuals hang together more than the noise model explains,
+    the interval is wider by `Fit.widening`.
 
     Args:
         fit: the forecast, made before `compute`.
@@ -69,7 +70,7 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     z = ndtri((0.5 + _GOLDEN * np.arange(len(p.A))) % 1.0 * 0.9999 + 0.00005)
     draws = fit.all_draws.reward_at(x).mean(axis=0) + width * p.state_mean * decay
     draws = draws + np.sqrt(wandering + sampling) * z
-    return estimate_of(np.clip(draws, *fit.curve.bounds))
+    return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
 
 
 def _shared(rho: float, x: FloatArray, usual_gap: float) -> float:

@@ -48,31 +48,20 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
         return figure
     _add_ceiling(figure, fit)
     if budget is not None:
-        at_end = fit.predict(budget).at(0).widened(_widening(fit), fit.curve.bounds)
+        at_end = fit.predict(budget).at(0).widened(fit.widening, fit.curve.bounds)
         add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(at_end)}")
     return figure
 
 
 def _add_curve(figure: go.Figure, fit: Fit, first: float, last: float) -> None:
     grid = np.unique(np.append(np.geomspace(first, last, 100), fit.curve.now))
-    band = fit.predict(grid)
-    factor = np.where(grid > fit.curve.now, _widening(fit), 1.0)
-    for lower, upper, shade, name in (
-        (band.lower90, band.upper90, 0.13, "90 %"),
-        (band.lower50, band.upper50, 0.2, "50 %"),
-    ):
-        low, high = (np.clip(band.median + factor * (end - band.median), *fit.curve.bounds) for end in (lower, upper))
-        figure.add_scatter(**area(grid, low, high, shade, name))
+    band = fit.predict(grid).widened(np.where(grid > fit.curve.now, fit.widening, 1.0), fit.curve.bounds)
+    figure.add_scatter(**area(grid, band.lower90, band.upper90, 0.13, "90 %"))
+    figure.add_scatter(**area(grid, band.lower50, band.upper50, 0.2, "50 %"))
     for part, name, dash in ((grid <= fit.curve.now, "fit", "solid"), (grid >= fit.curve.now, "forecast", "6px,4px")):
         if part.sum() > 1:
             line = {"color": BLUE, "width": 2, "dash": dash}
             figure.add_scatter(x=grid[part], y=band.median[part], mode="lines", line=line, name=name)
-
-
-def _widening(fit: Fit) -> float:
-    """Of intervals at later compute."""
-    found = fit.misfit_detail
-    return 1.0 if found is None or found.widening is None else found.widening
 
 
 def _add_evaluations(figure: go.Figure, fit: Fit) -> None:

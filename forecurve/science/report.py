@@ -42,11 +42,9 @@ def to_dict(fit: Fit, budget: float | None = None, target: float | None = None) 
 
 def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
     """The curve and one evaluation at the budget: two different intervals, wider where residuals hang together."""
-    found = fit.misfit_detail
-    factor = 1.0 if found is None or found.widening is None else found.widening
     curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
     return {
         "compute": float(budget),
-        "curve": curve.widened(factor, fit.curve.bounds).to_dict(),
-        "evaluation": evaluation.widened(factor, fit.curve.bounds).to_dict(),
+        "curve": curve.widened(fit.widening, fit.curve.bounds).to_dict(),
+        "evaluation": evaluation.widened(fit.widening, fit.curve.bounds).to_dict(),
     }

@@ -76,6 +76,15 @@ class Band:
         """Median and 90 % interval at one compute."""
         return Estimate(float(self.median[index]), float(self.lower90[index]), float(self.upper90[index]))
 
+    def widened(self, factor: float | FloatArray, bounds: tuple[float, float]) -> Band:
+        """The intervals `factor` times as wide about the median (one for all or one a compute), within `bounds`."""
+        ends = (self.lower50, self.upper50, self.lower90, self.upper90)
+        return Band(
+            self.compute,
+            self.median,
+            *(np.clip(self.median + factor * (end - self.median), *bounds) for end in ends),
+        )
+
 
 def band_of(compute: FloatArray, draws: FloatArray) -> Band:
     """The band of equally weighted draws: (N, K) -> Band of N."""
