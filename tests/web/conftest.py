@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from server import dependencies
 from server.access.service import mint
 from server.settings import Settings
 from tests.conftest import Clock
+from tests.web import seeding
 from web.app import create_app
 
 Login = Callable[..., TestClient]
@@ -53,3 +55,43 @@ def log_in(visitor: TestClient, sessions: sessionmaker[Session], clock: Clock) -
 def site(log_in: Login) -> TestClient:
     """A browser of an administrator."""
     return log_in("admin")
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Ids of what the pages are read with."""
+
+    sweep: str
+    control: str
+    arm: str
+    queued: str
+    fallen: str
+    alert: str
+
+
+@pytest.fixture
+def seeded(sessions: sessionmaker[Session], clock: Clock) -> Seeded:
+    """A sweep with a control, a lower arm and one that waits; and a run of its own that fell below its forecast."""
+    now = clock.now
+    with sessions.begin() as session:
+        sweep = seeding.add_sweep(session, now=now)
+        control = seeding.add_run(session, now=now, sweep=sweep)
+        seeding.add_evaluations(session, control, seeding.Truth(), until=42, now=now)
+        for at in (22.0, 42.0):
+            forecast = seeding.add_forecast(session, control, seeding.Truth(), at=at, now=now)
+        seeding.add_recommendation(session, control, forecast)
+        seeding.add_checkpoint(session, control, step=100, compute=20.0, now=now)
+        changes = {"algorithm.logits_precision": "bf16"}
+        arm = seeding.add_run(session, now=now, name="no-fp32-logits", sweep=sweep, changes=changes)
+        seeding.add_evaluations(session, arm, seeding.Truth(A=0.62), until=42, now=now)
+        seeding.add_forecast(session, arm, seeding.Truth(A=0.62), at=42.0, now=now, action="stop")
+        seeding.add_comparison(session, sweep, arm.name, now=now)
+        queued = seeding.add_run(
+            session, now=now, name="no-cispo", sweep=sweep, changes={"algorithm.loss": "dapo"}, status="queued"
+        )
+        fallen = seeding.add_run(session, now=now, name="broken-learning-rate", changes={"optimizer.warmup_steps": 0})
+        seeding.add_evaluations(session, fallen, seeding.Truth(), until=44, now=now, fall_at=30)
+        frozen = seeding.add_forecast(session, fallen, seeding.Truth(), at=22.0, now=now)
+        fallen.frozen_forecast_id = frozen.id
+        alert = seeding.add_alert(session, fallen, since=32, at=36, now=now)
+        return Seeded(sweep.id, control.id, arm.id, queued.id, fallen.id, alert.id)

@@ -11,7 +11,7 @@ from server.runs.schemas import ForkCreate
 from tests.conftest import Clock
 from tests.web import seeding
 from tests.web.conftest import Login
-from tests.web.test_pages import HOSTILE, assert_clean, row_of, text_of
+from tests.web.reading import HOSTILE, assert_clean, row_of, text_of
 
 CHANGES = {"optimizer.learning_rate": 1e-4}
 

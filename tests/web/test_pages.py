@@ -6,9 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
 from fastapi import FastAPI
@@ -16,67 +14,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.forecasts.models import Forecast
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
-from tests.web.conftest import Login
+from tests.web.conftest import Login, Seeded
+from tests.web.reading import HOSTILE, assert_clean, row_of, text_of
 
 PAGES = ("/", "/runs", "/sweeps", "/alerts", "/alerts?show=all", "/settings", "/docs")
-HOSTILE = """<script>alert(1)</script>"'><img src=x onerror=alert(2)>`x`"""
-
-
-@dataclass(frozen=True)
-class Seeded:
-    """Ids of what the pages are read with."""
-
-    sweep: str
-    control: str
-    arm: str
-    queued: str
-    fallen: str
-    alert: str
-
-
-@pytest.fixture
-def seeded(sessions: sessionmaker[Session], clock: Clock) -> Seeded:
-    """A sweep with a control, a lower arm and one that waits; and a run of its own that fell below its forecast."""
-    now = clock.now
-    with sessions.begin() as session:
-        sweep = seeding.add_sweep(session, now=now)
-        control = seeding.add_run(session, now=now, sweep=sweep)
-        seeding.add_evaluations(session, control, seeding.Truth(), until=42, now=now)
-        for at in (22.0, 42.0):
-            forecast = seeding.add_forecast(session, control, seeding.Truth(), at=at, now=now)
-        seeding.add_recommendation(session, control, forecast)
-        seeding.add_checkpoint(session, control, step=100, compute=20.0, now=now)
-        changes = {"algorithm.logits_precision": "bf16"}
-        arm = seeding.add_run(session, now=now, name="no-fp32-logits", sweep=sweep, changes=changes)
-        seeding.add_evaluations(session, arm, seeding.Truth(A=0.62), until=42, now=now)
-        seeding.add_forecast(session, arm, seeding.Truth(A=0.62), at=42.0, now=now, action="stop")
-        seeding.add_comparison(session, sweep, arm.name, now=now)
-        queued = seeding.add_run(
-            session, now=now, name="no-cispo", sweep=sweep, changes={"algorithm.loss": "dapo"}, status="queued"
-        )
-        fallen = seeding.add_run(session, now=now, name="broken-learning-rate", changes={"optimizer.warmup_steps": 0})
-        seeding.add_evaluations(session, fallen, seeding.Truth(), until=44, now=now, fall_at=30)
-        frozen = seeding.add_forecast(session, fallen, seeding.Truth(), at=22.0, now=now)
-        fallen.frozen_forecast_id = frozen.id
-        alert = seeding.add_alert(session, fallen, since=32, at=36, now=now)
-        return Seeded(sweep.id, control.id, arm.id, queued.id, fallen.id, alert.id)
-
-
-def text_of(html: str) -> str:
-    """The words of a page, as they are read."""
-    body = re.sub(r"<(script|style|head)\b.*?</\1>", " ", html, flags=re.S)
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
-
-
-def row_of(html: str, id: str) -> str:
-    """The words of the table row with that id."""
-    found = re.search(rf'<tr id="{id}".*?</tr>', html, flags=re.S)
-    assert found, f"no row {id}"
-    return text_of(found[0])
 
 
 @contextmanager
@@ -107,29 +51,6 @@ def test_every_page_keeps_to_its_own_scripts(site: TestClient, seeded: Seeded, p
 def test_the_run_and_the_sweep_page_keep_to_their_own_scripts(site: TestClient, seeded: Seeded) -> None:
     for path in (f"/runs/{seeded.fallen}", f"/sweeps/{seeded.sweep}"):
         assert_clean(site.get(path).text)
-
-
-class _Tags(HTMLParser):
-    """Every tag with its attributes, as a browser would see them."""
-
-    def __init__(self, html: str):
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
-def assert_clean(html: str) -> None:
-    """No inline script, no handler in an attribute, no image, nothing from another host."""
-    tags = _Tags(html).found
-    assert len(tags) > 10
-    assert [attributes for tag, attributes in tags if tag == "script" and "src" not in attributes] == []
-    assert [attributes for _, attributes in tags if any(name.startswith("on") for name in attributes)] == []
-    assert [attributes for tag, attributes in tags if tag == "img"] == []
-    targets = [attributes.get(name) or "" for _, attributes in tags for name in ("src", "href", "action", "hx-get")]
-    assert [target for target in targets if ":" in target.split("/")[0] or target.startswith("//")] == []
 
 
 def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded) -> None:
@@ -226,111 +147,6 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_runs(
             seeding.add_forecast(session, run, seeding.Truth(), at=10.0, now=clock.now)
             seeding.add_alert(session, run, since=8, at=10, now=clock.now)
     assert {path: queries(path) for path in paths} == before
-
-
-def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_what_happened(
-    site: TestClient, seeded: Seeded
-) -> None:
-    html = site.get(f"/runs/{seeded.control}").text
-    words = text_of(html)
-    assert words.index("Ceiling 0.78 (90 %: 0.75 to 0.81)") < words.index("Ceiling A")
-    for fact in (
-        "Exponent B 1.30",
-        "Midpoint C_mid 9.00 CPU-seconds",
-        "Start R0 0.200",
-        "Curve at the budget",
-        "84 % of A",
-    ):
-        assert fact in words
-    assert "18 more CPU-seconds would buy about" in words
-    assert re.search(r'data-action="/v1/recommendations/adv_\w+:accept"', html)
-    assert re.search(r'data-action="/v1/recommendations/adv_\w+:dismiss"[^>]*data-required', html)
-    assert f'data-action="/v1/runs/{seeded.control}:stop"' in html
-    assert "100 20.0 427 kB" in words
-    assert "launching → running" in words
-    assert "22 evaluations as a table" in words
-    assert f'data-chart="curve" data-run="{seeded.control}"' in html
-
-
-@pytest.mark.parametrize(
-    ("known", "misfit", "said"),
-    [
-        (0.4, None, "not identified"),
-        (0.95, "residuals", "0.78"),
-        (0.3, "residuals", "not identified"),
-        (0.9, None, "0.78"),
-    ],
-)
-def test_a_ceiling_that_the_data_cannot_tell_is_never_a_bare_number(
-    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, known: float, misfit: str | None, said: str
-) -> None:
-    with sessions.begin() as session:
-        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
-        forecast.summary = forecast.summary | {"misfit": misfit, "identified": {"A": known, "B": 1.0, "C_mid": 1.0}}
-    row = row_of(site.get("/runs").text, seeded.control)
-    assert f"{said} 0.75 to 0.81" in row
-    assert ("+0.0" in row) == (said == "0.78")  # headroom against a ceiling that is not known says nothing
-    page = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert (f"Ceiling A {'0.78' if said == '0.78' else 'not identified'} 0.75 to 0.81") in page
-    assert ("The curve is not the sigmoid" in page) == (misfit is not None)
-    bar = re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get(f"/sweeps/{seeded.sweep}").text, flags=re.S)
-    assert bar
-    assert ("unsure" in bar[0]) == (said != "0.78")
-
-
-def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
-    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
-) -> None:
-    words = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Expected end 0.73 0.72 to 0.75 (90 %, posterior)" in words
-    with sessions.begin() as session:
-        control = session.get_one(Run, seeded.control)
-        seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, past_runs=12)
-    words = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Expected end 0.73 0.71 to 0.76 (90 %, calibrated on 12 past runs)" in words
-    view = site.get(f"/v1/runs/{seeded.control}").json()
-    assert view["ending"]["calibration"] == "calibrated on 12 past runs"
-    assert view["ending"]["lower"] < view["ending"]["median"] < view["ending"]["upper"]
-
-
-def test_a_withheld_forecast_leaves_the_data_and_the_reason(
-    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
-) -> None:
-    with sessions.begin() as session:
-        control = session.get_one(Run, seeded.control)
-        seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, misfit="collapse")
-    page = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Forecast withheld. The curve is not the sigmoid" in page
-    assert "it lost much of what it had gained" in page
-    for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, posterior)"):
-        assert nothing_of not in page
-    assert "withheld not one sigmoid" in row_of(site.get("/runs").text, seeded.control)
-    assert 'class="band"' not in re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get("/runs").text, re.S)[0]  # type: ignore[index]
-    sweep = site.get(f"/sweeps/{seeded.sweep}").text
-    assert "whisker" not in re.search(rf'<tr id="{seeded.control}".*?</tr>', sweep, re.S)[0]  # type: ignore[index]
-    view = site.get(f"/v1/runs/{seeded.control}").json()
-    assert (view["withheld"], view["ending"], view["at_budget"]) == (True, None, None)
-
-
-def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:
-    words = text_of(site.get(f"/runs/{seeded.arm}").text)
-    assert "algorithm.logits_precision bf16" in words
-    assert "logits_precision bf16 (control: fp32)" in words
-    assert words.count("(control:") == 1
-
-
-def test_a_run_that_has_nothing_yet_says_what_it_waits_for(site: TestClient, seeded: Seeded) -> None:
-    words = text_of(site.get(f"/runs/{seeded.queued}").text)
-    assert "Waiting for a place on the cluster." in words
-    assert "Not launched yet." in words
-
-
-def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: TestClient, log_in: Login) -> None:
-    body = {"name": "my-run", "executor": "external", "compute_unit": "GPU-hours", "budget_compute": 100}
-    run = site.post("/v1/runs", json=body, headers={"Sec-Fetch-Site": "same-origin"}).json()
-    words = text_of(site.get(f"/runs/{run['id']}").text)
-    assert "This run was reported without a recipe." in words
-    assert "launched by you" in words
 
 
 def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:

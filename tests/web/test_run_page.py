@@ -1,0 +1,121 @@
+"""The page of a run: its sentence, its facts, what its forecast rests on, and what is said where there is little."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.forecasts.models import Forecast
+from server.runs.models import Run
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Login, Seeded
+from tests.web.reading import row_of, text_of
+
+
+def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_what_happened(
+    site: TestClient, seeded: Seeded
+) -> None:
+    html = site.get(f"/runs/{seeded.control}").text
+    words = text_of(html)
+    assert words.index("Ceiling 0.78 (90 %: 0.75 to 0.81)") < words.index("Ceiling A")
+    for fact in (
+        "Exponent B 1.30",
+        "Midpoint C_mid 9.00 CPU-seconds",
+        "Start R0 0.200",
+        "Curve at the budget",
+        "84 % of A",
+    ):
+        assert fact in words
+    assert "18 more CPU-seconds would buy about" in words
+    assert re.search(r'data-action="/v1/recommendations/adv_\w+:accept"', html)
+    assert re.search(r'data-action="/v1/recommendations/adv_\w+:dismiss"[^>]*data-required', html)
+    assert f'data-action="/v1/runs/{seeded.control}:stop"' in html
+    assert "100 20.0 427 kB" in words
+    assert "launching → running" in words
+    assert "22 evaluations as a table" in words
+    assert f'data-chart="curve" data-run="{seeded.control}"' in html
+
+
+@pytest.mark.parametrize(
+    ("known", "misfit", "said"),
+    [
+        (0.4, None, "not identified"),
+        (0.95, "residuals", "0.78"),
+        (0.3, "residuals", "not identified"),
+        (0.9, None, "0.78"),
+    ],
+)
+def test_a_ceiling_that_the_data_cannot_tell_is_never_a_bare_number(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, known: float, misfit: str | None, said: str
+) -> None:
+    with sessions.begin() as session:
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        forecast.summary = forecast.summary | {"misfit": misfit, "identified": {"A": known, "B": 1.0, "C_mid": 1.0}}
+    row = row_of(site.get("/runs").text, seeded.control)
+    assert f"{said} 0.75 to 0.81" in row
+    assert ("+0.0" in row) == (said == "0.78")  # headroom against a ceiling that is not known says nothing
+    page = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert (f"Ceiling A {'0.78' if said == '0.78' else 'not identified'} 0.75 to 0.81") in page
+    assert ("The curve is not the sigmoid" in page) == (misfit is not None)
+    bar = re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get(f"/sweeps/{seeded.sweep}").text, flags=re.S)
+    assert bar
+    assert ("unsure" in bar[0]) == (said != "0.78")
+
+
+def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    words = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert "Expected end 0.73 0.72 to 0.75 (90 %, posterior)" in words
+    with sessions.begin() as session:
+        control = session.get_one(Run, seeded.control)
+        seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, past_runs=12)
+    words = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert "Expected end 0.73 0.71 to 0.76 (90 %, calibrated on 12 past runs)" in words
+    view = site.get(f"/v1/runs/{seeded.control}").json()
+    assert view["ending"]["calibration"] == "calibrated on 12 past runs"
+    assert view["ending"]["lower"] < view["ending"]["median"] < view["ending"]["upper"]
+
+
+def test_a_withheld_forecast_leaves_the_data_and_the_reason(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        control = session.get_one(Run, seeded.control)
+        seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, misfit="collapse")
+    page = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert "Forecast withheld. The curve is not the sigmoid" in page
+    assert "it lost much of what it had gained" in page
+    for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, posterior)"):
+        assert nothing_of not in page
+    assert "withheld not one sigmoid" in row_of(site.get("/runs").text, seeded.control)
+    assert 'class="band"' not in re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get("/runs").text, re.S)[0]  # type: ignore[index]
+    sweep = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "whisker" not in re.search(rf'<tr id="{seeded.control}".*?</tr>', sweep, re.S)[0]  # type: ignore[index]
+    view = site.get(f"/v1/runs/{seeded.control}").json()
+    assert (view["withheld"], view["ending"], view["at_budget"]) == (True, None, None)
+
+
+def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:
+    words = text_of(site.get(f"/runs/{seeded.arm}").text)
+    assert "algorithm.logits_precision bf16" in words
+    assert "logits_precision bf16 (control: fp32)" in words
+    assert words.count("(control:") == 1
+
+
+def test_a_run_that_has_nothing_yet_says_what_it_waits_for(site: TestClient, seeded: Seeded) -> None:
+    words = text_of(site.get(f"/runs/{seeded.queued}").text)
+    assert "Waiting for a place on the cluster." in words
+    assert "Not launched yet." in words
+
+
+def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: TestClient, log_in: Login) -> None:
+    body = {"name": "my-run", "executor": "external", "compute_unit": "GPU-hours", "budget_compute": 100}
+    run = site.post("/v1/runs", json=body, headers={"Sec-Fetch-Site": "same-origin"}).json()
+    words = text_of(site.get(f"/runs/{run['id']}").text)
+    assert "This run was reported without a recipe." in words
+    assert "launched by you" in words
