@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from server.alerts.service import open_alert
 from server.events.outbox import enqueue
 from server.events.service import record
+from server.metrics.dirty import REFIT_TASK
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.service import ADMIT_TASK
@@ -19,7 +20,6 @@ from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, re
 from worker.launch import record_submission
 
 ACTOR = "reconciler"
-REFIT_TASK = "worker.tasks.refit"
 
 
 def note(attempt: Attempt | None, seen: Observation | None, now: datetime) -> bool:

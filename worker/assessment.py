@@ -35,7 +35,7 @@ from forecurve.science.outcome import tail_size
 from server.forecasts.ending import ending_words
 from server.forecasts.service import Said
 from server.forecasts.track_record import course_of
-from server.metrics.curve import Point
+from server.metrics.curve import INHERITED, Point
 
 from . import fallen
 from .curves import MIN_POINTS, column, curve_of, rising
@@ -199,13 +199,17 @@ def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Sai
 
 
 def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) -> int | None:
-    """How many points there are up to the first that is far enough; None when none is."""
+    """How many points there are up to the first that is far enough; None when none is.
+
+    A fork is judged by what its parent's whole curve foretells, not by how its parent did before.
+    """
     if budget is None:
         return None
+    least = max(rule.min_points, sum(point.attempt == INHERITED for point in points))
     far_enough = (
         count
         for count, point in enumerate(points, start=1)
-        if point.compute >= rule.fraction * budget and count >= rule.min_points
+        if point.compute >= rule.fraction * budget and count >= least
     )
     return next(far_enough, None)
 

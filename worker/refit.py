@@ -21,6 +21,7 @@ from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import validation_curve
+from server.metrics.dirty import REFIT_TASK
 from server.runs.models import Run
 from server.runs.service import lock_run
 from server.settings import Settings
@@ -31,7 +32,6 @@ from .fallen import KIND
 
 log = logging.getLogger(__name__)
 
-REFIT_TASK = "worker.tasks.refit"
 REVISED = "forecast.revised"
 
 

@@ -18,13 +18,13 @@ from server.access.models import IdempotencyKey, Token
 from server.alerts.models import Delivery
 from server.database import transaction
 from server.events.models import OutboxMessage
+from server.metrics.dirty import REFIT_TASK
 from server.runs.lifecycle import INGEST_GRACE
 from server.runs.models import Attempt, Run
 from server.runs.states import DesiredState, Status
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
 from worker.admit import LAUNCH_TASK
-from worker.apply import REFIT_TASK
 from worker.context import BrokerDown, Context
 from worker.schedule import sweep_every_s
 

@@ -13,7 +13,7 @@ from .designs import (
     planned_runs,
 )
 from .errors import RecipeError
-from .paths import check_path, diff, get_value, leaf_paths, load_recipe, other_weights, with_changes
+from .paths import check_path, diff, get_value, leaf_paths, load_recipe, other_course, other_weights, with_changes
 from .presets import PRESETS, SCALERL, SCALERL_REVERSIONS, preset
 from .schema import SECONDS_PER_UNIT, ComputeUnit, Recipe
 
@@ -38,6 +38,7 @@ __all__ = [
     "leaf_paths",
     "load_design",
     "load_recipe",
+    "other_course",
     "other_weights",
     "plan_hash",
     "planned_runs",

@@ -141,6 +141,30 @@ def other_weights(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
     return {path: pair for path, pair in found.items() if path.startswith("model.") and path not in _SAME_WEIGHTS}
 
 
+_SAME_COURSE = (
+    "budget.compute",
+    "budget.max_steps",
+    "checkpoint.every_steps",
+    "checkpoint.keep_every",
+    "checkpoint.keep_last",
+    "evaluation.every_steps",
+    "generation.self_check_threshold",
+    "log_rollouts_every",
+    "resources.stall_seconds",
+)
+"""Fields that say how long a run goes on and what is kept of it, not what it learns for its compute."""
+
+
+def other_course(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
+    """The part of `diff` by which runs of the two have different curves of pass rate against compute; empty when one
+    goes on as the other does. A learning rate that falls towards the last step ties the course to `max_steps`."""
+    found = diff(control, other)
+    falls = other.optimizer.schedule != "constant"
+    return {
+        path: pair for path, pair in found.items() if path not in _SAME_COURSE or (path == "budget.max_steps" and falls)
+    }
+
+
 def _flat(recipe: Recipe) -> dict[str, Any]:
     body = recipe.to_dict()
     flat: dict[str, Any] = {}

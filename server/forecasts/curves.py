@@ -131,11 +131,11 @@ def _point(point: Point) -> PointView:
 
 
 def _restarts(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:
-    """One mark per attempt after the first that has evaluations in the curve."""
+    """One mark per attempt after the first that has evaluations in the curve; the first follows where a fork began."""
     firsts: dict[int, Point] = {}
     for point in points:
         firsts.setdefault(point.attempt, point)
-    return [_restart(first, checkpoints) for number, first in sorted(firsts.items()) if number > 1]
+    return [_restart(first, checkpoints) for number, first in sorted(firsts.items()) if number > min(firsts)]
 
 
 def _restart(first: Point, checkpoints: Sequence[Checkpoint]) -> RestartMark:

@@ -188,7 +188,7 @@ class Dismissal(BaseModel):
 
 class PointView(BaseModel):
     step: int
-    attempt: int
+    attempt: int = Field(description="0 for what a fork has of its parent's curve.")
     compute: float
     reward: float
     se: float | None = Field(description="Standard error of the reward.")
@@ -202,7 +202,10 @@ class CheckpointMark(BaseModel):
 
 
 class RestartMark(BaseModel):
-    """Where an attempt after the first took up: its checkpoint where one is known, else its first evaluation."""
+    """Where an attempt after the first took up: its checkpoint where one is known, else its first evaluation.
+
+    Attempt 1 stands where a fork begins that goes on with its parent's curve.
+    """
 
     attempt: int
     step: int

@@ -80,6 +80,8 @@ def _comparable(run: Run) -> Select[str]:
         select(RecipeRow.id).join(own, RecipeRow.body["task"] == own.body["task"]).where(own.id == run.recipe_id)
     )
     alike: ColumnElement[bool] = Run.recipe_id.in_(same_task)
+    if run.parent_run_id is not None:  # its curve may be ours too
+        alike = alike & (Run.id != run.parent_run_id)
     if run.sweep_id is not None:
         alike = or_(alike, Run.sweep_id == run.sweep_id)
     return (

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, insert, literal, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from .models import Evaluation
 
+INHERITED = 0
+"""The attempt by which a fork's curve holds its parent's evaluations; its own attempts count from 1."""
+
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation of a curve. `compute` is in the run's unit; `variance` is that of `reward`, None where unknown."""
+    """One evaluation of a curve. `compute` is in the run's unit; `variance` is that of `reward`, None where unknown.
+
+    `attempt` is `INHERITED` for what a fork that goes on as its parent did has of its parent's curve.
+    """
 
     step: int
     attempt: int
@@ -42,11 +48,39 @@ def validation_curves(session: Session, run_ids: Iterable[str]) -> dict[str, lis
     curves: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     if not curves:
         return curves
+    columns = (getattr(Evaluation, field.name) for field in fields(Point))
+    kept = select(Evaluation.run_id, *columns).where(*_in_curves(curves))
+    for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
+        curves[run_id].append(Point(*values))
+    return curves
+
+
+def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step: int) -> Point | None:
+    """Begin the curve of a run with its parent's up to a checkpoint, that of `step` which `attempt` wrote.
+
+    Answers the last point that was taken over, None where the parent was not evaluated before.
+    """
+    branch = *_in_curves([parent_id], attempt), Evaluation.step <= step
+    columns = [column.key for column in Evaluation.__table__.columns if column.key not in ("run_id", "attempt")]
+    theirs = select(literal(run_id), literal(INHERITED), *(getattr(Evaluation, name) for name in columns))
+    session.execute(insert(Evaluation).from_select(["run_id", "attempt", *columns], theirs.where(*branch)))
+    taken = validation_curve(session, run_id)
+    return taken[-1] if taken else None
+
+
+def _in_curves(run_ids: Iterable[str], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the evaluations that are on the curves of runs; by what was known in `last_attempt` when given."""
+    wanted = list(run_ids)
     newer = aliased(Evaluation)
+    ours: list[ColumnElement[bool]] = [Evaluation.run_id.in_(wanted)]
+    theirs: list[ColumnElement[bool]] = [newer.run_id.in_(wanted), newer.attempt > INHERITED]
+    if last_attempt is not None:
+        ours.append(Evaluation.attempt <= last_attempt)
+        theirs.append(newer.attempt <= last_attempt)
     first = func.min(newer.step).label("step"), func.min(newer.compute).label("compute")
     resumed = (
         select(newer.run_id, newer.attempt, *first)
-        .where(newer.run_id.in_(curves), newer.attempt > 1)
+        .where(*theirs)
         .group_by(newer.run_id, newer.attempt)
         .cte("resumed")
         .prefix_with("MATERIALIZED", dialect="postgresql")
@@ -56,18 +90,4 @@ def validation_curves(session: Session, run_ids: Iterable[str]) -> dict[str, lis
         resumed.c.attempt > Evaluation.attempt,
         or_(resumed.c.step <= Evaluation.step, resumed.c.compute <= Evaluation.compute),
     )
-    columns = (
-        Evaluation.step,
-        Evaluation.attempt,
-        Evaluation.compute,
-        Evaluation.reward,
-        Evaluation.prompts,
-        Evaluation.samples,
-        Evaluation.variance,
-        Evaluation.details,
-        Evaluation.time,
-    )
-    kept = select(Evaluation.run_id, *columns).where(Evaluation.run_id.in_(curves), ~superseded)
-    for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
-        curves[run_id].append(Point(*values))
-    return curves
+    return *ours, ~superseded

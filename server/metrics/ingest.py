@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select, text
@@ -11,7 +11,6 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
-from server.events.outbox import enqueue
 from server.events.service import record
 from server.runs.fencing import check_exists, check_wanted
 from server.runs.models import Run
@@ -19,11 +18,10 @@ from server.runs.reports import TRAINER, mark_alive
 from server.runs.service import current_attempt, lock_run
 
 from .checks import check_batch
+from .dirty import mark_dirty
 from .models import Evaluation, IngestBatch
 from .schemas import Batch, BatchAnswer, EvaluationIn, Point
 from .variance import pass_rate, sampling_variance
-
-REFIT_TASK = "worker.tasks.refit"
 
 
 def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) -> BatchAnswer:
@@ -50,7 +48,7 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
     if batch.evaluations:
         _store_evaluations(session, run, batch.attempt, batch.evaluations, now)
         _sum_up(session, run, batch.attempt)
-        _mark_dirty(session, run, now)
+        mark_dirty(session, run, now)
     return BatchAnswer(seq=batch.seq, accepted=accepted + len(batch.evaluations), duplicate=False)
 
 
@@ -152,16 +150,3 @@ def _sum_up(session: Session, run: Run, attempt: int) -> None:
     run.last_step, run.last_compute, run.last_reward = session.execute(
         last.order_by(Evaluation.step.desc()).limit(1)
     ).one()
-
-
-def _mark_dirty(session: Session, run: Run, now: datetime) -> None:
-    """Ask for a refit, unless one is asked for already: that one will see these evaluations too.
-
-    `dirty_at` always moves, so that a refit in flight sees that more has come.
-    """
-    if run.dirty_at is None:
-        enqueue(session, REFIT_TASK, run.id)
-        run.dirty_at = now
-    else:
-        run.dirty_at = max(now, run.dirty_at + timedelta(microseconds=1))
-    session.flush()

@@ -70,9 +70,9 @@ def cancel_run(
 
 
 @router.post("/runs/{run_id}/forks", status_code=201, responses=problems(404, 409))
-def fork_run(run_id: str, session: DbSession, identity: Operator, body: ForkCreate | None = None) -> RunView:
+def fork_run(run_id: str, session: DbSession, identity: Operator, now: Now, body: ForkCreate | None = None) -> RunView:
     """Queue a run that goes on from a checkpoint of this one, with another recipe if you like."""
-    return run_view(session, forks.fork_run(session, run_id, body or ForkCreate(), actor=identity.token_id))
+    return run_view(session, forks.fork_run(session, run_id, body or ForkCreate(), actor=identity.token_id, now=now))
 
 
 @router.get("/runs/{run_id}/forks", responses=problems(404))

@@ -7,17 +7,20 @@ of its own. The service cannot reach them; the parent's trainer hears of it with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session, aliased
 
-from forecurve.recipes import SECONDS_PER_UNIT, Recipe, load_recipe, other_weights, with_changes
+from forecurve.recipes import SECONDS_PER_UNIT, Recipe, load_recipe, other_course, other_weights, with_changes
 from server.checkpoints.models import Checkpoint
 from server.checkpoints.retention import kept
 from server.errors import Conflict, Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
+from server.metrics.curve import inherit
+from server.metrics.dirty import mark_dirty
 from server.pagination import newest_first
 
 from .models import Run
@@ -26,8 +29,11 @@ from .service import ADMIT_TASK, get_run, launched_run, lock_run, recipe_of
 from .states import TERMINAL
 
 
-def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str) -> Run:
+def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str, now: datetime) -> Run:
     """Queue a run that begins at a checkpoint of run `run_id`.
+
+    Where its recipe takes the course of its parent's, which mostly means the same with a larger budget, its curve
+    begins with its parent's, and its forecast is made before it starts.
 
     Raises:
         NotFound: no such run or checkpoint.
@@ -47,6 +53,8 @@ def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str) -> 
     fork = _fork(session, parent, begin, recipe, body)
     session.add(fork)
     session.flush()
+    if not other_course(theirs, recipe):
+        _inherit(session, fork, begin, now)
     _record(session, fork, parent, actor)
     enqueue(session, ADMIT_TASK)
     return fork
@@ -138,6 +146,13 @@ def _spent(begin: Checkpoint, unit: str, wanted: str) -> float | None:
 def _fork(session: Session, parent: Run, begin: Checkpoint, recipe: Recipe, body: ForkCreate) -> Run:
     lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": begin.id, "parent_step": begin.step}
     return launched_run(session, recipe, body.name or f"{parent.name} from step {begin.step}", body.changes, **lineage)
+
+
+def _inherit(session: Session, fork: Run, begin: Checkpoint, now: datetime) -> None:
+    last = inherit(session, fork.id, parent_id=begin.run_id, attempt=begin.attempt, step=begin.step)
+    if last is not None:
+        fork.last_step, fork.last_compute, fork.last_reward = last.step, last.compute, last.reward
+        mark_dirty(session, fork, now)
 
 
 def _record(session: Session, fork: Run, parent: Run, actor: str) -> None:

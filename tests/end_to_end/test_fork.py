@@ -112,7 +112,7 @@ def _check_a_fork_from_a_deleted_checkpoint(cluster: Cluster, parent: str) -> No
     found = cluster.api.run(child)
     assert found["status"] == "failed"
     assert f"{begin['path']}, the checkpoint to begin at, is gone" in found["reason"]
-    assert cluster.evaluations(child) == []
+    assert cluster.evaluations(child) == cluster.evaluations(parent)[:2], "only what it has of its parent's curve"
 
 
 def _checkpoint(api: Api, run_id: str, *, step: int) -> dict[str, Any]:

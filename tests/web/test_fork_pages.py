@@ -23,7 +23,9 @@ def family(sessions: sessionmaker[Session], clock: Clock) -> tuple[str, str]:
         parent = seeding.add_run(session, now=clock.now, name=HOSTILE)
         seeding.add_checkpoint(session, parent, step=100, compute=20.0, now=clock.now)
         session.flush()
-        child = fork_run(session, parent.id, ForkCreate(changes=CHANGES, name="slower"), actor="a person")
+        child = fork_run(
+            session, parent.id, ForkCreate(changes=CHANGES, name="slower"), actor="a person", now=clock.now
+        )
         return parent.id, child.id
 
 
@@ -77,3 +79,19 @@ def test_checkpoints_that_the_trainer_has_dropped_are_marked_and_not_offered(
     assert offered == '<option value="300"></option><option value="200"></option>'
     assert page.count(">dropped</td>") == 1
     assert page.count("step_000100") == 0
+
+
+def test_a_run_that_is_over_offers_to_go_on_with_twice_its_budget(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    """As a default that can be overwritten, in the form's own words."""
+    with sessions.begin() as session:
+        over, live = (
+            seeding.add_run(session, now=clock.now, name=status, status=status, budget=60.0)
+            for status in ("succeeded", "running")
+        )
+        for run in (over, live):
+            seeding.add_checkpoint(session, run, step=100, compute=60.0, now=clock.now)
+        ids = over.id, live.id
+    changes = [site.get(f"/runs/{id_}").text.partition('spellcheck="false">')[2].partition("</")[0] for id_ in ids]
+    assert changes == ["budget.compute = 120", ""]

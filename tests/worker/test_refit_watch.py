@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from sqlalchemy import select
 
 from server.alerts.models import Alert, Delivery
 from server.forecasts import curves
+from server.metrics.curve import INHERITED
 from server.settings import Settings
-from tests.server.forecasts.seeds import events, make_channel
+from tests.server.forecasts.seeds import START, add_evaluations, events, make_channel, make_run
 from tests.worker.refitting import (
     COLLAPSING,
     COMPUTE,
@@ -20,8 +22,10 @@ from tests.worker.refitting import (
     Sessions,
     forecasts,
     grow,
+    ingest,
     run_of,
 )
+from worker.refit import refit
 
 
 def test_the_forecast_is_frozen_once_at_its_share_of_the_budget(sessions: Sessions, settings: Settings) -> None:
@@ -98,6 +102,39 @@ def test_a_healthy_run_gives_no_alert(sessions: Sessions, settings: Settings) ->
     assert run_of(sessions, run_id).frozen_forecast_id is not None
     with sessions() as session:
         assert session.scalars(select(Alert)).all() == []
+
+
+def forked(sessions: Sessions, settings: Settings, reward: Any, points: int) -> str:
+    """A fork that has inherited so many evaluations of a curve, refitted before it starts."""
+    with sessions.begin() as session:
+        run = make_run(session, status="queued")
+        add_evaluations(session, run, COMPUTE[:points], reward[:points], attempt=INHERITED)
+        run.dirty_at = START
+    refit(sessions, settings, run.id, START)
+    return run.id
+
+
+def test_a_fork_is_forecast_before_it_starts_and_judged_by_its_parents_whole_curve(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = forked(sessions, settings, HEALTHY, 26)
+    (only,) = forecasts(sessions, run_id)
+    assert (only.at_compute, only.points) == (50.0, 26)
+    assert run_of(sessions, run_id).frozen_forecast_id == only.id
+
+
+def test_a_fork_is_not_blamed_for_its_parents_fall_but_for_its_own(sessions: Sessions, settings: Settings) -> None:
+    with sessions.begin() as session:
+        make_channel(session, "https://hooks.example/x")
+    fallen = HEALTHY - 0.3 * ((COMPUTE >= 40.0) & (COMPUTE <= 50.0))  # all of it before the fork
+    forked(sessions, settings, fallen, 28)
+    healthy = forked(sessions, settings, HEALTHY, 26)
+    with sessions() as session:
+        assert session.scalars(select(Alert)).all() == []
+    ingest(sessions, healthy, COLLAPSING, 26, 51)
+    refit(sessions, settings, healthy, START + timedelta(minutes=1))
+    with sessions() as session:
+        assert [alert.run_id for alert in session.scalars(select(Alert))] == [healthy]
 
 
 SLOWER = HEALTHY - np.interp(COMPUTE, [36.0, 100.0], [0.0, 0.06])

@@ -13,6 +13,7 @@ from forecurve.recipes import (
     expand,
     load_design,
     load_recipe,
+    other_course,
     other_weights,
     with_changes,
 )
@@ -189,3 +190,16 @@ def test_weights_are_anothers_when_their_shape_is_and_not_when_only_their_precis
     }
     assert set(other_weights(SCALERL, with_changes(SCALERL, {"model.layers": 3, "seed": 3}))) == {"model.layers"}
     assert "model.kind" in other_weights(SCALERL, base)
+
+
+def test_a_larger_budget_leaves_the_course_of_a_run_unless_the_learning_rate_falls_towards_its_end() -> None:
+    more = {"budget.compute": 900.0, "budget.max_steps": 5000, "checkpoint.keep_last": 5}
+    assert other_course(SCALERL, with_changes(SCALERL, more)) == {}
+    falling = with_changes(SCALERL, {"optimizer.schedule": "cosine"})
+    assert set(other_course(falling, with_changes(falling, more))) == {"budget.max_steps"}
+    assert set(other_course(SCALERL, falling)) == {"optimizer.schedule"}
+
+
+def test_another_unit_of_compute_is_another_course() -> None:
+    steps = with_changes(SCALERL, {"budget.unit": "steps"})
+    assert set(other_course(SCALERL, steps)) == {"budget.unit"}

@@ -170,6 +170,20 @@ def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) 
     assert [one.run for one in past] == [same.id]
 
 
+def test_a_fork_does_not_learn_from_its_parent_whose_curve_may_be_its_own(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        recipe = RecipeRow(name="r", digest="sha256:0", body={"task": {"name": "maze"}})
+        session.add(recipe)
+        session.flush()
+        parent, other = (finished(session, recipe_id=recipe.id) for _ in range(2))
+        for run in (parent, other):
+            make_forecast(session, run, at_compute=25.0)
+        lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": "ckp_0", "parent_step": 100}
+        fork = make_run(session, recipe_id=recipe.id, last_compute=25.0, **lineage)
+        past = past_forecasts(session, fork)
+    assert [one.run for one in past] == [other.id]
+
+
 def test_a_run_without_a_budget_or_evaluations_has_nothing_to_learn_from(sessions: Sessions) -> None:
     with sessions.begin() as session:
         assert past_forecasts(session, make_run(session, budget_compute=None, last_compute=3.0)) == []

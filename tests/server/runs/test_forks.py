@@ -18,7 +18,7 @@ from server.events.models import Event, OutboxMessage
 from server.runs.models import Run
 from server.runs.states import Status
 from tests.conftest import Clock
-from tests.server.reporting import Headers, Reporter, external_run, faults, launch, move, queued_run
+from tests.server.reporting import Headers, Reporter, evaluation, external_run, faults, launch, move, queued_run
 
 Sessions = sessionmaker[Session]
 BUDGET = {"budget.compute": 100, "budget.max_steps": 1000}
@@ -138,6 +138,88 @@ def test_a_fork_can_be_forked_once_it_has_a_checkpoint(
     checkpoint(launch(api, sessions, child["id"], clock.now), 150)
     grandchild = forked(api, headers, child["id"])
     assert (grandchild["parent"]["run_id"], grandchild["parent"]["step"]) == (child["id"], 150)
+
+
+def evaluated(trainer: Reporter, *steps: int) -> None:
+    """Reported in one batch, at a tenth of the step in compute."""
+    points = (evaluation(step, step / 10, (200 + step) / 1000, prompts=64, samples=4) for step in steps)
+    assert trainer.send(1 + steps[0], *points).status_code == 200
+
+
+def curve(api: TestClient, headers: Headers, run_id: str) -> list[tuple[int, int]]:
+    """(attempt, step) of each point of the run's curve."""
+    view = api.get(f"/v1/runs/{run_id}/curve", headers=headers["read"]).json()
+    return [(point["attempt"], point["step"]) for point in view["points"]]
+
+
+def refits(sessions: Sessions, run_id: str) -> int:
+    with sessions() as session:
+        asked = select(OutboxMessage).where(OutboxMessage.task == "worker.tasks.refit")
+        return sum(run_id in message.args for message in session.scalars(asked))
+
+
+def test_a_fork_with_a_larger_budget_goes_on_with_its_parents_curve_and_is_forecast_at_once(
+    api: TestClient, headers: Headers, sessions: Sessions, parent: Reporter
+) -> None:
+    evaluated(parent, 10, 60, 100, 110)
+    child = forked(api, headers, parent.run_id, changes={"budget.compute": 300, "checkpoint.keep_last": 3})
+    assert curve(api, headers, child["id"]) == [(0, 10), (0, 60), (0, 100)]
+    assert (child["last_step"], child["last_compute"], child["last_reward"]) == (100, 10.0, 0.3)
+    assert refits(sessions, child["id"]) == 1
+    assert curve(api, headers, parent.run_id) == [(1, 10), (1, 60), (1, 100), (1, 110)]
+
+
+def test_what_the_fork_measures_itself_replaces_what_it_took_over(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    evaluated(parent, 60, 100)
+    child = forked(api, headers, parent.run_id)
+    evaluated(launch(api, sessions, child["id"], clock.now), 100, 110)
+    assert curve(api, headers, child["id"]) == [(0, 60), (1, 100), (1, 110)]
+    view = api.get(f"/v1/runs/{child['id']}/curve", headers=headers["read"]).json()
+    assert view["restarts"] == [{"attempt": 1, "step": 100, "compute": 10.0}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"optimizer.learning_rate": 1e-4}, {"evaluation.prompts": 64}, {"seed": 7}, {"resources.generators": 2}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_fork_that_takes_another_course_has_a_curve_of_its_own(
+    api: TestClient, headers: Headers, sessions: Sessions, parent: Reporter, changes: dict[str, Any]
+) -> None:
+    evaluated(parent, 10, 60, 100)
+    child = forked(api, headers, parent.run_id, changes=changes)
+    assert curve(api, headers, child["id"]) == []
+    assert child["last_step"] is None
+    assert refits(sessions, child["id"]) == 0
+
+
+def test_a_forks_curve_is_that_of_the_attempt_that_wrote_its_checkpoint(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    """Attempt 2 resumed at step 50. The checkpoint of step 50 is attempt 1's, and so is all that led to it."""
+    evaluated(parent, 10, 50, 60)
+    move(sessions, parent.run_id, Status.LOST, clock.now)
+    move(sessions, parent.run_id, Status.QUEUED, clock.now)
+    second = launch(api, sessions, parent.run_id, clock.now)
+    evaluated(second, 40, 80)
+    checkpoint(second, 80)
+    from_first = forked(api, headers, parent.run_id, step=50)
+    assert curve(api, headers, from_first["id"]) == [(0, 10), (0, 50)]
+    from_second = forked(api, headers, parent.run_id, step=80)
+    assert curve(api, headers, from_second["id"]) == [(0, 10), (0, 40), (0, 80)]
+
+
+def test_a_fork_of_a_fork_has_the_curve_of_both(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
+) -> None:
+    evaluated(parent, 60, 100)
+    child = launch(api, sessions, forked(api, headers, parent.run_id)["id"], clock.now)
+    evaluated(child, 100, 150, 160)
+    checkpoint(child, 150)
+    grandchild = forked(api, headers, child.run_id)
+    assert curve(api, headers, grandchild["id"]) == [(0, 60), (0, 100), (0, 150)]
 
 
 BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {

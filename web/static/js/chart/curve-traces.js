@@ -5,6 +5,8 @@ import { fade } from "./palette.js";
 import { between, escaped, estimate } from "./words.js";
 import { clock } from "../times.js";
 
+const INHERITED = 0; // the attempt of what a fork has of its parent's curve
+
 /**
  * @typedef {object} Scene
  * @property {any} view CurveView of the API
@@ -141,10 +143,10 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       x: points.map((point) => axis.place(point.compute)),
       y: points.map((point) => point.reward),
       mode: "markers",
-      marker: { color: points.map((p) => (seen(p) ? ink.ink : ink.paper)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
+      marker: { color: points.map((p) => (!seen(p) ? ink.paper : p.attempt === INHERITED ? ink.quiet : ink.ink)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
       error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, holds(forecast) ? predicted(forecast, point.compute, "90") : "–", clock(point.time)]),
-      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
+      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, holds(forecast) ? predicted(forecast, point.compute, "90") : "–", clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
@@ -166,6 +168,6 @@ function marks({ view, axis, ink }) {
   return [
     row("refits", view.refits, "line-ns-open", 5, ink.hairlineStrong, (r) => `refit at ${at(r)}<br>${clock(r.created_at)}`),
     row("checkpoints", view.checkpoints.filter((c) => c.compute !== null), "square", 6, ink.quiet, (c) => `checkpoint, step ${c.step}, ${at(c)}<br>${escaped(c.digest.slice(0, 12))}`),
-    row("restarts", view.restarts, "x-thin-open", 8, ink.ink, (r) => `attempt ${r.attempt} began at step ${r.step}, ${at(r)}`),
+    row("restarts", view.restarts, "x-thin-open", 8, ink.ink, (r) => `${r.attempt === 1 ? "the fork" : `attempt ${r.attempt}`} began at step ${r.step}, ${at(r)}`),
   ].filter((trace) => trace.x.length > 0);
 }
