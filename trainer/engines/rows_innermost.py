@@ -1,11 +1,11 @@
 """Keys and values of short responses on a CPU, laid out so that one token for every row is long runs of numbers.
 
 A single query per row makes a batched product of 1 x K matrices, at which a CPU is slow. Here rows are innermost
-instead, and each product is a sum of long element-wise ones. A prompt's keys and values are kept once for its R rows
-([P, H, S, K]) and meet them in one matrix product. Query heads that share a key head get a copy of it each.
+instead, and each product is a sum of long element-wise ones. A prompt's keys and values are kept apart from its rows',
+once a query head, and meet its R rows in one matrix product.
 
-Letters in shapes: P prompts, R rows of each, H key heads, H' query heads, g of them a key head, K width of a head,
-S prompt tokens, L lanes (P * H' * R, in this order).
+Letters in shapes: P prompts, R rows of each, N = P * R, H key heads, H' query heads, K width of a head, S prompt
+tokens.
 """
 
 from __future__ import annotations
@@ -18,27 +18,32 @@ from torch import Tensor
 
 from trainer.compiled import compiled, plain
 from trainer.models.base import Attend, PromptCache
+from trainer.models.one_token import Turn
 
 LONGEST = 256
 """Responses up to this budget are kept like this. Beside `Rectangle` (256 rows of the testbed's decoder) sampling takes
 1.4 times less time at 24 tokens, 1.2 at 128, 1.1 at 256 and 1.07 at 512."""
 FIRST_ROOM = 64
 """Response tokens that room is made for at first; it doubles when they are full."""
+LEAST = np.float32(-80.0)
+"""Scores as far below the largest weigh nothing; further down a CPU's exponentials take twenty times as long."""
 
 
 class RowsInnermost:
-    """See `Cache`. Responses' keys and values are [room, K, L], made when the first token tells how many heads are."""
+    """See `Cache`. Responses' keys and values are [room, H, K, N]; prompts' [H', P, S, K] and [H', P, K, S], made when
+    the first token tells how many query heads there are."""
 
     def __init__(self, prompt: PromptCache, rows: int, max_tokens: int):
         self._length, self._max_tokens = 0, max_tokens
         self._prompts, self._rows = len(prompt.lengths), rows
-        self._padding = prompt.padding
-        self._prompt = [(k.contiguous(), v.transpose(-1, -2).contiguous()) for k, v in prompt.layers]
-        self._response: list[tuple[Tensor, Tensor] | None] = [None] * len(self._prompt)
+        self._padding = None if prompt.padding is None else prompt.padding.transpose(0, 1)
+        self._given = list(prompt.layers)
+        self._prompt: list[tuple[Tensor, Tensor] | None] = [None] * len(self._given)
+        self._response: list[tuple[Tensor, Tensor] | None] = [None] * len(self._given)
 
     def attends(self) -> list[Attend]:
-        """See `Cache`."""
-        return [self._attend(layer) for layer in range(len(self._prompt))]
+        """See `Cache`. These also take projections as they are (`AttendProjected`)."""
+        return [_Layer(self, layer) for layer in range(len(self._given))]
 
     def advance(self) -> None:
         """See `Cache`."""
@@ -46,127 +51,238 @@ class RowsInnermost:
 
     def keep(self, prompts: Tensor, rows: Tensor) -> None:
         """See `Cache`."""
-        old_prompts, old_rows = self._prompts, self._rows
+        kept = (prompts[:, None] * self._rows + rows).flatten()
         self._prompts, self._rows = len(prompts), rows.shape[1]
-        self._prompt = [(k.index_select(0, prompts), v.index_select(0, prompts)) for k, v in self._prompt]
-        self._padding = None if self._padding is None else self._padding.index_select(0, prompts)
-        for layer, pair in enumerate(self._response):
-            if pair is None:
-                continue
-            heads = pair[0].shape[2] // (old_prompts * old_rows)
-            head = torch.arange(heads, device=rows.device)
-            lanes = ((prompts[:, None] * heads + head)[:, :, None] * old_rows + rows[:, None]).flatten()
-            self._response[layer] = (self._moved(pair[0], lanes), self._moved(pair[1], lanes))
+        self._padding = None if self._padding is None else self._padding.index_select(1, prompts)
+        self._given = [(k.index_select(0, prompts), v.index_select(0, prompts)) for k, v in self._given]
+        for layer, (prompt, response) in enumerate(zip(self._prompt, self._response, strict=True)):
+            if prompt is not None and response is not None:
+                self._prompt[layer] = (prompt[0].index_select(1, prompts), prompt[1].index_select(1, prompts))
+                self._response[layer] = (self._moved(response[0], kept), self._moved(response[1], kept))
 
-    def _moved(self, block: Tensor, lanes: Tensor) -> Tensor:
-        moved = block.new_empty(*block.shape[:2], len(lanes))
-        # In two dimensions: torch is ten times slower at this in three.
-        flat = moved[: self._length].view(-1, len(lanes))
-        torch.index_select(block[: self._length].view(-1, block.shape[2]), 1, lanes, out=flat)
-        return moved
+    def attend(self, layer: int, queries: Tensor, by_prompt: Tensor) -> Tensor:
+        """Queries [H', K, N], and the same as [H', P, K, R], on all so far -> [H', K, N]."""
+        keys, values = self._pair(layer)
+        prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompt_pair(layer, len(queries)))
+        groups, tokens, _ = prompt_keys.shape
+        heads, seen, count = len(queries), self._length + 1, self._prompts * self._rows
+        scores = queries.new_empty(heads * (tokens + seen) * count)  # of prompts and responses, one after the other
+        split = heads * tokens * count
+        on_prompt, on_response = scores[:split].view(groups, tokens, self._rows), scores[split:]
+        torch.bmm(prompt_keys, by_prompt.flatten(0, 1), out=on_prompt)
+        if self._padding is not None:
+            on_prompt.view(heads, -1, tokens, self._rows).masked_fill_(self._padding, float("-inf"))
+        of_both = plain(on_prompt), plain(on_response, heads, seen, count)
+        compiled(_scores)(plain(queries), plain(keys), *of_both)
+        scores.exp_()
+        from_prompt, total = torch.bmm(prompt_values, on_prompt), torch.empty_like(queries)
+        compiled(_mixture)(*of_both, plain(from_prompt), plain(values), plain(total))
+        return total
 
-    def _attend(self, layer: int) -> Attend:
-        prompt_keys, prompt_values = self._prompt[layer]
-        seen, padding = self._length + 1, self._padding
+    def lay_out(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The queries of q [N, H', 1, K], scaled, in both forms that `attend` wants; k and v go into the cache."""
+        queries, by_prompt = self._room_for_queries(layer, q.shape[1], k.shape[1], k)
+        keys, values = self._pair(layer)
+        compiled(_lay_out)(_squeezed(q), np.float32(q.shape[-1] ** -0.5), plain(queries))
+        compiled(_lay_out)(_squeezed(k), np.float32(1), plain(keys[self._length]))
+        compiled(_lay_out)(_squeezed(v), np.float32(1), plain(values[self._length]))
+        compiled(_by_prompt)(plain(queries), plain(by_prompt))
+        return queries, by_prompt
 
-        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            heads, key_heads, width = q.shape[1], k.shape[1], q.shape[-1]
-            lanes = self._prompts * heads * self._rows
-            shared = (self._prompts, key_heads, -1)  # P, H, and all queries that share a prompt's key head
-            keys, values = self._write(layer, k, v, heads)
-            queries = self._laid_out(q, q.new_empty(width, lanes), heads, factor=width**-0.5)
-            on_prompt = prompt_keys @ queries.view(width, *shared).permute(1, 2, 0, 3)  # [P, H, S, g * R]
-            if padding is not None:
-                on_prompt = on_prompt.masked_fill(padding, float("-inf"))
-            on_response = q.new_empty(seen, lanes)
-            compiled(_scores)(plain(queries), plain(keys), plain(on_response))
-            by_token = on_response.view(seen, *shared).permute(1, 2, 0, 3)  # [P, H, seen, g * R]
-            weights = torch.cat([on_prompt, by_token], dim=2).softmax(2)
-            from_prompt = prompt_values @ weights[:, :, : on_prompt.shape[2]]  # [P, H, K, g * R]
-            late = weights[:, :, on_prompt.shape[2] :].permute(2, 0, 1, 3).reshape(seen, lanes)
-            from_response, total = torch.empty_like(queries), q.new_empty(len(q), heads, 1, width)
-            compiled(_mixture)(plain(late), plain(values), plain(from_response))
-            by_head = (self._prompts, key_heads, width, heads // key_heads, self._rows)
-            compiled(_sum_by_row)(plain(from_prompt, *by_head), plain(from_response), plain(total, -1, heads, width))
-            return total
+    def lay_out_projected(self, layer: int, qkv: Tensor, key_heads: int, turn: Turn) -> tuple[Tensor, Tensor]:
+        """The same of projections [(H' + 2 H) K, N], which are normed and turned on their way."""
+        width, count = turn.cos.shape
+        heads = len(qkv) // width - 2 * key_heads
+        queries, by_prompt = self._room_for_queries(layer, heads, key_heads, turn.cos)
+        keys, values = self._pair(layer)
+        q_norm, k_norm, epsilon = turn.norms or (turn.cos[0], turn.cos[0], -1.0)
+        of_heads = plain(qkv, -1, width, count)
+        norms, angles = (plain(q_norm), plain(k_norm), np.float32(epsilon)), (plain(turn.cos), plain(turn.sin))
+        compiled(_turn)(of_heads, *norms, *angles, np.float32(width**-0.5), plain(queries), plain(keys[self._length]))
+        plain(values[self._length])[:] = of_heads[-key_heads:]
+        compiled(_by_prompt)(plain(queries), plain(by_prompt))
+        return queries, by_prompt
 
-        return attend
-
-    def _write(self, layer: int, k: Tensor, v: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-        """The layer's keys and values [room, K, L], with those of the newest token in."""
-        pair = self._response[layer]
+    def _room_for_queries(self, layer: int, heads: int, key_heads: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Empty queries in both forms; makes room for the newest token's keys and values, too."""
+        count, pair = self._prompts * self._rows, self._response[layer]
         room = 0 if pair is None else len(pair[0])
+        width = self._given[layer][0].shape[-1]
         if pair is None or self._length == room:
             more = max(1, min(max(FIRST_ROOM, 2 * room), self._max_tokens))
-            shape = (more, k.shape[-1], self._prompts * heads * self._rows)
-            wider = (k.new_empty(shape), v.new_empty(shape))
+            wider = (like.new_empty(more, key_heads, width, count), like.new_empty(more, key_heads, width, count))
             if pair is not None:
                 wider[0][:room], wider[1][:room] = pair
-            self._response[layer] = pair = wider
-        for x, block in zip((k, v), pair, strict=True):
-            self._laid_out(x, block[self._length], heads)
+            self._response[layer] = wider
+        return like.new_empty(heads, width, count), like.new_empty(heads, self._prompts, width, self._rows)
+
+    def _pair(self, layer: int) -> tuple[Tensor, Tensor]:
+        pair = self._response[layer]
+        assert pair is not None
         return pair
 
-    def _laid_out(self, x: Tensor, lanes: Tensor, heads: int, factor: float = 1.0) -> Tensor:
-        """`lanes` [K, L], filled from x [P * R, H, 1, K] times `factor`: a key head once a query head of it."""
-        rectangle = (self._prompts, self._rows, x.shape[1], x.shape[-1])
-        out = plain(lanes, x.shape[-1], self._prompts, heads, self._rows)
-        compiled(_lay_out)(plain(x.contiguous(), *rectangle), np.float32(factor), out)
-        return lanes
+    def _prompt_pair(self, layer: int, heads: int) -> tuple[Tensor, Tensor]:
+        """The prompts' keys [H', P, S, K] and values [H', P, K, S]."""
+        pair = self._prompt[layer]
+        if pair is None:
+            keys, values = (x.transpose(0, 1) for x in self._given[layer])
+            each = heads // len(keys)
+            of_heads = keys.repeat_interleave(each, 0), values.transpose(-1, -2).repeat_interleave(each, 0)
+            self._prompt[layer] = pair = (of_heads[0].contiguous(), of_heads[1].contiguous())
+        return pair
+
+    def _moved(self, block: Tensor, kept: Tensor) -> Tensor:
+        moved = block.new_empty(*block.shape[:3], len(kept))
+        # In two dimensions: torch is ten times slower at this in three.
+        flat = moved[: self._length].view(-1, len(kept))
+        torch.index_select(block[: self._length].view(-1, block.shape[3]), 1, kept, out=flat)
+        return moved
+
+
+class _Layer:
+    """See `AttendProjected`."""
+
+    def __init__(self, cache: RowsInnermost, layer: int):
+        self._cache, self._layer = cache, layer
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        attended = self._cache.attend(self._layer, *self._cache.lay_out(self._layer, q, k, v))
+        by_row = torch.empty_like(q, memory_format=torch.contiguous_format)
+        compiled(_lay_back)(plain(attended), _squeezed(by_row))
+        return by_row
+
+    def projected(self, qkv: Tensor, key_heads: int, turn: Turn) -> Tensor:
+        laid_out = self._cache.lay_out_projected(self._layer, qkv, key_heads, turn)
+        return self._cache.attend(self._layer, *laid_out).flatten(0, 1)
+
+
+def _squeezed(x: Tensor) -> Any:
+    """[N, H, 1, K] as an array [N, H, K]."""
+    return plain(x.contiguous(), len(x), x.shape[1], x.shape[3])
 
 
 # --- loops: plain enough for numba ---
 
 
-def _lay_out(x: Any, factor: Any, lanes: Any) -> None:
-    """x [P, R, H, K] to lanes [K, P, H', R]."""
-    prompts, rows, key_heads, width = x.shape
-    heads = lanes.shape[2]
-    each = heads // key_heads
-    for p in range(prompts):
-        for h in range(heads):
-            own = x[p, :, h // each]
+def _lay_out(x: Any, factor: Any, out: Any) -> None:
+    """x [N, H, K] times `factor`, to [H, K, N]."""
+    for h in range(x.shape[1]):
+        for d in range(x.shape[2]):
+            for n in range(len(x)):
+                out[h, d, n] = x[n, h, d] * factor
+
+
+def _lay_back(x: Any, out: Any) -> None:
+    """x [H, K, N] to [N, H, K]."""
+    for n in range(len(out)):
+        for h in range(len(x)):
+            for d in range(x.shape[1]):
+                out[n, h, d] = x[h, d, n]
+
+
+def _by_prompt(queries: Any, out: Any) -> None:
+    """queries [H, K, P * R] to [H, P, K, R]."""
+    heads, prompts, width, rows = out.shape
+    for h in range(heads):
+        for p in range(prompts):
             for d in range(width):
-                out = lanes[d, p, h]
                 for r in range(rows):
-                    out[r] = own[r, d] * factor
+                    out[h, p, d, r] = queries[h, d, p * rows + r]
 
 
-def _scores(queries: Any, keys: Any, scores: Any) -> None:
-    """scores[t] = sum over d of queries[d] * keys[t, d], for each t of `scores`."""
-    width, lanes = queries.shape
-    for t in range(len(scores)):
-        score = scores[t]
-        query, key = queries[0], keys[t, 0]
-        for lane in range(lanes):
-            score[lane] = query[lane] * key[lane]
-        for d in range(1, width):
-            query, key = queries[d], keys[t, d]
-            for lane in range(lanes):
-                score[lane] += query[lane] * key[lane]
-
-
-def _mixture(weights: Any, values: Any, mixed: Any) -> None:
-    """mixed[d] = sum over t of weights[t] * values[t, d]."""
-    width, lanes = mixed.shape
-    for d in range(width):
-        total = mixed[d]
-        weight, value = weights[0], values[0, d]
-        for lane in range(lanes):
-            total[lane] = weight[lane] * value[lane]
-        for t in range(1, len(weights)):
-            weight, value = weights[t], values[t, d]
-            for lane in range(lanes):
-                total[lane] += weight[lane] * value[lane]
-
-
-def _sum_by_row(from_prompt: Any, from_response: Any, total: Any) -> None:
-    """from_prompt [P, H, K, g, R] + from_response [K, L], as total [P * R, H', K]."""
-    prompts, key_heads, width, each, rows = from_prompt.shape
-    for p in range(prompts):
-        for h in range(key_heads * each):
-            out, first = total[p * rows : (p + 1) * rows, h], (p * key_heads * each + h) * rows
+def _turn(
+    x: Any, q_norm: Any, k_norm: Any, epsilon: Any, cos: Any, sin: Any, factor: Any, queries: Any, keys: Any
+) -> None:
+    """The first heads of x [H' + 2 H, K, N] to queries [H', K, N] and keys [H, K, N]; epsilon below 0: no norms."""
+    width, count = cos.shape
+    half, heads = width // 2, len(queries)
+    scale = np.empty(count, np.float32)
+    for h in range(heads + len(keys)):
+        own, out = x[h], queries[h] if h < heads else keys[h - heads]
+        norm, whole = (q_norm, factor) if h < heads else (k_norm, np.float32(1))
+        for n in range(count):
+            scale[n] = whole
+        if epsilon >= 0:
+            for n in range(count):
+                scale[n] = 0
             for d in range(width):
-                early, late = from_prompt[p, h // each, d, h % each], from_response[d, first : first + rows]
+                for n in range(count):
+                    scale[n] += own[d, n] * own[d, n]
+            for n in range(count):
+                scale[n] = whole / np.sqrt(scale[n] / np.float32(width) + epsilon)
+        for d in range(half):
+            low, high = np.float32(1), np.float32(1)
+            if epsilon >= 0:
+                low, high = norm[d], norm[half + d]
+            for n in range(count):
+                first, second = own[d, n] * scale[n] * low, own[half + d, n] * scale[n] * high
+                out[d, n] = first * cos[d, n] - second * sin[d, n]
+                out[half + d, n] = second * cos[d, n] + first * sin[d, n]
+
+
+def _scores(queries: Any, keys: Any, on_prompt: Any, on_response: Any) -> None:
+    """on_response[h, t] = sum over d of queries[h, d] * keys[t, own head, d]; both then as seen from the largest."""
+    heads, width, count = queries.shape
+    each, prompts = heads // keys.shape[1], len(on_prompt) // heads
+    rows = count // prompts
+    highest = np.empty(count, np.float32)
+    for h in range(heads):
+        of_prompts, scores = on_prompt[h * prompts : (h + 1) * prompts], on_response[h]
+        for n in range(count):
+            highest[n] = -np.inf
+        for p in range(prompts):
+            most = highest[p * rows : (p + 1) * rows]
+            for s in range(of_prompts.shape[1]):
                 for r in range(rows):
-                    out[r, d] = early[r] + late[r]
+                    most[r] = max(most[r], of_prompts[p, s, r])
+        for t in range(len(scores)):
+            score, key = scores[t], keys[t, h // each]
+            for n in range(count):
+                score[n] = queries[h, 0, n] * key[0, n]
+            for d in range(1, width):
+                for n in range(count):
+                    score[n] += queries[h, d, n] * key[d, n]
+            for n in range(count):
+                highest[n] = max(highest[n], score[n])
+        for p in range(prompts):
+            most = highest[p * rows : (p + 1) * rows]
+            for s in range(of_prompts.shape[1]):
+                for r in range(rows):
+                    of_prompts[p, s, r] = max(of_prompts[p, s, r] - most[r], LEAST)
+        for t in range(len(scores)):
+            score = scores[t]
+            for n in range(count):
+                score[n] = max(score[n] - highest[n], LEAST)
+
+
+def _mixture(on_prompt: Any, on_response: Any, from_prompt: Any, values: Any, total: Any) -> None:
+    """total [H', K, N] = (from_prompt + sum over t of on_response[h, t] * values[t, own head]) / sum of the weights."""
+    heads, width, count = total.shape
+    each, prompts = heads // values.shape[1], len(on_prompt) // heads
+    rows = count // prompts
+    share = np.empty(count, np.float32)
+    for h in range(heads):
+        weights = on_response[h]
+        for n in range(count):
+            share[n] = 0
+        for p in range(prompts):
+            own = share[p * rows : (p + 1) * rows]
+            for s in range(on_prompt.shape[1]):
+                for r in range(rows):
+                    own[r] += on_prompt[h * prompts + p, s, r]
+        for t in range(len(weights)):
+            for n in range(count):
+                share[n] += weights[t, n]
+        for n in range(count):
+            share[n] = np.float32(1) / share[n]
+        for d in range(width):
+            sums = total[h, d]
+            for p in range(prompts):
+                for r in range(rows):
+                    sums[p * rows + r] = from_prompt[h * prompts + p, d, r]
+            for t in range(len(weights)):
+                value = values[t, h // each, d]
+                for n in range(count):
+                    sums[n] += weights[t, n] * value[n]
+            for n in range(count):
+                sums[n] *= share[n]

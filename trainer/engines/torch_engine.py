@@ -142,12 +142,15 @@ def _attends(cohorts: Sequence[Cohort]) -> list[Attend]:
     if len(own) == 1:
         return own[0]
     sizes = [cohort.size for cohort in cohorts]
+    return [_Together(layer, sizes) for layer in zip(*own, strict=True)]
 
-    def together(layer: Sequence[Attend]) -> Attend:
-        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            rows = zip(*(torch.split(x, sizes) for x in (q, k, v)), strict=True)
-            return torch.cat([apart(*its) for apart, its in zip(layer, rows, strict=True)])
 
-        return attend
+class _Together:
+    """An `Attend` of several cohorts, each with so many rows."""
 
-    return [together(layer) for layer in zip(*own, strict=True)]
+    def __init__(self, cohorts: Sequence[Attend], sizes: list[int]):
+        self._cohorts, self._sizes = cohorts, sizes
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        rows = zip(*(torch.split(x, self._sizes) for x in (q, k, v)), strict=True)
+        return torch.cat([attend(*its) for attend, its in zip(self._cohorts, rows, strict=True)])

@@ -48,6 +48,11 @@ def write_out_norms(model: nn.Module) -> None:
                 module.forward = MethodType(_forward, module)
 
 
+def is_written_out(module: nn.Module) -> bool:
+    """Whether this norm has our forward."""
+    return getattr(module.forward, "__func__", None) is _forward
+
+
 def _forward(module: Any, x: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         normed: Tensor = _RMSNorm.apply(x, module.weight, module.variance_epsilon)  # type: ignore[no-untyped-call]

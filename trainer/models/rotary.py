@@ -54,6 +54,11 @@ def rotate_in_one_pass(backbone: nn.Module) -> None:
             module.forward = MethodType(_forward, module)
 
 
+def turns_in_one_pass(layer: Any) -> bool:
+    """Whether this attention layer has our forward."""
+    return getattr(layer.forward, "__func__", None) is _forward
+
+
 def _forward(
     module: Any, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attends: Any = None, **others: Any
 ) -> tuple[Tensor, None]:
