@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.access.service import SESSION_LIFETIME, create_token, mint, mint_login_code
+from server.access.service import SESSION_LIFETIME, authenticate, create_token, mint, mint_login_code, revoke
 from server.dependencies import SESSION_COOKIE
 from tests.conftest import Clock
+from tests.web.reading import text_of
 from web.login import local_path
 
 
@@ -82,6 +85,41 @@ def test_an_unknown_token_is_refused_in_words(visitor: TestClient) -> None:
     assert answer.status_code == 401
     assert "not known here" in answer.text
     assert SESSION_COOKIE not in visitor.cookies
+
+
+def test_a_session_ends_with_the_token_that_opened_it(
+    visitor: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        _, secret = create_token(
+            session, name="ci", scopes=["read"], lifetime=timedelta(hours=1), actor="test", now=clock.now
+        )
+    answer = visitor.post("/login", data={"token": secret})
+    assert "max-age=3600;" in answer.headers["set-cookie"].lower()
+    clock.advance(3599)
+    assert visitor.get("/runs").status_code == 200
+    clock.advance(1)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_revoking_a_token_ends_the_sessions_that_it_opened(
+    visitor: TestClient, token: str, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    visitor.post("/login", data={"token": token})
+    assert visitor.get("/runs").status_code == 200
+    with sessions.begin() as session:
+        opened_with = authenticate(session, token, clock.now).token_id
+        revoke(session, opened_with, actor="test", now=clock.now)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_a_session_does_not_prolong_itself(visitor: TestClient, code: str) -> None:
+    visitor.get(f"/login?code={code}")
+    secret = visitor.cookies[SESSION_COOKIE]
+    answer = visitor.post("/login", data={"token": secret})
+    assert answer.status_code == 403
+    assert "of kind session" in text_of(answer.text)
+    assert "set-cookie" not in answer.headers
 
 
 def test_a_trainers_token_opens_no_pages(visitor: TestClient, sessions: sessionmaker[Session], clock: Clock) -> None:

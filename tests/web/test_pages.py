@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.access.service import create_token, open_session
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -265,6 +266,21 @@ def test_settings_list_tokens_and_channels_without_their_secrets(site: TestClien
     assert f'data-action="/v1/tokens/{made["id"]}" data-method="DELETE"' in html
     assert "https://hooks.example.com/…" in html
     assert "services/x" not in html
+
+
+def test_settings_list_the_sessions_that_are_open_and_end_them(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        _, token = create_token(session, name="ci", scopes=["read"], lifetime=None, actor="test", now=clock.now)
+        open_session(session, token, clock.now)
+    html = site.get("/settings").text
+    assert "browser session (this one)" in text_of(html)
+    opened = re.search(r'data-action="/v1/tokens/(tok_\w+)"[^>]*data-confirm="End the browser session ci', html)
+    assert opened
+    ended = site.delete(f"/v1/tokens/{opened[1]}", headers={"Sec-Fetch-Site": "same-origin"})
+    assert ended.status_code == 200
+    assert "the browser session ci" not in site.get("/settings").text
 
 
 def test_the_reference_page_has_every_operation_of_the_api(app: FastAPI, site: TestClient) -> None:
