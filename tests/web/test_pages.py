@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.service import create_token, open_session
+from server.events.service import record
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -148,6 +149,26 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_runs(
             seeding.add_forecast(session, run, seeding.Truth(), at=10.0, now=clock.now)
             seeding.add_alert(session, run, since=8, at=10, now=clock.now)
     assert {path: queries(path) for path in paths} == before
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/{control}", "/sweeps/{sweep}"])
+def test_what_happens_while_a_page_is_read_comes_in_its_stream(
+    site: TestClient, engine: Engine, sessions: sessionmaker[Session], seeded: Seeded, path: str
+) -> None:
+    waiting = ["meanwhile"]
+
+    def happen(connection: object, cursor: object, statement: str, *_: object) -> None:
+        if "FROM runs" in statement and waiting:
+            with sessions.begin() as session:
+                record(session, "run.status", actor="test", run_id=seeded.control, reason=waiting.pop())
+
+    site.get("/alerts")  # notes the session's use: then the page's own transaction writes nothing
+    event.listen(engine, "after_cursor_execute", happen)
+    html = site.get(path.format(control=seeded.control, sweep=seeded.sweep)).text
+    event.remove(engine, "after_cursor_execute", happen)
+    cursor = re.search(r'data-cursor="(\d+)"', html)[1]  # type: ignore[index]
+    follows = site.get(f"/v1/events?since={cursor}").json()["items"]
+    assert [happened["reason"] for happened in follows] == ["meanwhile"]
 
 
 def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
