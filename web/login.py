@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from server.access.models import Token
 from server.access.service import SESSION_LIFETIME, authenticate, digest, open_session, redeem_login_code
-from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now
+from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now, is_same_origin
 from server.errors import Forbidden, Problem, Unauthenticated
 from server.settings import Settings
 
@@ -110,5 +110,5 @@ def _is_prefetch(request: Request) -> bool:
 
 
 def _refuse_other_sites(request: Request) -> None:
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not is_same_origin(request):
         raise Forbidden("Logging in and out works from this site's own pages only.")

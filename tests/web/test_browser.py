@@ -46,6 +46,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP forecurve.test 127.0.0.1",
 ]
 TRACES = """() => document.querySelector('[data-chart]').data.map(
     ({name, x, y, error_y, line}) =>
@@ -391,6 +392,22 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert wanted() == "stop"
     assert page.locator("text=the ceiling is known").count() >= 1
     assert page.locator("button[data-action$=':stop']").count() == 0
+
+
+def test_over_plain_http_from_another_host_one_logs_in_and_presses_buttons(browser: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        _, token = mint(session, kind="api", name="a person", scopes=["operate"], now=site.now)
+    context = browser.browser.new_context(base_url=site.url.replace("127.0.0.1", "forecurve.test"))
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"/runs/{site.control}")
+    assert page.evaluate("() => isSecureContext") is False
+    page.fill("[name=token]", token)
+    page.click("text=Log in >> nth=-1")
+    page.click("text=Stop")
+    page.click("text=Stop the run")
+    page.wait_for_selector("text=stop asked for")
+    context.close()
 
 
 def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) -> None:
