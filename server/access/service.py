@@ -94,6 +94,11 @@ def living(now: datetime) -> ColumnElement[bool]:
     return and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now))
 
 
+def still_living(session: Session, token_ids: Iterable[str], now: datetime) -> set[str]:
+    """Those of the tokens that are neither revoked nor expired."""
+    return set(session.scalars(select(Token.id).where(Token.id.in_(token_ids), living(now))))
+
+
 def open_session(session: Session, secret: str, now: datetime) -> tuple[str, timedelta]:
     """Exchange an API token for a browser session with the same scopes: its secret, and how long it lasts.
 

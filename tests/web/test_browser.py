@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.access.service import mint
+from server.access.service import mint, revoke
 from server.database import make_sessions
 from server.dependencies import SESSION_COOKIE
 from server.models import Base
@@ -407,6 +407,21 @@ def test_over_plain_http_from_another_host_one_logs_in_and_presses_buttons(brows
     page.click("text=Stop")
     page.click("text=Stop the run")
     page.wait_for_selector("text=stop asked for")
+    context.close()
+
+
+def test_a_page_whose_session_is_revoked_goes_to_the_login(browser: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        token, secret = mint(session, kind="session", name="a guest", scopes=["read"], now=site.now)
+    context = browser.browser.new_context(base_url=site.url)
+    context.add_cookies([{"name": SESSION_COOKIE, "value": secret, "url": site.url}])
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto("/runs")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        revoke(session, token.id, actor="test", now=site.now)
+    page.wait_for_url("**/login?next=%2Fruns")
     context.close()
 
 
