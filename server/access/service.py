@@ -17,7 +17,6 @@ from server.pagination import newest_first
 
 from .models import Token
 
-SCOPES = ("read", "operate", "ingest", "admin")
 IMPLIED = {
     "admin": {"read", "operate", "admin"},
     "operate": {"read", "operate"},
