@@ -10,6 +10,7 @@ from server.alerts.endpoints import router as alerts
 from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
 from server.database import make_engine, make_sessions
+from server.dependencies import clock
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
@@ -35,7 +36,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None)
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(make_engine(settings.database_url, pool_size=10, max_overflow=20))
-    app.state.feed = EventFeed(app.state.sessions)
+    app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
     for router in ROOMS:
         app.include_router(router, prefix="/v1")

@@ -48,7 +48,7 @@ def caller(request: Request, session: DbSession, now: Now) -> Identity:
             "Send `Authorization: Bearer <token>`, or log in; `forecurve status` prints a login link."
         )
     identity = authenticate(session, secret, now)
-    if identity.kind == "session" and request.method not in ("GET", "HEAD") and not _same_origin(request):
+    if identity.kind == "session" and request.method not in ("GET", "HEAD") and not is_same_origin(request):
         raise Forbidden("A browser session may change things only from this site's own pages.")
     claim_key(request, session, identity.token_id, secret)
     return identity
@@ -80,10 +80,10 @@ def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> 
 Reader = Annotated[Identity, require("read")]
 Operator = Annotated[Identity, require("operate")]
 Admin = Annotated[Identity, require("admin")]
-Ingest = Annotated[Identity, require("ingest")]
 
 
-def _same_origin(request: Request) -> bool:
+def is_same_origin(request: Request) -> bool:
+    """Whether one of our own pages sent this. Browsers send `Sec-Fetch-Site` over https and to loopback only."""
     fetch_site = request.headers.get("sec-fetch-site")
     if fetch_site is not None:
         return fetch_site in ("same-origin", "none")

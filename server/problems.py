@@ -131,7 +131,7 @@ def _recipe(_: Request, error: Exception) -> JSONResponse:
     return problem_response(Invalid(str(error), errors=error.problems))
 
 
-def _unreadable(request: Request, error: Exception) -> JSONResponse:
+def _unreadable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     faults = [_fault(dict(item)) for item in error.errors()]
     return problem_response(

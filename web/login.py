@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
-from server.access.service import SESSION_LIFETIME, authenticate, digest, mint, redeem_login_code
-from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now
+from server.access.service import SESSION_LIFETIME, authenticate, digest, open_session, redeem_login_code
+from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now, is_same_origin
 from server.errors import Forbidden, Problem, Unauthenticated
 from server.settings import Settings
 
@@ -34,7 +34,7 @@ def login(
             secret = redeem_login_code(session, code, now)
         except Unauthenticated as refusal:
             return _login_page(request, next, refusal)
-        return _with_cookie(secret, next, settings)
+        return _with_cookie(secret, SESSION_LIFETIME, next, settings)
     if _is_logged_in(request, session, now):
         return RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER)
     return _login_page(request, next, None)
@@ -49,18 +49,13 @@ def login_with_token(
     token: Annotated[str, Form()],
     next: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Exchange a pasted API token for a session with the same scopes; the token itself is not kept in the browser."""
+    """Exchange a pasted API token for a session that ends with it; the token itself is not kept in the browser."""
     _refuse_other_sites(request)
     try:
-        identity = authenticate(session, token.strip(), now)
-        if "read" not in identity.allowed:
-            raise Forbidden(f"The token `{identity.name}` may not read pages; ask for one with scope `read`.")
+        secret, lifetime = open_session(session, token.strip(), now)
     except Problem as refusal:
         return _login_page(request, next, refusal)
-    _, secret = mint(
-        session, kind="session", name=identity.name, scopes=identity.scopes, now=now, lifetime=SESSION_LIFETIME
-    )
-    return _with_cookie(secret, next, settings)
+    return _with_cookie(secret, lifetime, next, settings)
 
 
 @router.post("/logout")
@@ -87,12 +82,12 @@ def _login_page(request: Request, next: str, refusal: Problem | None) -> Respons
     return render(request, "login.html", status, next=local_path(next), refusal=refusal.detail if refusal else None)
 
 
-def _with_cookie(secret: str, next: str, settings: Settings) -> Response:
+def _with_cookie(secret: str, lifetime: timedelta, next: str, settings: Settings) -> Response:
     answer = RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
         SESSION_COOKIE,
         secret,
-        max_age=int(SESSION_LIFETIME.total_seconds()),
+        max_age=int(lifetime.total_seconds()),
         httponly=True,
         samesite="lax",
         secure=settings.public_url.startswith("https://"),
@@ -115,5 +110,5 @@ def _is_prefetch(request: Request) -> bool:
 
 
 def _refuse_other_sites(request: Request) -> None:
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not is_same_origin(request):
         raise Forbidden("Logging in and out works from this site's own pages only.")

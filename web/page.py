@@ -19,22 +19,23 @@ from . import reads
 
 @dataclass(frozen=True)
 class Page:
-    """One request for a page by somebody who may read."""
+    """One request for a page by somebody who may read; `cursor` is where its event stream continues from."""
 
     request: Request
     session: Session
     identity: Identity
     now: datetime
+    cursor: int
 
     def render(self, template: str, **context: Any) -> HTMLResponse:
-        """The page, with the frame's own facts: open alerts, the cursor that the event stream continues from."""
+        """The page, with the frame's own facts."""
         frame: dict[str, Any] = {
             "identity": self.identity,
             "now": self.now,
             "may_operate": "operate" in self.identity.allowed,
             "may_admin": "admin" in self.identity.allowed,
             "open_alerts": reads.unseen_alerts(self.session),
-            "cursor": current_cursor(self.session),
+            "cursor": self.cursor,
         }
         return render(self.request, template, **frame, **context)
 
@@ -52,7 +53,8 @@ def here(request: Request) -> str:
 
 
 def _page(request: Request, session: DbSession, identity: Reader, now: Now) -> Page:
-    return Page(request, session, identity, now)
+    # The cursor is read first: what commits while the page is read then comes in the stream.
+    return Page(request, session, identity, now, cursor=current_cursor(session))
 
 
 AnyPage = Annotated[Page, Depends(_page)]

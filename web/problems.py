@@ -18,7 +18,7 @@ from server.errors import Unauthenticated
 from .page import here, render
 from .security import HEADERS
 
-API_PATHS = ("/v1", "/healthz", "/readyz", "/metrics", "/openapi.json")
+API_PATHS = ("/v1", "/healthz", "/readyz", "/openapi.json")
 _WAYS_OUT: dict[int, str] = {
     HTTPStatus.NOT_FOUND: "The address may be misspelt, or the thing belongs to another installation.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server's log has the details. Reload to try again.",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
+from server.access.service import living
 from server.alerts.models import Alert, Channel, Delivery
 from server.events.models import Event
 from server.forecasts.ending import is_withheld
@@ -142,7 +144,7 @@ def unseen_alerts(session: Session) -> int:
     return session.scalar(query) or 0
 
 
-def living_tokens(session: Session) -> Sequence[Token]:
-    """API tokens that were not revoked; sessions and the trainers' own are left out."""
-    query = select(Token).where(Token.kind == "api", Token.revoked_at.is_(None))
+def living_tokens(session: Session, now: datetime) -> Sequence[Token]:
+    """API tokens and browser sessions that open something still; login links and the trainers' own are left out."""
+    query = select(Token).where(Token.kind.in_(("api", "session")), living(now))
     return session.scalars(query.order_by(Token.id.desc())).all()

@@ -79,7 +79,7 @@ def slack_body(notice: Notice) -> dict[str, Any]:
     title = f"{_SIGNS.get(notice.level, '')} {notice.alert['title']}".strip()
     link = {"type": "button", "text": {"type": "plain_text", "text": "Open the run"}, "url": notice.url}
     return {
-        "text": f"{notice.level}: {notice.alert['title']}",
+        "text": escape(f"{notice.level}: {notice.alert['title']}"),
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": _cut(title, _HEADER_CHARS), "emoji": True}},
             {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(notice.alert["text"]), _SECTION_CHARS)}},

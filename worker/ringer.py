@@ -9,7 +9,6 @@ import logging
 import threading
 
 from celery.signals import worker_ready, worker_shutting_down
-from sqlalchemy.exc import SQLAlchemyError
 
 from worker.context import Context, utc_now
 from worker.dispatch import dispatch
@@ -21,12 +20,13 @@ AFTER_FAULT_S = 5.0
 
 
 class Ringer(threading.Thread):
-    """Dispatches until told to stop. A database that is away is waited for."""
+    """Dispatches until told to stop. Whatever goes wrong, it waits and goes on: a database may be away for a while."""
 
-    def __init__(self, context: Context, every_s: float = EVERY_S):
+    def __init__(self, context: Context, every_s: float = EVERY_S, after_fault_s: float = AFTER_FAULT_S):
         super().__init__(name="ringer", daemon=True)
         self._context = context
         self._every_s = every_s
+        self._after_fault_s = after_fault_s
         self._stopped = threading.Event()
 
     def run(self) -> None:
@@ -35,9 +35,9 @@ class Ringer(threading.Thread):
             try:
                 dispatch(self._context, utc_now())
                 wait_s = self._every_s
-            except SQLAlchemyError as error:
-                log.warning("the outbox cannot be read: %s", error)
-                wait_s = AFTER_FAULT_S
+            except Exception:
+                log.warning("the outbox was not published", exc_info=True)
+                wait_s = self._after_fault_s
 
     def stop(self) -> None:
         self._stopped.set()

@@ -134,4 +134,5 @@ def _readable(raw: bytes) -> str:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    return float(retry_after) if retry_after is not None and retry_after.strip().isdigit() else None
+    text = (retry_after or "").strip()
+    return float(text) if text.isascii() and text.isdigit() else None

@@ -16,6 +16,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from server.access.models import IdempotencyKey, Token
 from server.alerts.models import Delivery
+from server.alerts.service import DELIVER_TASK
 from server.database import transaction
 from server.events.models import OutboxMessage
 from server.metrics.dirty import REFIT_TASK
@@ -29,8 +30,6 @@ from worker.context import BrokerDown, Context
 from worker.schedule import sweep_every_s
 
 log = logging.getLogger(__name__)
-
-DELIVER_TASK = "worker.tasks.deliver"
 
 PATIENCE = timedelta(seconds=5)
 """What has been due for less is left to the ring that is under way."""

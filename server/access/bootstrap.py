@@ -1,7 +1,8 @@
-"""`python -m server.access.bootstrap`: what a start of the service prints for its owner, as one JSON object.
+"""`python -m server.access.bootstrap`: what the owner of the service gets to log in with, as one JSON object.
 
 `{"admin_token": "fc_api_...", "login_url": "http://.../login?code=..."}`; `admin_token` is null unless this is the
-first start, and the login link is good once, for a quarter of an hour.
+first time, and the login link is good once, for a quarter of an hour. `forecurve up` runs it at its start; on
+containers a person does, so that neither is kept in a log.
 """
 
 from __future__ import annotations

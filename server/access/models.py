@@ -28,6 +28,9 @@ class Token(Base):
         ForeignKey("runs.id")
     )  # an ingest token is good for one attempt of one run
     attempt: Mapped[int | None]
+    parent_id: Mapped[str | None] = mapped_column(
+        ForeignKey("tokens.id"), index=True
+    )  # of a session: the API token that opened it, with which it ends
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]

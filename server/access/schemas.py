@@ -32,6 +32,7 @@ class TokenRead(BaseModel):
     scopes: list[str]
     run_id: str | None
     attempt: int | None
+    parent_id: str | None = Field(description="Of a browser session: the API token that opened it, with which it ends.")
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import or_, select, text, update
+from sqlalchemy import ColumnElement, and_, or_, select, text, update
 from sqlalchemy.orm import Session
 
-from server.errors import NotFound, Unauthenticated
+from server.errors import Forbidden, NotFound, Unauthenticated
 from server.events.service import record
 from server.pagination import newest_first
 
 from .models import Token
 
-SCOPES = ("read", "operate", "ingest", "admin")
 IMPLIED = {
     "admin": {"read", "operate", "admin"},
     "operate": {"read", "operate"},
@@ -61,6 +60,7 @@ def mint(
     lifetime: timedelta | None = None,
     run_id: str | None = None,
     attempt: int | None = None,
+    parent_id: str | None = None,
 ) -> tuple[Token, str]:
     """Create a token; the secret is returned here and never again."""
     secret = f"fc_{kind}_{secrets.token_urlsafe(32)}"
@@ -72,6 +72,7 @@ def mint(
         scopes=sorted(scopes),
         run_id=run_id,
         attempt=attempt,
+        parent_id=parent_id,
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
     )
@@ -82,17 +83,40 @@ def mint(
 
 def authenticate(session: Session, secret: str, now: datetime) -> Identity:
     """The identity behind a secret; Unauthenticated when it is unknown, expired or revoked."""
-    token = session.scalar(select(Token).where(Token.hash == digest(secret)))
-    if token is None or token.kind == "login":
-        raise Unauthenticated(
-            "The token is not known here. `forecurve status` prints a login link; an administrator can mint a token."
-        )
-    if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
-        raise Unauthenticated(
-            f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one."
-        )
-    _note_use(session, token, now)
-    return Identity(token.id, token.name, token.kind, frozenset(token.scopes), token.run_id, token.attempt)
+    token = _checked(session.scalar(select(Token).where(Token.hash == digest(secret))), now)
+    _note_use(token, now)
+    return _identity(token)
+
+
+def living(now: datetime) -> ColumnElement[bool]:
+    """Of rows of tokens: neither revoked nor expired."""
+    return and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now))
+
+
+def still_living(session: Session, token_ids: Iterable[str], now: datetime) -> set[str]:
+    """Those of the tokens that are neither revoked nor expired."""
+    return set(session.scalars(select(Token.id).where(Token.id.in_(token_ids), living(now))))
+
+
+def open_session(session: Session, secret: str, now: datetime) -> tuple[str, timedelta]:
+    """Exchange an API token for a browser session with the same scopes: its secret, and how long it lasts.
+
+    It ends with the token at the latest. Forbidden for any other kind of token, so that no session prolongs itself.
+    """
+    # Locked as `revoke` locks it: a session is there for it to revoke too, or is refused.
+    query = select(Token).where(Token.hash == digest(secret)).with_for_update(key_share=True)
+    token = _checked(session.scalar(query), now)
+    if token.kind != "api":
+        raise Forbidden(f"Pages open with a token of the API; `{token.name}` is of kind `{token.kind}`.")
+    identity = _identity(token)
+    if "read" not in identity.allowed:
+        raise Forbidden(f"The token `{token.name}` may not read pages; ask for one with scope `read`.")
+    _note_use(token, now)
+    lifetime = min(SESSION_LIFETIME, token.expires_at - now) if token.expires_at else SESSION_LIFETIME
+    _, opened = mint(
+        session, kind="session", name=token.name, scopes=token.scopes, now=now, lifetime=lifetime, parent_id=token.id
+    )
+    return opened, lifetime
 
 
 def redeem_login_code(session: Session, code: str, now: datetime, lifetime: timedelta = SESSION_LIFETIME) -> str:
@@ -122,12 +146,14 @@ def list_tokens(session: Session, *, cursor: str | None, limit: int) -> tuple[Se
 
 
 def revoke(session: Session, token_id: str, *, actor: str, now: datetime) -> Token:
-    """Make a token useless from now on."""
+    """Make a token useless from now on, and the browser sessions that it opened."""
     token = session.get(Token, token_id, with_for_update={"key_share": True})
     if token is None:
         raise NotFound.field("token_id", token_id, "no such token; `GET /v1/tokens` lists them")
     if token.revoked_at is None:
         token.revoked_at = now
+        opened = update(Token).where(Token.parent_id == token.id, Token.revoked_at.is_(None))
+        session.execute(opened.values(revoked_at=now))
         record(session, "token.revoked", actor=actor, token=token.id, name=token.name)
         session.flush()
     return token
@@ -136,8 +162,7 @@ def revoke(session: Session, token_id: str, *, actor: str, now: datetime) -> Tok
 def ensure_admin(session: Session, now: datetime) -> str | None:
     """Mint the first administrator's token; None when there is one that works."""
     session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _FIRST_ADMIN_LOCK})
-    living = Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now)
-    admins = select(Token.id).where(Token.kind == "api", Token.scopes.any_() == "admin", *living)
+    admins = select(Token.id).where(Token.kind == "api", Token.scopes.any_() == "admin", living(now))
     if session.scalar(admins.limit(1)) is not None:
         return None
     _, secret = create_token(session, name="admin", scopes=["admin"], lifetime=None, actor="bootstrap", now=now)
@@ -150,7 +175,23 @@ def mint_login_code(session: Session, now: datetime, *, name: str = "admin", sco
     return secret
 
 
-def _note_use(session: Session, token: Token, now: datetime) -> None:
+def _checked(token: Token | None, now: datetime) -> Token:
+    if token is None or token.kind == "login":
+        raise Unauthenticated(
+            "The token is not known here. `forecurve status` prints a login link; an administrator can mint a token."
+        )
+    if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
+        raise Unauthenticated(
+            f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one."
+        )
+    return token
+
+
+def _identity(token: Token) -> Identity:
+    return Identity(token.id, token.name, token.kind, frozenset(token.scopes), token.run_id, token.attempt)
+
+
+def _note_use(token: Token, now: datetime) -> None:
     # An ingest token's use shows in its run's heartbeats. Not noting it here keeps reports from holding a lock on the
     # token before they take the run's, while a run that ends takes the two the other way round.
     if token.kind != "ingest" and (token.last_used_at is None or now - token.last_used_at > _USED_EVERY):

@@ -40,7 +40,7 @@ def list_channels(session: Session, *, cursor: str | None, limit: int) -> tuple[
     return newest_first(session, select(Channel).where(Channel.enabled), Channel.id, cursor, limit)
 
 
-def delete_channel(session: Session, channel_id: str, *, actor: str, now: datetime) -> None:
+def delete_channel(session: Session, channel_id: str, *, actor: str) -> None:
     """Send nothing there any more, and forget its URL and secret. The row stays, because past deliveries name it."""
     gone = update(Channel).where(Channel.id == channel_id, Channel.enabled).values(enabled=False, url="", secret="")
     name = session.scalar(gone.returning(Channel.name))

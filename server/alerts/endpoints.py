@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import Admin, AppSettings, DbSession, Now, Operator, Reader
 from server.pagination import Cursor, Limit, Page
+from server.problems import problems
 
 from . import channels, service
 from .schemas import AlertRead, ChannelCreate, ChannelCreated, ChannelRead, DeliveryRead
@@ -30,7 +31,7 @@ def list_alerts(
     return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.post("/alerts/{alert_id}:acknowledge", responses={404: {}})
+@router.post("/alerts/{alert_id}:acknowledge", responses=problems(404))
 def acknowledge_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
     """Say that you have seen the alert."""
     return AlertRead.model_validate(service.acknowledge(session, alert_id, actor=identity.token_id, now=now))
@@ -61,10 +62,10 @@ def list_channels(session: DbSession, _: Admin, cursor: Cursor = None, limit: Li
     return Page(items=[ChannelRead.of(row) for row in rows], next_cursor=following)
 
 
-@router.delete("/channels/{channel_id}", status_code=204, responses={404: {}})
-def delete_channel(channel_id: str, session: DbSession, identity: Admin, now: Now) -> None:
+@router.delete("/channels/{channel_id}", status_code=204, responses=problems(404))
+def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None:
     """Send nothing there any more; its URL and secret are forgotten."""
-    channels.delete_channel(session, channel_id, actor=identity.token_id, now=now)
+    channels.delete_channel(session, channel_id, actor=identity.token_id)
 
 
 @router.get("/deliveries")

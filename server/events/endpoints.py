@@ -47,17 +47,18 @@ def read_events(
 )
 async def stream(
     request: Request,
-    _: Reader,
+    identity: Reader,
     since: Since = None,
     last_event_id: Annotated[str | None, Header(description="Sent by a browser that connects again.")] = None,
 ) -> EventSourceResponse:
     """Changes as they happen: `event: change` with data `{kind, run_id, sweep_id, id}`.
 
-    An `id:` stands at the last change of what happened at once; it is the cursor to resume from.
+    An `id:` stands at the last change of what happened at once; it is the cursor to resume from. The
+    stream ends when the token is revoked or expires.
     """
     if last_event_id is not None:
         if not (last_event_id.isascii() and last_event_id.isdigit() and int(last_event_id) <= NEWEST_CURSOR):
             raise Invalid.field("Last-Event-ID", last_event_id, "is no cursor of this stream")
         since = int(last_event_id)
     feed: EventFeed = request.app.state.feed
-    return EventSourceResponse(feed.changes(since), ping=COMMENT_EVERY_S)
+    return EventSourceResponse(feed.changes(since, identity.token_id), ping=COMMENT_EVERY_S)

@@ -17,7 +17,10 @@ class EventRead(BaseModel):
     kind: str
     run_id: str | None
     sweep_id: str | None
-    actor: str = Field(description="A token's id, or `trainer`, `reconciler`, `policy`, `watch`.")
+    actor: str = Field(
+        description="A token's id, or a part of the service: `trainer`, `admission`, `launcher`, `reconciler`, "
+        "`refit`, `watch`, `policy`, `compare`, `notify`, `bootstrap`."
+    )
     from_state: str | None
     to_state: str | None
     reason: str | None

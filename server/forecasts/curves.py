@@ -13,13 +13,12 @@ from sqlalchemy.orm import Session
 
 from server.alerts.models import Alert
 from server.checkpoints.models import Checkpoint
-from server.errors import NotFound
 from server.events.service import current_cursor
 from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.service import get_run
 from server.runs.views import run_views
-from server.sweeps.models import Sweep
+from server.sweeps.service import get_sweep
 
 from .models import Forecast, Recommendation
 from .schemas import (
@@ -43,9 +42,7 @@ def run_curve(session: Session, run_id: str) -> CurveView:
 
 def sweep_curves(session: Session, sweep_id: str) -> SweepCurves:
     """The curves of every run of a sweep, the oldest run first."""
-    sweep = session.get(Sweep, sweep_id)
-    if sweep is None:
-        raise NotFound(f"There is no sweep {sweep_id!r}; `GET /v1/sweeps` lists them.")
+    sweep = get_sweep(session, sweep_id)
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
     units = {run.compute_unit for run in runs}
     return SweepCurves(

@@ -15,6 +15,7 @@ from server.errors import NotFound
 from server.events.service import record
 from server.pagination import newest_first
 from server.runs.models import Run
+from server.runs.service import get_run
 
 from .models import Forecast
 
@@ -65,9 +66,8 @@ def list_forecasts(
     session: Session, run_id: str, *, cursor: str | None, limit: int
 ) -> tuple[Sequence[Forecast], str | None]:
     """One page of a run's forecasts, newest first."""
-    if session.get(Run, run_id) is None:
-        raise NotFound(f"There is no run {run_id!r}; `GET /v1/runs` lists them.")
-    return newest_first(session, select(Forecast).where(Forecast.run_id == run_id), Forecast.id, cursor, limit)
+    run = get_run(session, run_id)
+    return newest_first(session, select(Forecast).where(Forecast.run_id == run.id), Forecast.id, cursor, limit)
 
 
 def _record(session: Session, run: Run, kind: str, forecast: Forecast) -> None:

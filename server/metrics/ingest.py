@@ -53,7 +53,7 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
 
 
 def digest_of(batch: Batch) -> str:
-    """sha256 of the batch's content, whatever the spacing and order of keys it was sent with."""
+    """sha256 of the batch's content, whatever the spacing and order of fields it came with; `details` keep theirs."""
     return hashlib.sha256(batch.model_dump_json().encode()).hexdigest()
 
 

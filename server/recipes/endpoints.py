@@ -6,7 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from forecurve.recipes import PRESETS, Recipe, with_changes
+from forecurve.recipes import PRESETS, with_changes
+from forecurve.recipes.reference import json_schema
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Operator, Reader
 from server.errors import Invalid
@@ -29,7 +30,7 @@ def list_presets(_: Reader) -> Presets:
 @router.get("/recipes:schema")
 def recipe_schema(_: Reader) -> dict[str, Any]:
     """JSON Schema of a recipe: every field with its type, range, default and meaning."""
-    return Recipe.model_json_schema()
+    return json_schema()
 
 
 @router.post(
@@ -41,6 +42,8 @@ def create_recipe(body: RecipeCreate, response: Response, session: DbSession, _:
     """Store a recipe: in full, or a preset with changes. Equal content under an equal name is stored once."""
     if body.body is not None and body.preset is not None:
         raise Invalid.field("preset", body.preset, "`body` is given too; name one recipe only")
+    if body.body is None and body.preset is None:
+        raise Invalid.field("body", None, "a recipe is needed; give `body` or `preset`")
     choice = RecipeChoice(recipe=body.body, preset=body.preset, changes=body.changes)
     recipe = service.needed(service.resolve(session, choice))
     if body.name is not None:

@@ -49,6 +49,17 @@ def test_every_secret_comes_from_the_environment() -> None:
         assert f"{secret}=\n" in example, "the example must leave secrets empty"
 
 
+@pytest.mark.parametrize("name", [".dockerignore", ".gitignore"])
+def test_the_secrets_get_neither_into_an_image_nor_into_the_history(name: str) -> None:
+    assert ".env" in Path(name).read_text().splitlines()
+
+
+def test_no_log_of_a_container_holds_a_token_or_a_login_link() -> None:
+    commands = [" ".join(service.get("command", [])) for service in SERVICES.values()]
+    assert not [command for command in commands if "bootstrap" in command]
+    assert "--no-access-log" in SERVICES["api"]["command"], "the path of a login link holds its code"
+
+
 def test_the_services_wait_for_the_migration() -> None:
     for name in ("api", "worker", "scheduler"):
         assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"

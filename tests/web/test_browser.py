@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.access.service import mint
+from server.access.service import mint, revoke
 from server.database import make_sessions
 from server.dependencies import SESSION_COOKIE
 from server.models import Base
@@ -46,6 +46,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP forecurve.test 127.0.0.1",
 ]
 TRACES = """() => document.querySelector('[data-chart]').data.map(
     ({name, x, y, error_y, line}) =>
@@ -391,6 +392,37 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert wanted() == "stop"
     assert page.locator("text=the ceiling is known").count() >= 1
     assert page.locator("button[data-action$=':stop']").count() == 0
+
+
+def test_over_plain_http_from_another_host_one_logs_in_and_presses_buttons(browser: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        _, token = mint(session, kind="api", name="a person", scopes=["operate"], now=site.now)
+    context = browser.browser.new_context(base_url=site.url.replace("127.0.0.1", "forecurve.test"))
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"/runs/{site.control}")
+    assert page.evaluate("() => isSecureContext") is False
+    page.fill("[name=token]", token)
+    page.click("text=Log in >> nth=-1")
+    page.click("text=Stop")
+    page.click("text=Stop the run")
+    page.wait_for_selector("text=stop asked for")
+    context.close()
+
+
+def test_a_page_whose_session_is_revoked_goes_to_the_login(browser: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        token, secret = mint(session, kind="session", name="a guest", scopes=["read"], now=site.now)
+    context = browser.browser.new_context(base_url=site.url)
+    context.add_cookies([{"name": SESSION_COOKIE, "value": secret, "url": site.url}])
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto("/runs")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        revoke(session, token.id, actor="test", now=site.now)
+    page.wait_for_url("**/login?next=%2Fruns")
+    context.close()
 
 
 def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) -> None:

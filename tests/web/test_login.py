@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.access.service import SESSION_LIFETIME, create_token, mint, mint_login_code
+from server.access.service import SESSION_LIFETIME, authenticate, create_token, mint, mint_login_code, revoke
 from server.dependencies import SESSION_COOKIE
 from tests.conftest import Clock
+from tests.web.reading import text_of
 from web.login import local_path
+
+OURS = {"Origin": "http://testserver"}
+"""What a browser sends from our own pages, over plain http too."""
 
 
 @pytest.fixture
@@ -71,32 +77,67 @@ def test_a_session_ends_after_its_lifetime(visitor: TestClient, code: str, clock
 
 
 def test_a_pasted_token_becomes_a_session_and_is_not_kept_in_the_browser(visitor: TestClient, token: str) -> None:
-    answer = visitor.post("/login", data={"token": f" {token}\n", "next": "/alerts"})
+    answer = visitor.post("/login", data={"token": f" {token}\n", "next": "/alerts"}, headers=OURS)
     assert (answer.status_code, answer.headers["location"]) == (303, "/alerts")
     assert visitor.cookies[SESSION_COOKIE] != token
     assert visitor.get("/v1/me").json()["scopes"] == ["read"]
 
 
 def test_an_unknown_token_is_refused_in_words(visitor: TestClient) -> None:
-    answer = visitor.post("/login", data={"token": "fc_api_nonsense"})
+    answer = visitor.post("/login", data={"token": "fc_api_nonsense"}, headers=OURS)
     assert answer.status_code == 401
     assert "not known here" in answer.text
     assert SESSION_COOKIE not in visitor.cookies
 
 
+def test_a_session_ends_with_the_token_that_opened_it(
+    visitor: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        _, secret = create_token(
+            session, name="ci", scopes=["read"], lifetime=timedelta(hours=1), actor="test", now=clock.now
+        )
+    answer = visitor.post("/login", data={"token": secret}, headers=OURS)
+    assert "max-age=3600;" in answer.headers["set-cookie"].lower()
+    clock.advance(3599)
+    assert visitor.get("/runs").status_code == 200
+    clock.advance(1)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_revoking_a_token_ends_the_sessions_that_it_opened(
+    visitor: TestClient, token: str, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    visitor.post("/login", data={"token": token}, headers=OURS)
+    assert visitor.get("/runs").status_code == 200
+    with sessions.begin() as session:
+        opened_with = authenticate(session, token, clock.now).token_id
+        revoke(session, opened_with, actor="test", now=clock.now)
+    assert visitor.get("/runs").status_code == 303
+
+
+def test_a_session_does_not_prolong_itself(visitor: TestClient, code: str) -> None:
+    visitor.get(f"/login?code={code}")
+    secret = visitor.cookies[SESSION_COOKIE]
+    answer = visitor.post("/login", data={"token": secret}, headers=OURS)
+    assert answer.status_code == 403
+    assert "of kind session" in text_of(answer.text)
+    assert "set-cookie" not in answer.headers
+
+
 def test_a_trainers_token_opens_no_pages(visitor: TestClient, sessions: sessionmaker[Session], clock: Clock) -> None:
     with sessions.begin() as session:
         _, secret = mint(session, kind="ingest", name="run", scopes=["ingest"], now=clock.now)
-    answer = visitor.post("/login", data={"token": secret})
+    answer = visitor.post("/login", data={"token": secret}, headers=OURS)
     assert answer.status_code == 403
     assert SESSION_COOKIE not in visitor.cookies
 
 
-def test_another_site_cannot_log_a_browser_in_or_out(visitor: TestClient, token: str) -> None:
-    foreign = {"Sec-Fetch-Site": "cross-site"}
+@pytest.mark.parametrize("foreign", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}, {}])
+def test_another_site_cannot_log_a_browser_in_or_out(visitor: TestClient, token: str, foreign: dict[str, str]) -> None:
     assert visitor.post("/login", data={"token": token}, headers=foreign).status_code == 403
     assert SESSION_COOKIE not in visitor.cookies
-    visitor.post("/login", data={"token": token})
+    visitor.post("/login", data={"token": token}, headers=OURS)
     assert visitor.post("/logout", headers=foreign).status_code == 403
     assert visitor.get("/runs").status_code == 200
 
@@ -104,7 +145,7 @@ def test_another_site_cannot_log_a_browser_in_or_out(visitor: TestClient, token:
 def test_logging_out_revokes_the_session_itself(visitor: TestClient, code: str) -> None:
     visitor.get(f"/login?code={code}")
     secret = visitor.cookies[SESSION_COOKIE]
-    assert visitor.post("/logout").headers["location"] == "/login"
+    assert visitor.post("/logout", headers=OURS).headers["location"] == "/login"
     assert SESSION_COOKIE not in visitor.cookies
     visitor.cookies.set(SESSION_COOKIE, secret)
     assert visitor.get("/runs").status_code == 303

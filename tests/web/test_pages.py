@@ -14,6 +14,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.access.service import create_token, open_session
+from server.events.service import record
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -149,6 +151,26 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_runs(
     assert {path: queries(path) for path in paths} == before
 
 
+@pytest.mark.parametrize("path", ["/runs", "/runs/{control}", "/sweeps/{sweep}"])
+def test_what_happens_while_a_page_is_read_comes_in_its_stream(
+    site: TestClient, engine: Engine, sessions: sessionmaker[Session], seeded: Seeded, path: str
+) -> None:
+    waiting = ["meanwhile"]
+
+    def happen(connection: object, cursor: object, statement: str, *_: object) -> None:
+        if "FROM runs" in statement and waiting:
+            with sessions.begin() as session:
+                record(session, "run.status", actor="test", run_id=seeded.control, reason=waiting.pop())
+
+    site.get("/alerts")  # notes the session's use: then the page's own transaction writes nothing
+    event.listen(engine, "after_cursor_execute", happen)
+    html = site.get(path.format(control=seeded.control, sweep=seeded.sweep)).text
+    event.remove(engine, "after_cursor_execute", happen)
+    cursor = re.search(r'data-cursor="(\d+)"', html)[1]  # type: ignore[index]
+    follows = site.get(f"/v1/events?since={cursor}").json()["items"]
+    assert [happened["reason"] for happened in follows] == ["meanwhile"]
+
+
 def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
     html = site.get(f"/sweeps/{seeded.sweep}").text
     assert "Against control: ceiling down: no-fp32-logits (-0.16)." in text_of(html)
@@ -265,6 +287,21 @@ def test_settings_list_tokens_and_channels_without_their_secrets(site: TestClien
     assert f'data-action="/v1/tokens/{made["id"]}" data-method="DELETE"' in html
     assert "https://hooks.example.com/…" in html
     assert "services/x" not in html
+
+
+def test_settings_list_the_sessions_that_are_open_and_end_them(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        _, token = create_token(session, name="ci", scopes=["read"], lifetime=None, actor="test", now=clock.now)
+        open_session(session, token, clock.now)
+    html = site.get("/settings").text
+    assert "browser session (this one)" in text_of(html)
+    opened = re.search(r'data-action="/v1/tokens/(tok_\w+)"[^>]*data-confirm="End the browser session ci', html)
+    assert opened
+    ended = site.delete(f"/v1/tokens/{opened[1]}", headers={"Sec-Fetch-Site": "same-origin"})
+    assert ended.status_code == 200
+    assert "the browser session ci" not in site.get("/settings").text
 
 
 def test_the_reference_page_has_every_operation_of_the_api(app: FastAPI, site: TestClient) -> None:

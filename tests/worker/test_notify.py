@@ -128,11 +128,22 @@ def test_a_runs_name_can_neither_mention_people_nor_break_slacks_limits(sessions
     name = "<!channel> & <https://evil.example|click>" + "x" * 3000
     with receiving() as receiver:
         deliver(sessions, settings, open_delivery(sessions, receiver.url, "slack", name), START)
-    header, _, figures, *_ = verified(receiver.got[0])["blocks"]
+    message = verified(receiver.got[0])
+    assert message["text"].startswith("ALERT: &lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;")
+    header, _, figures, *_ = message["blocks"]
     assert len(header["text"]["text"]) <= 150
     shown = figures["fields"][0]["text"]
     assert shown.startswith("*Run*\n&lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;")
     assert len(shown) <= 2000
+
+
+def test_a_wait_that_is_no_number_is_no_wait(sessions: Sessions, settings: Settings) -> None:
+    with receiving((503, {"retry-after": "\N{SUPERSCRIPT TWO}"}, b"busy")) as receiver:
+        delivery = open_delivery(sessions, receiver.url)
+        deliver(sessions, settings, delivery, START, jitter=lambda: 0.5)
+    tried = row(sessions, delivery)
+    assert (tried.status, tried.response_status, tried.lease) == ("pending", 503, None)
+    assert tried.not_before == START + timedelta(seconds=5)
 
 
 def test_a_delivery_that_is_over_or_not_due_or_unknown_is_left_alone(sessions: Sessions, settings: Settings) -> None:

@@ -19,6 +19,6 @@ def show_settings(page: AnyPage) -> HTMLResponse:
     channels = list_channels(page.session, cursor=None, limit=MOST)[0] if admin else []
     return page.render(
         "settings.html",
-        tokens=reads.living_tokens(page.session) if admin else [],
+        tokens=reads.living_tokens(page.session, page.now) if admin else [],
         channels=[(channel, shown_url(channel)) for channel in channels],
     )

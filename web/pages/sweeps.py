@@ -41,6 +41,7 @@ def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
     return page.render(
         "sweep.html",
         sweep=sweep,
+        over=TERMINAL,
         control=control.ceiling if control else None,
         bounds=bar_range([run.ceiling for run in sweep.runs if not run.withheld]),
         series=series,

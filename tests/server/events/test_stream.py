@@ -23,7 +23,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from server.events.models import Event
 from server.events.service import current_cursor
 from server.events.stream import MOST_WAITING, EventFeed
-from tests.server.reporting import Headers, evaluation, external_run, faults, queued_run
+from tests.conftest import Clock
+from tests.server.reporting import Headers, bearer, evaluation, external_run, faults, queued_run
 
 Sessions = sessionmaker[Session]
 
@@ -31,9 +32,9 @@ LONG_ENOUGH_S = 20.0
 
 
 @pytest.fixture
-def address(application: FastAPI, api: TestClient, sessions: Sessions) -> Iterator[str]:
+def address(application: FastAPI, api: TestClient, sessions: Sessions, clock: Clock) -> Iterator[str]:
     """A uvicorn on a free port that serves the same application, its feed polling fast."""
-    application.state.feed = EventFeed(sessions, poll_every_s=0.05)
+    application.state.feed = EventFeed(sessions, clock, poll_every_s=0.05)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -42,7 +43,7 @@ def address(application: FastAPI, api: TestClient, sessions: Sessions) -> Iterat
     server.should_exit = True
     thread.join(LONG_ENOUGH_S)
     assert not thread.is_alive(), "the streams did not end at shutdown"
-    application.state.feed = EventFeed(sessions)
+    application.state.feed = EventFeed(sessions, clock)
 
 
 class Stream:
@@ -149,6 +150,25 @@ def test_listeners_outlive_an_outage_of_the_database(
         assert stream.next()["data"]["run_id"] == run_id
 
 
+@pytest.mark.parametrize("end", ["revoked", "expired"])
+def test_a_stream_ends_with_its_token_and_no_other_does(
+    address: str, api: TestClient, headers: Headers, clock: Clock, end: str
+) -> None:
+    body = {"name": "guest", "scopes": ["read"], "expires_in_s": 60}
+    token = api.post("/v1/tokens", json=body, headers=headers["admin"]).json()
+    with listen(address, bearer(token["secret"])) as guest, listen(address, headers["read"]) as other:
+        first = queued_run(api, headers)
+        assert [stream.next()["data"]["run_id"] for stream in (guest, other)] == [first, first]
+        if end == "revoked":
+            api.delete(f"/v1/tokens/{token['id']}", headers=headers["admin"])
+        else:
+            clock.advance(60)
+        with pytest.raises(EOFError):
+            guest.next()
+        queued_run(api, headers)
+        assert other.next()["event"] == "change"
+
+
 def test_a_listener_that_cannot_catch_up_is_let_go_to_resume(
     address: str, application: FastAPI, headers: Headers
 ) -> None:
@@ -160,10 +180,10 @@ def test_a_listener_that_cannot_catch_up_is_let_go_to_resume(
         stream.next()
 
 
-def test_a_listener_that_does_not_keep_up_is_let_go_and_may_resume(sessions: Sessions) -> None:
+def test_a_listener_that_does_not_keep_up_is_let_go_and_may_resume(sessions: Sessions, clock: Clock) -> None:
     async def lag() -> list[Any]:
-        feed = EventFeed(sessions, poll_every_s=3600)
-        changes = feed.changes(None)
+        feed = EventFeed(sessions, clock, poll_every_s=3600)
+        changes = feed.changes(None, "tok_test")
         waiting = asyncio.ensure_future(anext(changes))
         await _settled(lambda: bool(feed._listeners))
         for number in range(MOST_WAITING + 2):

@@ -68,7 +68,7 @@ async function send(source, path, method, body) {
     const answer = await api(path, {
       method,
       body: method === "DELETE" ? undefined : body,
-      headers: method === "POST" ? { "idempotency-key": crypto.randomUUID() } : {},
+      headers: method === "POST" ? { "idempotency-key": key() } : {},
     });
     done(source, answer);
   } catch (error) {
@@ -76,6 +76,11 @@ async function send(source, path, method, body) {
   } finally {
     controls.forEach((control) => (control.disabled = false));
   }
+}
+
+/** Not crypto.randomUUID(): over plain http to another host there is none. */
+function key() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function done(source, answer) {

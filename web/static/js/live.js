@@ -1,6 +1,8 @@
 // One event stream per page. A change that concerns the page asks its parts to refresh: at most every two seconds, and not
 // while the tab is hidden. The parts listen for `forecurve:refresh` on <body>: htmx swaps the tables, charts fetch their data.
 
+import { api } from "./api.js";
+
 const LEAST_MS = 2000;
 const RETRY_MS = 3000;
 const SETTLE_MS = 150; // an ingest writes several events at once; wait for the last of them
@@ -52,6 +54,7 @@ export function startLive() {
       // A lost connection is taken up again by the browser itself; an answer that is an error is not.
       if (source.readyState !== EventSource.CLOSED) return say("reconnecting");
       say("offline");
+      api("/v1/me").catch(() => {}); // leads to the login when it is the session that has ended
       setTimeout(listen, RETRY_MS);
     };
   };

@@ -2,7 +2,7 @@
 
 import { interpolate, plain } from "./axis.js";
 import { fade } from "./palette.js";
-import { between, escaped, estimate } from "./words.js";
+import { escaped, estimate, predicted } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
@@ -90,15 +90,10 @@ function median({ view, forecast, axis, ink }) {
     y: part(forecast, beyond, "median"),
     mode: "lines",
     line: { color: ink.accent, width: 2, dash: beyond ? "6px,4px" : "solid" },
-    customdata: part(forecast, beyond, "compute").map((compute) => [plain(compute), predicted(forecast, compute, "50"), predicted(forecast, compute, "90")]),
+    customdata: part(forecast, beyond, "compute").map((compute) => [plain(compute), predicted(forecast.band, compute, "50"), predicted(forecast.band, compute, "90")]),
     hovertemplate: `%{customdata[0]} ${escaped(view.unit)}<br>forecast %{y:.3f}<br>50 %: %{customdata[1]}<br>90 %: %{customdata[2]}<extra></extra>`,
   });
   return [line(false), line(true)];
-}
-
-function predicted(forecast, compute, level) {
-  const at = (name) => interpolate(forecast.band.compute, forecast.band[name], compute);
-  return at("median") === null ? "–" : between(at(`lower${level}`), at(`upper${level}`));
 }
 
 /** Where the newest forecast is withheld, the frozen one ends with the data too: the run has left the curve that it assumes. */
@@ -145,7 +140,7 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       mode: "markers",
       marker: { color: points.map((p) => (!seen(p) ? ink.paper : p.attempt === INHERITED ? ink.quiet : ink.ink)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
       error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, holds(forecast) ? predicted(forecast, point.compute, "90") : "–", clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
+      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, predicted(holds(forecast) ? forecast.band : null, point.compute, "90"), clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];

@@ -8,17 +8,17 @@ import { curveTraces, holds, showsFrozen } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
-import { fromUrl, toUrl } from "./view.js";
+import { modeFromUrl, startModeSwitch } from "./view.js";
 
 /** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run */
 export async function startCurve(plot) {
-  const state = { view: null, past: null, mode: fromUrl("x") === "linear" ? "linear" : "log" };
+  const state = { view: null, past: null, mode: modeFromUrl() };
   const show = () => state.view && paint(plot, state);
   const replay = startReplay(plot, (past) => {
     state.past = past;
     show();
   });
-  startModeSwitch(plot, state, show);
+  startModeSwitch(state, show);
   await whenLive(plot, async () => {
     state.view = await api(`/v1/runs/${plot.dataset.run}/curve`);
     await replay.update(state.view.refits, state.view.unit); // shows it
@@ -49,17 +49,4 @@ function nameFrozen(scene) {
 function empty(plot, nothing) {
   plot.hidden = nothing;
   document.querySelector("[data-chart-empty]").hidden = !nothing;
-}
-
-/** Log or linear; the URL says which. */
-function startModeSwitch(plot, state, show) {
-  const inputs = document.querySelectorAll("input[name=x]");
-  for (const input of inputs) {
-    input.checked = input.value === state.mode;
-    input.addEventListener("change", () => {
-      state.mode = input.value;
-      toUrl({ x: input.value === "log" ? null : input.value });
-      show();
-    });
-  }
 }

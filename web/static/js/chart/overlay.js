@@ -2,12 +2,12 @@
 // the table, comes forward with its 90 % band; a press on its key hides it. What is hidden stands in the URL.
 
 import { api } from "../api.js";
-import { computeAxis, computeTicks, interpolate, plain, rateRange } from "./axis.js";
+import { computeAxis, computeTicks, plain, rateRange } from "./axis.js";
 import { baseLayout, gutter } from "./curve-layout.js";
 import { draw, whenLive } from "./draw.js";
 import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
-import { fromUrl, toUrl } from "./view.js";
-import { between, escaped } from "./words.js";
+import { fromUrl, modeFromUrl, startModeSwitch, toUrl } from "./view.js";
+import { escaped, predicted } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
 const LEAST_GAP = 15; // pixels between the names at the right edge
@@ -16,7 +16,7 @@ const LEAST_GAP = 15; // pixels between the names at the right edge
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
   const shown = fromUrl("show")?.split(",");
-  const state = { view: null, mode: fromUrl("x") === "linear" ? "linear" : "log", focus: null, shown: shown ? new Set(shown) : null, series };
+  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series };
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
@@ -53,17 +53,6 @@ function startKeys(state, show) {
 
 function visible({ view, shown }) {
   return shown ? view.runs.filter(({ run }) => shown.has(run.id)) : view.runs.slice(0, FIRST);
-}
-
-function startModeSwitch(state, show) {
-  for (const input of document.querySelectorAll("input[name=x]")) {
-    input.checked = input.value === state.mode;
-    input.addEventListener("change", () => {
-      state.mode = input.value;
-      toUrl({ x: input.value === "log" ? null : input.value });
-      show();
-    });
-  }
 }
 
 function paint(plot, state) {
@@ -109,7 +98,7 @@ function armTraces(view, axis, state, ink) {
     y: points.map((point) => point.reward),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: series === null ? "circle" : SYMBOLS[series % SYMBOLS.length] },
-    customdata: points.map((point) => [plain(point.compute), point.step, said(band, point.compute)]),
+    customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute, "90")]),
     hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
@@ -131,12 +120,6 @@ function medians({ run, forecast }, axis, colour, series) {
   const edge = seam < 0 ? Infinity : compute[seam];
   const solid = series !== null && series >= SERIES ? "2px,2px" : "solid"; // colours come round again: the dash tells them apart
   return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
-}
-
-function said(band, compute) {
-  if (!band) return "–";
-  const at = (name) => interpolate(band.compute, band[name], compute);
-  return at("median") === null ? "–" : between(at("lower90"), at("upper90"));
 }
 
 /** One line a budget, all runs of a sweep mostly share it. */

@@ -12,3 +12,18 @@ export function toUrl(changes) {
   }
   history.replaceState(history.state, "", url);
 }
+
+/** @returns {"log" | "linear"} the compute axis that the URL asks for */
+export const modeFromUrl = () => (fromUrl("x") === "linear" ? "linear" : "log");
+
+/** The switch between them. @param {{mode: "log" | "linear"}} state @param {() => void} show */
+export function startModeSwitch(state, show) {
+  for (const input of document.querySelectorAll("input[name=x]")) {
+    input.checked = input.value === state.mode;
+    input.addEventListener("change", () => {
+      state.mode = input.value;
+      toUrl({ x: input.value === "log" ? null : input.value });
+      show();
+    });
+  }
+}

@@ -1,5 +1,7 @@
 // Estimates in words, with the digits that their interval supports (the same rule as web/formats.py).
 
+import { interpolate } from "./axis.js";
+
 /** @typedef {{median: number, lower: number, upper: number}} Estimate */
 
 const decimals = (lower, upper) => 2 + Number(upper - lower < 0.02) + Number(upper - lower < 0.002);
@@ -17,6 +19,12 @@ export function estimate(estimate) {
 export function between(lower, upper) {
   const digits = decimals(lower, upper);
   return `${lower.toFixed(digits)} to ${upper.toFixed(digits)}`;
+}
+
+/** What a band says of a compute. @param {any} band @param {number} compute @param {"50" | "90"} level @returns {string} */
+export function predicted(band, compute, level) {
+  const at = (name) => interpolate(band.compute, band[name], compute);
+  return !band || at("median") === null ? "–" : between(at(`lower${level}`), at(`upper${level}`));
 }
 
 /** Names come from users, and Plotly reads a small HTML in its texts. @param {string} text */
