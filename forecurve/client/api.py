@@ -73,6 +73,10 @@ class Api:
     def runs(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/runs", **filters)
 
+    def count_runs(self) -> dict[str, int]:
+        """How many runs have each status."""
+        return dict(self.get("/v1/runs:count")["statuses"])
+
     def run(self, run_id: str) -> Json:
         return self.get(f"/v1/runs/{run_id}")
 

@@ -34,7 +34,8 @@ T = TypeVar("T")
 
 
 class Run:
-    """Reports one attempt of one run. After start-up no method raises, and none waits but `finish`.
+    """Reports one attempt of one run. No method waits for the service but `recipe`, `flush` and `finish`, and none
+    raises but `recipe`, which is for the start.
 
     Made by `forecurve.init` (a run of yours) or `forecurve.client.attach` (a run that Forecurve launched).
 

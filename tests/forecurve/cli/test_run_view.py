@@ -18,6 +18,7 @@ def test_the_end_is_said_with_what_its_interval_rests_on() -> None:
 def test_a_withheld_forecast_is_named_with_its_reason() -> None:
     lines = describe(RUN | {"withheld": True, "misfit": "collapse", "ending": None})
     assert "  ending      withheld: collapse" in lines
+    assert "  ceiling     withheld" in lines
 
 
 def test_without_a_budget_there_is_no_line_of_the_end() -> None:
