@@ -91,7 +91,8 @@ class Api:
         return self.get(f"/v1/runs/{run_id}/curve")
 
     def track_record(self, **filters: Any) -> Json:
-        """The forecasts of finished runs against what came: `table` by share of the budget, `forecasts`, `waiting`."""
+        """The forecasts of finished runs against what came: `table` by share of what they spent, `forecasts`,
+        `waiting`."""
         return self.get("/v1/track-record", **filters)
 
     def recipe(self, run_id: str) -> Json:
