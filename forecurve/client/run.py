@@ -265,7 +265,7 @@ class Run:
         if self._sender is None or self._transport is None:
             return
         self._sender.wake()
-        while time.monotonic() < deadline and (self._pending or self.unsent):
+        while time.monotonic() < deadline and (self._pending or self._sender.is_sealing or self.unsent):
             time.sleep(0.02)
 
     def _ask_to_stop(self, reason: str) -> None:

@@ -47,6 +47,7 @@ class Sender:
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._unsealed: deque[tuple[str, dict[str, Any]]] = deque()
+        self._sealing = False
         self._tries = 0
         self._not_before = 0.0
         self._said: set[str] = set()
@@ -54,6 +55,11 @@ class Sender:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def is_sealing(self) -> bool:
+        """Something was taken from what is pending and is not on disk yet."""
+        return self._sealing or bool(self._unsealed)
 
     def wake(self) -> None:
         """Something urgent was logged: don't wait for the next second."""
@@ -107,9 +113,11 @@ class Sender:
 
     def _seal(self) -> None:
         """Put everything pending on disk. What a full disk does not take is kept in memory and tried again."""
+        self._sealing = True
         batches, others = self._pending.take()
         self._unsealed.extend(("metrics", body) for body in batches)
         self._unsealed.extend(others)
+        self._sealing = False
         while len(self._unsealed) > MAX_UNSEALED:
             self._pending.dropped += len(self._unsealed.popleft()[1].get("points", ()))
         while self._unsealed:

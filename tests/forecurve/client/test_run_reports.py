@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,24 @@ def test_a_run_used_as_a_context_reports_how_it_ended(service: FaultyService, tm
     assert service.bodies("outcome") == [
         {"attempt": 1, "outcome": "failed", "reason": "ZeroDivisionError: division by zero"}
     ]
+
+
+def test_flush_waits_for_what_is_on_its_way_to_a_slow_disk(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(service, tmp_path)
+    sync = os.fsync
+
+    def slowly(file: int) -> None:
+        time.sleep(0.2)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", slowly)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5)
+    run.flush()
+
+    assert len(service.bodies("metrics")) == 1
+    run.finish()
 
 
 def test_a_disabled_run_drops_everything_and_finishes_at_once() -> None:
