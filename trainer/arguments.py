@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from forecurve.recipes import Recipe, RecipeError, load_recipe, preset, with_changes
+from forecurve.recipes import Recipe, load_recipe, preset, with_changes
+from forecurve.recipes.given import read_changes, read_yaml
 from trainer.origin import checkpoint_at, recipe_at
 
 _EXAMPLES = """\
@@ -67,7 +65,7 @@ def recipe_of(given: argparse.Namespace) -> Recipe:
         recipe = read_recipe(given.recipe)
     else:
         recipe = recipe_at(checkpoint_at(Path(given.fork or given.resume or given.out or ".")))
-    changes = dict(map(_assignment, given.set))
+    changes = read_changes(given.set)
     if given.engine:
         changes["generation.engine"] = given.engine
     return with_changes(recipe, changes)
@@ -81,29 +79,4 @@ def read_recipe(source: str) -> Recipe:
     """
     if source.startswith("preset:"):
         return preset(source.removeprefix("preset:"))
-    try:
-        body = yaml.safe_load(Path(source).read_text())  # JSON is YAML
-    except OSError as error:
-        raise RecipeError.one("--recipe", source, f"cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RecipeError.one("--recipe", source, f"is neither JSON nor YAML: {' '.join(str(error).split())}") from None
-    return load_recipe(body)
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    path, mark, value = text.partition("=")
-    if not mark:
-        raise RecipeError.one("--set", text, "needs the form field=value, as in algorithm.loss=dapo")
-    try:
-        parsed = yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise RecipeError.one("--set", text, f"`{value}` is no YAML value") from None
-    return path, _number_or(parsed)
-
-
-def _number_or(value: Any) -> Any:
-    """YAML 1.1 takes `1e-4` for text; a person means the number."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return load_recipe(read_yaml(Path(source)))

@@ -6,12 +6,12 @@ A resumed run first cuts the files to the lengths that its checkpoint names, so 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from forecurve.reports import as_json_number, pass_rate
 from trainer.checkpoint import Checkpoint
 from trainer.json_lines import JsonLines
 from trainer.progress import Progress
@@ -49,17 +49,19 @@ class DirectoryReporter:
 
     def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
         """See `Reporter`."""
-        self._append(self._metrics, step, compute, {"metrics": {name: _plain(v) for name, v in metrics.items()}})
+        self._append(
+            self._metrics, step, compute, {"metrics": {name: as_json_number(v) for name, v in metrics.items()}}
+        )
 
     def evaluation(self, result: EvaluationResult, compute: float) -> None:
         """See `Reporter`."""
-        reward = sum(result.counts) / (len(result.counts) * result.samples)
+        reward = pass_rate(result.counts, result.samples)
         body = {
             "reward": reward,
             "prompts": len(result.counts),
             "samples": result.samples,
             "counts": list(result.counts),
-            "details": {name: _plain(value) for name, value in result.details.items()},
+            "details": {name: as_json_number(value) for name, value in result.details.items()},
         }
         self._append(self._evaluations, result.step, compute, body)
         if self._progress:
@@ -95,10 +97,3 @@ class DirectoryReporter:
     def _append(self, file: JsonLines, step: int, compute: float, body: Mapping[str, Any]) -> None:
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         file.append({"step": step, "compute": compute, "attempt": self._attempt, "time": moment, **body})
-
-
-def _plain(value: float) -> float | str:
-    """Numbers that JSON has; the others by name."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

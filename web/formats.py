@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from forecurve import digits
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
 from forecurve.science.fitting import IDENTIFIED
@@ -31,11 +32,9 @@ NONE = "–"
 
 
 def decimals(estimate: Any) -> int:
-    """Decimal places that a 90 % interval supports: two, three below a width of 0.02, four below 0.002."""
+    """Decimal places that a 90 % interval supports; two where an end is missing."""
     lower, upper = _get(estimate, "lower"), _get(estimate, "upper")
-    if lower is None or upper is None:
-        return 2
-    return 2 + (upper - lower < 0.02) + (upper - lower < 0.002)
+    return 2 if lower is None or upper is None else digits.decimals(upper - lower)
 
 
 def rate(value: float | None, estimate: Any = None) -> str:

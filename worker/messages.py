@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from forecurve.science import Estimate
+from forecurve.science.wording import level_text
 from server.alerts.models import Alert
 from server.forecasts.models import Forecast
 from server.runs.models import Run
@@ -112,7 +114,7 @@ def _figures(notice: Notice) -> list[tuple[str, str]]:
 
 
 def _interval(estimate: dict[str, float]) -> str:
-    return f"{estimate['median']:.2f} (90 %: {estimate['lower']:.2f} to {estimate['upper']:.2f})"
+    return level_text(Estimate(estimate["median"], estimate["lower"], estimate["upper"]))
 
 
 def _field(name: str, value: str) -> dict[str, str]:

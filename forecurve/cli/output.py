@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from forecurve.digits import decimals
+
 DASH = "–"
 
 
@@ -48,10 +50,11 @@ def compute(value: Any, unit: str | None = None) -> str:
 
 
 def interval(estimate: Mapping[str, Any] | None) -> str:
-    """`0.78 (0.76 to 0.81)`: median and 90 % interval."""
+    """`0.78 (0.76 to 0.81)`: median and 90 % interval, with the digits that it supports."""
     if not estimate or estimate.get("median") is None:
         return DASH
-    return f"{estimate['median']:.2f} ({estimate['lower']:.2f} to {estimate['upper']:.2f})"
+    places = decimals(estimate["upper"] - estimate["lower"])
+    return f"{estimate['median']:.{places}f} ({estimate['lower']:.{places}f} to {estimate['upper']:.{places}f})"
 
 
 def changes(values: Mapping[str, Any] | None) -> str:

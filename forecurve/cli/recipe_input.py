@@ -15,35 +15,20 @@ SWEEP_KEYS = ("name", "preset", "recipe", "recipe_id", "changes", "design", "pol
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML or JSON file (JSON is YAML)."""
-    import yaml
+    """The mapping in a YAML or JSON file."""
+    from forecurve.recipes.given import read_yaml
 
-    try:
-        body = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise bad_input(f"{path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise bad_input(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+    body = read_yaml(path)
     if not isinstance(body, dict):
         raise bad_input(f"{path} holds a {type(body).__name__}; it must be a mapping of fields to values")
     return body
 
 
 def parse_changes(assignments: Sequence[str] | None) -> dict[str, Any]:
-    """`["optimizer.learning_rate=1e-3"]` as `{"optimizer.learning_rate": 0.001}`; values are YAML."""
-    import yaml
+    """The `--set field=value` of a command; none given, none made."""
+    from forecurve.recipes.given import read_changes
 
-    changes: dict[str, Any] = {}
-    for assignment in assignments or ():
-        path, sign, text = assignment.partition("=")
-        if not sign or not path:
-            raise bad_input(f"--set {assignment}: write it as field=value, such as --set optimizer.learning_rate=0.001")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise bad_input(f"--set {assignment}: `{text}` is no YAML value") from None
-        changes[path.strip()] = _number_or(value)
-    return changes
+    return read_changes(assignments or ())
 
 
 def load(source: str, assignments: Sequence[str] | None = None) -> Recipe:
@@ -83,13 +68,3 @@ def sweep_request(file: Path) -> dict[str, Any]:
     if isinstance(body.get("recipe"), str):
         body["recipe"] = read_mapping(file.parent / body["recipe"])
     return body
-
-
-def _number_or(value: Any) -> Any:
-    """YAML 1.1 takes `1e-3` for text; a person means the number."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value

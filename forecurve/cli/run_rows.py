@@ -10,6 +10,7 @@ from .output import DASH, changes, compute, interval, number, since
 RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
 ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budget (90 %)", "advice"]
 NUMERIC = ["pass rate", "compute"]
+OVER = ("stopped", "succeeded", "failed")
 
 
 def run_row(run: Mapping[str, Any]) -> list[str]:
@@ -22,7 +23,7 @@ def run_row(run: Mapping[str, Any]) -> list[str]:
         run["name"],
         state(run),
         number(run.get("last_reward")),
-        interval(run.get("ceiling")),
+        ceiling(run),
         advice(run),
         used,
         since(run.get("updated_at")),
@@ -36,7 +37,7 @@ def arm_row(run: Mapping[str, Any]) -> list[str]:
         changes(run.get("changes")),
         state(run),
         number(run.get("last_reward")),
-        interval(run.get("ceiling")),
+        ceiling(run),
         interval(run.get("at_budget")),
         advice(run),
     ]
@@ -45,9 +46,19 @@ def arm_row(run: Mapping[str, Any]) -> list[str]:
 def state(run: Mapping[str, Any]) -> str:
     """The status, and what was asked of the run when that differs."""
     wanted = run.get("desired_state")
-    if wanted in ("stop", "cancel") and run["status"] not in ("stopped", "succeeded", "failed", "stopping"):
+    if wanted in ("stop", "cancel") and run["status"] not in (*OVER, "stopping"):
         return f"{run['status']} ({wanted} asked)"
     return str(run["status"])
+
+
+def ceiling(run: Mapping[str, Any]) -> str:
+    """The newest forecast's; a curve that is no sigmoid has none."""
+    return "withheld" if run.get("withheld") else interval(run.get("ceiling"))
+
+
+def is_forecast(run: Mapping[str, Any]) -> bool:
+    """Whether there is a forecast of the run, if only that none can be given."""
+    return bool(run.get("ceiling") or run.get("withheld"))
 
 
 def advice(run: Mapping[str, Any]) -> str:

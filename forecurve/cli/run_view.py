@@ -12,9 +12,7 @@ from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
 from .output import compute, interval, number
-from .run_rows import state
-
-OVER = ("stopped", "succeeded", "failed")
+from .run_rows import OVER, ceiling, state
 
 
 def describe(run: Mapping[str, Any]) -> list[str]:
@@ -26,7 +24,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "attempt": run.get("attempt"),
         "pass rate": f"{number(run.get('last_reward'))} at {last}",
-        "ceiling": interval(run.get("ceiling")),
+        "ceiling": ceiling(run),
         "at budget": f"{interval(run.get('at_budget'))} at {compute(run.get('budget_compute'), unit)}",
         "ending": _ending(run),
         "open alerts": run.get("open_alerts"),
@@ -53,7 +51,8 @@ def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
     seen: tuple[Any, ...] = ()
     while True:
         run = _patiently(api, run_id, every_s)
-        now = (run["status"], run.get("last_step"), (run.get("ceiling") or {}).get("median"), run.get("open_alerts"))
+        known = run.get("withheld") or (run.get("ceiling") or {}).get("median")
+        now = (run["status"], run.get("last_step"), known, run.get("open_alerts"))
         if now != seen:
             seen = now
             print(json.dumps(run) if as_json else _line(run), flush=True)
@@ -80,7 +79,7 @@ def _line(run: Mapping[str, Any]) -> str:
         f"step {run.get('last_step') or 0:>5}",
         f"{compute(run.get('last_compute'), run['compute_unit']):>16}",
         f"pass rate {number(run.get('last_reward'), 3)}",
-        f"ceiling {interval(run.get('ceiling'))}",
+        f"ceiling {ceiling(run)}",
     ]
     if run.get("open_alerts"):
         parts.append(f"{run['open_alerts']} open alerts")

@@ -18,7 +18,7 @@ def score(
     ] = 100,
     limit: Annotated[int, typer.Option("--limit", min=0, max=1000, help="Forecasts listed one by one (--json).")] = 50,
 ) -> Answer:
-    """Score the forecasts that were made of finished runs: error and coverage by share of the budget."""
+    """Score the forecasts that were made of finished runs: error and coverage by share of what the run spent."""
     record = service.api.track_record(sweep_id=sweep, runs=runs, limit=limit)
     return Answer(record, lambda: _show(record))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,7 @@ def _part(part: dict[str, Any], now: float) -> dict[str, Any]:
 
 def _runs_by_state(data_dir: Path) -> dict[str, int]:
     with connect(None, None, data_dir) as api:
-        return dict(Counter(run["status"] for run in api.runs(limit=1000)))
+        return api.count_runs()
 
 
 def _attempt(report: dict[str, Any], work: Any) -> Any:

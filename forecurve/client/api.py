@@ -73,6 +73,10 @@ class Api:
     def runs(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/runs", **filters)
 
+    def count_runs(self) -> dict[str, int]:
+        """How many runs have each status."""
+        return dict(self.get("/v1/runs:count")["statuses"])
+
     def run(self, run_id: str) -> Json:
         return self.get(f"/v1/runs/{run_id}")
 
@@ -87,7 +91,8 @@ class Api:
         return self.get(f"/v1/runs/{run_id}/curve")
 
     def track_record(self, **filters: Any) -> Json:
-        """The forecasts of finished runs against what came: `table` by share of the budget, `forecasts`, `waiting`."""
+        """The forecasts of finished runs against what came: `table` by share of what they spent, `forecasts`,
+        `waiting`."""
         return self.get("/v1/track-record", **filters)
 
     def recipe(self, run_id: str) -> Json:

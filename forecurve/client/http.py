@@ -22,7 +22,11 @@ def make_http(url: str, token: str | None, *, timeout_s: float = 10.0, connect_s
 
 def is_loopback(url: str) -> bool:
     """True when the URL's host is this machine."""
-    host = urlsplit(url).hostname or ""
+    return is_loopback_host(urlsplit(url).hostname or "")
+
+
+def is_loopback_host(host: str) -> bool:
+    """True when the name or address is this machine's own."""
     if host == "localhost":
         return True
     try:

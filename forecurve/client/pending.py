@@ -12,12 +12,12 @@ BATCH_EVALUATIONS = 200
 
 
 class Pending:
-    """Points by (metric, step) and evaluations by step: the last value logged for a key is the one that counts."""
+    """Points by (metric, step), of which the last value logged counts; evaluations; checkpoints and the outcome."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._points: dict[tuple[str, int], dict[str, Any]] = {}
-        self._evaluations: dict[int, dict[str, Any]] = {}
+        self._evaluations: list[dict[str, Any]] = []
         self._others: list[tuple[str, dict[str, Any]]] = []
         self.dropped = 0
 
@@ -31,7 +31,7 @@ class Pending:
 
     def add_evaluation(self, evaluation: dict[str, Any]) -> None:
         with self._lock:
-            self._evaluations[evaluation["step"]] = evaluation
+            self._evaluations.append(evaluation)
 
     def add_other(self, kind: str, body: dict[str, Any]) -> None:
         """A checkpoint or the outcome: sent after what was logged before it."""
@@ -45,7 +45,7 @@ class Pending:
         """Everything pending, as bodies of batches (evaluations first: they matter most) and of other entries."""
         with self._lock:
             points, self._points = list(self._points.values()), {}
-            evaluations, self._evaluations = list(self._evaluations.values()), {}
+            evaluations, self._evaluations = self._evaluations, []
             others, self._others = self._others, []
         batches: list[dict[str, Any]] = [
             {"points": [], "evaluations": part} for part in _parts(evaluations, BATCH_EVALUATIONS)

@@ -14,13 +14,16 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
+
+from .checks import Checks
 from .errors import ApiError, ClientError
 from .heart import Heart
 from .pending import Pending
 from .sender import Sender
 from .spool import Spool
 from .transport import Transport, backoff_s
-from .values import as_json_number, as_number, evaluation_fault, flatten, utc_now
+from .values import as_number, flatten, utc_now
 
 log = logging.getLogger("forecurve")
 
@@ -31,7 +34,8 @@ T = TypeVar("T")
 
 
 class Run:
-    """Reports one attempt of one run. After start-up no method raises, and none waits but `finish`.
+    """Reports one attempt of one run. No method waits for the service but `recipe`, `flush` and `finish`, and none
+    raises but `recipe`, which is for the start.
 
     Made by `forecurve.init` (a run of yours) or `forecurve.client.attach` (a run that Forecurve launched).
 
@@ -58,7 +62,7 @@ class Run:
         self._lock = threading.Lock()
         self._stop_reason: str | None = None
         self._held: frozenset[int] = frozenset()
-        self._last_compute = 0.0
+        self._checks = Checks()
         self._finished = False
         self._said: set[str] = set()
         self._pending = Pending()
@@ -182,27 +186,39 @@ class Run:
     # inside
 
     def _log(self, metrics: Mapping[str, Any], step: int, compute: float | None) -> None:
-        now, spent = utc_now(), None if compute is None else float(compute)
+        now, at = utc_now(), int(step)
+        if fault := step_fault(at):
+            self._say("step", f"the metrics at step {at} are left out: step {fault}")
+            return
+        spent = self._compute_of_points(at, compute)
         points = []
         for name, value in flatten(metrics):
             number = as_number(value)
-            if number is None:
-                self._say(f"metric-{name}", f"metric `{name}` is left out: {type(value).__name__} is no number")
+            fault = name_fault(name) if number is not None else f"{type(value).__name__} is no number"
+            if number is None or fault:
+                self._say(f"metric-{name}", f"metric `{name[:MAX_NAME]}` is left out: {fault}")
                 continue
-            points.append(
-                {"metric": name, "step": int(step), "compute": spent, "value": as_json_number(number), "time": now}
-            )
+            points.append({"metric": name, "step": at, "compute": spent, "value": as_json_number(number), "time": now})
         self._pending.add_points(points)
+
+    def _compute_of_points(self, step: int, compute: float | None) -> float | None:
+        """The compute, or None with a warning: a metric's value is worth keeping without it."""
+        if compute is None:
+            return None
+        spent = float(compute)
+        fault = self._checks.point_compute_fault(step, spent)
+        if fault:
+            self._say("compute", f"the metrics at step {step} are sent without their compute: {fault}")
+        return None if fault else spent
 
     def _log_evaluation(self, evaluation: dict[str, Any]) -> None:
         body = _plain_evaluation(evaluation)
-        fault = evaluation_fault(body, self._last_compute)
+        fault = self._checks.evaluation_fault(body)
         if fault and self._spool:
             self._say("evaluation", f"the evaluation at step {body['step']} is left out: {fault}")
             shown = {key: as_json_number(value) if isinstance(value, float) else value for key, value in body.items()}
             self._spool.put_aside({"kind": "evaluation", "body": shown}, {"detail": fault, "by": "client"})
             return
-        self._last_compute = body["compute"]
         body["details"] = {name: as_json_number(value) for name, value in body["details"].items()}
         self._pending.add_evaluation({key: value for key, value in body.items() if value is not None})
         if self._sender:
@@ -249,7 +265,7 @@ class Run:
         if self._sender is None or self._transport is None:
             return
         self._sender.wake()
-        while time.monotonic() < deadline and (self._pending or self.unsent):
+        while time.monotonic() < deadline and (self._pending or self._sender.is_sealing or self.unsent):
             time.sleep(0.02)
 
     def _ask_to_stop(self, reason: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .pending import Pending
-from .spool import Spool
+from .spool import Entry, Spool
 from .transport import Answer, Later, Refused, Transport, backoff_s
 
 log = logging.getLogger("forecurve")
@@ -47,6 +47,7 @@ class Sender:
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._unsealed: deque[tuple[str, dict[str, Any]]] = deque()
+        self._sealing = False
         self._tries = 0
         self._not_before = 0.0
         self._said: set[str] = set()
@@ -54,6 +55,11 @@ class Sender:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def is_sealing(self) -> bool:
+        """Something was taken from what is pending and is not on disk yet."""
+        return self._sealing or bool(self._unsealed)
 
     def wake(self) -> None:
         """Something urgent was logged: don't wait for the next second."""
@@ -101,21 +107,30 @@ class Sender:
             if isinstance(answer, Later):
                 break
             if isinstance(answer, Refused):
-                self._refuse(entry.kind, answer)
-                self._spool.reject(entry, answer.answer)
+                self._refuse(entry, answer)
             else:
                 self._spool.settle(entry)
 
     def _seal(self) -> None:
         """Put everything pending on disk. What a full disk does not take is kept in memory and tried again."""
+        self._sealing = True
         batches, others = self._pending.take()
         self._unsealed.extend(("metrics", body) for body in batches)
         self._unsealed.extend(others)
+        self._sealing = False
         while len(self._unsealed) > MAX_UNSEALED:
             self._pending.dropped += len(self._unsealed.popleft()[1].get("points", ()))
         while self._unsealed:
-            self._seal_one(*self._unsealed[0])
+            self._seal_or_put_aside(*self._unsealed[0])
             self._unsealed.popleft()
+
+    def _seal_or_put_aside(self, kind: str, body: dict[str, Any]) -> None:
+        """What cannot be written as JSON must not hold up what comes after it."""
+        try:
+            self._seal_one(kind, body)
+        except (TypeError, ValueError) as error:
+            self._spool.put_aside({"kind": kind, "body": body}, {"detail": str(error), "by": "client"})
+            self.say("odd", f"a {kind} report is no JSON ({error}); it is kept in {self._spool.rejected}")
 
     def _seal_one(self, kind: str, body: dict[str, Any]) -> None:
         if kind != "metrics":
@@ -149,14 +164,17 @@ class Sender:
         kept = f"training goes on, what is logged is kept in {self._spool.directory}"
         self.say("denied" if answer.denied else "away", f"the service did not take a report ({answer.reason}); {kept}")
 
-    def _refuse(self, kind: str, answer: Refused) -> None:
+    def _refuse(self, entry: Entry, answer: Refused) -> None:
+        """Put the entry aside, or let its parts be tried."""
+        if answer.in_part and self._spool.divide(entry):
+            return
         detail = str(answer.answer.get("detail", answer.answer))
         if answer.over:
             self._on_over(detail)
         self.say(
-            "refused",
-            f"the service refused a {kind} report: {detail}; it is kept in {self._spool.directory / 'rejected.jsonl'}",
+            "refused", f"the service refused a {entry.kind} report: {detail}; it is kept in {self._spool.rejected}"
         )
+        self._spool.reject(entry, answer.answer)
 
     def say(self, key: str, text: str) -> None:
         """Log a warning once per kind of trouble."""

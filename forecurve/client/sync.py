@@ -68,12 +68,12 @@ def _send_all(spool: Spool, transport: Transport) -> tuple[int, int]:
                 f"{answer.reason}; {spool.waiting} reports are still in {spool.directory}, run `forecurve sync` again",
                 code="away",
             )
-        if isinstance(answer, Refused):
-            spool.reject(entry, answer.answer)
-            refused += 1
-        else:
+        if not isinstance(answer, Refused):
             spool.settle(entry)
             sent += 1
+        elif not (answer.in_part and spool.divide(entry)):
+            spool.reject(entry, answer.answer)
+            refused += 1
     return sent, refused
 
 

@@ -16,6 +16,7 @@ from .spool import Entry
 
 _OVER = frozenset({"superseded", "over"})
 _LATER = frozenset({408, 425, 429})
+_IN_PART = frozenset({413, 422})
 _ACCESS = frozenset({401, 403})
 _PATHS = {"metrics": "metrics", "checkpoint": "checkpoints", "outcome": "outcome"}
 
@@ -36,10 +37,12 @@ class Later:
 
 @dataclass(frozen=True)
 class Refused:
-    """The service will never take it; `over` when the run or this attempt is over."""
+    """The service will never take it; `over` when the run or this attempt is over; `in_part` when what it says is
+    against something in the body, so that a part of it may be taken."""
 
     answer: dict[str, Any] = field(default_factory=dict)
     over: bool = False
+    in_part: bool = False
 
 
 Answer = Taken | Later | Refused
@@ -92,7 +95,8 @@ def read_answer(response: httpx.Response, now: datetime | None = None) -> Answer
         return Later(error.detail, _retry_after(response, now))
     return Refused(
         {"status": status, **error.body} if error.body else {"status": status, "detail": error.detail},
-        error.code in _OVER,
+        over=error.code in _OVER,
+        in_part=status in _IN_PART,
     )
 
 

@@ -1,9 +1,8 @@
-"""From what a training loop hands over to JSON: numbers, times, evaluations checked before they are sent."""
+"""From what a training loop hands over to JSON: numbers, times, names."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,17 +18,8 @@ def as_number(value: Any) -> float | None:
         return None
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-
-
-def as_json_number(value: float) -> float | str:
-    """JSON has no NaN or infinity: those three travel as strings."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -40,29 +30,3 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from flatten(value, path)
         else:
             yield path, value
-
-
-def evaluation_fault(evaluation: Mapping[str, Any], last_compute: float) -> str | None:
-    """Why the service would refuse an evaluation, or None. One bad evaluation must not cost a whole batch."""
-    compute, reward, counts = evaluation["compute"], evaluation.get("reward"), evaluation.get("counts")
-    if not math.isfinite(compute) or compute < 0:
-        return f"compute is {compute}; it must be a finite number, 0 or more"
-    if compute < last_compute:
-        return f"compute is {compute} but {last_compute} was reported before; it never goes backwards within an attempt"
-    if reward is None and counts is None:
-        return "has neither reward nor counts; give one of them"
-    if reward is not None and not 0 <= reward <= 1:
-        return f"reward is {reward}; a pass rate is between 0 and 1"
-    if counts is not None:
-        return counts_fault(counts, evaluation.get("samples"))
-    return None
-
-
-def counts_fault(counts: Sequence[int], samples: int | None) -> str | None:
-    """Why per-prompt success counts do not hold, or None."""
-    if samples is None:
-        return "counts need `samples`, the number of generations per prompt"
-    wrong = [count for count in counts if not 0 <= count <= samples]
-    if wrong:
-        return f"a count is {wrong[0]}; each must be between 0 and samples ({samples})"
-    return None if counts else "counts is empty"

@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -21,6 +24,7 @@ from .schema import Recipe, Section
 MAX_RUNS = 1000
 CONTROL = "control"
 
+Changes = dict[str, Any]
 Seeds = Annotated[tuple[int, ...], Field(min_length=1, max_length=100)]
 
 
@@ -98,36 +102,55 @@ def expand(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[Arm]:
     """The arms of a design, control first.
 
     Raises:
-        RecipeError: a field that does not exist, a value it does not take, an arm that changes nothing, two equal arms.
+        RecipeError: a field that does not exist, a value it does not take, an arm that changes nothing, two arms that
+            are equal or have equal names, more runs than MAX_RUNS.
     """
-    changes_by_arm = _named_changes(base, design)
-    arms = [Arm(name=CONTROL, changes={}, recipe=base)]
-    arms += [
-        Arm(name=name, changes=changes, recipe=with_changes(base, changes)) for name, changes in changes_by_arm.items()
+    _refuse_too_many(_least_arms(design), design)  # before any of them is made: a grid of six fields may have millions
+    control = Arm(name=CONTROL, changes={}, recipe=base)
+    arms = [
+        Arm(name=name, changes=changes, recipe=with_changes(base, changes))
+        for name, changes in _named_changes(base, design)
     ]
-    _refuse_equal_arms(arms)
-    return arms
+    if isinstance(design, OneFactor):
+        arms = [arm for arm in arms if arm.recipe.digest != base.digest]
+    _refuse_equal_arms([control, *arms])
+    return [control, *arms]
 
 
 def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[PlannedRun]:
     """Every arm with every seed, control first; at most MAX_RUNS."""
-    arms = expand(base, design)
-    if len(arms) * len(design.seeds) > MAX_RUNS:
-        message = f"{len(arms)} arms x {len(design.seeds)} seeds is more than {MAX_RUNS} runs; split the sweep"
-        raise RecipeError.one("design", len(arms) * len(design.seeds), message)
     if len(set(design.seeds)) != len(design.seeds):
         raise RecipeError.one("design.seeds", list(design.seeds), "a seed stands twice; each seed of an arm is one run")
+    for seed in design.seeds:
+        with_changes(base, {"seed": seed})  # fails for a number that is no seed; then it is one in every arm
+    arms = expand(base, design)
+    _refuse_too_many(len(arms), design)
     return [
         PlannedRun(
             arm=arm.name,
             changes=arm.changes,
             seed=seed,
             is_control=arm.is_control,
-            recipe=with_changes(arm.recipe, {"seed": seed}),
+            recipe=arm.recipe.model_copy(update={"seed": seed}),
         )
         for seed in design.seeds
         for arm in arms
     ]
+
+
+def _least_arms(design: LeaveOneOut | OneFactor | Grid) -> int:
+    """How many arms there are if every factor's values include the base recipe's."""
+    if isinstance(design, LeaveOneOut):
+        return 1 + len(SCALERL_REVERSIONS if design.ingredients is None else design.ingredients)
+    sizes = [len(values) for values in design.factors.values()]
+    return math.prod(sizes) if isinstance(design, Grid) else 1 + sum(sizes) - len(sizes)
+
+
+def _refuse_too_many(arms: int, design: LeaveOneOut | OneFactor | Grid) -> None:
+    runs = arms * len(design.seeds)
+    if runs > MAX_RUNS:
+        message = f"{arms} arms x {len(design.seeds)} seeds is more than {MAX_RUNS} runs; split the sweep"
+        raise RecipeError.one("design", runs, message)
 
 
 def plan_hash(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> str:
@@ -136,52 +159,60 @@ def plan_hash(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> dict[str, dict[str, Any]]:
+def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[tuple[str, Changes]]:
+    """Each arm's name and its changes, the control left out."""
     if isinstance(design, LeaveOneOut):
         return _leave_one_out(base, design.ingredients)
     for path, values in design.factors.items():
-        get_value(base, path)  # fails for a field that does not exist
+        if path == "seed":
+            raise RecipeError.one("design.factors.seed", values, "is no factor; list the seeds in `design.seeds`")
         if not values:
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
         if any(value in values[:i] for i, value in enumerate(values)):
             raise RecipeError.one(f"design.factors.{path}", values, "a value stands twice; each value is one arm")
+    now = {path: get_value(base, path) for path in design.factors}  # fails for a field that does not exist
+    every: Iterable[Changes]
     if isinstance(design, OneFactor):
-        single = [{path: value} for path, values in design.factors.items() for value in values]
-        return {_arm_name(change): change for change in single if not _is_base(base, change)}
-    combinations = itertools.product(*design.factors.values())
-    crossed = [dict(zip(design.factors, values, strict=True)) for values in combinations]
-    differing = [
-        {path: value for path, value in change.items() if get_value(base, path) != value} for change in crossed
-    ]
-    return {_arm_name(change): change for change in differing if change}
+        every = ({path: value} for path, values in design.factors.items() for value in values)
+    else:
+        crossed = itertools.product(*design.factors.values())
+        every = (dict(zip(design.factors, values, strict=True)) for values in crossed)
+    differing = [{path: value for path, value in changes.items() if value != now[path]} for changes in every]
+    labels = _labels(list(design.factors))
+    return [(_arm_name(changes, labels), changes) for changes in differing if changes]
 
 
-def _leave_one_out(base: Recipe, ingredients: tuple[str, ...] | None) -> dict[str, dict[str, Any]]:
-    for name in ingredients or ():
+def _leave_one_out(base: Recipe, ingredients: tuple[str, ...] | None) -> list[tuple[str, Changes]]:
+    chosen = ingredients if ingredients is not None else tuple(SCALERL_REVERSIONS)
+    for name in chosen:
         if name not in SCALERL_REVERSIONS:
             message = "no such ingredient" + suggestion(name, list(SCALERL_REVERSIONS))
             raise RecipeError.one("design.ingredients", name, message)
-    chosen = ingredients if ingredients is not None else tuple(SCALERL_REVERSIONS)
-    reverted = {f"no-{name}": dict(SCALERL_REVERSIONS[name]) for name in chosen}
-    unchanged = [name for name, changes in reverted.items() if _is_base(base, changes)]
-    if unchanged:
-        message = "the base recipe already lacks it; leave it out of `ingredients`"
-        raise RecipeError.one("design.ingredients", unchanged[0].removeprefix("no-"), message)
-    return reverted
+        if with_changes(base, SCALERL_REVERSIONS[name]).digest == base.digest:
+            message = "the base recipe already lacks it; leave it out of `ingredients`"
+            raise RecipeError.one("design.ingredients", name, message)
+    return [(f"no-{name}", dict(SCALERL_REVERSIONS[name])) for name in chosen]
 
 
-def _is_base(base: Recipe, changes: dict[str, Any]) -> bool:
-    return with_changes(base, changes).digest == base.digest
+def _labels(paths: list[str]) -> dict[str, str]:
+    """What each field is called in the arms' names: its last part, or the whole path where two end alike."""
+    last = {path: path.rpartition(".")[2] for path in paths}
+    often = Counter(last.values())
+    return {path: part if often[part] == 1 else path for path, part in last.items()}
 
 
-def _arm_name(changes: dict[str, Any]) -> str:
-    return " ".join(f"{path.rsplit('.', 1)[-1]}={value}" for path, value in changes.items())
+def _arm_name(changes: Changes, labels: dict[str, str]) -> str:
+    return " ".join(f"{labels[path]}={value}" for path, value in changes.items())
 
 
 def _refuse_equal_arms(arms: list[Arm]) -> None:
     seen: dict[str, str] = {}
+    names: set[str] = set()
     for arm in arms:
         digest = arm.recipe.digest
         if digest in seen:
             raise RecipeError.one("design", arm.name, f"is the same recipe as arm `{seen[digest]}`")
+        if arm.name in names:
+            raise RecipeError.one("design", arm.name, "two arms have this name: their values are written alike")
         seen[digest] = arm.name
+        names.add(arm.name)

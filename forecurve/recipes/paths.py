@@ -6,7 +6,6 @@ Some sections are unions by `kind`. A path names a field of any kind; a recipe h
 
 from __future__ import annotations
 
-import copy
 from functools import cache
 from typing import Any, get_args
 
@@ -27,6 +26,7 @@ def section_kinds() -> dict[str, dict[str, type[Section]]]:
     }
 
 
+@cache
 def section_fields() -> dict[str, list[str]]:
     """Every section's dotted path ("" for the recipe itself) with the names of its fields, those of any kind."""
     fields = {"": list(Recipe.model_fields)}
@@ -39,9 +39,18 @@ def section_fields() -> dict[str, list[str]]:
 
 def leaf_paths(recipe: Recipe | None = None) -> list[str]:
     """Every field that can be set or swept, as a dotted path: those that `recipe` has, or those of any kind."""
-    sections = section_fields()
-    if recipe is not None:
-        sections |= {name: list(type(getattr(recipe, name)).model_fields) for name in section_kinds()}
+    if recipe is None:
+        return list(_all_paths())
+    own = {name: list(type(getattr(recipe, name)).model_fields) for name in section_kinds()}
+    return _joined(section_fields() | own)
+
+
+@cache
+def _all_paths() -> tuple[str, ...]:
+    return tuple(_joined(section_fields()))
+
+
+def _joined(sections: dict[str, list[str]]) -> list[str]:
     joined = (f"{section}.{name}" if section else name for section, names in sections.items() for name in names)
     return [path for path in joined if path not in sections]
 
@@ -71,7 +80,7 @@ def with_changes(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     Raises:
         RecipeError: a path that names no field, or a value the field does not take.
     """
-    body = copy.deepcopy(recipe.to_dict())
+    body = recipe.to_dict()
     for path, value in sorted(changes.items(), key=lambda change: not change[0].endswith(".kind")):
         check_path(path)
         section, _, leaf = path.rpartition(".")
@@ -100,14 +109,14 @@ def get_value(recipe: Recipe, path: str) -> Any:
 
 def check_path(path: str) -> None:
     """Raise RecipeError unless `path` names a field that can be set."""
-    leaves = leaf_paths()
+    leaves = _all_paths()
     if path in leaves:
         return
     if path in section_fields():
         message = f"is a section, not a field; its fields: {', '.join(section_fields()[path])}"
         raise RecipeError.one(path, path, message)
     by_last_name = [leaf for leaf in leaves if leaf.rsplit(".", 1)[-1] == path.rsplit(".", 1)[-1]]
-    hint = f"; did you mean `{by_last_name[0]}`?" if by_last_name else suggestion(path, leaves)
+    hint = f"; did you mean `{by_last_name[0]}`?" if by_last_name else suggestion(path, list(leaves))
     raise RecipeError.one(path, path, f"no such field in a recipe{hint}")
 
 

@@ -72,7 +72,7 @@ def _title(summaries: Sequence[Summary]) -> str:
 
 
 def plot_track_record(record: TrackRecord) -> go.Figure:
-    """Forecast minus outcome with its interval, over the share of the budget; one trace for what was covered.
+    """Forecast minus outcome with its interval, over the share of what the run spent; one trace for what was covered.
 
     Raises:
         ImportError: plotly is not installed.
@@ -90,7 +90,7 @@ def plot_track_record(record: TrackRecord) -> go.Figure:
             name=name,
         )
     figure.add_hline(y=0, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
-    figure.update_xaxes(title="share of the budget when it was said")
+    figure.update_xaxes(title="share of what the run spent, when it was said")
     figure.update_yaxes(title="forecast minus outcome (90 % interval)")
     return dress(figure, "Track record")
 

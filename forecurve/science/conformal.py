@@ -35,7 +35,8 @@ LEVEL = 0.9
 LEAST_RUNS = 9
 """With fewer, no score is large enough to cover 90 %."""
 BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
-"""Forecasts are compared with past ones in the same range of the share of the budget: about 0.1, 0.25, 0.5, later."""
+"""Forecasts are compared with past ones of the same range of the share of what is spent in the end: about 0.1, 0.25,
+0.5, later."""
 
 MOST_RUNS = 40
 """Of more past runs those are asked that went most like the new one."""
@@ -51,7 +52,7 @@ class Past:
 
     Attributes:
         run: whose it was; a run counts once.
-        fraction: the share of its budget at which it was made.
+        fraction: the share of what the run spent in the end at which it was made.
         estimate: the posterior's own median and 90 % interval of how the run would end.
         actual: how it ended.
         course: how the run went, from its start to its end; None where that is not known.
@@ -94,7 +95,8 @@ class Conformal:
             past: finished runs on the same metric. Each counts once, with its forecast nearest to `fraction`.
             estimate: the posterior's own forecast of the new run.
             course: how the new run went so far. Likeness counts where it is known of the new run and all past ones.
-            fraction: only forecasts in the same range of the share of the budget (see `BINS`); all where left out.
+            fraction: the share of its budget that the new run has spent; only past forecasts of the same range (see
+                `BINS`) are asked. All where left out.
             width: of the range of rewards.
 
         >>> Conformal.of([Past("a", 0.25, Estimate(0.5, 0.4, 0.6), 0.9)], Estimate(0.5, 0.4, 0.6))
@@ -187,7 +189,7 @@ def _apart(one: Past, fraction: float) -> float:
 
 
 def bin_of(fraction: float) -> int:
-    """Which range of `BINS` a share of the budget lies in; beyond the budget counts as the last.
+    """Which range of `BINS` a share of what is spent in the end lies in; beyond the end counts as the last.
 
     >>> [bin_of(fraction) for fraction in (0.1, 0.25, 0.5, 0.9, 1.2)]
     [0, 1, 2, 3, 3]

@@ -23,7 +23,7 @@ class Forecast:
 
     Attributes:
         run: whose end it is.
-        fraction: the share of the budget that was spent when it was said.
+        fraction: the share of all that the run spent in the end that was spent when it was said.
         estimate: median and 90 % interval.
         calibration: `posterior` or `conformal (n past runs)`.
         withheld: it was not shown as a forecast, because of a misfit.
@@ -85,10 +85,10 @@ class Scored:
 
 @dataclass(frozen=True)
 class Line:
-    """The forecasts made in one range of the share of the budget.
+    """The forecasts made in one range of the share of what their runs spent in the end.
 
     Attributes:
-        above, upto: the range, above < fraction <= upto; the last one has no end.
+        above, upto: the range, above <= fraction < upto; the last one has no end.
         forecasts, runs: how many, and of how many runs.
         mae, median, max: of |error|. Each run counts as much as any other, however often it was forecast.
         coverage: share of intervals that held what came, likewise.
@@ -126,7 +126,7 @@ class TrackRecord:
 
     @property
     def table(self) -> tuple[Line, ...]:
-        """By range of the share of the budget, the earliest first; ranges without a forecast are left out."""
+        """By range of the share of what the run spent, the earliest first; ranges without a forecast are left out."""
         groups: dict[int, list[Scored]] = {}
         for one in self.scored:
             groups.setdefault(bin_of(one.forecast.fraction), []).append(one)
@@ -145,7 +145,7 @@ class TrackRecord:
         }
 
     def plot(self) -> go.Figure:
-        """Errors with their intervals over the share of the budget. Needs plotly."""
+        """Errors with their intervals over the share of what the run spent. Needs plotly."""
         from .backtest_plot import plot_track_record
 
         return plot_track_record(self)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forecurve.digits import decimals
+
 from .sigmoid import compute_at
 from .values import Estimate
 
@@ -15,11 +17,6 @@ if TYPE_CHECKING:
 
 _USEFUL = 0.01  # the gain that the sentence prices
 _NARROW = 0.1  # a ceiling that a prior knows this well is worth saying, with its source
-
-
-def decimals(width: float) -> int:
-    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002."""
-    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
 
 
 def interval_text(estimate: Estimate) -> str:

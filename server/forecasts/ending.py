@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forecurve.digits import decimals
 from forecurve.science import Estimate
 from forecurve.science.misfit import HOLDS
-from forecurve.science.wording import compute_text, decimals, interval_text
+from forecurve.science.wording import compute_text, interval_text
 from server.runs.schemas import Ending
 
 WITHHELD = "The forecast is withheld."

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forecurve.reports import compute_fault, order_fault, reward_faults
 from server.errors import Invalid
 
 from .schemas import Batch, EvaluationIn, Point
-from .variance import pass_rate
-
-AGREEMENT = 1e-6
-"""How far a stated reward may be from what the counts say: rounding, nothing more."""
 
 MOST_SHOWN = 20
 
@@ -52,9 +49,10 @@ def _evaluations(evaluations: Sequence[EvaluationIn]) -> Iterator[Fault]:
     for index, evaluation in enumerate(evaluations):
         at = f"evaluations.{index}"
         yield from _compute(f"{at}.compute", evaluation.compute)
-        yield from _reward(at, evaluation)
-        if evaluation.counts is not None:
-            yield from _counts(at, evaluation, evaluation.counts)
+        told = reward_faults(
+            evaluation.reward, evaluation.counts, prompts=evaluation.prompts, samples=evaluation.samples
+        )
+        yield from (_fault(f"{at}.{field}", value, message) for field, value, message in told)
 
 
 def _order(batch: Batch, taken: Mapping[int, float]) -> Iterator[Fault]:
@@ -78,60 +76,15 @@ def _backwards(
     for index, step, compute in sorted(series, key=lambda item: (item[1], item[2])):
         if not math.isfinite(compute):
             continue  # said already
-        place = bisect_left(known, (step, compute))
-        before = known[place - 1] if place else None
-        after = known[place] if place < len(known) else None
-        if before is not None and before[1] > compute:
-            yield _fault(f"{name}.{index}.compute", compute, _says(step, before, "less", "earlier"))
-        elif after is not None and after[1] < compute:
-            yield _fault(f"{name}.{index}.compute", compute, _says(step, after, "more", "later"))
+        if message := order_fault(known, step, compute):
+            yield _fault(f"{name}.{index}.compute", compute, message)
         else:
             insort(known, (step, compute))
 
 
-def _says(step: int, other: tuple[int, float], direction: str, when: str) -> str:
-    return (
-        f"compute goes backwards: {direction} at step {step} than the {other[1]:g} at the {when} step {other[0]}; "
-        "report the attempt's total so far, and start a new attempt after a restart"
-    )
-
-
 def _compute(field: str, compute: float) -> Iterator[Fault]:
-    if not math.isfinite(compute) or compute < 0:
-        yield _fault(field, compute, "must be a finite number, 0 or more: the compute spent so far, in the run's unit")
-
-
-def _reward(at: str, evaluation: EvaluationIn) -> Iterator[Fault]:
-    reward = evaluation.reward
-    if reward is None:
-        if evaluation.counts is None:
-            yield _fault(f"{at}.reward", None, "give `reward`, or `counts` with `samples`")
-    elif not math.isfinite(reward):
-        yield _fault(f"{at}.reward", reward, "must be a finite pass rate from 0 to 1; leave a failed evaluation out")
-    elif not 0 <= reward <= 1:
-        message = "must be a pass rate from 0 to 1; scale other rewards, or send them as a metric point"
-        yield _fault(f"{at}.reward", reward, message)
-
-
-def _counts(at: str, evaluation: EvaluationIn, counts: list[int]) -> Iterator[Fault]:
-    if not counts:
-        yield _fault(f"{at}.counts", counts, "is empty; give the successes of each prompt, or leave it out")
-        return
-    if evaluation.samples is None:
-        yield _fault(f"{at}.samples", None, "is needed with `counts`: the generations per prompt")
-        return
-    if evaluation.prompts is not None and evaluation.prompts != len(counts):
-        message = f"has {len(counts)} entries for {evaluation.prompts} prompts; one entry a prompt"
-        yield _fault(f"{at}.counts", len(counts), message)
-        return
-    wrong = next((i for i, count in enumerate(counts) if not 0 <= count <= evaluation.samples), None)
-    if wrong is not None:
-        message = f"must be 0 to `samples` ({evaluation.samples}): the successes of one prompt"
-        yield _fault(f"{at}.counts.{wrong}", counts[wrong], message)
-        return
-    says, said = pass_rate(counts, evaluation.samples), evaluation.reward
-    if said is not None and math.isfinite(said) and abs(said - says) > AGREEMENT:
-        yield _fault(f"{at}.reward", said, f"`counts` say {says:.6f}; send one of the two, or make them agree")
+    if message := compute_fault(compute):
+        yield _fault(field, compute, message)
 
 
 def _fault(field: str, value: Any, message: str) -> Fault:

@@ -10,6 +10,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from forecurve.reports import pass_rate
 from server.errors import Conflict
 from server.events.service import record
 from server.runs.fencing import check_exists, check_wanted
@@ -21,7 +22,7 @@ from .checks import check_batch
 from .dirty import mark_dirty
 from .models import Evaluation, IngestBatch
 from .schemas import Batch, BatchAnswer, EvaluationIn, Point
-from .variance import pass_rate, sampling_variance
+from .variance import sampling_variance
 
 
 def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) -> BatchAnswer:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from forecurve.reports import (
+    MAX_DETAILS,
+    MAX_NAME,
+    MAX_PROMPTS,
+    MAX_SAMPLES,
+    MAX_STEP,
+    NAME_PATTERN,
+    NAMES,
+    as_json_number,
+)
 from server.runs.schemas import Report
-
-NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""How numbers that are not finite are written, since JSON has none."""
-
-MAX_STEP = 2**31 - 1
-MAX_SAMPLES = 2**15 - 1
 
 
 def _from_name(value: Any) -> Any:
     return NAMES.get(value, value) if isinstance(value, str) else value
 
 
-def _to_name(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-
-
 Number = Annotated[
     float,
     Field(strict=True),
     BeforeValidator(_from_name, json_schema_input_type=float | Literal["NaN", "Infinity", "-Infinity"]),
-    PlainSerializer(_to_name, return_type=float | Literal["NaN", "Infinity", "-Infinity"], when_used="json"),
+    PlainSerializer(as_json_number, return_type=float | Literal["NaN", "Infinity", "-Infinity"], when_used="json"),
 ]
 """A number that may be `"NaN"`, `"Infinity"` or `"-Infinity"`."""
 
-MetricName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+MetricName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=NAME_PATTERN)]
 Step = Annotated[int, Field(ge=0, le=MAX_STEP, strict=True)]
 
 
@@ -61,12 +58,12 @@ class EvaluationIn(BaseModel):
         description="Training compute so far, in the run's unit; never less than at an earlier step."
     )
     reward: Number | None = Field(None, description="Pass rate, 0 to 1.")
-    prompts: int | None = Field(None, ge=1, le=1_000_000, strict=True)
+    prompts: int | None = Field(None, ge=1, le=MAX_PROMPTS, strict=True)
     samples: int | None = Field(None, ge=1, le=MAX_SAMPLES, strict=True, description="Generations per prompt.")
     counts: list[Annotated[int, Field(strict=True)]] | None = Field(
-        None, max_length=1_000_000, description="Successes of each prompt, in an order that never changes."
+        None, max_length=MAX_PROMPTS, description="Successes of each prompt, in an order that never changes."
     )
-    details: dict[MetricName, Number] = Field({}, max_length=100, description="e.g. `response_length`")
+    details: dict[MetricName, Number] = Field({}, max_length=MAX_DETAILS, description="e.g. `response_length`")
     time: datetime | None = None
 
 

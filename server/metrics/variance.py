@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def pass_rate(counts: Sequence[int], samples: int) -> float:
-    """Mean over prompts of successes / samples."""
-    return sum(counts) / (len(counts) * samples)
-
-
 def sampling_variance(
     reward: float, prompts: int | None, samples: int | None, counts: Sequence[int] | None
 ) -> float | None:

@@ -14,7 +14,7 @@ from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
 from . import forks, service
-from .schemas import AttemptRead, ForkCreate, RunCreate, RunCreated, RunView, StopRequest
+from .schemas import AttemptRead, ForkCreate, RunCounts, RunCreate, RunCreated, RunView, StopRequest
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -43,6 +43,12 @@ def list_runs(
         session, statuses=status or (), sweep_id=sweep_id, arm=arm, cursor=cursor, limit=limit
     )
     return Page(items=run_views(session, rows), next_cursor=following)
+
+
+@router.get("/runs:count")
+def count_runs(session: DbSession, _: Reader) -> RunCounts:
+    """How many runs have each status."""
+    return RunCounts(statuses=service.count_runs(session))
 
 
 @router.get("/runs/{run_id}", responses=problems(404))

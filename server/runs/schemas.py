@@ -73,7 +73,7 @@ class RunView(BaseModel):
     last_step: int | None
     last_compute: float | None
     last_reward: float | None
-    ceiling: Interval | None = Field(description="A of the newest forecast.")
+    ceiling: Interval | None = Field(description="A of the newest forecast; null where it is withheld.")
     identified: float | None = Field(description="Share of A's precision that comes from the data, 0 to 1.")
     misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
     withheld: bool = Field(description="The misfit forbids a forecast: no ceiling, and nothing beyond the data.")
@@ -87,6 +87,12 @@ class RunView(BaseModel):
     finished_at: datetime | None
     updated_at: datetime
     progress: Progress
+
+
+class RunCounts(BaseModel):
+    """How many runs there are."""
+
+    statuses: dict[str, int] = Field(description="How many have each status; statuses that no run has are left out.")
 
 
 class RunCreate(RecipeChoice):

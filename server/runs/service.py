@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from forecurve.recipes import SECONDS_PER_UNIT, Recipe
@@ -80,6 +80,11 @@ def list_runs(
     if arm is not None:
         query = query.where(Run.arm == arm)
     return newest_first(session, query, Run.id, cursor, limit)
+
+
+def count_runs(session: Session) -> dict[str, int]:
+    """How many runs have each status, all runs together."""
+    return dict(session.execute(select(Run.status, func.count()).group_by(Run.status)).all())
 
 
 def list_attempts(

@@ -34,15 +34,15 @@ def run_view(session: Session, run: Run) -> RunView:
 
 def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progress) -> RunView:
     summary: dict[str, Any] = forecast.summary if forecast else {}
-    at_budget = summary.get("at_budget")
+    at_budget, withheld = summary.get("at_budget"), is_withheld(summary)
     advice = summary.get("advice")
     return RunView(
         **{name: getattr(run, name) for name in _COLUMNS},
         parent=parent_of(run),
-        ceiling=_interval(summary.get("A")),
+        ceiling=None if withheld else _interval(summary.get("A")),
         identified=(summary.get("identified") or {}).get("A"),
         misfit=summary.get("misfit"),
-        withheld=is_withheld(summary),
+        withheld=withheld,
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
         ending=ending_of(summary),
         advice=AdviceView(action=advice["action"], reason=advice["reason"]) if advice else None,

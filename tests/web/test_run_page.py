@@ -97,7 +97,7 @@ def test_a_withheld_forecast_leaves_the_data_and_the_reason(
     sweep = site.get(f"/sweeps/{seeded.sweep}").text
     assert "whisker" not in re.search(rf'<tr id="{seeded.control}".*?</tr>', sweep, re.S)[0]  # type: ignore[index]
     view = site.get(f"/v1/runs/{seeded.control}").json()
-    assert (view["withheld"], view["ending"], view["at_budget"]) == (True, None, None)
+    assert (view["withheld"], view["ceiling"], view["ending"], view["at_budget"]) == (True, None, None, None)
 
 
 def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:

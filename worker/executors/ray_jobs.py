@@ -7,14 +7,15 @@ head's start takes 5 to 6 s and later ones 30 to 80 ms, a stopped or unknown job
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
+
+from forecurve.client.http import is_loopback
 
 from .base import JobSpec, Observation, State, SubmitError, Submitted
 
@@ -49,7 +50,7 @@ class RayJobs:
                 any command on the cluster.
         """
         self.url = url.rstrip("/")
-        if token is None and not _is_loopback(self.url):
+        if token is None and not is_loopback(self.url):
             raise ValueError(
                 f"{self.url} is not on this machine: set FORECURVE_RAY_TOKEN to the cluster's RAY_AUTH_TOKEN."
             )
@@ -195,13 +196,3 @@ def _last_line(text: str) -> str:
 
 def _name(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

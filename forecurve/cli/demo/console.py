@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..output import DASH, compute, interval, number
-from .tracker import OVER, RunProgress
+from ..run_rows import OVER, ceiling
+from .tracker import RunProgress
 
 LINE_EVERY_S = 10.0
 
@@ -78,7 +79,7 @@ class DemoConsole:
             f"{run.evaluations:>3} evaluations",
             f"pass rate {number(view.get('last_reward'))}",
         ]
-        self.line(escape("  ".join([*parts, f"ceiling {interval(view.get('ceiling'))}"])))
+        self.line(escape("  ".join([*parts, f"ceiling {ceiling(view)}"])))
 
 
 def _table(runs: list[RunProgress], seconds: float) -> Table:
@@ -110,7 +111,7 @@ def _table(runs: list[RunProgress], seconds: float) -> Table:
             str(run.evaluations),
             spent,
             number(view.get("last_reward")),
-            interval(view.get("ceiling")),
+            ceiling(view),
             interval(view.get("at_budget")),
             str(view.get("open_alerts") or DASH),
         )

@@ -12,7 +12,7 @@ from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
 from ..output import interval, number, print_json, print_table
-from ..run_rows import advice
+from ..run_rows import advice, ceiling, is_forecast
 from .receiver import Delivery, Receiver
 from .service import DemoService
 from .tracker import RunProgress, Tracker
@@ -114,6 +114,7 @@ def _row(api: Api, run: RunProgress) -> dict[str, Any]:
         "evaluations": len(curve["points"]),
         "pass_rate": view["last_reward"],
         "ceiling": view["ceiling"],
+        "withheld": view["withheld"],
         "frozen_at_budget": ((frozen or {}).get("at_budget") or {}).get("curve"),
         "at_budget": view["at_budget"],
         "advice": view["advice"],
@@ -126,7 +127,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         row["arm"],
         row["status"],
         number(row["pass_rate"]),
-        interval(row["ceiling"]),
+        ceiling(row),
         interval(row["frozen_at_budget"]),
         interval(row["at_budget"]),
         advice(row),
@@ -143,7 +144,7 @@ def _runs_check(part: str, runs: list[RunProgress], wanted: tuple[str, ...]) -> 
 
 
 def _forecasts_check(rows: list[dict[str, Any]]) -> Check:
-    without = [row["arm"] for row in rows if not row["ceiling"]]
+    without = [row["arm"] for row in rows if not is_forecast(row)]
     points = sum(row["evaluations"] for row in rows)
     return Check(
         "forecasts",

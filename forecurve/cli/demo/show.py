@@ -16,6 +16,7 @@ from forecurve.client.errors import ApiError
 
 from .. import demo_plan
 from ..errors import CliError
+from ..run_rows import is_forecast
 from .console import DemoConsole
 from .receiver import Receiver
 from .report import Report, delivered, find_alert, make_report, print_report
@@ -91,21 +92,14 @@ def _on_service(service: DemoService, receiver: Receiver, console: DemoConsole, 
 
 def _submit(api: Api, receiver: Receiver) -> Submitted:
     """The channel first, then the run that breaks (its alert needs the time), then the sweep."""
-    cursor = _newest_cursor(api)
     channel = api.create_channel({"name": "demo receiver", "kind": "slack", "url": receiver.url, "min_level": "ALERT"})
     receiver.secret = channel["secret"]
     broken = api.create_run(demo_plan.broken_body())
+    cursor = api.events(run_id=broken["id"], limit=1)["cursor"]  # what happened before is not of these runs
     sweep = api.create_sweep(demo_plan.sweep_body(f"demo {datetime.now(UTC):%Y-%m-%d %H:%M}"))
     if "runs" not in sweep:
         sweep = api.sweep(sweep["id"])
     return Submitted(sweep, broken, channel["id"], channel["secret"], cursor)
-
-
-def _newest_cursor(api: Api) -> int:
-    cursor = 0
-    while (page := api.events(cursor, limit=1000))["items"]:
-        cursor = page["cursor"]
-    return cursor
 
 
 def _follow(
@@ -136,7 +130,7 @@ def _follow(
 
 def _nothing_to_wait_for(tracker: Tracker, receiver: Receiver, broken_id: str) -> bool:
     """True when every run that could be forecast is, and the alert has arrived (or its run failed)."""
-    if not all(run.view.get("ceiling") for run in tracker.runs.values() if run.status != "failed"):
+    if not all(is_forecast(run.view) for run in tracker.runs.values() if run.status != "failed"):
         return False
     return tracker.runs[broken_id].status == "failed" or delivered(find_alert(tracker, broken_id), receiver) is not None
 

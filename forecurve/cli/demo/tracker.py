@@ -7,7 +7,7 @@ from typing import Any
 
 from forecurve.client.api import Api
 
-OVER = ("stopped", "succeeded", "failed")
+from ..run_rows import OVER
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from rich.console import Console
@@ -65,8 +64,3 @@ class UpConsole:
     def left(self, names: list[str]) -> None:
         text = f"  [yellow]![/] an earlier service here died; ended what it left running: {', '.join(names)}"
         self.say("leftovers", text, processes=names)
-
-
-def is_terminal() -> bool:
-    """True when a person looks at stderr."""
-    return sys.stderr.isatty()

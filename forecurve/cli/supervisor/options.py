@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from forecurve.client.http import is_loopback_host
 
 from ..errors import BAD_INPUT, CliError
 from .files import is_free, read_json
@@ -35,12 +36,7 @@ class UpOptions:
     @property
     def is_local(self) -> bool:
         """True when only this machine can reach the API."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback_host(self.host)
 
     @property
     def local_url(self) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from forecurve.digits import decimals
+
 from ..values import Estimate
-from ..wording import compute_text, decimals, share_text
+from ..wording import compute_text, share_text
 from .comparison import ArmVerdict, Comparison, Multiplier
 from .needs import MOST_SEEDS, Design
 from .seeds import SeedSpread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -207,6 +208,19 @@ def test_alerts_are_listed_and_can_be_only_the_open_ones(
     assert "It fell over." in forecurve("alerts").out
     assert forecurve("alerts", "--open").out.strip() == "No alerts."
     assert [item["run_id"] for item in forecurve("alerts", "--run", run_id, "--json").json["items"]] == [run_id]
+
+
+def test_of_a_curve_that_is_no_sigmoid_no_ceiling_is_shown(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = _external_run(service, reward=0.25)
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        seeding.add_forecast(session, run, seeding.Truth(), at=42.0, now=datetime.now(UTC), misfit="collapse")
+
+    assert re.search(r"^  ceiling +withheld$", forecurve("run", "show", run_id).out, re.MULTILINE)
+    assert "withheld" in forecurve("run", "list").out
+    assert forecurve("run", "show", run_id, "--json").json["ceiling"] is None
 
 
 def test_an_offline_run_is_synced_from_the_command_line(forecurve: Forecurve, service: str, tmp_path: Path) -> None:

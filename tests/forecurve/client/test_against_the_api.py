@@ -63,6 +63,35 @@ def test_a_run_of_ones_own_is_begun_reported_and_found(service: tuple[str, str])
     assert run.unsent == 0
 
 
+@pytest.mark.slow  # ten megabytes of counts
+def test_evaluations_too_large_for_one_request_are_taken_in_parts(service: tuple[str, str]) -> None:
+    url, token = service
+    run = init("large", mode="offline")
+    for step in range(2):
+        run.log_evaluation(step=step, compute=float(step), counts=[32_767] * 900_000, samples=32_767)
+    run.finish()
+    assert run.directory is not None
+
+    synced = sync(run.directory.parent, url, token)
+
+    assert rewards(url, token, synced.run_id) == [(0, 1.0), (1, 1.0)]
+    assert synced.refused == 0
+
+
+def test_an_evaluation_that_the_service_refuses_costs_no_other(service: tuple[str, str]) -> None:
+    url, token = service
+    run = init(url=url, token=token)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    run.flush()
+    run._checks._evaluated.clear()  # as in a process that goes on after a restart and does not know what was sent
+    run._pending.add_evaluation({"step": 0, "compute": 0.0, "reward": 0.1})
+    for step in range(1, 10):
+        run.log_evaluation(step=step, compute=float(step), reward=0.2)
+    run.finish()
+
+    assert rewards(url, token, str(run.id)) == [(0, 0.1), (1, 0.1)] + [(step, 0.2) for step in range(2, 10)]
+
+
 def test_replayed_reports_change_nothing(service: tuple[str, str], tmp_path: Path) -> None:
     url, token = service
     run = init(url=url, token=token)

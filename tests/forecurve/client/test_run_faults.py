@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forecurve.client import Run
-from forecurve.client.spool import Spool
+from forecurve.client.spool import MAX_DIVISIONS, Spool
 from forecurve.client.transport import Transport
 
 from .conftest import FaultyService, wait_for
@@ -134,6 +137,57 @@ def test_a_refused_batch_is_kept_aside_logged_once_and_does_not_hold_up_the_next
     assert len(warnings) == 1
     assert "too odd" in warnings[0]
     assert not run.should_stop
+
+
+def refusing(fits: Callable[[dict[str, Any]], bool], status: int) -> Callable[[str, dict[str, Any]], Any]:
+    """A service that takes only batches that fit."""
+    refusal = {"detail": "something in it does not hold"}
+    return lambda path, body: (200, {}, {}) if "seq" not in body or fits(body) else (status, refusal, {})
+
+
+@pytest.mark.parametrize("status", [413, 422])
+def test_a_refused_batch_is_halved_until_only_what_is_at_fault_is_put_aside(
+    service: FaultyService, tmp_path: Path, status: int
+) -> None:
+    service.answer = refusing(lambda body: all(e["step"] != 37 for e in body["evaluations"]), status)
+    spool = Spool(tmp_path)
+    spool.seal_batch({"points": [], "evaluations": [{"step": step} for step in range(100)]})  # of an earlier process
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=100, compute=100.0, reward=0.5)
+    run.finish()
+
+    taken = [body for body in service.bodies("metrics") if all(e["step"] != 37 for e in body["evaluations"])]
+    steps = [e["step"] for body in taken for e in body["evaluations"]]
+    assert sorted(steps) == [step for step in range(101) if step != 37]
+    assert steps[-1] == 100, "the parts are sent before what was logged after them"
+    assert len({body["seq"] for body in service.bodies("metrics")}) == len(service.bodies("metrics"))
+    (aside,) = (tmp_path / "rejected.jsonl").read_text().splitlines()
+    assert json.loads(aside)["body"]["evaluations"] == [{"step": 37}]
+    assert service.requests[-1][0].endswith("outcome")
+
+
+def test_a_flood_of_faults_is_no_flood_of_requests(service: FaultyService, tmp_path: Path) -> None:
+    service.answer = refusing(lambda body: not body["points"], 422)
+    spool = Spool(tmp_path)
+    spool.seal_batch({"points": [{"step": step} for step in range(5000)], "evaluations": []})
+    run = start(service.url, tmp_path)
+    run.finish()
+
+    assert len(service.bodies("metrics")) <= 2 * MAX_DIVISIONS + 1
+    aside = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+    assert sum(len(entry["body"]["points"]) for entry in aside) == 5000
+    assert len(service.bodies("outcome")) == 1
+
+
+def test_what_is_no_json_is_put_aside_and_does_not_hold_up_the_rest(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service.url, tmp_path)
+    run._pending.add_evaluation({"step": 1, "compute": math.nan})  # as a fault in the client's own checks would
+    run.log({"loss": 1.0}, step=1)
+    run.finish()
+
+    assert [p["metric"] for body in service.bodies("metrics") for p in body["points"]] == ["loss"]
+    assert len(service.bodies("outcome")) == 1
+    assert '"step":1' in (tmp_path / "rejected.jsonl").read_text()
 
 
 def test_refused_access_keeps_the_reports_for_later(service: FaultyService, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +70,16 @@ def test_a_checkpoint_and_the_outcome_come_after_what_was_logged(service: Faulty
     ("evaluation", "word"),
     [
         ({"step": 2, "compute": 0.5, "reward": 0.5}, "backwards"),
-        ({"step": 2, "compute": 2.0, "reward": math.nan}, "between 0 and 1"),
+        ({"step": 2, "compute": 4.0, "reward": math.nan}, "from 0 to 1"),
         ({"step": 2, "compute": math.inf, "reward": 0.5}, "finite"),
-        ({"step": 2, "compute": 2.0, "counts": [5], "samples": 4}, "between 0 and samples"),
-        ({"step": 2, "compute": 2.0}, "neither"),
+        ({"step": 2, "compute": 2.0, "counts": [5], "samples": 4}, "must be 0 to `samples` (4)"),
+        ({"step": 2, "compute": 2.0, "counts": [5, 2], "samples": 8, "prompts": 3}, "2 entries for 3 prompts"),
+        ({"step": 2, "compute": 2.0, "counts": [5, 2], "samples": 8, "reward": 0.9}, "agree"),
+        ({"step": 2, "compute": 2.0, "counts": [5], "samples": 40_000}, "samples is 40000: must be 1 to 32767"),
+        ({"step": 2, "compute": 2.0, "reward": 0.5, "details": {"x" * 201: 1.0}}, "1 to 200 characters"),
+        ({"step": 2, "compute": 2.0}, "give `reward`"),
+        ({"step": -1, "compute": 1.0, "reward": 0.5}, "step is -1"),
+        ({"step": 1, "compute": 1.0, "reward": 0.5}, "evaluated already"),
     ],
 )
 def test_an_evaluation_that_cannot_hold_is_put_aside_and_the_others_are_sent(
@@ -86,6 +94,36 @@ def test_an_evaluation_that_cannot_hold_is_put_aside_and_the_others_are_sent(
     sent = [item["step"] for batch in service.bodies("metrics") for item in batch["evaluations"]]
     assert sent == [1, 3]
     assert word in (tmp_path / "rejected.jsonl").read_text()
+
+
+def test_compute_that_is_no_number_costs_neither_the_metric_nor_what_comes_after(
+    service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = start(service, tmp_path)
+    for step, compute in enumerate([1.0, math.nan, math.inf, -1.0, 0.5, 2.0]):
+        run.log({"loss": 0.5}, step=step, compute=compute)
+    run.log_evaluation(step=6, compute=2.0, reward=0.5)
+    run.finish()
+
+    computes = {p["step"]: p["compute"] for batch in service.bodies("metrics") for p in batch["points"]}
+    assert computes == {0: 1.0, 1: None, 2: None, 3: None, 4: None, 5: 2.0}
+    assert sum(len(batch["evaluations"]) for batch in service.bodies("metrics")) == 1
+    assert len(service.bodies("outcome")) == 1
+    assert "without their compute: compute is nan" in caplog.text
+
+
+def test_points_that_the_service_would_refuse_are_left_out_alone(
+    service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = start(service, tmp_path)
+    run.log({"loss": 0.5}, step=-1, compute=9.0)
+    run.log({"x" * 201: 0.5, "a\nb": 0.5, "": 0.5, "loss": 0.5}, step=2, compute=1.0)
+    run.finish()
+
+    points = [(p["metric"], p["step"], p["compute"]) for batch in service.bodies("metrics") for p in batch["points"]]
+    assert points == [("loss", 2, 1.0)]
+    assert "step -1 are left out" in caplog.text
+    assert "1 to 200 characters" in caplog.text
 
 
 def test_nonsense_never_raises(service: FaultyService, tmp_path: Path) -> None:
@@ -148,6 +186,24 @@ def test_a_run_used_as_a_context_reports_how_it_ended(service: FaultyService, tm
     assert service.bodies("outcome") == [
         {"attempt": 1, "outcome": "failed", "reason": "ZeroDivisionError: division by zero"}
     ]
+
+
+def test_flush_waits_for_what_is_on_its_way_to_a_slow_disk(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(service, tmp_path)
+    sync = os.fsync
+
+    def slowly(file: int) -> None:
+        time.sleep(0.2)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", slowly)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5)
+    run.flush()
+
+    assert len(service.bodies("metrics")) == 1
+    run.finish()
 
 
 def test_a_disabled_run_drops_everything_and_finishes_at_once() -> None:

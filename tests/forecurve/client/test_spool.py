@@ -79,6 +79,25 @@ def test_a_refused_entry_is_kept_aside_with_the_answer(tmp_path: Path) -> None:
     assert kept["answer"]["detail"] == "no"
 
 
+def test_halves_take_the_place_of_a_divided_batch_over_restarts(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    spool.seal_batch({"points": list("abcd"), "evaluations": []})
+    spool.seal("outcome", {"outcome": "succeeded"})
+    assert spool.divide(spool.first())  # type: ignore[arg-type]
+    spool.settle(spool.first())  # type: ignore[arg-type]
+    spool.close()
+
+    again = Spool(tmp_path)
+    assert again.divide(again.first())  # type: ignore[arg-type]
+    taken = []
+    while entry := again.first():
+        taken.append((entry.body.get("points"), entry.body.get("seq")))
+        again.settle(entry)
+
+    assert taken == [(["c"], 4), (["d"], 5), (None, None)]
+    assert again.seal_batch({}).body["seq"] == 6
+
+
 @given(st.lists(st.sampled_from(["seal", "settle", "reopen"]), max_size=30))
 def test_no_order_of_seals_settles_and_restarts_loses_or_repeats_a_number(tmp_path_factory, steps: list[str]) -> None:
     directory = tmp_path_factory.mktemp("spool")

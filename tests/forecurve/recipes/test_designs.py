@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -71,6 +72,29 @@ def test_a_grid_crosses_all_fields_and_names_only_differences() -> None:
     ]
 
 
+TWINS = {"evaluation.every_steps": [5, 20], "checkpoint.every_steps": [20, 30]}
+"""Two fields that end alike."""
+
+
+@pytest.mark.parametrize(("kind", "arms"), [("one_factor", 5), ("grid", 5)])
+def test_fields_that_end_alike_are_named_in_full_and_lose_no_arm(kind: str, arms: int) -> None:
+    base = with_changes(SCALERL, {"evaluation.every_steps": 10, "checkpoint.every_steps": 10})
+    names = [arm.name for arm in expand(base, load_design({"kind": kind, "factors": TWINS}))]
+    assert len(set(names)) == len(names) == arms
+    assert any("evaluation.every_steps=20" in name for name in names)
+
+
+def test_an_ingredient_cannot_be_left_out_twice() -> None:
+    problem = fault({"kind": "leave_one_out", "ingredients": ["cispo", "cispo"]})
+    assert "same recipe as arm `no-cispo`" in problem["message"]
+
+
+def test_the_seed_is_no_factor() -> None:
+    problem = fault({"kind": "one_factor", "factors": {"seed": [1, 2]}})
+    assert problem["field"] == "design.factors.seed"
+    assert "`design.seeds`" in problem["message"]
+
+
 def test_every_arm_runs_with_every_seed() -> None:
     design = load_design({"kind": "leave_one_out", "ingredients": ["cispo"], "seeds": [1, 2, 3]})
     runs = planned_runs(SCALERL, design)
@@ -108,6 +132,24 @@ def test_more_runs_than_a_sweep_may_have_are_refused() -> None:
     values = [i / 1000 for i in range(1, 60)]
     body = {"kind": "one_factor", "factors": {"optimizer.learning_rate": values}, "seeds": list(range(20))}
     assert "split the sweep" in fault(body)["message"]
+
+
+NUMBERS = [1e-5 * i for i in range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "grid", "factors": {"optimizer.learning_rate": NUMBERS, "optimizer.weight_decay": NUMBERS,
+                                     "batch.prompts_per_step": list(range(1, 100_001))}},
+        {"kind": "one_factor", "factors": {"batch.prompts_per_step": list(range(1, 100_001))}},
+        {"kind": "leave_one_out", "ingredients": ["cispo"] * 100_000},
+    ],
+)  # fmt: skip
+def test_too_many_runs_are_counted_not_built(body: dict[str, Any]) -> None:
+    began = time.process_time()
+    assert "split the sweep" in fault(body)["message"]
+    assert time.process_time() - began < 1.0
 
 
 @given(st.permutations(sorted(SCALERL_REVERSIONS)))

@@ -119,6 +119,13 @@ def test_runs_are_listed_newest_first_and_filtered(
     assert page["next_cursor"] == page["items"][0]["id"]
 
 
+def test_runs_are_counted_by_status(api: TestClient, headers: Headers) -> None:
+    assert api.get("/v1/runs:count", headers=headers["read"]).json() == {"statuses": {}}
+    runs = [external_run(api, headers) for _ in range(3)]
+    runs[0].send(1, evaluation(10))
+    assert api.get("/v1/runs:count", headers=headers["read"]).json() == {"statuses": {"queued": 2, "running": 1}}
+
+
 def test_a_sweep_lists_its_runs(api: TestClient, headers: Headers) -> None:
     body = {"preset": "scalerl", "design": {"kind": "leave_one_out", "ingredients": ["cispo"]}}
     sweep = api.post("/v1/sweeps", json=body, headers=headers["operate"]).json()

@@ -118,6 +118,21 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "design.seed",
         "did you mean `seeds`",
     ),
+    "a grid of a billion arms": (
+        {
+            "preset": "scalerl",
+            "design": {
+                "kind": "grid",
+                "factors": {
+                    "batch.prompts_per_step": list(range(1, 1001)),
+                    "evaluation.every_steps": list(range(1, 1001)),
+                    "checkpoint.every_steps": list(range(1, 1001)),
+                },
+            },
+        },
+        "design",
+        "split the sweep",
+    ),
     "two units of compute": (
         {"preset": "scalerl", "design": {"kind": "one_factor", "factors": {"budget.unit": ["GPU-hours"]}}},
         "design",

@@ -1,0 +1,8 @@
+"""How many digits a number deserves: the one rule of sentences, tables, pages and messages."""
+
+from __future__ import annotations
+
+
+def decimals(width: float) -> int:
+    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002."""
+    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
