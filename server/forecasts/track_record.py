@@ -76,10 +76,8 @@ def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
 
 def _comparable(run: Run) -> Select[str]:
     own = aliased(RecipeRow)
-    same_task = (
-        select(RecipeRow.id).join(own, RecipeRow.body["task"] == own.body["task"]).where(own.id == run.recipe_id)
-    )
-    alike: ColumnElement[bool] = Run.recipe_id.in_(same_task)
+    task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
+    alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
     if run.parent_run_id is not None:  # its curve may be ours too
         alike = alike & (Run.id != run.parent_run_id)
     if run.sweep_id is not None:
