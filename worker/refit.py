@@ -11,7 +11,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
-from server.alerts.service import open_alert
+from server.alerts.service import open_alert, resolve_if_over, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
@@ -83,6 +83,7 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
         past=past_forecasts(session, run),
+        settled=settled_at(session, run_id, KIND),
     )
     return Claim(run_id, lease, run.dirty_at, subject)
 
@@ -106,15 +107,16 @@ def _finish(session: Session, settings: Settings, claim: Claim, assessment: Asse
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
     if assessment is not None:
-        _write_down(session, run, assessment, now)
+        _write_down(session, run, claim.subject, assessment, now)
+    resolve_if_over(session, run, KIND, actor="watch", now=now)
 
 
-def _write_down(session: Session, run: Run, assessment: Assessment, now: datetime) -> None:
+def _write_down(session: Session, run: Run, subject: Subject, assessment: Assessment, now: datetime) -> None:
     said, to_freeze, advice = assessment.said, assessment.to_freeze, assessment.advice
     if to_freeze is not None and to_freeze is not said:
         record_forecast(session, run, to_freeze, frozen=True, newest=False, now=now)
     forecast = record_forecast(session, run, said, frozen=to_freeze is said, newest=True, now=now)
-    if assessment.alarm is not None:
+    if assessment.alarm is not None and settled_at(session, run.id, KIND) == subject.settled:  # not resolved meanwhile
         _sound(session, run, assessment.alarm, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)

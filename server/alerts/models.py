@@ -33,6 +33,7 @@ class Alert(Base):
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
     acknowledged_at: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
+    resolved_compute: Mapped[float | None]  # of the run's newest evaluation then
 
 
 class Channel(Base):
