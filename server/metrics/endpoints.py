@@ -61,7 +61,7 @@ def read_metrics(
 def read_evaluations(run_id: str, session: DbSession, _: Reader) -> EvaluationsRead:
     """The validation curve: each step once, from the newest attempt."""
     run = get_run(session, run_id)
-    curve = validation_curve(session, run_id)
+    curve = validation_curve(session, run_id, details=True)
     return EvaluationsRead(unit=run.compute_unit, items=[_read(evaluation) for evaluation in curve])
 
 

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, or_, select, text
 from sqlalchemy.orm import Session
 
-from .curve import validation_curve, validation_curves
 from .models import MetricPoint
-
-__all__ = ["metric_names", "metric_points", "validation_curve", "validation_curves"]
 
 
 def metric_names(session: Session, run_id: str) -> list[str]:

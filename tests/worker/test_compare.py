@@ -20,7 +20,7 @@ from server.sweeps.models import SweepComparison
 from server.sweeps.service import get_sweep, sweep_read
 from tests.server.forecasts.seeds import START, add_evaluations, enqueued, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COMPUTE, Sessions
-from worker.compare import Claim, Found, compare_sweep, find
+from worker.compare import Compared, Found, compare_sweep, find
 from worker.refit import refit
 
 LATER = START + timedelta(hours=1)
@@ -54,9 +54,9 @@ def row_of(sessions: Sessions, sweep_id: str) -> SweepComparison:
 def around_find(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
     """Do something between a comparison's claim and its work."""
 
-    def find_after(claim: Claim) -> Found:
+    def find_after(compared: Compared) -> Found:
         before()
-        return find(claim)
+        return find(compared)
 
     monkeypatch.setattr(worker.compare, "find", find_after)
 

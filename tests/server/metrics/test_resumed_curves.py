@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.metrics.service import validation_curves
+from server.metrics.curve import validation_curves
 from server.runs.states import Status
 from tests.conftest import Clock
 from tests.server.reporting import Headers, Reporter, evaluation, launch, move, queued_run
