@@ -13,7 +13,7 @@ from server.alerts.models import Alert
 from server.alerts.service import open_alert
 from server.events.models import Event
 from server.runs.fencing import Superseded
-from server.runs.models import Run
+from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
 from worker.fallen import KIND
@@ -325,6 +325,21 @@ def test_an_external_run_ends_by_its_trainers_word(world: World):
     world.report(run, "succeeded")
     world.reconcile()
     assert world.statuses(run) == ["running", "succeeded"]
+
+
+def test_an_external_run_that_died_is_failed_after_a_week_and_people_are_told(world: World):
+    run = world.add_run(executor="external", status="running", attempt=1)
+    with world.sessions.begin() as session:
+        session.add(Attempt(run_id=run, number=1, created_at=world.now, last_heartbeat_at=world.now))
+    world.reconcile()
+    world.reconcile_for(40)
+    world.wait(7 * 86_400)  # the service was away for most of it
+    world.reconcile_for(590, every_s=10)
+    assert world.statuses(run) == ["suspect"]
+    world.reconcile_for(30, every_s=10)
+    assert world.statuses(run) == ["suspect", "failed"]
+    (alert,) = alerts(world)
+    assert "Nothing was heard of it for 7.0 days" in alert.text
 
 
 def test_two_reconcilers_at_once_end_a_run_once(world: World):
