@@ -30,6 +30,7 @@ FINISHED = (Status.SUCCEEDED, Status.STOPPED)
 
 _LEAST_POINTS = 4
 _PAST_RUNS = 60
+_AT_ONCE = 200
 _WENT_THROUGH = 0.9
 """A past run counts as comparable when it spent at least this share of its budget: others were cut short, often for
 what was forecast of them."""
@@ -41,7 +42,8 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
     outcomes = _outcomes(validation_curves(session, [run.id for run in finished]))
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
-    forecasts = [one for row in session.execute(said) if (one := _forecast(row, outcomes[row.run_id])) is not None]
+    rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # bands are long: never all at once
+    forecasts = [one for row in rows if (one := _forecast(row, outcomes[row.run_id])) is not None]
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
 
