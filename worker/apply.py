@@ -14,7 +14,6 @@ from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
-from server.settings import Settings
 from worker.decide import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
 from worker.fallen import KIND
@@ -52,7 +51,6 @@ def note(attempt: Attempt | None, seen: Observation | None, now: datetime) -> bo
 
 def apply(
     session: Session,
-    settings: Settings,
     run: Run,
     attempt: Attempt | None,
     decision: Decision,
