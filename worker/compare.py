@@ -76,9 +76,18 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
         return
     with transaction(sessions) as session:  # the claim is committed: refits of the sweep do not wait for this
         compared = _read(session, sweep_id)
-    found = find(compared)
+    found = _find(compared)
     with transaction(sessions) as session:
         _finish(session, settings, claim, found, now)
+
+
+def _find(compared: Compared) -> Found:
+    try:
+        return find(compared)
+    except Exception as error:  # the same runs would fail the same way at every lease's end
+        log.exception("a sweep with control %s could not be compared", compared.control)
+        why = f"{type(error).__name__}: {error}"
+        return Found(None, f"The comparison failed unexpectedly ({why}); the worker's log has more.", 0.0)
 
 
 def find(compared: Compared) -> Found:
