@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     lost_after_s: float = Field(
         600.0, gt=0, description="Silence, with the executor unreachable too, after which an attempt is lost."
     )
+    external_lost_after_s: float = Field(
+        7 * 86_400.0, gt=0, description="Silence after which a run that its user launched counts as failed."
+    )
     tick_s: float = Field(2.0, gt=0, description="How often the scheduler rings the dispatcher and the reconciler.")
     refit_every_s: float = Field(1.0, ge=0, description="Least time between two refits of a run.")
     lease_s: float = Field(60.0, gt=0, description="How long a claimed row stays claimed when its worker dies.")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from server.alerts.service import open_alert
+from server.alerts.service import open_alert, resolve_if_over
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.metrics.dirty import REFIT_TASK
@@ -14,9 +14,9 @@ from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
-from server.settings import Settings
 from worker.decide import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
+from worker.fallen import KIND
 from worker.launch import record_submission
 
 ACTOR = "reconciler"
@@ -51,7 +51,6 @@ def note(attempt: Attempt | None, seen: Observation | None, now: datetime) -> bo
 
 def apply(
     session: Session,
-    settings: Settings,
     run: Run,
     attempt: Attempt | None,
     decision: Decision,
@@ -73,7 +72,7 @@ def apply(
         run.not_before = now + timedelta(seconds=decision.retry_in_s)
         enqueue(session, ADMIT_TASK, not_before=run.not_before)
     if decision.to in TERMINAL:
-        _wind_up(session, settings, run, attempt, decision, now)
+        _wind_up(session, run, attempt, decision, now)
 
 
 def _mark_attempt(
@@ -97,10 +96,9 @@ def _mark_attempt(
         )
 
 
-def _wind_up(
-    session: Session, settings: Settings, run: Run, attempt: Attempt | None, decision: Decision, now: datetime
-) -> None:
+def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Decision, now: datetime) -> None:
     """A run is over: its last forecast, its place for the next, and a word to people when it failed unasked."""
+    resolve_if_over(session, run, KIND, actor=ACTOR, now=now)
     enqueue(session, REFIT_TASK, run.id)
     enqueue(session, ADMIT_TASK)
     if decision.to is Status.FAILED and run.desired_state == DesiredState.RUN:

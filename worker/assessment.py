@@ -58,7 +58,7 @@ class Subject:
     """A run as its assessment sees it.
 
     `frozen` is the state of its frozen forecast and the compute it was made at; `past` how forecasts of comparable
-    finished runs turned out.
+    finished runs turned out; `settled` the compute up to which its falls below the forecast were resolved.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Subject:
     points: Sequence[Point]
     frozen: tuple[dict[str, Any], float] | None
     past: Sequence[Past] = ()
+    settled: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Alarm:
 class Assessment:
     """What a refit found.
 
-    `to_freeze` is the forecast to freeze now, and may be `said` itself. `revised` is there only without an alarm.
+    `to_freeze` is the forecast to freeze now, and may be `said` itself. `revised` is there only for a run that never
+    fell: what a fall does to the forecast is no slow change.
     """
 
     said: Said
@@ -111,7 +113,8 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     if to_freeze is not None and to_freeze.points == said.points:
         said = to_freeze
     alarm = _alarm(subject, points, frozen)
-    revised = _revised(subject, fitted, frozen) if alarm is None and to_freeze is None else None
+    fell = alarm is not None or subject.settled is not None
+    revised = _revised(subject, fitted, frozen) if not fell and to_freeze is None else None
     return Assessment(said, advice, to_freeze, alarm, revised)
 
 
@@ -223,11 +226,15 @@ def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit, said: Said) 
 
 
 def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None) -> Alarm | None:
-    """Judge every evaluation after the frozen forecast by it; None while it holds."""
+    """Judge every evaluation after the frozen forecast by it; None while it holds.
+
+    After an alert was resolved the watch begins anew: what had been seen by then rings no second time.
+    """
     if frozen is None:
         return None
     state, made_at = frozen
-    later = [point for point in points if point.compute > made_at]
+    seen = made_at if subject.settled is None else max(made_at, subject.settled)
+    later = [point for point in points if point.compute > seen]
     if not later:
         return None
     forecast = FrozenForecast.from_dict(state)

@@ -39,11 +39,17 @@ _RESTS = 10.0
 
 @dataclass(frozen=True)
 class Claim:
-    """A sweep whose comparison is ours, with its runs as (arm, name, points); `control` is the control's arm."""
+    """A sweep whose comparison is ours."""
 
     sweep_id: str
     lease: str
     dirty_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The runs of a sweep as (arm, name, points); `control` is the control's arm."""
+
     control: str | None
     unit: str
     runs: list[tuple[str, str, list[Point]]]
@@ -68,23 +74,34 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
         claim = _claim(session, settings, sweep_id, now)
     if claim is None:
         return
-    found = find(claim)
+    with transaction(sessions) as session:  # the claim is committed: refits of the sweep do not wait for this
+        compared = _read(session, sweep_id)
+    found = _find(compared)
     with transaction(sessions) as session:
         _finish(session, settings, claim, found, now)
 
 
-def find(claim: Claim) -> Found:
+def _find(compared: Compared) -> Found:
+    try:
+        return find(compared)
+    except Exception as error:  # the same runs would fail the same way at every lease's end
+        log.exception("a sweep with control %s could not be compared", compared.control)
+        why = f"{type(error).__name__}: {error}"
+        return Found(None, f"The comparison failed unexpectedly ({why}); the worker's log has more.", 0.0)
+
+
+def find(compared: Compared) -> Found:
     """The arms against the control, each with the runs that have evaluations enough."""
     began = time.perf_counter()
     arms: dict[str, list[Any]] = {}
-    for arm, name, points in claim.runs:
+    for arm, name, points in compared.runs:
         kept = rising(points)
         if len(kept) >= MIN_POINTS:
-            _add(arms, arm, name, claim.unit, kept)
-    note = _obstacle(claim, arms)
-    if note is not None or claim.control is None:
+            _add(arms, arm, name, compared.unit, kept)
+    note = _obstacle(compared, arms)
+    if note is not None or compared.control is None:
         return Found(None, note, time.perf_counter() - began)
-    comparison = compare(arms, claim.control)
+    comparison = compare(arms, compared.control)
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
@@ -100,13 +117,13 @@ def _add(arms: dict[str, list[Any]], arm: str, name: str, unit: str, points: lis
     arms.setdefault(arm, []).append(curve)
 
 
-def _obstacle(claim: Claim, arms: Mapping[str, list[Any]]) -> str | None:
+def _obstacle(compared: Compared, arms: Mapping[str, list[Any]]) -> str | None:
     """Why nothing can be compared, for people; None where something can."""
-    if claim.control is None:
+    if compared.control is None:
         return "No run is the control, so nothing is compared."
-    if len(claim.runs) > MOST_RUNS:
+    if len(compared.runs) > MOST_RUNS:
         return f"More than {MOST_RUNS} runs are not compared by themselves; `forecurve compare` takes them from a file."
-    if claim.control not in arms:
+    if compared.control not in arms:
         return f"Arms are compared once the control has {MIN_POINTS} evaluations."
     if len(arms) < 2:
         return f"Arms are compared once they have {MIN_POINTS} evaluations."
@@ -124,15 +141,16 @@ def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -
     mine = SweepComparison.sweep_id == sweep_id, SweepComparison.dirty_at.is_not(None)
     claim = update(SweepComparison).where(*mine, rested, free)
     ends = now + timedelta(seconds=settings.lease_s)
-    row = session.scalar(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison))
-    if row is None:
-        return None
+    row = session.execute(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison.dirty_at)).first()
+    return Claim(sweep_id, lease, row.dirty_at) if row is not None else None
+
+
+def _read(session: Session, sweep_id: str) -> Compared:
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
     curves = validation_curves(session, [run.id for run in runs])
     control = next((_arm(run) for run in runs if run.is_control), None)
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
-    arms = [(_arm(run), run.name, curves[run.id]) for run in runs]
-    return Claim(sweep_id, lease, row.dirty_at, control, unit, arms)
+    return Compared(control, unit, [(_arm(run), run.name, curves[run.id]) for run in runs])
 
 
 def _arm(run: Run) -> str:

@@ -32,7 +32,7 @@ REJECTED = "rejected"
 """`attempts.observed` of an attempt whose job the executor refused for good."""
 
 _OUTCOMES = {"succeeded": Status.SUCCEEDED, "stopped": Status.STOPPED, "failed": Status.FAILED}
-_BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
+_BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT})
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _trainer_said(case: Case) -> Decision | None:
     to = _OUTCOMES[attempt.outcome]
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
-        came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
+        came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there)
     path = _way(case.status, to)
@@ -280,12 +280,30 @@ def _silent(case: Case) -> Decision | None:
     heard = attempt.last_heartbeat_at
     if heard is not None and (case.now - heard).total_seconds() <= settings.suspect_after_s:
         return Decision((Status.RUNNING,), "It reports again.")
-    if case.is_external or case.state is not State.UNREACHABLE or attempt.unreachable_since is None:
+    if case.is_external:
+        return _external_is_lost(case)
+    if case.state is not State.UNREACHABLE or attempt.unreachable_since is None:
         return None
     if min(case.silence_s, case.elapsed(attempt.unreachable_since)) <= settings.lost_after_s:
         return None
     reason = f"No heartbeat for {case.silence_s:.0f} s, and the executor does not answer."
     return _again_or_give_up(case, reason, force_stop=True)
+
+
+def _external_is_lost(case: Case) -> Decision | None:
+    """Nobody can be asked after a run that its user launched: only long silence tells, by the calendar.
+
+    The service must have been well for a while as well, so that a trainer which waited for it is heard first.
+    """
+    attempt, settings = case.current, case.settings
+    heard = max(moment for moment in (attempt.last_heartbeat_at, attempt.created_at) if moment is not None)
+    silent_s = (case.now - heard).total_seconds()
+    if silent_s <= settings.external_lost_after_s or case.silence_s <= settings.lost_after_s:
+        return None
+    reason = (
+        f"Nothing was heard of it for {silent_s / 86_400:.1f} days, and the service did not launch it: taken for dead."
+    )
+    return Decision((Status.FAILED,), reason)
 
 
 RULES: tuple[Callable[[Case], Decision | None], ...] = (

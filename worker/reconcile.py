@@ -111,17 +111,17 @@ def _decide_again(
     """Decide on the run as it is under the lock, and apply."""
     run = lock_run(session, before.run.id)
     attempt = _lock_current(session, run)
-    if not _is_same_job(before, run, attempt):
+    if not _is_same_job(before, attempt):
         return WAIT  # what was seen was another attempt, or was seen before the job was submitted
     note(attempt, seen, now)
     if attempt is not None and log_tail and not attempt.log_tail:
         attempt.log_tail = log_tail
     decision = decide(run, attempt, seen, now, settings, well_since)
-    apply(session, settings, run, attempt, decision, seen, now)
+    apply(session, run, attempt, decision, seen, now)
     return decision
 
 
-def _is_same_job(before: Pair, run: Run, attempt: Attempt | None) -> bool:
+def _is_same_job(before: Pair, attempt: Attempt | None) -> bool:
     if before.attempt is None or attempt is None:
         return before.attempt is attempt
     return before.attempt.id == attempt.id and before.attempt.external_ref == attempt.external_ref

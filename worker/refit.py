@@ -11,7 +11,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
-from server.alerts.service import open_alert
+from server.alerts.service import open_alert, resolve_if_over, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
@@ -33,6 +33,7 @@ from .fallen import KIND
 log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
+UNFITTED = "forecast.failed"
 
 
 @dataclass(frozen=True)
@@ -42,27 +43,36 @@ class Claim:
     run_id: str
     lease: str
     dirty_at: datetime | None
-    subject: Subject
 
 
 def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
     """Refit a run that has evaluations no forecast has seen.
 
     At most one refit of a run is in flight: a second call returns at once, and what arrives meanwhile leaves the run
-    dirty and asks for another refit. A refit that dies is taken up again when its lease ends.
+    dirty and asks for another refit. A refit that dies is taken up again when its lease ends; a curve that cannot be
+    fitted waits for its next evaluation, and the run's history says why.
     """
     with transaction(sessions) as session:
         claim = _claim(session, settings, run_id, now)
     if claim is None:
         return
-    try:
-        rule = FreezeRule(settings.freeze_fraction, settings.freeze_min_points)
-        assessment = assess(claim.subject, rule)
-    except CurveError as error:
-        log.warning("run %s cannot be fitted: %s", run_id, error)
-        assessment = None
+    with transaction(sessions) as session:  # the claim is committed: ingest and heartbeats do not wait for this
+        subject = _subject(session, run_id)
+    found = _assess(subject, settings)
     with transaction(sessions) as session:
-        _finish(session, settings, claim, assessment, now)
+        _finish(session, settings, claim, subject, found, now)
+
+
+def _assess(subject: Subject, settings: Settings) -> Assessment | str | None:
+    """What is to be said; why nothing can be, in words; None while there is too little."""
+    try:
+        return assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
+    except CurveError as error:
+        log.warning("run %s cannot be fitted: %s", subject.name, error)
+        return str(error)
+    except Exception as error:  # the same evaluations would fail the same way at every lease's end
+        log.exception("run %s could not be fitted", subject.name)
+        return f"The fit failed unexpectedly ({type(error).__name__}: {error}); the worker's log has more."
 
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
@@ -71,23 +81,28 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
     free = or_(Run.fit_lease.is_(None), Run.fit_lease_expires_at <= now)
     claim = update(Run).where(Run.id == run_id, Run.dirty_at.is_not(None), rested, free)
     ends = now + timedelta(seconds=settings.lease_s)
-    run = session.scalar(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run))
-    if run is None:
-        _ask_again_when_rested(session, settings, run_id, now)
+    row = session.execute(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run.dirty_at)).first()
+    if row is None:
+        _ask_again_when_rested(session, settings, run_id)
         return None
+    return Claim(run_id, lease, row.dirty_at)
+
+
+def _subject(session: Session, run_id: str) -> Subject:
+    run = session.get_one(Run, run_id)
     frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
-    subject = Subject(
+    return Subject(
         name=run.name,
         unit=run.compute_unit,
         budget=run.budget_compute,
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
         past=past_forecasts(session, run),
+        settled=settled_at(session, run_id, KIND),
     )
-    return Claim(run_id, lease, run.dirty_at, subject)
 
 
-def _ask_again_when_rested(session: Session, settings: Settings, run_id: str, now: datetime) -> None:
+def _ask_again_when_rested(session: Session, settings: Settings, run_id: str) -> None:
     """A dirty run that was fitted a moment ago comes back when it may be fitted again."""
     run = session.get(Run, run_id)
     if run is None or run.dirty_at is None or run.fitted_at is None or run.fit_lease is not None:
@@ -95,7 +110,14 @@ def _ask_again_when_rested(session: Session, settings: Settings, run_id: str, no
     enqueue(session, REFIT_TASK, run_id, not_before=run.fitted_at + timedelta(seconds=settings.refit_every_s))
 
 
-def _finish(session: Session, settings: Settings, claim: Claim, assessment: Assessment | None, now: datetime) -> None:
+def _finish(
+    session: Session,
+    settings: Settings,
+    claim: Claim,
+    subject: Subject,
+    found: Assessment | str | None,
+    now: datetime,
+) -> None:
     run = lock_run(session, claim.run_id)  # as the ingest does: no evaluation arrives behind our back
     if run.fit_lease != claim.lease:
         return  # the lease ran out and another worker has taken over
@@ -105,16 +127,19 @@ def _finish(session: Session, settings: Settings, claim: Claim, assessment: Asse
         run.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
-    if assessment is not None:
-        _write_down(session, run, assessment, now)
+    if isinstance(found, str):
+        _note_failure(session, run, found)
+    elif found is not None:
+        _write_down(session, run, subject, found, now)
+    resolve_if_over(session, run, KIND, actor="watch", now=now)
 
 
-def _write_down(session: Session, run: Run, assessment: Assessment, now: datetime) -> None:
+def _write_down(session: Session, run: Run, subject: Subject, assessment: Assessment, now: datetime) -> None:
     said, to_freeze, advice = assessment.said, assessment.to_freeze, assessment.advice
     if to_freeze is not None and to_freeze is not said:
         record_forecast(session, run, to_freeze, frozen=True, newest=False, now=now)
     forecast = record_forecast(session, run, said, frozen=to_freeze is said, newest=True, now=now)
-    if assessment.alarm is not None:
+    if assessment.alarm is not None and settled_at(session, run.id, KIND) == subject.settled:  # not resolved meanwhile
         _sound(session, run, assessment.alarm, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
@@ -145,6 +170,13 @@ def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:
         at_compute=alarm.at_compute,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},
     )
+
+
+def _note_failure(session: Session, run: Run, reason: str) -> None:
+    """Write into the run's history why it has no new forecast: once, however many evaluations go the same way."""
+    latest = select(Event.reason).where(Event.run_id == run.id, Event.kind == UNFITTED)
+    if session.scalar(latest.order_by(Event.id.desc()).limit(1)) != reason:
+        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=reason)
 
 
 def _note_revision(session: Session, run: Run, revised: Revision) -> None:

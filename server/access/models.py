@@ -25,7 +25,7 @@ class Token(Base):
     hash: Mapped[str] = mapped_column(unique=True)
     scopes: Mapped[list[str]] = mapped_column(ARRAY(Text))  # read, operate, ingest, admin
     run_id: Mapped[str | None] = mapped_column(
-        ForeignKey("runs.id")
+        ForeignKey("runs.id"), index=True
     )  # an ingest token is good for one attempt of one run
     attempt: Mapped[int | None]
     parent_id: Mapped[str | None] = mapped_column(

@@ -37,6 +37,12 @@ def acknowledge_alert(alert_id: str, session: DbSession, identity: Operator, now
     return AlertRead.model_validate(service.acknowledge(session, alert_id, actor=identity.token_id, now=now))
 
 
+@router.post("/alerts/{alert_id}:resolve", responses={404: {}})
+def resolve_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
+    """Close the alert. It opens anew only for what the run shows from now on."""
+    return AlertRead.model_validate(service.resolve(session, alert_id, actor=identity.token_id, now=now))
+
+
 @router.post("/channels", status_code=201)
 def create_channel(
     body: ChannelCreate, session: DbSession, identity: Admin, settings: AppSettings, now: Now

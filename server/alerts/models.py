@@ -17,6 +17,7 @@ class Alert(Base):
     __tablename__ = "alerts"
     __table_args__ = (
         CheckConstraint("level IN ('WARN', 'ALERT')", name="level"),
+        Index("ix_alerts_run_id_id", "run_id", "id"),
         Index("uq_alerts_open", "run_id", "kind", unique=True, postgresql_where=text("resolved_at IS NULL")),
     )
 
@@ -32,6 +33,7 @@ class Alert(Base):
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
     acknowledged_at: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
+    resolved_compute: Mapped[float | None]  # of the run's newest evaluation then
 
 
 class Channel(Base):
@@ -57,6 +59,7 @@ class Delivery(Base):
     __table_args__ = (
         UniqueConstraint("alert_id", "channel_id", "level"),
         CheckConstraint("status IN ('pending', 'delivered', 'failed')", name="status"),
+        Index("ix_deliveries_pending", "not_before", postgresql_where=text("status = 'pending'")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("dlv"))

@@ -30,6 +30,9 @@ class AlertRead(BaseModel):
     opened_at: datetime
     acknowledged_at: datetime | None
     resolved_at: datetime | None
+    resolved_compute: float | None = Field(
+        description="Up to which compute the matter is settled: only later evaluations can open such an alert anew."
+    )
 
 
 class ChannelCreate(BaseModel):

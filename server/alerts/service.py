@@ -1,4 +1,4 @@
-"""Opening, raising, reading and acknowledging alerts."""
+"""Opening, raising, reading, acknowledging and resolving alerts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -16,6 +16,7 @@ from server.events.outbox import enqueue
 from server.events.service import record
 from server.pagination import newest_first
 from server.runs.models import Run
+from server.runs.service import is_over, lock_run
 
 from .models import Alert, Channel, Delivery
 
@@ -95,12 +96,52 @@ def acknowledge(session: Session, alert_id: str, *, actor: str, now: datetime) -
     """Say that a person has seen the alert. A second time changes nothing."""
     alert = session.scalar(select(Alert).where(Alert.id == alert_id).with_for_update())
     if alert is None:
-        raise NotFound(f"There is no alert {alert_id!r}; `GET /v1/alerts` lists them.")
+        raise _unknown(alert_id)
     if alert.acknowledged_at is None:
         alert.acknowledged_at = now
         run = session.get_one(Run, alert.run_id)
         record(session, "alert.acknowledged", actor=actor, run_id=run.id, sweep_id=run.sweep_id, alert=alert.id)
     return alert
+
+
+def resolve(session: Session, alert_id: str, *, actor: str, now: datetime) -> Alert:
+    """Say that the matter is settled. A second time changes nothing.
+
+    The same may be said of the run again, but only for what it shows from now on (`settled_at`).
+    """
+    run_id = session.scalar(select(Alert.run_id).where(Alert.id == alert_id))
+    if run_id is None:
+        raise _unknown(alert_id)
+    run = lock_run(session, run_id)  # no refit writes down an alarm meanwhile
+    alert = session.get_one(Alert, alert_id, populate_existing=True)
+    if alert.resolved_at is None:
+        _resolve(session, run, alert, actor=actor, reason=None, now=now)
+    return alert
+
+
+def resolve_if_over(session: Session, run: Run, kind: str, *, actor: str, now: datetime) -> None:
+    """Resolve the open alert of `kind` of a run that is over: once its last evaluations are judged, nothing is left
+    to act on. `run` is locked."""
+    if not is_over(run) or run.dirty_at is not None:
+        return
+    session.flush()
+    mine = Alert.run_id == run.id, Alert.kind == kind, Alert.resolved_at.is_(None)
+    for alert in session.scalars(select(Alert).where(*mine)):
+        _resolve(session, run, alert, actor=actor, reason="The run is over.", now=now)
+
+
+def settled_at(session: Session, run_id: str, kind: str) -> float | None:
+    """Up to which compute a run's alerts of `kind` were resolved; None when none was."""
+    return session.scalar(select(func.max(Alert.resolved_compute)).where(Alert.run_id == run_id, Alert.kind == kind))
+
+
+def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
+    alert.resolved_at, alert.resolved_compute = now, run.last_compute
+    record(session, "alert.resolved", actor=actor, run_id=run.id, sweep_id=run.sweep_id, reason=reason, alert=alert.id)
+
+
+def _unknown(alert_id: str) -> NotFound:
+    return NotFound(f"There is no alert {alert_id!r}; `GET /v1/alerts` lists them.")
 
 
 def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:

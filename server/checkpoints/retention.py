@@ -6,13 +6,18 @@ The service does not see the disk: it may be another machine's. What is wrong he
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-from .models import Checkpoint
+
+class Mark(NamedTuple):
+    """What tells a checkpoint of a run from its others."""
+
+    id: str
+    attempt: int
+    step: int
 
 
-def kept(
-    reported: Iterable[Checkpoint], *, keep_last: int, keep_every: int | None, held: Collection[int]
-) -> list[Checkpoint]:
+def kept(reported: Iterable[Mark], *, keep_last: int, keep_every: int | None, held: Collection[int]) -> list[Mark]:
     """Those of `reported` (of one run) that its trainer keeps, newest first.
 
     Args:
@@ -26,9 +31,9 @@ def kept(
     ]
 
 
-def _line(reported: Iterable[Checkpoint]) -> list[Checkpoint]:
+def _line(reported: Iterable[Mark]) -> list[Mark]:
     """Without what a later attempt superseded: it went on from before these, and wrote their steps again."""
-    line: list[Checkpoint] = []
+    line: list[Mark] = []
     for checkpoint in sorted(reported, key=lambda each: (each.attempt, each.step), reverse=True):
         if not line or checkpoint.step < line[-1].step:
             line.append(checkpoint)

@@ -45,7 +45,10 @@ class OutboxMessage(Base):
     """A task to publish to the broker, written in the same transaction as the change that asks for it."""
 
     __tablename__ = "outbox"
-    __table_args__ = (Index("ix_outbox_due", "not_before", postgresql_where=text("published_at IS NULL")),)
+    __table_args__ = (
+        Index("ix_outbox_due", "not_before", postgresql_where=text("published_at IS NULL")),
+        Index("ix_outbox_published", "published_at", postgresql_where=text("published_at IS NOT NULL")),
+    )
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
     task: Mapped[str]

@@ -51,7 +51,7 @@ def read_track_record(
     session: DbSession,
     _: Reader,
     sweep_id: str | None = None,
-    runs: Annotated[int, Query(ge=1, le=1000, description="Newest finished runs that are looked at.")] = 100,
+    runs: Annotated[int, Query(ge=1, le=300, description="Newest finished runs that are looked at.")] = 100,
     limit: Annotated[int, Query(ge=0, le=1000, description="Most forecasts listed; the table counts all.")] = 50,
 ) -> TrackRecordView:
     """How good the forecasts were: each is scored against the last 10 % of the evaluations of its finished run."""

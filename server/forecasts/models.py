@@ -38,6 +38,7 @@ class Recommendation(Base):
     __table_args__ = (
         CheckConstraint("action IN ('stop', 'continue', 'scale', 'undecided')", name="action"),
         CheckConstraint("status IN ('open', 'accepted', 'dismissed', 'superseded')", name="status"),
+        Index("ix_recommendations_run_id_id", "run_id", "id"),
         Index("uq_recommendations_open", "run_id", unique=True, postgresql_where=text("status = 'open'")),
     )
 

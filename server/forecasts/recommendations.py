@@ -88,7 +88,7 @@ def accept(
     advice, run = _take_open(session, recommendation_id)
     _decide(session, run, advice, "accepted", actor, reason, now)
     if advice.action == "stop":
-        request_stop(session, run, actor=actor, reason=reason or advice.reason, now=now)
+        request_stop(session, run, actor=actor, reason=reason or advice.reason)
     return advice
 
 

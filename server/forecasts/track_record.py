@@ -30,6 +30,7 @@ FINISHED = (Status.SUCCEEDED, Status.STOPPED)
 
 _LEAST_POINTS = 4
 _PAST_RUNS = 60
+_AT_ONCE = 200
 _WENT_THROUGH = 0.9
 """A past run counts as comparable when it spent at least this share of its budget: others were cut short, often for
 what was forecast of them."""
@@ -41,7 +42,8 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
     outcomes = _outcomes(validation_curves(session, [run.id for run in finished]))
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
-    forecasts = [one for row in session.execute(said) if (one := _forecast(row, outcomes[row.run_id])) is not None]
+    rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # bands are long: never all at once
+    forecasts = [one for row in rows if (one := _forecast(row, outcomes[row.run_id])) is not None]
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
 
@@ -49,13 +51,16 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
 def past_forecasts(session: Session, run: Run) -> list[Past]:
     """Forecasts of comparable finished runs that were made at about the same share of the budget, and what came.
 
-    Comparable: in the same unit, of the same sweep or with the same task in its recipe, and run through to its budget.
-    One a run, the nearest in share of the budget. Empty for a run without a budget.
+    Comparable: in the same unit, of the same sweep or with the same task in its recipe, run through to its budget, and
+    with evaluations of its own. One a run, the nearest in share of the budget. Empty for a run without a budget.
     """
     if run.budget_compute is None or run.last_compute is None:
         return []
     fraction = run.last_compute / run.budget_compute
-    curves = validation_curves(session, session.scalars(_comparable(run)).all())
+    budgets = {row.id: row.budget_compute for row in session.execute(_comparable(run))}
+    curves = validation_curves(session, [run.id, *budgets])
+    ours = curves.pop(run.id)
+    curves = {run_id: points for run_id, points in curves.items() if not _begins_alike(points, ours)}
     outcomes = _outcomes(curves)
     distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
     place = func.row_number().over(partition_by=Forecast.run_id, order_by=distance)
@@ -67,25 +72,31 @@ def past_forecasts(session: Session, run: Run) -> list[Past]:
     )
     nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1).order_by(Forecast.run_id)
     told = ((row, _raw(row, outcomes[row.run_id])) for row in session.execute(nearest))
-    return [_past(row, raw, outcomes[row.run_id], curves[row.run_id]) for row, raw in told if raw is not None]
+    return [
+        Past(
+            run=row.run_id,
+            fraction=row.at_compute / budgets[row.run_id],
+            estimate=raw,
+            actual=outcomes[row.run_id].reward,
+            course=course_of(curves[row.run_id]),
+        )
+        for row, raw in told
+        if raw is not None
+    ]
 
 
 def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
     return query if sweep_id is None else query.where(Run.sweep_id == sweep_id)
 
 
-def _comparable(run: Run) -> Select[str]:
+def _comparable(run: Run) -> Select[str, float | None]:
     own = aliased(RecipeRow)
-    same_task = (
-        select(RecipeRow.id).join(own, RecipeRow.body["task"] == own.body["task"]).where(own.id == run.recipe_id)
-    )
-    alike: ColumnElement[bool] = Run.recipe_id.in_(same_task)
-    if run.parent_run_id is not None:  # its curve may be ours too
-        alike = alike & (Run.id != run.parent_run_id)
+    task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
+    alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
     if run.sweep_id is not None:
         alike = or_(alike, Run.sweep_id == run.sweep_id)
     return (
-        select(Run.id)
+        select(Run.id, Run.budget_compute)
         .where(
             Run.id != run.id,
             Run.status.in_(FINISHED),
@@ -96,6 +107,17 @@ def _comparable(run: Run) -> Select[str]:
         .order_by(Run.id.desc())
         .limit(_PAST_RUNS)
     )
+
+
+def _begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
+    """Whether both curves begin with the same evaluation: a fork that inherited it, its parent, another such fork.
+
+    What came of that run came partly of this one: to learn from it would be to learn the forecast from itself.
+    """
+    if not points or not ours:
+        return False
+    (one, other) = ((first.step, first.compute, first.reward, first.time) for first in (points[0], ours[0]))
+    return one == other
 
 
 def _waiting(session: Session, sweep_id: str | None) -> int:
@@ -132,7 +154,11 @@ def _said() -> Select[tuple[str, str, float, Any, Any, Any]]:
 
 
 def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
-    """As it was said, in terms of the end; None where it had seen the end or does not reach it."""
+    """As it was said, in terms of the end; None where it had seen the end or does not reach it.
+
+    Its share is of what the run spent in the end, so that a run without a budget, or stopped early, is scored too. What
+    new forecasts learn from (`past_forecasts`) goes by the budget, which is all that is known of a live run.
+    """
     raw = _raw(row, outcome)
     if raw is None:
         return None
@@ -145,11 +171,6 @@ def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
         withheld=row.misfit not in HOLDS,
         id=row.id,
     )
-
-
-def _past(row: Said, raw: Estimate, outcome: Outcome, points: Sequence[Point]) -> Past:
-    fraction = row.at_compute / float(outcome.compute[-1])
-    return Past(row.run_id, fraction, raw, outcome.reward, course_of(points))
 
 
 def course_of(points: Sequence[Point]) -> Course:

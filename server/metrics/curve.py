@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -30,16 +30,16 @@ class Point:
     prompts: int | None
     samples: int | None
     variance: float | None
-    details: dict[str, Any]
     time: datetime
+    details: dict[str, Any] = field(default_factory=dict)  # only where it was asked for
 
 
-def validation_curve(session: Session, run_id: str) -> list[Point]:
+def validation_curve(session: Session, run_id: str, *, details: bool = False) -> list[Point]:
     """The curve of one run, in the order of steps."""
-    return validation_curves(session, [run_id])[run_id]
+    return validation_curves(session, [run_id], details=details)[run_id]
 
 
-def validation_curves(session: Session, run_ids: Iterable[str]) -> dict[str, list[Point]]:
+def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool = False) -> dict[str, list[Point]]:
     """The curves of many runs in one query; a run without evaluations has an empty one.
 
     An attempt that resumed supersedes what older attempts measured from its first evaluation on, by step and by
@@ -48,7 +48,7 @@ def validation_curves(session: Session, run_ids: Iterable[str]) -> dict[str, lis
     curves: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     if not curves:
         return curves
-    columns = (getattr(Evaluation, field.name) for field in fields(Point))
+    columns = (getattr(Evaluation, each.name) for each in fields(Point) if details or each.name != "details")
     kept = select(Evaluation.run_id, *columns).where(*_in_curves(curves))
     for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
         curves[run_id].append(Point(*values))

@@ -26,6 +26,8 @@ from .schemas import (
     PointRead,
 )
 
+MOST_POINTS = 10_000
+
 router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
 
 
@@ -44,24 +46,25 @@ def read_metrics(
     _: Reader,
     metric: Annotated[str | None, Query(description="Name of one metric; without it, the names.")] = None,
     since_step: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_POINTS, description="Most points; `next_step` goes on.")] = MOST_POINTS,
 ) -> MetricNames | MetricSeries:
     """The names of the run's metrics, or the points of one: each step once, from the newest attempt."""
     get_run(session, run_id)
     if metric is None:
         return MetricNames(metrics=service.metric_names(session, run_id))
-    rows = service.metric_points(session, run_id, metric, since_step=since_step)
+    rows, next_step = service.metric_points(session, run_id, metric, since_step=since_step, limit=limit)
     points = [
         PointRead(step=row.step, attempt=row.attempt, compute=row.compute, value=row.value, time=row.time)
         for row in rows
     ]
-    return MetricSeries(metric=metric, points=points)
+    return MetricSeries(metric=metric, points=points, next_step=next_step)
 
 
 @router.get("/runs/{run_id}/evaluations", responses=problems(404))
 def read_evaluations(run_id: str, session: DbSession, _: Reader) -> EvaluationsRead:
     """The validation curve: each step once, from the newest attempt."""
     run = get_run(session, run_id)
-    curve = validation_curve(session, run_id)
+    curve = validation_curve(session, run_id, details=True)
     return EvaluationsRead(unit=run.compute_unit, items=[_read(evaluation) for evaluation in curve])
 
 

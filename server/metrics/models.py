@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, SmallInteger, func
+from sqlalchemy import ForeignKey, SmallInteger, func
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -47,7 +47,6 @@ class Evaluation(Base):
     """
 
     __tablename__ = "evaluations"
-    __table_args__ = (Index("ix_evaluations_run_id_compute", "run_id", "compute"),)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)

@@ -96,6 +96,7 @@ class PointRead(BaseModel):
 class MetricSeries(BaseModel):
     metric: str
     points: list[PointRead]
+    next_step: int | None = Field(description="The `since_step` of the next page; null at the end.")
 
 
 class EvaluationRead(BaseModel):

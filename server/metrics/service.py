@@ -11,10 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, or_, select, text
 from sqlalchemy.orm import Session
 
-from .curve import validation_curve, validation_curves
 from .models import MetricPoint
-
-__all__ = ["metric_names", "metric_points", "validation_curve", "validation_curves"]
 
 
 def metric_names(session: Session, run_id: str) -> list[str]:
@@ -25,8 +22,11 @@ def metric_names(session: Session, run_id: str) -> list[str]:
     return list(session.scalars(_NAMES, {"run_id": run_id}))
 
 
-def metric_points(session: Session, run_id: str, metric: str, *, since_step: int = 0) -> Sequence[MetricPoint]:
-    """Points of one metric by rising step, each step once, from the newest attempt."""
+def metric_points(
+    session: Session, run_id: str, metric: str, *, since_step: int, limit: int
+) -> tuple[Sequence[MetricPoint], int | None]:
+    """At most `limit` points of one metric by rising step, each step once, from the newest attempt; and the step from
+    which on there are more, None at the end."""
     mine = MetricPoint.run_id == run_id, MetricPoint.metric == metric
     firsts = select(MetricPoint.attempt, func.min(MetricPoint.step)).where(*mine).group_by(MetricPoint.attempt)
     wanted = []
@@ -36,9 +36,10 @@ def metric_points(session: Session, run_id: str, metric: str, *, since_step: int
         wanted.append(part if until is None else part & (MetricPoint.step < until))
         until = first if until is None else min(first, until)
     if not wanted:
-        return []
+        return [], None
     query = select(MetricPoint).where(*mine, MetricPoint.step >= since_step, or_(*wanted))
-    return session.scalars(query.order_by(MetricPoint.step)).all()
+    rows = session.scalars(query.order_by(MetricPoint.step).limit(limit + 1)).all()
+    return rows[:limit], rows[limit].step if len(rows) > limit else None
 
 
 _NAMES = text("""

@@ -58,21 +58,19 @@ def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
 
 
 @router.post("/runs/{run_id}:stop", responses=problems(404, 409))
-def stop_run(run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None) -> RunView:
+def stop_run(run_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> RunView:
     """Ask the run to finish its step, evaluate, write a checkpoint and end; it is made to after a grace."""
     run = service.get_run(session, run_id)
     reason = body.reason if body else None
-    return run_view(session, service.request_stop(session, run, actor=identity.token_id, reason=reason, now=now))
+    return run_view(session, service.request_stop(session, run, actor=identity.token_id, reason=reason))
 
 
 @router.post("/runs/{run_id}:cancel", responses=problems(404, 409))
-def cancel_run(
-    run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
-) -> RunView:
+def cancel_run(run_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> RunView:
     """End the run at once, without waiting for a checkpoint."""
     run = service.get_run(session, run_id)
     reason = body.reason if body else None
-    return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason, now=now))
+    return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason))
 
 
 @router.post("/runs/{run_id}/forks", status_code=201, responses=problems(404, 409))

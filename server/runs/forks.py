@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, aliased
 
 from forecurve.recipes import SECONDS_PER_UNIT, Recipe, load_recipe, other_course, other_weights, with_changes
 from server.checkpoints.models import Checkpoint
-from server.checkpoints.retention import kept
+from server.checkpoints.retention import Mark, kept
 from server.errors import Conflict, Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -68,7 +68,10 @@ def list_forks(session: Session, run_id: str, *, cursor: str | None, limit: int)
 
 def on_disk(session: Session, run: Run) -> list[Checkpoint]:
     """The run's checkpoints that a fork can begin at, newest first: those that its trainer keeps, by its recipe."""
-    return _on_disk(session, run, load_recipe(recipe_of(session, run).body))
+    recipe = load_recipe(recipe_of(session, run).body)
+    there = [mark.id for mark in _on_disk(session, run, recipe, _reported(session, run))]
+    rows = {row.id: row for row in session.scalars(select(Checkpoint).where(Checkpoint.id.in_(there)))}
+    return [rows[id_] for id_ in there]
 
 
 def held_steps(session: Session, run: Run) -> list[int]:
@@ -86,10 +89,10 @@ def _checkpoint(session: Session, run: Run, recipe: Recipe, body: ForkCreate) ->
     if not reported:
         message = f"run {run.id} has none yet; its trainer writes one every {policy.every_steps} steps and at its end"
         raise Conflict.field("checkpoint", None, message, state=run.status)
-    there = _on_disk(session, run, recipe)
+    there = _on_disk(session, run, recipe, reported)
     meant = [each for each in there if _is_meant(each, body)]
     if meant:
-        return meant[0]
+        return session.get_one(Checkpoint, meant[0].id)
     field = "checkpoint_id" if body.checkpoint_id else "step"
     way_out = f"fork it from step {' or '.join(str(each.step) for each in there)}"
     if any(_is_meant(each, body) for each in reported):
@@ -98,16 +101,18 @@ def _checkpoint(session: Session, run: Run, recipe: Recipe, body: ForkCreate) ->
     raise NotFound.field(field, getattr(body, field), f"run {run.id} has no such checkpoint; {way_out}")
 
 
-def _reported(session: Session, run: Run) -> Sequence[Checkpoint]:
-    return session.scalars(select(Checkpoint).where(Checkpoint.run_id == run.id)).all()
+def _reported(session: Session, run: Run) -> list[Mark]:
+    """All of them, without their paths and digests: a long run has thousands, of which few are on disk."""
+    marks = select(Checkpoint.id, Checkpoint.attempt, Checkpoint.step).where(Checkpoint.run_id == run.id)
+    return [Mark(*row) for row in session.execute(marks)]
 
 
-def _on_disk(session: Session, run: Run, recipe: Recipe) -> list[Checkpoint]:
+def _on_disk(session: Session, run: Run, recipe: Recipe, reported: list[Mark]) -> list[Mark]:
     policy, held = recipe.checkpoint, held_steps(session, run)
-    return kept(_reported(session, run), keep_last=policy.keep_last, keep_every=policy.keep_every, held=held)
+    return kept(reported, keep_last=policy.keep_last, keep_every=policy.keep_every, held=held)
 
 
-def _is_meant(checkpoint: Checkpoint, body: ForkCreate) -> bool:
+def _is_meant(checkpoint: Mark, body: ForkCreate) -> bool:
     return body.step in (None, checkpoint.step) and body.checkpoint_id in (None, checkpoint.id)
 
 

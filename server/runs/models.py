@@ -33,7 +33,9 @@ class Run(Base):
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("run"))
     name: Mapped[str]
     sweep_id: Mapped[str | None] = mapped_column(ForeignKey("sweeps.id"), index=True)
-    recipe_id: Mapped[str | None] = mapped_column(ForeignKey("recipes.id"))  # none for a run that is only tracked
+    recipe_id: Mapped[str | None] = mapped_column(
+        ForeignKey("recipes.id"), index=True
+    )  # none for a run that is only tracked
     arm: Mapped[str | None]
     changes: Mapped[dict[str, Any]] = mapped_column(
         default=dict
@@ -98,7 +100,7 @@ class Attempt(Base):
     stop_forced_at: Mapped[datetime | None]  # when the executor was told to stop it
     lease: Mapped[str | None]
     lease_expires_at: Mapped[datetime | None]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
     submitted_at: Mapped[datetime | None]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]

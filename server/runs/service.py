@@ -27,7 +27,7 @@ from .states import TERMINAL, DesiredState, Status
 ADMIT_TASK = "worker.tasks.admit"
 RECONCILE_TASK = "worker.tasks.reconcile_run"
 
-_STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
+_STRENGTH = [DesiredState.RUN, DesiredState.STOP, DesiredState.CANCEL]
 """A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
 
 
@@ -116,18 +116,18 @@ def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime) 
     return Created(run, None)
 
 
-def request_stop(session: Session, run: Run, *, actor: str, reason: str | None, now: datetime) -> Run:
+def request_stop(session: Session, run: Run, *, actor: str, reason: str | None) -> Run:
     """Want the run to stop: it finishes its step, evaluates and writes a checkpoint; the reconciler sees to it.
 
     Raises:
         Over: it is over already.
     """
-    return _request(session, run, DesiredState.STOP, actor=actor, reason=reason, now=now)
+    return _request(session, run, DesiredState.STOP, actor=actor, reason=reason)
 
 
-def request_cancel(session: Session, run: Run, *, actor: str, reason: str | None, now: datetime) -> Run:
+def request_cancel(session: Session, run: Run, *, actor: str, reason: str | None) -> Run:
     """Want the run to end at once, without waiting for a checkpoint. Errors as for `request_stop`."""
-    return _request(session, run, DesiredState.CANCEL, actor=actor, reason=reason, now=now)
+    return _request(session, run, DesiredState.CANCEL, actor=actor, reason=reason)
 
 
 def launched_run(session: Session, recipe: Recipe, name: str, changes: dict[str, Any], **lineage: Any) -> Run:
@@ -150,7 +150,7 @@ def is_over(run: Run) -> bool:
     return Status(run.status) in TERMINAL
 
 
-def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None, now: datetime) -> Run:
+def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> Run:
     run = lock_run(session, run.id)
     if is_over(run):
         raise fencing.over(run)

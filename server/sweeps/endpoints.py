@@ -44,10 +44,8 @@ def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
 
 
 @router.post("/sweeps/{sweep_id}:stop", responses=problems(404))
-def stop_sweep(
-    sweep_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
-) -> SweepRead:
+def stop_sweep(sweep_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> SweepRead:
     """Ask every run of the sweep that is not over to stop."""
     reason = body.reason if body else None
-    sweep = service.stop_sweep(session, sweep_id, actor=identity.token_id, reason=reason, now=now)
+    sweep = service.stop_sweep(session, sweep_id, actor=identity.token_id, reason=reason)
     return service.sweep_read(session, sweep)

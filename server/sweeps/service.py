@@ -75,13 +75,13 @@ def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:
     return session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
 
 
-def stop_sweep(session: Session, sweep_id: str, *, actor: str, reason: str | None, now: datetime) -> Sweep:
+def stop_sweep(session: Session, sweep_id: str, *, actor: str, reason: str | None) -> Sweep:
     """Want every run of the sweep that is not over to stop. A second time changes nothing."""
     sweep = get_sweep(session, sweep_id)
     for run in sweep_runs(session, sweep_id):  # in the order of ids, so that two stops never deadlock
         session.refresh(run, with_for_update={"key_share": True})
         if not is_over(run):
-            request_stop(session, run, actor=actor, reason=reason, now=now)
+            request_stop(session, run, actor=actor, reason=reason)
     return sweep
 
 

@@ -127,7 +127,7 @@ class World:
         """A person wants the run to stop or to be cancelled."""
         with self.sessions.begin() as session:
             request = {"stop": service.request_stop, "cancel": service.request_cancel}[wanted]
-            request(session, session.get_one(Run, run_id), actor="a person", reason=None, now=self.now)
+            request(session, session.get_one(Run, run_id), actor="a person", reason=None)
 
     def launched(self, **values: Any) -> str:
         """A run whose job was submitted."""

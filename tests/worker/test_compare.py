@@ -20,7 +20,7 @@ from server.sweeps.models import SweepComparison
 from server.sweeps.service import get_sweep, sweep_read
 from tests.server.forecasts.seeds import START, add_evaluations, enqueued, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COMPUTE, Sessions
-from worker.compare import Claim, Found, compare_sweep, find
+from worker.compare import Compared, Found, compare_sweep, find
 from worker.refit import refit
 
 LATER = START + timedelta(hours=1)
@@ -54,9 +54,9 @@ def row_of(sessions: Sessions, sweep_id: str) -> SweepComparison:
 def around_find(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> None:
     """Do something between a comparison's claim and its work."""
 
-    def find_after(claim: Claim) -> Found:
+    def find_after(compared: Compared) -> Found:
         before()
-        return find(claim)
+        return find(compared)
 
     monkeypatch.setattr(worker.compare, "find", find_after)
 
@@ -183,6 +183,22 @@ def test_one_comparison_at_a_time_and_one_that_died_is_taken_up_when_its_lease_e
     assert row_of(sessions, sweep_id).result is None
     compare_sweep(sessions, settings, sweep_id, LATER + timedelta(seconds=60))
     assert row_of(sessions, sweep_id).result is not None
+
+
+def test_a_comparison_that_fails_says_so_and_waits_for_the_next_forecast(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id = start_sweep(sessions, seeds=1, points=12)
+
+    def fail() -> None:
+        raise ZeroDivisionError("by nothing")
+
+    around_find(monkeypatch, fail)
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    row = row_of(sessions, sweep_id)
+    assert (row.dirty_at, row.lease, row.result) == (None, None, None)
+    assert row.note is not None
+    assert "ZeroDivisionError: by nothing" in row.note
 
 
 def test_a_comparison_that_was_overtaken_writes_nothing(

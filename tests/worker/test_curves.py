@@ -40,7 +40,7 @@ def test_a_resumed_run_is_fitted_without_the_branch_that_was_thrown_away(
 
 
 def point(step: int, compute: float, attempt: int = 1) -> Point:
-    return Point(step, attempt, compute, 0.5, None, None, None, {}, datetime(2026, 1, 1, tzinfo=UTC))
+    return Point(step, attempt, compute, 0.5, None, None, None, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 @given(st.lists(st.floats(0, 100), max_size=30))

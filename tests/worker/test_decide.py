@@ -24,6 +24,7 @@ SETTINGS = Settings(
     heartbeat_interval_s=4,
     suspect_after_s=20,
     lost_after_s=600,
+    external_lost_after_s=15_000,
     max_attempts=3,
 )
 
@@ -270,6 +271,17 @@ def test_an_external_run_ends_by_its_own_word_and_is_only_ever_suspect_otherwise
     silent = an_attempt(10_000, external_ref=None, submitted_at=None, created_at=ago(20_000))
     assert outcome_of(a_run(**external), silent, None).path == (Status.SUSPECT,)
     assert outcome_of(a_run("suspect", **external), silent, None) == WAIT
+
+
+def test_an_external_run_that_is_silent_for_very_long_is_failed_once_we_could_have_heard_it():
+    run = a_run("suspect", executor="external")
+    silent = an_attempt(15_001, external_ref=None, submitted_at=None, created_at=ago(20_000))
+    decision = outcome_of(run, silent, None)
+    assert decision.path == (Status.FAILED,)
+    assert decision.reason is not None
+    assert "0.2 days" in decision.reason
+    assert outcome_of(run, silent, None, well_since=ago(601)).to is Status.FAILED
+    assert outcome_of(run, silent, None, well_since=ago(599)) == WAIT
 
 
 def test_an_external_run_that_was_told_to_stop_and_fell_silent_is_stopped():

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
 from server.alerts.models import Alert
+from server.alerts.service import open_alert
 from server.events.models import Event
 from server.runs.fencing import Superseded
-from server.runs.models import Run
+from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
+from worker.fallen import KIND
 from worker.reconcile import reconcile_run
+from worker.refit import refit
 
 
 def alerts(world: World) -> list[Alert]:
@@ -56,6 +60,34 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
         "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan"
     )
     assert alert.evidence["exit_code"] == 1
+
+
+def fallen(world: World, **columns: Any) -> str:
+    """A running run with an open alert: it fell below its forecast."""
+    run_id = world.running(last_compute=12.25, **columns)
+    with world.sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        open_alert(session, run, kind=KIND, level="ALERT", title="It fell", text="It fell.", now=world.now)
+    return run_id
+
+
+def test_a_fall_below_the_forecast_is_settled_when_the_run_is_over(world: World):
+    run = fallen(world)
+    world.report(run, "succeeded", "budget reached")
+    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile()
+    (alert,) = alerts(world)
+    assert (alert.resolved_at, alert.resolved_compute) == (world.now, 12.25)
+
+
+def test_an_alert_of_a_run_whose_last_evaluations_are_not_judged_yet_waits_for_that(world: World):
+    run = fallen(world, dirty_at=world.now)
+    world.report(run, "succeeded", "budget reached")
+    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile()
+    assert [alert.resolved_at for alert in alerts(world)] == [None]
+    refit(world.sessions, world.settings, run, world.now)
+    assert [alert.resolved_at for alert in alerts(world)] == [world.now]
 
 
 def test_the_log_of_a_failure_that_the_trainer_reported_is_fetched(world: World):
@@ -293,6 +325,21 @@ def test_an_external_run_ends_by_its_trainers_word(world: World):
     world.report(run, "succeeded")
     world.reconcile()
     assert world.statuses(run) == ["running", "succeeded"]
+
+
+def test_an_external_run_that_died_is_failed_after_a_week_and_people_are_told(world: World):
+    run = world.add_run(executor="external", status="running", attempt=1)
+    with world.sessions.begin() as session:
+        session.add(Attempt(run_id=run, number=1, created_at=world.now, last_heartbeat_at=world.now))
+    world.reconcile()
+    world.reconcile_for(40)
+    world.wait(7 * 86_400)  # the service was away for most of it
+    world.reconcile_for(590, every_s=10)
+    assert world.statuses(run) == ["suspect"]
+    world.reconcile_for(30, every_s=10)
+    assert world.statuses(run) == ["suspect", "failed"]
+    (alert,) = alerts(world)
+    assert "Nothing was heard of it for 7.0 days" in alert.text
 
 
 def test_two_reconcilers_at_once_end_a_run_once(world: World):

@@ -7,11 +7,15 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, text
+from sqlalchemy.orm import Session
 
+import worker.refit
+from forecurve.science import Past
 from server.events.models import OutboxMessage
+from server.forecasts.track_record import past_forecasts
 from server.runs.models import Run
 from server.settings import Settings
-from tests.server.forecasts.seeds import START, enqueued
+from tests.server.forecasts.seeds import START, enqueued, events
 from tests.worker.refitting import (
     HEALTHY,
     Sessions,
@@ -119,6 +123,56 @@ def test_a_refit_that_was_overtaken_writes_nothing(
     (forecast,) = forecasts(sessions, run_id)
     assert forecast.created_at == START + timedelta(seconds=61)
     assert run_of(sessions, run_id).fitted_at == START + timedelta(seconds=61)
+
+
+def test_ingest_does_not_wait_while_a_refit_reads(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start_run(sessions)
+
+    def read_and_look(session: Session, run: Run) -> list[Past]:
+        with sessions.begin() as other:
+            free = select(Run.id).where(Run.id == run_id).with_for_update(skip_locked=True)
+            assert other.scalars(free).all() == [run_id]
+        return past_forecasts(session, run)
+
+    monkeypatch.setattr(worker.refit, "past_forecasts", read_and_look)
+    refit(sessions, settings, run_id, START)
+    assert len(forecasts(sessions, run_id)) == 1
+
+
+def test_a_fit_that_fails_is_said_in_the_runs_history_and_waits_for_the_next_evaluation(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start_run(sessions)
+
+    def fail() -> None:
+        raise ZeroDivisionError("by nothing")
+
+    around_assess(monkeypatch, fail)
+    refit(sessions, settings, run_id, START)
+    run = run_of(sessions, run_id)
+    assert (run.dirty_at, run.fit_lease) == (None, None)
+    ingest(sessions, run_id, HEALTHY, 12, 13)
+    refit(sessions, settings, run_id, START + timedelta(seconds=1))
+    with sessions() as session:
+        (event,) = events(session, run, "forecast.failed")  # once, though both failed
+    assert event.reason is not None
+    assert "ZeroDivisionError: by nothing" in event.reason
+    monkeypatch.undo()
+    ingest(sessions, run_id, HEALTHY, 13, 14)
+    refit(sessions, settings, run_id, START + timedelta(seconds=2))
+    assert len(forecasts(sessions, run_id)) == 1
+
+
+def test_evaluations_that_are_no_curve_are_said_in_the_runs_history(sessions: Sessions, settings: Settings) -> None:
+    run_id = start_run(sessions, HEALTHY + 1.0)
+    refit(sessions, settings, run_id, START)
+    with sessions() as session:
+        (event,) = events(session, run_of(sessions, run_id), "forecast.failed")
+    assert event.reason is not None
+    assert "reward" in event.reason
+    assert forecasts(sessions, run_id) == []
 
 
 def test_no_transaction_is_open_during_the_fit(

@@ -11,8 +11,10 @@ import pytest
 from sqlalchemy import select
 
 from server.alerts.models import Alert, Delivery
+from server.alerts.service import resolve
 from server.forecasts import curves
 from server.metrics.curve import INHERITED
+from server.runs.models import Run
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, add_evaluations, events, make_channel, make_run
 from tests.worker.refitting import (
@@ -20,6 +22,7 @@ from tests.worker.refitting import (
     COMPUTE,
     HEALTHY,
     Sessions,
+    around_assess,
     forecasts,
     grow,
     ingest,
@@ -95,6 +98,66 @@ def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Se
     assert [p["compute"] for p in evidence["points"]] == [float(c) for c in COMPUTE[19:] if c <= alert.at_compute]
     assert evidence["points"][-1]["z"] < -1.0
     assert [mark.id for mark in view.alerts] == [alert.id]
+
+
+def resolve_all(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        for alert_id in session.scalars(select(Alert.id)).all():
+            resolve(session, alert_id, actor="tok_1", now=START)
+
+
+def go_on(sessions: Sessions, settings: Settings, run_id: str, reward: Any, first: int, last: int) -> list[Alert]:
+    """One more refit with the evaluations up to `last`; all alerts since, oldest first."""
+    now = START + timedelta(hours=last)
+    ingest(sessions, run_id, reward, first, last, now)
+    refit(sessions, settings, run_id, now)
+    with sessions() as session:
+        return list(session.scalars(select(Alert).order_by(Alert.id)))
+
+
+def test_what_was_resolved_rings_again_only_by_later_evaluations(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 38])
+    resolve_all(sessions)
+    with sessions.begin() as session:
+        session.get_one(Run, run_id).dirty_at = START + timedelta(minutes=30)
+    refit(sessions, settings, run_id, START + timedelta(minutes=30))  # what was seen already, once more
+    first, second = go_on(sessions, settings, run_id, COLLAPSING, 38, 51)
+    assert first.resolved_compute == 74.0
+    assert (second.level, second.resolved_at) == ("ALERT", None)
+    assert second.opened_at > START + timedelta(hours=1)
+    assert [point["compute"] for point in second.evidence["points"]] == [float(c) for c in COMPUTE[38:]]
+
+
+def test_a_run_that_comes_back_after_its_alert_was_resolved_gives_no_other(
+    sessions: Sessions, settings: Settings
+) -> None:
+    fell_once = np.where((COMPUTE > 50.0) & (COMPUTE < 76.0), COLLAPSING, HEALTHY)
+    run_id = grow(sessions, settings, fell_once, [18, 20, 38])
+    resolve_all(sessions)
+    assert len(go_on(sessions, settings, run_id, fell_once, 38, 51)) == 1
+    with sessions() as session:
+        assert events(session, run_of(sessions, run_id), "forecast.revised") == []
+
+
+def test_an_alarm_that_was_found_before_its_alert_was_resolved_is_not_said_after_it(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 38])
+    around_assess(monkeypatch, lambda: resolve_all(sessions))
+    assert len(go_on(sessions, settings, run_id, COLLAPSING, 38, 51)) == 1
+
+
+def test_the_last_refit_of_a_run_says_a_fall_and_resolves_it(sessions: Sessions, settings: Settings) -> None:
+    with sessions.begin() as session:
+        make_channel(session, "https://hooks.example/x")
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20])
+    with sessions.begin() as session:
+        session.get_one(Run, run_id).status = "succeeded"
+    (alert,) = go_on(sessions, settings, run_id, COLLAPSING, 20, 51)
+    assert (alert.level, alert.resolved_compute) == ("ALERT", 100.0)
+    with sessions() as session:
+        assert session.scalars(select(Delivery.level)).all() == ["ALERT"]
+        assert [e.reason for e in events(session, run_of(sessions, run_id), "alert.resolved")] == ["The run is over."]
 
 
 def test_a_healthy_run_gives_no_alert(sessions: Sessions, settings: Settings) -> None:

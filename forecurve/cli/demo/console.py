@@ -113,7 +113,7 @@ def _table(runs: list[RunProgress], seconds: float) -> Table:
             number(view.get("last_reward")),
             ceiling(view),
             interval(view.get("at_budget")),
-            str(view.get("open_alerts") or DASH),
+            str(run.alerts or DASH),
         )
     return table
 

@@ -17,6 +17,7 @@ class RunProgress:
     view: dict[str, Any]
     evaluations: int = 0
     forecasts: int = 0
+    alerts: int = 0
     _news: bool = True
 
     @property
@@ -99,6 +100,7 @@ class Tracker:
         elif kind == "forecast.frozen":
             seen.frozen.append(run)
         elif kind == "alert":
+            run.alerts += event.get("from_state") is None  # else it is one that was raised
             seen.alerts += [alert for alert in self._api.alerts(run_id=run.id) if self._is_new(alert)]
 
     def _is_new(self, alert: dict[str, Any]) -> bool:

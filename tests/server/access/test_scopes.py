@@ -53,6 +53,7 @@ DOORS = {
     "POST /v1/recommendations/{recommendation_id}:dismiss": OPERATE,
     "GET /v1/alerts": READ,
     "POST /v1/alerts/{alert_id}:acknowledge": OPERATE,
+    "POST /v1/alerts/{alert_id}:resolve": OPERATE,
     "POST /v1/channels": ADMIN,
     "GET /v1/channels": ADMIN,
     "DELETE /v1/channels/{channel_id}": ADMIN,

@@ -62,6 +62,25 @@ def test_acknowledging_is_written_down_once_and_leaves_the_alert_open(
     assert (missing.status_code, missing.json()["code"]) == (404, "not-found")
 
 
+def test_resolving_closes_an_alert_once_and_is_in_the_runs_history(
+    api: TestClient, headers: Headers, alerts: list[str], clock: object
+) -> None:
+    path = f"/v1/alerts/{alerts[1]}:resolve"
+    first = api.post(path, headers=headers["operate"]).json()
+    clock.advance(60)  # type: ignore[attr-defined]
+    assert api.post(path, headers=headers["operate"]).json() == first
+    assert first["resolved_at"] is not None
+    still_open = api.get("/v1/alerts?open=true", headers=headers["read"]).json()["items"]
+    assert [alert["id"] for alert in still_open] == [alerts[2]]
+    history = api.get(f"/v1/runs/{first['run_id']}/events", headers=headers["read"]).json()["items"]
+    (event,) = [event for event in history if event["kind"] == "alert.resolved"]
+    assert event["evidence"] == {"alert": alerts[1]}
+    assert event["actor"].startswith("tok_")
+    assert api.post(path, headers=headers["read"]).status_code == 403
+    missing = api.post("/v1/alerts/alr_nothing:resolve", headers=headers["operate"])
+    assert (missing.status_code, missing.json()["code"]) == (404, "not-found")
+
+
 def test_deliveries_are_listed_by_alert(api: TestClient, headers: Headers, alerts: list[str]) -> None:
     every = api.get("/v1/deliveries", headers=headers["read"]).json()["items"]
     one = api.get(f"/v1/deliveries?alert_id={alerts[0]}", headers=headers["read"]).json()["items"]

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Conformal
 from server.forecasts.track_record import past_forecasts, track_record
+from server.metrics.curve import inherit
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from tests.server.forecasts.seeds import add_evaluations, make_forecast, make_run, make_sweep, sigmoid
@@ -170,18 +171,55 @@ def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) 
     assert [one.run for one in past] == [same.id]
 
 
-def test_a_fork_does_not_learn_from_its_parent_whose_curve_may_be_its_own(sessions: Sessions) -> None:
+def test_what_is_learnt_goes_by_the_budget_also_where_a_run_went_beyond_it(sessions: Sessions) -> None:
     with sessions.begin() as session:
-        recipe = RecipeRow(name="r", digest="sha256:0", body={"task": {"name": "maze"}})
-        session.add(recipe)
-        session.flush()
-        parent, other = (finished(session, recipe_id=recipe.id) for _ in range(2))
-        for run in (parent, other):
-            make_forecast(session, run, at_compute=25.0)
-        lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": "ckp_0", "parent_step": 100}
-        fork = make_run(session, recipe_id=recipe.id, last_compute=25.0, **lineage)
+        sweep = make_sweep(session)
+        beyond = finished(session, sweep_id=sweep.id, budget_compute=80.0)  # and ended at 100
+        make_forecast(session, beyond, at_compute=20.0)
+        (past,) = past_forecasts(session, make_run(session, sweep_id=sweep.id, last_compute=25.0))
+        (scored,) = track_record(session).scored
+    assert past.fraction == 0.25
+    assert scored.forecast.fraction == 0.2
+
+
+def family(session: Session) -> tuple[Run, list[Run]]:
+    """A finished stranger; and of one task a parent, two forks that inherited its curve, and a fork of one of them."""
+    recipe = RecipeRow(name="r", digest="sha256:0", body={"task": {"name": "maze"}})
+    session.add(recipe)
+    session.flush()
+
+    def inheriting(parent: Run) -> Run:
+        lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": "ckp_0", "parent_step": 50}
+        fork = make_run(session, recipe_id=recipe.id, status="succeeded", **lineage)
+        inherit(session, fork.id, parent_id=parent.id, attempt=1, step=50)
+        add_evaluations(session, fork, COMPUTE[6:], sigmoid(COMPUTE[6:]), first_step=60)
+        return fork
+
+    stranger = finished(session, 0.01, recipe_id=recipe.id)
+    parent = finished(session, recipe_id=recipe.id)
+    one, two = inheriting(parent), inheriting(parent)
+    related = [parent, one, two, inheriting(one)]
+    for run in (stranger, *related):
+        make_forecast(session, run, at_compute=50.0)
+    return stranger, related
+
+
+@pytest.mark.parametrize("member", range(4))
+def test_a_run_does_not_learn_from_runs_whose_curve_is_partly_its_own(sessions: Sessions, member: int) -> None:
+    with sessions.begin() as session:
+        stranger, related = family(session)
+        past = past_forecasts(session, related[member])
+    assert [one.run for one in past] == [stranger.id]
+
+
+def test_a_fork_that_took_another_course_learns_from_its_parent(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        _, (parent, *_) = family(session)
+        lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": "ckp_0", "parent_step": 50}
+        fork = make_run(session, recipe_id=parent.recipe_id, **lineage)
+        add_evaluations(session, fork, COMPUTE[6:11], sigmoid(COMPUTE[6:11]), first_step=60)
         past = past_forecasts(session, fork)
-    assert [one.run for one in past] == [other.id]
+    assert parent.id in [one.run for one in past]
 
 
 def test_a_run_without_a_budget_or_evaluations_has_nothing_to_learn_from(sessions: Sessions) -> None:

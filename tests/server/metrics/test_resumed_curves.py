@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.metrics.service import validation_curves
+from server.metrics.curve import validation_curves
 from server.runs.states import Status
 from tests.conftest import Clock
 from tests.server.reporting import Headers, Reporter, evaluation, launch, move, queued_run
@@ -71,6 +71,12 @@ def test_metric_points_are_not_doubled_either(relaunch: Relaunch, headers: Heade
         (4, 2, 2.0),
         (5, 2, 2.0),
     ]
+    pages = [second.api.get(f"{path}loss&limit=4", headers=headers["read"]).json()]
+    pages.append(
+        second.api.get(f"{path}loss&limit=4&since_step={pages[0]['next_step']}", headers=headers["read"]).json()
+    )
+    assert [page["next_step"] for page in pages] == [4, None]
+    assert [point for page in pages for point in page["points"]] == points
     assert len(second.api.get(path + "old", headers=headers["read"]).json()["points"]) == 1
     assert second.api.get(path + "none", headers=headers["read"]).json()["points"] == []
 

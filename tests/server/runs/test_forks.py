@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.checkpoints.models import Checkpoint
-from server.checkpoints.retention import kept
+from server.checkpoints.retention import Mark, kept
 from server.events.models import Event, OutboxMessage
 from server.runs.models import Run
 from server.runs.states import Status
@@ -381,6 +380,6 @@ def test_the_rule_of_what_is_kept_is_that_of_a_trainer_that_drops_at_every_write
         disk.append(step)
         old = disk[:-keep_last]
         disk = [s for s in disk if s not in old or s in held or (keep_every and s % keep_every == 0)]
-    reported = [Checkpoint(attempt=1, step=step) for step in steps]
+    reported = [Mark(f"ckp_{step}", 1, step) for step in steps]
     found = kept(reported, keep_last=keep_last, keep_every=keep_every, held=held)
     assert [each.step for each in found] == disk[::-1]

@@ -1,0 +1,104 @@
+"""What is asked at every tick, refit or page finds its rows by an index, however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select, text
+from sqlalchemy.orm import Session
+
+from server.alerts.service import list_alerts
+from server.forecasts.recommendations import recommend
+from server.forecasts.track_record import past_forecasts
+from server.runs.lifecycle import transition
+from server.runs.models import Run
+from server.runs.states import Status
+from tests.server.forecasts.seeds import START, make_forecast, make_run
+from worker.reconcile import _orphans
+from worker.sweep_up import find_due, tidy
+
+LONG_AGO = "timestamptz '2026-01-01'"
+FILL = f"""
+    INSERT INTO recipes (id, name, digest, body)
+      SELECT 'rec_' || i, 'r', 'd' || i, jsonb_build_object('task', jsonb_build_object('name', i))
+      FROM generate_series(1, 5000) i;
+    INSERT INTO runs (id, name, recipe_id, executor, compute_unit, budget_compute, last_compute, desired_state, status,
+                      version, attempt, is_control, changes)
+      SELECT 'run_' || i, 'r', 'rec_' || i, 'ray', 'GPU-hours', 100, 100, 'run', 'succeeded', 1, 1, false, '{{}}'
+      FROM generate_series(1, 5000) i;
+    INSERT INTO attempts (id, run_id, number, progress, created_at)
+      SELECT 'att_' || i, 'run_' || i, 1, '{{}}', {LONG_AGO} - i * interval '1 hour' FROM generate_series(1, 5000) i;
+    INSERT INTO tokens (id, kind, name, prefix, hash, scopes, run_id, attempt)
+      SELECT 'tok_' || i, 'ingest', 't', 'p', 'h' || i, '{{ingest}}', 'run_' || i, 1 FROM generate_series(1, 5000) i;
+    INSERT INTO alerts (id, run_id, kind, level, title, text, evidence, resolved_at)
+      SELECT 'alr_' || i, 'run_' || i, 'run_failed', 'ALERT', 't', 't', '{{}}', {LONG_AGO}
+      FROM generate_series(1, 5000) i;
+    INSERT INTO channels (id, name, kind, url, secret, min_level, enabled)
+      VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true);
+    INSERT INTO deliveries (id, alert_id, channel_id, level, status, tries, not_before)
+      SELECT 'dlv_' || i, 'alr_' || i, 'chn_1', 'ALERT', 'delivered', 1, {LONG_AGO} FROM generate_series(1, 5000) i;
+    INSERT INTO forecasts (id, run_id, at_compute, at_step, points, unit, summary, band, state, sentence, seconds)
+      SELECT 'fct_' || i, 'run_' || i, 50, 1, 9, 'GPU-hours', '{{}}', '{{}}', '{{}}', 's', 0
+      FROM generate_series(1, 5000) i;
+    INSERT INTO recommendations (id, run_id, forecast_id, action, reason, numbers, status)
+      SELECT 'adv_' || i, 'run_' || i, 'fct_' || i, 'continue', 'r', '{{}}', 'superseded'
+      FROM generate_series(1, 5000) i;
+    INSERT INTO outbox (task, args, published_at)
+      SELECT 't', '[]', {LONG_AGO} + interval '2 days' - i * interval '1 second' FROM generate_series(1, 5000) i;
+    ANALYZE;
+"""
+
+Plans = Callable[[Callable[[], Any]], str]
+
+
+@pytest.fixture
+def plans(session: Session) -> Plans:
+    """Plans of all statements that a call sends, on tables of 5000 rows."""
+    session.execute(text(FILL))
+    connection = session.connection()
+    sent: list[tuple[str, Any]] = []
+
+    def keep(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        sent.append((statement, parameters))
+
+    def of(call: Callable[[], Any]) -> str:
+        sent.clear()
+        event.listen(connection, "before_cursor_execute", keep)
+        call()
+        event.remove(connection, "before_cursor_execute", keep)
+        planned = [one for one in sent if one[0].startswith(("SELECT", "UPDATE", "DELETE", "WITH"))]
+        explained = (connection.exec_driver_sql(f"EXPLAIN {statement}", given) for statement, given in planned)
+        return "\n".join(str(row[0]) for result in explained for row in result)
+
+    return of
+
+
+def test_what_is_due_or_old_is_found_by_an_index(session: Session, plans: Plans) -> None:
+    due = plans(lambda: find_due(session, START))
+    old = plans(lambda: tidy(session, START))
+    orphans = plans(lambda: _orphans(session, START))
+    assert "Seq Scan on deliveries" not in due
+    assert "Seq Scan on outbox" not in old
+    assert "Seq Scan on attempts" not in orphans
+
+
+def test_what_a_run_has_is_found_by_an_index(session: Session, plans: Plans) -> None:
+    run = session.get_one(Run, "run_77")
+    forecast = make_forecast(session, run)
+    advised = plans(lambda: recommend(session, run, forecast, action="scale", reason="r", numbers={}, now=START))
+    alerts = plans(lambda: list_alerts(session, run_id=run.id, is_open=None, cursor=None, limit=20))
+    live = make_run(session, "live")
+    ended = plans(lambda: transition(session, live, Status.STOPPED, actor="test", reason=None, now=START))
+    assert "Seq Scan on recommendations" not in advised
+    assert "Seq Scan on alerts" not in alerts
+    assert "Seq Scan on tokens" not in ended
+
+
+def test_runs_with_the_same_task_are_found_by_an_index(session: Session, plans: Plans) -> None:
+    run = make_run(session, recipe_id="rec_77", last_compute=50.0)
+    assert session.scalars(select(Run.id).where(Run.recipe_id == "rec_77", Run.id != run.id)).all() == ["run_77"]
+    found = plans(lambda: past_forecasts(session, run))
+    assert "Seq Scan on recipes" not in found
+    assert "Seq Scan on runs" not in found
