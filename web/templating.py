@@ -60,5 +60,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,
         "is_over": lambda run: run.status in TERMINAL,
-        "may_stop": lambda run: run.status not in TERMINAL and run.desired_state == DesiredState.RUN,
+        "may_stop": lambda run: (
+            run.status not in TERMINAL and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE)
+        ),
     }

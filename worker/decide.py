@@ -32,7 +32,7 @@ REJECTED = "rejected"
 """`attempts.observed` of an attempt whose job the executor refused for good."""
 
 _OUTCOMES = {"succeeded": Status.SUCCEEDED, "stopped": Status.STOPPED, "failed": Status.FAILED}
-_BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT})
+_BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _trainer_said(case: Case) -> Decision | None:
     to = _OUTCOMES[attempt.outcome]
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
-        came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING) else Status.PREEMPTED
+        came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there)
     path = _way(case.status, to)

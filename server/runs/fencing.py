@@ -7,7 +7,7 @@ from server.errors import Conflict, Invalid
 from .models import Run
 from .states import TERMINAL, Status
 
-WAITING = frozenset({Status.QUEUED, Status.PREEMPTED, Status.LOST})
+WAITING = frozenset({Status.QUEUED, Status.PREEMPTED, Status.LOST, Status.PAUSED})
 """Statuses in which the newest attempt of a launched run was given up, and the next has not begun."""
 
 

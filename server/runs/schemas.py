@@ -64,7 +64,7 @@ class RunView(BaseModel):
     executor: Literal["ray", "external"]
     recipe_id: str | None
     status: str
-    desired_state: Literal["run", "stop", "cancel"]
+    desired_state: Literal["run", "pause", "stop", "cancel"]
     reason: str | None = Field(description="Why the status is what it is.")
     attempt: int = Field(description="Number of the current attempt; 0 before the first launch.")
     version: int

@@ -27,7 +27,7 @@ from .states import TERMINAL, DesiredState, Status
 ADMIT_TASK = "worker.tasks.admit"
 RECONCILE_TASK = "worker.tasks.reconcile_run"
 
-_STRENGTH = [DesiredState.RUN, DesiredState.STOP, DesiredState.CANCEL]
+_STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
 """A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
 
 

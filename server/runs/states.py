@@ -7,6 +7,7 @@ from enum import StrEnum
 
 class DesiredState(StrEnum):
     RUN = "run"
+    PAUSE = "pause"
     STOP = "stop"
     CANCEL = "cancel"
 
@@ -17,6 +18,8 @@ class Status(StrEnum):
     RUNNING = "running"
     SUSPECT = "suspect"
     STOPPING = "stopping"
+    PAUSING = "pausing"
+    PAUSED = "paused"
     PREEMPTED = "preempted"
     LOST = "lost"
     STOPPED = "stopped"
@@ -27,7 +30,7 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.STOPPED, Status.SUCCEEDED, Status.FAILED})
 """No transition leaves these."""
 
-HOLDS_PLACE = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.STOPPING})
+HOLDS_PLACE = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.STOPPING, Status.PAUSING})
 """Statuses in which a run occupies the cluster."""
 
 _ENDS = {Status.STOPPED, Status.SUCCEEDED, Status.FAILED}
@@ -35,9 +38,11 @@ _ENDS = {Status.STOPPED, Status.SUCCEEDED, Status.FAILED}
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.QUEUED: frozenset({Status.LAUNCHING, Status.RUNNING, Status.STOPPED, Status.FAILED}),
     Status.LAUNCHING: frozenset({Status.RUNNING, Status.STOPPING, Status.LOST, Status.QUEUED} | _ENDS),
-    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _ENDS),
+    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PAUSING, Status.PREEMPTED, Status.LOST} | _ENDS),
     Status.SUSPECT: frozenset({Status.RUNNING, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _ENDS),
     Status.STOPPING: frozenset({Status.LOST} | _ENDS),
+    Status.PAUSING: frozenset({Status.PAUSED, Status.STOPPING, Status.LOST} | _ENDS),
+    Status.PAUSED: frozenset({Status.QUEUED, Status.STOPPED}),
     Status.PREEMPTED: frozenset({Status.QUEUED, Status.STOPPED, Status.FAILED}),
     Status.LOST: frozenset({Status.QUEUED, Status.STOPPED, Status.FAILED}),
     Status.STOPPED: frozenset(),
