@@ -29,6 +29,7 @@ DOORS = {
     "GET /v1/sweeps/{sweep_id}/curves": READ,
     "POST /v1/runs": OPERATE,
     "GET /v1/runs": READ,
+    "GET /v1/runs:count": READ,
     "GET /v1/runs/{run_id}": READ,
     "GET /v1/runs/{run_id}/recipe": "read or ingest",
     "POST /v1/runs/{run_id}:stop": OPERATE,
