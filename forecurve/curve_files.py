@@ -249,10 +249,4 @@ def _curve(name: str, seed: int | None, one_of_several: bool, columns: _Series, 
             seed=seed,
         )
     except CurveError as error:
-        raise CurveFileError(f"series {full!r}, {error.field}", error.value, _message(error), error.way_out) from error
-
-
-def _message(error: CurveError) -> str:
-    """The middle of `field: message, got value; way out`."""
-    text = str(error).removeprefix(f"{error.field}: ")
-    return text.removesuffix(f", got {error.value}; {error.way_out}")
+        raise CurveFileError(f"series {full!r}, {error.field}", error.value, error.message, error.way_out) from error

@@ -51,7 +51,7 @@ def advise(
     *,
     now: float | None = None,
     budget: float | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     price: float | None = None,
     target: float | None = None,
 ) -> Advice:
@@ -61,7 +61,8 @@ def advise(
         fit: its forecast.
         now: compute spent; the last evaluation's when left out.
         budget: compute it may spend. Without one, gains are measured to twice `now`.
-        delta: the least gain in reward that matters.
+        delta: the least gain in reward that matters; by default 0.01 of the range of rewards. This, `price` and
+            `target` are in the reward's own scale.
         price: the least gain in reward per unit of compute that is worth paying for.
         target: a reward to reach.
 
@@ -71,6 +72,9 @@ def advise(
     the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
 
     After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
+
+    Raises:
+        AdviceError: a `now`, budget, delta or price that cannot be.
     """
     case = case_of(fit, now, budget, delta, price, target)
     numbers = numbers_of(case)
