@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .advice_case import SURE, Case, case_of, numbers_of
 from .advice_misfit import Verdict, misfit_verdict
 from .values import estimate_of
-from .wording import compute_text, gain_text, share_text
+from .wording import compute_text, gain_text, interval_text, share_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -157,8 +157,7 @@ def _scale(case: Case) -> Verdict:
 
 
 def _ceiling(case: Case) -> str:
-    ceiling = case.fit.A
-    return f"{ceiling.lower:.2f} to {ceiling.upper:.2f}"
+    return interval_text(case.fit.A)
 
 
 _RULES = (

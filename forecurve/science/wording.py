@@ -89,7 +89,7 @@ def _misfit_sentence(fit: Fit) -> str:
 
 
 def _unknown_sentence(fit: Fit, now: float, budget: float | None, target: float | None) -> str:
-    head = f"Ceiling not identified yet ({fit.A.lower:.2f} to {fit.A.upper:.2f})"
+    head = f"Ceiling not identified yet ({interval_text(fit.A)})"
     if budget is not None and (advice := _advice(fit, now, budget, target)).action == "stop":
         return f"{head}, but stop. {advice.reason}"
     when = fit.decide_at()

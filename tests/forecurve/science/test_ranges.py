@@ -29,6 +29,7 @@ from forecurve.science import (
     sibling_prior,
     watch,
 )
+from forecurve.science.wording import compute_text, level_text
 
 from .synthetic import noisy_curve
 
@@ -251,3 +252,25 @@ def test_advice_refuses_numbers_that_cannot_be(field: str, bad: float) -> None:
     if field != "now":
         with pytest.raises(AdviceError, match=f"^{field}: "):
             advise_sweep(SIBLINGS, **{field: bad})
+
+
+# --- in words ---
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.412, "0.41"), (3.44, "3.4"), (2316.0, "2300"), (3.2e8, "320000000"), (3.2e25, "3.2e+25")],
+)
+def test_compute_in_words_has_two_digits(value: float, text: str) -> None:
+    assert compute_text(value) == text
+
+
+def test_a_sentence_about_floating_point_operations_stays_short() -> None:
+    curve = noisy_curve(1, last=16_000.0)
+    flop = Curve(curve.compute * 1e21, curve.reward, unit="FLOP", prompts=1000, samples=16)
+    assert "to 3.2e+25 FLOP" in advise(fit(flop), budget=3.2e25).reason
+
+
+def test_words_in_percent_have_no_more_digits_than_their_interval_supports() -> None:
+    wide, narrow = Estimate(40.123, 20.0, 60.0), Estimate(40.123, 38.0, 43.0)
+    assert (level_text(wide), level_text(narrow)) == ("40 (90 %: 20 to 60)", "40.1 (90 %: 38.0 to 43.0)")
