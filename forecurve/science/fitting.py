@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from . import checks, errors
 from .arrays import FloatArray
 from .curve import Curve, Evaluation
-from .drawing import Posterior, draw
+from .drawing import Posterior, draw, over_cells
 from .misfit import Misfit, degenerate, find_misfit
 from .noise import clock_ticks
 from .point import PointFit, least_squares
@@ -123,12 +123,12 @@ class Fit:
     @cached_property
     def B(self) -> Estimate:
         """The exponent."""
-        return estimate_of(self.posterior.B)
+        return self._of_nodes(self.posterior.B, self.table.lattice.cell[0])
 
     @cached_property
     def C_mid(self) -> Estimate:
         """The midpoint, in the curve's unit of compute."""
-        return estimate_of(self.posterior.C_mid)
+        return self._of_nodes(self.posterior.C_mid, self.table.lattice.cell[1])
 
     @cached_property
     def R0(self) -> Estimate:
@@ -280,6 +280,10 @@ class Fit:
             f"A {self.A.median:.3f} ({self.A.lower:.3f} to {self.A.upper:.3f}; {share:.0%} identified), "
             f"B {self.B.median:.2f}, C_mid {self.C_mid.median:.3g}, R0 {self.R0.median:.3f}{note})"
         )
+
+    def _of_nodes(self, values: FloatArray, cell: float) -> Estimate:
+        """Of a parameter whose draws lie on the lattice: each stands for its whole cell."""
+        return estimate_of(np.exp(over_cells(np.log(values), cell)))
 
     @property
     def _scale(self) -> tuple[float, float]:
