@@ -26,6 +26,7 @@ from scipy.linalg import solve_triangular
 
 from forecurve.science import Curve, FrozenForecast, fit, freeze, revision, watch
 from forecurve.science.evidence import e_process, likely_start
+from forecurve.science.misfit import HOLDS
 from forecurve.science.sigmoid import reward_at
 from forecurve.science.surprise import Mixture, innovations
 from forecurve.science.watching import ALERT_THRESHOLD, CLIP, WARN_THRESHOLD
@@ -98,7 +99,10 @@ def frozen_run(rng: np.random.Generator) -> tuple[FrozenForecast, np.ndarray, Cu
     truth += [np.array([np.exp(rng.normal(7.84, 0.25))]), np.array([0.2])]
     past = reward_at(PAST, *truth)[:, 0] + rng.normal(0, SD, len(PAST))
     curve = Curve(PAST, np.clip(past, 0, 1), prompts=1000, samples=16, start=0.2)
-    return freeze(fit(curve), horizon=SIZE), reward_at(LATER, *truth)[:, 0], curve
+    found = fit(curve)
+    if found.misfit not in HOLDS:  # there is no forecast to judge by: the next run
+        return frozen_run(rng)
+    return freeze(found, horizon=SIZE), reward_at(LATER, *truth)[:, 0], curve
 
 
 def first_alarms(forecast: Mixture, reward: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from forecurve.science import Curve, CurveError
-from forecurve.science.checks import MAX_POINTS
+from forecurve.science.checks import MAX_POINTS, short
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
 DEFAULT_UNIT = "compute units"
+Bounds = tuple[float, float]
 FORMATS = {".csv": "CSV", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 
 
@@ -50,22 +51,25 @@ class _Series:
     samples: list[float | None] = field(default_factory=list)
 
 
-def read_curves(path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None) -> list[Curve]:
+def read_curves(
+    path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None, bounds: Bounds = (0.0, 1.0)
+) -> list[Curve]:
     """Every curve of a file: series in the order in which they first appear, the seeds of a series together.
 
     Args:
         path: a .csv, .jsonl (.ndjson) or .parquet file.
         unit: the unit of compute; else the file's `unit` column, else "compute units".
         series: only these names.
+        bounds: the range of the rewards.
 
     Raises:
         CurveFileError: the file cannot be read, or a series is not a curve; names field, value and way out.
     """
-    return [curve for curves in read_arms(path, unit=unit, series=series).values() for curve in curves]
+    return [curve for curves in read_arms(path, unit=unit, series=series, bounds=bounds).values() for curve in curves]
 
 
 def read_arms(
-    path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None
+    path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None, bounds: Bounds = (0.0, 1.0)
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series, several where a series has several seeds.
 
@@ -77,7 +81,8 @@ def read_arms(
     arms: dict[str, list[Curve]] = {name: [] for name, _ in gathered}
     seeds = Counter(name for name, _ in gathered)
     for (name, seed), columns in gathered.items():
-        arms[name].append(_curve(name, seed, seeds[name] > 1, columns, unit or stated_unit or DEFAULT_UNIT))
+        full = f"{name} (seed {'none' if seed is None else seed})" if seeds[name] > 1 else name
+        arms[name].append(_curve(full, seed, columns, unit or stated_unit or DEFAULT_UNIT, bounds))
     return arms
 
 
@@ -103,30 +108,44 @@ def _rows(path: Path) -> Iterator[Row]:
 def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream, skipinitialspace=True)
-        _check_header(list(reader.fieldnames or []))
+        reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
+        _check_once(reader.fieldnames)
+        _check_header(reader.fieldnames)
         for row in reader:
             if None in row:
-                raise CurveFileError(f"line {reader.line_num}", row[None], "more cells than columns", "mend the line")
+                raise CurveFileError(
+                    f"line {reader.line_num}", short(row[None]), "more cells than columns", "mend the line"
+                )
             yield f"line {reader.line_num}", row
 
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8") as stream:
+    with path.open(encoding="utf-8-sig") as stream:
         for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise CurveFileError(
-                    f"line {number}", line.strip()[:40], f"not JSON ({error.msg})", "one object a line"
-                ) from error
-            if not isinstance(row, dict):
-                raise CurveFileError(
-                    f"line {number}", line.strip()[:40], "a JSON object is needed", "one object a line"
-                )
-            _check_header(list(row))
-            yield f"line {number}", row
+            if line.strip():
+                row = _json_object(line, f"line {number}")
+                _check_header(list(row))
+                yield f"line {number}", row
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    shown = line.strip()[:40]
+    try:
+        row = json.loads(line, object_pairs_hook=_without_doubles)
+    except json.JSONDecodeError as error:
+        raise CurveFileError(where, shown, f"not JSON ({error.msg})", "one object a line") from error
+    except CurveFileError:
+        raise
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists without end
+        raise CurveFileError(where, shown, "JSON that cannot be taken", "one object a line") from error
+    if not isinstance(row, dict):
+        raise CurveFileError(where, shown, "a JSON object is needed", "one object a line")
+    return row
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _check_once([name for name, _ in pairs])
+    return dict(pairs)
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
@@ -140,6 +159,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         file = parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
         raise CurveFileError("file", path.name, "it is not Parquet", "save it again, or save it as CSV") from error
+    _check_once(file.schema_arrow.names)
     present = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
     _check_header(present)
     number = 0
@@ -156,6 +176,13 @@ def _check_header(names: list[str]) -> None:
             raise CurveFileError(name, shown, "this column is missing", f"name the columns {','.join(REQUIRED)}")
 
 
+def _check_once(names: Sequence[str]) -> None:
+    """A column that is there twice has no one meaning; those that are not read may be."""
+    for name in (*REQUIRED, *OPTIONAL):
+        if names.count(name) > 1:
+            raise CurveFileError(name, f"{names.count(name)} of them", "this column is needed once", "leave one out")
+
+
 # --- from rows to curves ---
 
 Key = tuple[str, int | None]
@@ -165,9 +192,9 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
     gathered: dict[Key, _Series] = {}
     unit: str | None = None
     for where, row in rows:
-        name = str(row["series"] if row["series"] is not None else "").strip()
+        name = _text("series", row["series"], where)
         if not name:
-            raise CurveFileError(f"series at {where}", repr(row["series"]), "a name is needed", "name every series")
+            raise CurveFileError(f"series at {where}", _shown(row["series"]), "a name is needed", "name every series")
         unit = _one_unit(unit, row.get("unit"), where)
         if wanted is not None and name not in wanted:
             continue
@@ -187,7 +214,7 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
 
 
 def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
-    unit = str(stated).strip() if stated is not None else ""
+    unit = _text("unit", stated, where)
     if not unit or unit == known:
         return known
     if known is not None:
@@ -195,11 +222,23 @@ def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
     return unit
 
 
+def _text(column: str, value: Any, where: str) -> str:
+    """What a cell says, blanks around it dropped; a plain number is a name too."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise CurveFileError(f"{column} at {where}", _shown(value), "text is needed", "write it as text")
+    return "" if value is None else str(value).strip()
+
+
+def _shown(value: Any) -> str:
+    """A cell as an error shows it."""
+    return "nothing" if value is None else short(value)
+
+
 def _seed(value: Any, where: str) -> int | None:
     number = _number("seed", value, where)
     if number is not None and not number.is_integer():
         raise CurveFileError(
-            f"seed at {where}", repr(value), "a whole number is needed", "leave it empty where unknown"
+            f"seed at {where}", _shown(value), "a whole number is needed", "leave it empty where unknown"
         )
     return None if number is None else int(number)
 
@@ -207,7 +246,7 @@ def _seed(value: Any, where: str) -> int | None:
 def _needed(column: str, value: Any, where: str) -> float:
     number = _number(column, value, where)
     if number is None:
-        raise CurveFileError(f"{column} at {where}", repr(value or ""), "a number is needed", "leave the line out")
+        raise CurveFileError(f"{column} at {where}", _shown(value), "a number is needed", "leave the line out")
     return number
 
 
@@ -220,7 +259,7 @@ def _number(column: str, value: Any, where: str) -> float | None:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise CurveFileError(
-            f"{column} at {where}", repr(value), "a number is needed", "mend or leave it out"
+            f"{column} at {where}", _shown(value), "a number is needed", "mend or leave it out"
         ) from error
 
 
@@ -235,9 +274,7 @@ def _check_found(gathered: dict[Key, _Series], wanted: list[str] | None, path: P
             )
 
 
-def _curve(name: str, seed: int | None, one_of_several: bool, columns: _Series, unit: str) -> Curve:
-    """A series with one seed keeps its name; several seeds are told apart."""
-    full = f"{name} (seed {'none' if seed is None else seed})" if one_of_several else name
+def _curve(full: str, seed: int | None, columns: _Series, unit: str, bounds: Bounds) -> Curve:
     try:
         return Curve(
             columns.compute,
@@ -247,12 +284,7 @@ def _curve(name: str, seed: int | None, one_of_several: bool, columns: _Series, 
             prompts=columns.prompts,
             samples=columns.samples,
             seed=seed,
+            bounds=bounds,
         )
     except CurveError as error:
-        raise CurveFileError(f"series {full!r}, {error.field}", error.value, _message(error), error.way_out) from error
-
-
-def _message(error: CurveError) -> str:
-    """The middle of `field: message, got value; way out`."""
-    text = str(error).removeprefix(f"{error.field}: ")
-    return text.removesuffix(f", got {error.value}; {error.way_out}")
+        raise CurveFileError(f"series {full!r}, {error.field}", error.value, error.message, error.way_out) from error

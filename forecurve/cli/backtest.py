@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .curve_input import Range, read_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ def backtest_command(
         str, typer.Option("--baselines", help="Beside it: paper-grid, power-law, last-value; with commas between.")
     ] = "",
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Forecast finished runs from their first part, and compare with how they ended."""
     from .output import print_json
 
     shares, names = _shares(fractions), _names(baselines)
-    curves = {file: _read(file, unit) for file in files}  # all of them first: bad input shows before the work
+    curves = {
+        file: read_curves(file, unit, range_) for file in files
+    }  # all of them first: bad input shows before the work
     found = {file: _backtest(file, curves[file], shares, prior, names) for file in files}
     if as_json:
         print_json(_body(found))
@@ -68,17 +72,6 @@ def _names(text: str) -> list[str]:
         if name not in BASELINES:
             raise bad_input(f"--baselines: no such baseline, got {name}; use {','.join(BASELINES)}")
     return names
-
-
-def _read(file: Path, unit: str | None) -> list[Curve]:
-    from forecurve.curve_files import CurveFileError, read_curves
-
-    from .errors import bad_input
-
-    try:
-        return read_curves(file, unit=unit)
-    except CurveFileError as error:
-        raise bad_input(f"{file.name}: {error}") from error
 
 
 def _backtest(file: Path, curves: list[Curve], shares: list[float], prior: PriorChoice, names: list[str]) -> Backtest:

@@ -7,28 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .curve_input import Range, read_arms
+
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
-
-_ROPE, _LEVEL = 0.02, 0.95
 
 
 def compare_command(
     file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed].")],
     control: Annotated[str, typer.Option("--control", help="The series that all others are compared with.")],
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this arm; may be repeated.")] = None,
-    rope: Annotated[float, typer.Option("--rope", help="Ceilings within this are the same in practice.")] = _ROPE,
-    level: Annotated[float, typer.Option("--level", help="Certainty of all claims together.")] = _LEVEL,
+    rope: Annotated[
+        float | None,
+        typer.Option("--rope", show_default="0.02 of the range", help="Ceilings within this are the same in practice."),
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Certainty of all claims together.")] = 0.95,
     seed_sd: Annotated[
         float | None, typer.Option("--seed-sd", help="Standard deviation of the ceiling between seeds, if known.")
     ] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
     from .output import print_json
 
-    arms = _arms(file, unit, series, control)
+    arms = read_arms(file, unit, range_, dict.fromkeys([control, *series]) if series else None)
     compared = _compared(arms, control, rope, level, seed_sd)
     if as_json:
         print_json(compared.to_dict())
@@ -36,19 +40,8 @@ def compare_command(
     _show(compared)
 
 
-def _arms(file: Path, unit: str | None, series: list[str] | None, control: str) -> dict[str, list[Curve]]:
-    from forecurve.curve_files import CurveFileError, read_arms
-
-    from .errors import bad_input
-
-    try:
-        return read_arms(file, unit=unit, series=dict.fromkeys([control, *series]) if series else None)
-    except CurveFileError as error:
-        raise bad_input(f"{file.name}: {error}") from error
-
-
 def _compared(
-    arms: dict[str, list[Curve]], control: str, rope: float, level: float, seed_sd: float | None
+    arms: dict[str, list[Curve]], control: str, rope: float | None, level: float, seed_sd: float | None
 ) -> Comparison:
     from forecurve.science import CompareError, compare
 

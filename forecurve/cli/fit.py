@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .curve_input import Range, read_curves
+
 if TYPE_CHECKING:
     from forecurve.science import Curve, Fit
 
@@ -26,6 +28,7 @@ def fit_command(
     budget: Annotated[float | None, typer.Option("--budget", help="Compute each run may spend.")] = None,
     target: Annotated[float | None, typer.Option("--target", help="A reward to reach.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
     prior: Annotated[
         PriorChoice, typer.Option("--prior", help="siblings: the other series of the file, as finished runs.")
     ] = PriorChoice.none,
@@ -36,7 +39,9 @@ def fit_command(
 
     _check_positive("--budget", budget)
     _check_finite("--target", target)
-    curves = _read(file, unit, series, everything=prior is PriorChoice.siblings)
+    curves = read_curves(file, unit, range_, series)
+    if prior is PriorChoice.siblings and series:
+        curves = read_curves(file, unit, range_)  # the others serve as siblings
     fits = _fits(curves, prior, set(series) if series else None)
     if as_json:
         print_json({"series": [fit.to_dict(budget=budget, target=target) for fit in fits]})
@@ -56,19 +61,6 @@ def _check_positive(flag: str, value: float | None) -> None:
 
     if value is not None and not 0 < value < float("inf"):
         raise bad_input(f"{flag}: a positive number is needed, got {value}; give it in the file's unit of compute")
-
-
-def _read(file: Path, unit: str | None, series: list[str] | None, everything: bool) -> list[Curve]:
-    """The curves to fit; the whole file where the others serve as siblings."""
-    from forecurve.curve_files import CurveFileError, read_curves
-
-    from .errors import bad_input
-
-    try:
-        chosen = read_curves(file, unit=unit, series=series or None)
-        return read_curves(file, unit=unit) if everything and series else chosen
-    except CurveFileError as error:
-        raise bad_input(f"{file.name}: {error}") from error
 
 
 def _fits(curves: list[Curve], prior: PriorChoice, wanted: set[str] | None) -> list[Fit]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .curve_input import Range, read_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -19,28 +20,28 @@ def plan_command(
     horizon: Annotated[
         float | None, typer.Option("--horizon", help="Compute of a full run, where arms are compared.")
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The least difference in reward that matters.")] = 0.01,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", show_default="0.01 of the range", help="The least difference in reward that matters."),
+    ] = None,
     price: Annotated[
         float | None, typer.Option("--price", help="The least gain in reward per unit of compute worth paying for.")
     ] = None,
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
     prior: Annotated[
         PriorChoice, typer.Option("--prior", help="siblings: the arms inform one another; none: each for itself.")
     ] = PriorChoice.siblings,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
-    from forecurve.curve_files import CurveFileError, read_curves
     from forecurve.science import PlanError, plan
 
     from .errors import bad_input
     from .output import print_json
 
-    try:
-        curves = read_curves(file, unit=unit, series=series or None)
-    except CurveFileError as error:
-        raise bad_input(f"{file.name}: {error}") from error
+    curves = read_curves(file, unit, range_, series)
     known = "paper" if prior is PriorChoice.paper else "none"
     alone = prior is PriorChoice.none
     try:

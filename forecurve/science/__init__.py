@@ -16,7 +16,7 @@ from .backtesting import Backtest, backtest
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal, Past
 from .curve import Curve, Evaluation
-from .errors import CompareError, CurveError, FrozenError, PlanError, PriorError
+from .errors import AdviceError, CompareError, CurveError, FrozenError, PlanError, PriorError
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
 from .misfit import Misfit
@@ -33,6 +33,7 @@ from .watching import Watch, watch
 
 __all__ = [
     "Advice",
+    "AdviceError",
     "Allocation",
     "Alternative",
     "ArmVerdict",

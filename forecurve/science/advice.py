@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .advice_case import SURE, Case, case_of, numbers_of
 from .advice_misfit import Verdict, misfit_verdict
 from .values import estimate_of
-from .wording import compute_text, gain_text, share_text
+from .wording import compute_text, gain_text, interval_text, share_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -51,7 +51,7 @@ def advise(
     *,
     now: float | None = None,
     budget: float | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     price: float | None = None,
     target: float | None = None,
 ) -> Advice:
@@ -61,7 +61,8 @@ def advise(
         fit: its forecast.
         now: compute spent; the last evaluation's when left out.
         budget: compute it may spend. Without one, gains are measured to twice `now`.
-        delta: the least gain in reward that matters.
+        delta: the least gain in reward that matters; by default 0.01 of the range of rewards. This, `price` and
+            `target` are in the reward's own scale.
         price: the least gain in reward per unit of compute that is worth paying for.
         target: a reward to reach.
 
@@ -71,6 +72,9 @@ def advise(
     the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
 
     After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
+
+    Raises:
+        AdviceError: a `now`, budget, delta or price that cannot be.
     """
     case = case_of(fit, now, budget, delta, price, target)
     numbers = numbers_of(case)
@@ -153,8 +157,7 @@ def _scale(case: Case) -> Verdict:
 
 
 def _ceiling(case: Case) -> str:
-    ceiling = case.fit.A
-    return f"{ceiling.lower:.2f} to {ceiling.upper:.2f}"
+    return interval_text(case.fit.A)
 
 
 _RULES = (

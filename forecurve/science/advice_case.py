@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import errors
 from .aftermath import aftermath, p_lasts, sure_from
 from .arrays import FloatArray
+from .margins import least_gain
 from .values import estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
@@ -119,14 +121,12 @@ class Case:
 
 
 def case_of(
-    fit: Fit, now: float | None, budget: float | None, delta: float, price: float | None, target: float | None
+    fit: Fit, now: float | None, budget: float | None, delta: float | None, price: float | None, target: float | None
 ) -> Case:
-    """The case of one question. Raises ValueError for a delta or a budget that is not positive."""
-    if not delta > 0:
-        raise ValueError(f"delta: a positive gain is needed, got {delta}; give the least gain that matters, e.g. 0.01")
+    """The case of one question. Raises AdviceError for a number that is not positive."""
+    check_question(fit, now=now, budget=budget, delta=delta, price=price)
+    delta = least_gain(delta, fit.curve)
     here = fit.curve.now if now is None else float(now)
-    if budget is not None and not (np.isfinite(budget) and budget > 0):
-        raise ValueError(f"budget: a positive compute is needed, got {budget}; give it in {fit.unit}")
     open_budget = budget is not None and budget > here
     end = float(budget) if budget is not None and open_budget else 2 * here
     change = _change_of(fit)
@@ -138,6 +138,18 @@ def case_of(
     beyond = at[2] - at[1] if open_budget else at[1] - at[0]
     gain = at[1] - at[0]
     return Case(fit, here, budget, end, delta, price, target, later, since, origin, d, gain, beyond, at[0], at[1])
+
+
+def check_question(fit: Fit, **given: float | None) -> None:
+    """What a question is made of is positive and finite, where it is given at all."""
+    ways_out = {
+        "delta": "give the least gain that matters, in the reward's own scale",
+        "price": f"give the least gain in reward per {fit.unit}, or leave it out",
+    }
+    for name, value in given.items():
+        if value is not None and not (np.isfinite(value) and value > 0):
+            way_out = ways_out.get(name, f"give compute in {fit.unit}")
+            raise errors.AdviceError(name, value, "a positive finite number is needed", way_out)
 
 
 def _change_of(fit: Fit) -> float | None:

@@ -294,8 +294,7 @@ def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row
         for at, (course, one) in enumerate(others)
         if one.raw is not None
     ]
-    width = curve.bounds[1] - curve.bounds[0]
-    conformal = Conformal.of(past, row.raw, course=Course(early.compute, early.reward), width=width)
+    conformal = Conformal.of(past, row.raw, course=Course(early.compute, early.reward), width=curve.width)
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,
@@ -317,7 +316,7 @@ def _baseline(curve: Curve, fraction: float, method: str) -> Row:
 
 
 def _paper_point(early: Curve, curve: Curve, outcome: Outcome) -> float:
-    grid = scaled_grid(float(early.reward[0]), curve.now, curve.bounds[1])
+    grid = scaled_grid(float(early.reward[0]), curve.now, curve.bounds)
     return float(paper_fit(early, grid=grid).reward_at(outcome.compute).mean())
 
 

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from .arrays import FloatArray, IntArray
 
 _PARALLEL = 1e-12
-_JITTER = 1e-10  # of the reward's variance: keeps covariances of smooth curves invertible
+_JITTER = 1e-10  # of the squared range of rewards: keeps covariances of smooth curves invertible
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,17 @@ class Belief:
         middles: for each arm the curve at the middle of each of its bins under each draw, (S, G_k).
         prospects: the arms' bins.
         now: compute of each arm, (K,).
+        width: of the range of rewards.
     """
 
-    def __init__(self, ends: FloatArray, middles: list[FloatArray], prospects: list[Prospect], now: FloatArray):
+    def __init__(
+        self,
+        ends: FloatArray,
+        middles: list[FloatArray],
+        prospects: list[Prospect],
+        now: FloatArray,
+        width: float = 1.0,
+    ):
         self.size = ends.shape[1]
         self.mean = ends.mean(axis=0)
         self.prospects = prospects
@@ -69,7 +77,7 @@ class Belief:
         everything = np.concatenate([ends, *middles], axis=1)
         centred = everything - everything.mean(axis=0)
         self.covariance = centred.T @ centred / len(centred)
-        self.covariance[np.diag_indices(len(self.covariance))] += _JITTER
+        self.covariance[np.diag_indices(len(self.covariance))] += _JITTER * width**2
         offsets = np.cumsum([self.size, *[middle.shape[1] for middle in middles]])
         self.columns: list[IntArray] = [np.arange(a, b) for a, b in pairwise(offsets)]
         self.seen = [0] * self.size

@@ -143,6 +143,11 @@ class Curve:
         """Compute of the last evaluation."""
         return float(self.compute[-1])
 
+    @property
+    def width(self) -> float:
+        """Width of the range of rewards: what 1 is where they lie in [0, 1]."""
+        return self.bounds[1] - self.bounds[0]
+
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""
         keep = int(np.searchsorted(self.compute, compute, side="right"))

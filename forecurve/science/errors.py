@@ -12,12 +12,14 @@ class FieldError(ValueError):
         field: the argument at fault, e.g. `compute`.
         value: the offending value.
         way_out: what to do about it.
+        message: what is wrong.
     """
 
     def __init__(self, field: str, value: Any, message: str, way_out: str):
         self.field = field
         self.value = value
         self.way_out = way_out
+        self.message = message
         super().__init__(f"{field}: {message}, got {value}; {way_out}")
 
 
@@ -53,12 +55,16 @@ class BadCount(CurveError):
     """Prompts, samples, counts or a variance that cannot be."""
 
 
-class PriorError(ValueError):
-    """A prior that does not exist or cannot be used."""
+class PriorError(FieldError):
+    """A prior that does not exist or cannot be used with this curve."""
 
 
-class FrozenError(ValueError):
-    """A stored frozen forecast that cannot be read, or evaluations that do not follow it."""
+class FrozenError(FieldError):
+    """A forecast that cannot be frozen or read back, or evaluations that do not follow it."""
+
+
+class AdviceError(FieldError):
+    """A question about a run that has no answer."""
 
 
 class CompareError(FieldError):

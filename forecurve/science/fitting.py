@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from . import errors
+from . import checks, errors
 from .arrays import FloatArray
 from .curve import Curve, Evaluation
-from .drawing import Posterior, draw
+from .drawing import Posterior, draw, over_cells
 from .misfit import Misfit, degenerate, find_misfit
 from .noise import clock_ticks
 from .point import PointFit, least_squares
@@ -123,12 +123,12 @@ class Fit:
     @cached_property
     def B(self) -> Estimate:
         """The exponent."""
-        return estimate_of(self.posterior.B)
+        return self._of_nodes(self.posterior.B, self.table.lattice.cell[0])
 
     @cached_property
     def C_mid(self) -> Estimate:
         """The midpoint, in the curve's unit of compute."""
-        return estimate_of(self.posterior.C_mid)
+        return self._of_nodes(self.posterior.C_mid, self.table.lattice.cell[1])
 
     @cached_property
     def R0(self) -> Estimate:
@@ -227,6 +227,9 @@ class Fit:
         Args:
             compute: where.
             prompts, samples: size of that evaluation; that of the last one when left out.
+
+        Raises:
+            CurveError: a compute or a size that cannot be.
         """
         x = _computes(compute)
         mean, variance = self._wandering(x)
@@ -278,10 +281,13 @@ class Fit:
             f"B {self.B.median:.2f}, C_mid {self.C_mid.median:.3g}, R0 {self.R0.median:.3f}{note})"
         )
 
+    def _of_nodes(self, values: FloatArray, cell: float) -> Estimate:
+        """Of a parameter whose draws lie on the lattice: each stands for its whole cell."""
+        return estimate_of(np.exp(over_cells(np.log(values), cell)))
+
     @property
     def _scale(self) -> tuple[float, float]:
-        low, high = self.curve.bounds
-        return low, high - low
+        return self.curve.bounds[0], self.curve.width
 
     def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
@@ -297,10 +303,12 @@ class Fit:
 
     def _sampling_variance(self, prompts: float | None, samples: float | None) -> FloatArray:
         """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
+        for name, value in (("prompts", prompts), ("samples", samples)):
+            checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
         nominal = float(self.curve.noise.variance[-1])
         last = [None if column is None else float(column[-1]) for column in (self.curve.prompts, self.curve.samples)]
         for new, old in zip((prompts, samples), last, strict=True):
-            if new is not None and old is not None and np.isfinite(old):
+            if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
                 nominal *= old / new
         return self.posterior.alpha * nominal
 
@@ -313,7 +321,7 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
         prior: "none" (proper, flat), "paper" (ScaleRL's Table 1 for A and B) or a `Prior`.
 
     Raises:
-        CurveError: by `Curve`. PriorError: an unknown prior.
+        CurveError: by `Curve`. PriorError: an unknown prior, or one that does not fit the curve's unit or range.
 
     >>> compute = [c / 2 for c in range(1, 25)]
     >>> exact = [0.2 + 0.4 / (1 + (3.0 / c) ** 1.5) for c in compute]
@@ -333,11 +341,10 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
 
 def _problem(curve: Curve, prior: Prior) -> Problem:
     """The curve in the scale where rewards lie in [0, 1]."""
-    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    low, width = curve.bounds[0], curve.width
     compute, reward, variance = _averaged(curve)
-    prior = _moved(prior, low, width)
     rate, relative = (reward - low) / width, variance / width**2
-    return make_problem(compute, rate, relative, curve.noise.source, prior, curve.restarts)
+    return make_problem(compute, rate, relative, curve.noise.source, prior.of_share(curve), curve.restarts)
 
 
 def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -356,14 +363,6 @@ def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
         np.concatenate([curve.reward[:head], mean]),
         np.concatenate([variance[:head], spread]),
     )
-
-
-def _moved(prior: Prior, low: float, width: float) -> Prior:
-    """The prior with A moved to the scale where rewards lie in [0, 1]."""
-    if prior.A is None:
-        return prior
-    mean, sd = prior.A
-    return Prior(prior.name, ((mean - low) / width, sd / width), prior.log_B, prior.log_C_mid, prior.weight, prior.dof)
 
 
 def _identified(fit: Fit) -> dict[str, float]:

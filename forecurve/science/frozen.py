@@ -10,6 +10,7 @@ import numpy as np
 from . import errors
 from .arrays import FloatArray, IntArray
 from .drawing import resample
+from .misfit import HOLDS
 from .noise import clock_ticks
 from .sigmoid import reward_at
 from .surprise import Mixture
@@ -25,7 +26,7 @@ _DOF = (5.0, 1000.0)
 HORIZON = 80  # evaluations among which a change is looked for first
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FrozenForecast:
     """A forecast as it stood when it was frozen. Rewards in the curve's own scale.
 
@@ -94,7 +95,7 @@ class FrozenForecast:
         """
         version = stored.get("version")
         if version != VERSION:
-            raise errors.FrozenError(f"version: this reads version {VERSION}, got {version}; freeze the run again")
+            raise errors.FrozenError("version", version, f"this reads version {VERSION}", "freeze the run again")
         try:
             return cls(
                 unit=stored["unit"],
@@ -112,7 +113,21 @@ class FrozenForecast:
                 **{name: np.array(stored["draws"][name], dtype=np.float64) for name in cls._DRAWN},
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise errors.FrozenError(f"forecast: a part cannot be read ({error!r}); freeze the run again") from error
+            raise errors.FrozenError(
+                "forecast", repr(error), "a part cannot be read", "freeze the run again"
+            ) from error
+
+    @property
+    def last_variance(self) -> float:
+        """Nominal sampling variance of the last evaluation it has seen."""
+        return self.last_share * self.nominal
+
+    def __repr__(self) -> str:
+        low, high = self.bounds
+        return (
+            f"FrozenForecast({self.name!r}: made at {self.at_compute:g} {self.unit} of {self.points} evaluations, "
+            f"{self.horizon} expected, A {np.median(self.A):.3g} in [{low:g}, {high:g}])"
+        )
 
     def mixture(self, compute: FloatArray, variance: FloatArray | None = None) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
@@ -122,15 +137,13 @@ class FrozenForecast:
 
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
-            variance: nominal sampling variance of each; that of the last one seen when left out or NaN.
+            variance: nominal sampling variance of each; that of the last one seen when left out.
         """
         first = (compute[0] - self.at_compute) / self.usual_gap
         clock = first + np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(compute), self.usual_gap))])
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
         drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
-        shares = np.full(len(clock), self.last_share)
-        if variance is not None:
-            shares = np.where(np.isfinite(variance) & (variance > 0), variance / self.nominal, shares)
+        shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
         groups = self._groups(drawn[-1])
         dof = self._degrees_of_freedom(groups)
         factors = []
@@ -197,11 +210,18 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
     Args:
         fit: the forecast.
         horizon: evaluations expected after now.
+
+    Raises:
+        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1.
     """
     if horizon < 1:
-        raise errors.FrozenError(f"horizon: at least 1 evaluation is needed, got {horizon}; leave it out")
+        raise errors.FrozenError("horizon", horizon, "at least 1 evaluation is needed", "leave it out")
+    if fit.misfit not in HOLDS:
+        raise errors.FrozenError(
+            "fit", fit.misfit, "a forecast that is withheld cannot be held against a run", "freeze one without a misfit"
+        )
     p, setting = fit.posterior, fit.setting
-    low, width = fit.curve.bounds[0], fit.curve.bounds[1] - fit.curve.bounds[0]
+    low, width = fit.curve.bounds[0], fit.curve.width
     chosen = resample(np.ones(len(p.A)), p.A, _DRAWS)
     nominal = setting.unit_variance * width**2
     return FrozenForecast(

@@ -32,13 +32,13 @@ def decide_at(fit: Fit) -> float | None:
     now = fit.curve.now
     if fit.identified["A"] >= IDENTIFIED:
         return now
-    p = fit.all_draws
+    p = fit.posterior
     sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
     covariance = np.cov(sample) + 1e-12 * np.eye(4)
     goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
     edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
     counts = np.diff(edges) / float(np.median(np.diff(fit.curve.compute)))
-    noise = evaluation_noise(fit)
+    noise = evaluation_noise(fit) / fit.curve.width**2
     order = np.argsort(p.A)
     chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
     answers = [_first_enough(sample[:, at], covariance, edges, counts / noise, goal) for at in chosen]

@@ -67,21 +67,21 @@ def paper_grid() -> PaperGrid:
     return PaperGrid(np.linspace(first, last, round((last - first) / step) + 1), np.linspace(*MIDPOINTS))
 
 
-def scaled_grid(start: float, last: float, top: float = 1.0) -> PaperGrid:
-    """The same grid for a run of another size: C_mid in the paper's ratio to the last compute, A from R0 to 1.
+def scaled_grid(start: float, last: float, bounds: tuple[float, float] = (0.0, 1.0)) -> PaperGrid:
+    """The same grid for a run of another size: C_mid in the paper's ratio to the last compute, A from R0 to the top.
 
     The paper's grid does not move with the window that is fitted (8k, 16k, 50k), so the ratio is to the full length of
     the run: [100, 40000] over 100,000 GPU-hours is [0.001, 0.4] of it.
 
     Args:
-        start: R0, where A begins; steps of A stay .005 of the range of rewards that is left in [0, 1].
+        start: R0, where A begins.
         last: compute of the run at full length.
-        top: the largest reward there is.
+        bounds: the range of rewards; steps of A are .005 of it.
     """
-    low, high, count = MIDPOINTS
-    return PaperGrid(
-        np.append(np.arange(start, top, CEILINGS[2]), top), np.linspace(low, high, count) * (last / LAST_COMPUTE)
-    )
+    bottom, top = bounds
+    first, final, count = MIDPOINTS
+    ceilings = np.append(np.arange(start, top, CEILINGS[2] * (top - bottom)), top)
+    return PaperGrid(ceilings, np.linspace(first, final, count) * (last / LAST_COMPUTE))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def paper_fit(curve: Curve, *, grid: PaperGrid | None = None, R0: float | None =
 
     Args:
         curve: at least 3 evaluations; all of them are used, cut it first where the paper would.
-        grid: the cells; the paper's own when left out.
+        grid: the cells; the paper's own when left out, its A as shares of the range of rewards.
         R0: the start; else the measured one (compute 0), else the first evaluation.
         exact: call `curve_fit` in every cell instead of the equivalent fast search.
 
@@ -130,11 +130,15 @@ def paper_fit(curve: Curve, *, grid: PaperGrid | None = None, R0: float | None =
     '0.600 1.50 2518'
     """
     began = time.perf_counter()
-    cells = grid or paper_grid()
+    cells = grid or _moved(paper_grid(), curve)
     start = float(curve.reward[0]) if R0 is None else float(R0)
     search = _every_curve_fit if exact else _quick
     A, B, C_mid, sse = search(curve.compute, curve.reward, start, cells)
     return PaperFit(A, B, C_mid, start, sse, curve.points, time.perf_counter() - began)
+
+
+def _moved(grid: PaperGrid, curve: Curve) -> PaperGrid:
+    return PaperGrid(curve.bounds[0] + curve.width * grid.ceilings, grid.midpoints)
 
 
 Winner = tuple[float, float, float, float]  # A, B, C_mid, sse

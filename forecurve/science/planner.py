@@ -18,6 +18,7 @@ from .belief import Look
 from .curve import Curve
 from .errors import PlanError
 from .fitting import Fit, fit
+from .margins import least_gain
 from .plan_wording import finish_reason, look_reason, plan_sentence
 from .prior import Prior
 from .standing import Standing, enter, standing
@@ -185,7 +186,7 @@ def plan(
     budget: float,
     *,
     horizon: float | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     price: float | None = None,
     prior: str | Prior = "none",
     siblings: bool = True,
@@ -200,7 +201,7 @@ def plan(
         horizon: compute at which the arms are compared, that of a full run. By default what the furthest arm would
             reach with half of the budget (the other half being for choosing; with all of it where there is one arm),
             at most four times its present compute: a forecast is good from a quarter, hardly before.
-        delta: the least difference in reward that matters.
+        delta: the least difference in reward that matters, in the reward's own scale; by default 0.01 of its range.
         price: the least gain in reward per unit of compute that is worth paying for.
         prior: of the curves that have to be fitted.
         siblings: let the arms inform one another (see `pooling`).
@@ -211,8 +212,10 @@ def plan(
             be.
     """
     fits = [arm if isinstance(arm, Fit) else fit(arm, prior=prior) for arm in arms]
-    _check(fits, budget, horizon, delta, price)
+    check_arms(fits)
+    _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
     now = np.array([each.curve.now for each in fits])
+    delta = least_gain(delta, fits[0].curve)
     end = default_horizon(now, budget) if horizon is None else float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
     looks = _looks(here, budget, delta, price)
@@ -323,15 +326,10 @@ def _finish(
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)]
 
 
-def _check(fits: Sequence[Fit], budget: float, horizon: float | None, delta: float, price: float | None) -> None:
+def check_arms(fits: Sequence[Fit]) -> None:
+    """Runs that can be compared: some, of different names, in one unit of compute and one range of rewards."""
     if not fits:
         raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
-    unit = fits[0].unit
-    for name, value in (("budget", budget), ("delta", delta), ("horizon", horizon), ("price", price)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise PlanError(
-                name, value, "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
-            )
     names = [each.curve.name for each in fits]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -342,3 +340,20 @@ def _check(fits: Sequence[Fit], budget: float, horizon: float | None, delta: flo
     ranges = sorted({each.curve.bounds for each in fits})
     if len(ranges) > 1:
         raise PlanError("bounds", ranges, "arms must share one range of rewards", "bring them to one scale")
+
+
+def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
+    unit = fits[0].unit
+    for name, value in {**given, "horizon": horizon}.items():
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise PlanError(
+                name, value, "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
+            )
+    first = min(fits, key=lambda each: each.curve.now)
+    if horizon is not None and horizon < first.curve.now:
+        raise PlanError(
+            "horizon",
+            f"{horizon:g}",
+            f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {unit}",
+            "give the compute of a full run",
+        )

@@ -86,12 +86,9 @@ class _Table:
 
 
 def _table(fit: Fit) -> _Table:
-    low, width = fit.curve.bounds[0], fit.curve.bounds[1] - fit.curve.bounds[0]
-    d = fit.all_draws
+    low, width = fit.curve.bounds[0], fit.curve.width
+    d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
     theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
-    pair = fit.prior.A
-    A = None if pair is None else ((pair[0] - low) / width, pair[1] / width)
-    prior = Prior(fit.prior.name, A, fit.prior.log_B, fit.prior.log_C_mid, fit.prior.weight, fit.prior.dof)
     positive = fit.curve.compute[fit.curve.compute > 0]
     box_mid = 2 * np.log(C_MID_REACH) + np.log(positive[-1] / positive[0])
     log_flat = -float(np.log(LOG_B_BOX[1] - LOG_B_BOX[0]) + np.log(box_mid))

@@ -7,7 +7,7 @@ compute. An informative prior is 0.9 x (independent Student-t with 6 degrees of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +15,10 @@ from scipy.special import gammaln
 
 from . import errors
 from .arrays import FloatArray
+from .checks import bounds_of
 
 if TYPE_CHECKING:
+    from .curve import Curve
     from .fitting import Fit
 
 # B outside 0.2 to 10 is a straight line or a step on any real run.
@@ -31,10 +33,12 @@ class Prior:
 
     Args:
         name: what sentences call it.
-        A, log_B, log_C_mid: (mean, sd), or None where nothing is known. A in the reward's own scale, ln C_mid in the
-            curve's own unit of compute.
+        A, log_B, log_C_mid: (mean, sd), or None where nothing is known.
         weight: share of the informative part; the rest is flat.
         dof: degrees of freedom of its Student-t tails.
+        bounds: the range of rewards in which A is told, the curve's own where left out. For a curve with another range
+            A is moved along: what is known is a share of the range.
+        unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
     """
 
     name: str
@@ -43,28 +47,52 @@ class Prior:
     log_C_mid: tuple[float, float] | None = None
     weight: float = 0.9
     dof: float = 6.0
+    bounds: tuple[float, float] | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         for what in ("A", "log_B", "log_C_mid"):
             pair = getattr(self, what)
             if pair is not None and not (np.isfinite(pair[0]) and np.isfinite(pair[1]) and pair[1] > 0):
-                raise errors.PriorError(
-                    f"{what}: a finite mean and a positive sd are needed, got {pair}; give (mean, sd)"
-                )
+                raise errors.PriorError(what, pair, "a finite mean and a positive sd are needed", "give (mean, sd)")
         if not 0 <= self.weight < 1:
-            raise errors.PriorError(f"weight: the flat part needs a share, got {self.weight}; give a weight in [0, 1)")
+            raise errors.PriorError(
+                "weight", self.weight, "the flat part needs a share", "give a weight of at least 0 and below 1"
+            )
+        if self.bounds is not None:
+            bounds_of(self.bounds)
 
     @property
     def informative(self) -> bool:
         """Whether it says anything beyond the flat part."""
         return self.weight > 0 and any(pair is not None for pair in (self.A, self.log_B, self.log_C_mid))
 
+    def of_share(self, curve: Curve) -> Prior:
+        """The same prior with A as a share of the range of rewards, as the fit of that curve sees it.
+
+        Raises:
+            PriorError: C_mid is known in another unit of compute than the curve's, or A outside its range.
+        """
+        if self.log_C_mid is not None and self.unit not in (None, curve.unit):
+            raise errors.PriorError(
+                "unit", self.unit, f"the curve counts {curve.unit}", "convert one of them, or leave C_mid out"
+            )
+        if self.A is None:
+            return self
+        low, high = self.bounds or curve.bounds
+        mean, sd = self.A
+        if not low <= mean <= high:
+            raise errors.PriorError(
+                "A", mean, f"a ceiling lies in [{low:g}, {high:g}]", "give it there, or state bounds=(low, high)"
+            )
+        return replace(self, A=((mean - low) / (high - low), sd / (high - low)), bounds=(0.0, 1.0))
+
 
 FLAT = Prior("none", weight=0.0)
 
 # ScaleRL's Table 1 (10 runs; Polaris maths, 8B and Scout): A .619 sd .038, ln B .61 sd .22, sd inflated by
 # sqrt(1 + 1/10). Its C_mid (3.6k GB200-hours) depends on model, batch and hardware: left flat.
-PAPER = Prior("the paper's table", A=(0.619, 0.040), log_B=(0.61, 0.23))
+PAPER = Prior("the paper's table", A=(0.619, 0.040), log_B=(0.61, 0.23), bounds=(0.0, 1.0))
 
 # Spread between siblings before any is seen, worth SIBLING_WEIGHT siblings: the synthetic runs of the paper's scale.
 _SIBLING_SD = (0.03, 0.25, 0.4)
@@ -78,7 +106,7 @@ def named_prior(prior: str | Prior) -> Prior:
         return prior
     known = {"none": FLAT, "paper": PAPER}
     if prior not in known:
-        raise errors.PriorError(f"prior: unknown prior {prior!r}; use 'none', 'paper' or a Prior")
+        raise errors.PriorError("prior", repr(prior), "no such prior", "use 'none', 'paper' or a Prior")
     return known[prior]
 
 
@@ -86,32 +114,44 @@ def sibling_prior(fits: Sequence[Fit], share: float = 0.5) -> Prior:
     """An empirical-Bayes prior from finished runs like this one.
 
     Args:
-        fits: fits of the siblings at full length with the flat prior, in one unit of compute.
+        fits: fits of the siblings at full length with the flat prior, in one unit of compute. Ranges of rewards may
+            differ: a ceiling counts as a share of its run's range.
         share: least identified share of A for a sibling to count.
 
     Returns:
         Mean and sd of (A, ln B, ln C_mid) over the siblings that are usable (no misfit, A identified); each sd is
-        shrunk towards a default and inflated by sqrt(1 + 1/n). The flat prior when fewer than 2 are usable.
+        shrunk towards a default and inflated by sqrt(1 + 1/n). The flat prior when fewer than 2 are usable. It carries
+        the siblings' unit of compute, and the range of rewards of the first one.
+
+    Raises:
+        PriorError: siblings in different units of compute.
     """
+    if len({fit.unit for fit in fits}) > 1:
+        units = ", ".join(sorted({fit.unit for fit in fits}))
+        raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
     usable = [fit for fit in fits if fit.misfit is None and fit.identified["A"] >= share]
     if len(usable) < MIN_SIBLINGS:
         return FLAT
-    if len({fit.unit for fit in usable}) > 1:
-        units = sorted({fit.unit for fit in usable})
-        raise errors.PriorError(f"unit: siblings must share one unit of compute, got {units}; convert them first")
-    width = usable[0].curve.bounds[1] - usable[0].curve.bounds[0]
-    table = np.array([[fit.A.median / width, np.log(fit.B.median), np.log(fit.C_mid.median)] for fit in usable])
+    table = np.array([[_ceiling(fit), np.log(fit.B.median), np.log(fit.C_mid.median)] for fit in usable])
     size = len(usable)
     default = np.array(_SIBLING_SD)
     pooled = (table.var(axis=0, ddof=1) * (size - 1) + default**2 * SIBLING_WEIGHT) / (size - 1 + SIBLING_WEIGHT)
     sd = np.sqrt(pooled * (1 + 1 / size))
     mean = table.mean(axis=0)
+    first = usable[0].curve
     return Prior(
         f"{size} siblings",
-        A=(float(mean[0] * width), float(sd[0] * width)),
+        A=(float(first.bounds[0] + mean[0] * first.width), float(sd[0] * first.width)),
         log_B=(float(mean[1]), float(sd[1])),
         log_C_mid=(float(mean[2]), float(sd[2])),
+        bounds=first.bounds,
+        unit=first.unit,
     )
+
+
+def _ceiling(fit: Fit) -> float:
+    """The median ceiling as a share of the range of rewards."""
+    return (fit.A.median - fit.curve.bounds[0]) / fit.curve.width
 
 
 def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .frozen import FrozenForecast
+from .margins import LEAST_GAIN
 from .values import Estimate, jsonable
 from .wording import compute_text, level_text
 
 if TYPE_CHECKING:
     from .fitting import Fit
-
-_LEAST = 0.01  # of the reward's range: a smaller change of the forecast matters to nobody
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def revision(frozen: FrozenForecast, fit: Fit, budget: float) -> Revision | None
     if fit.misfit_detail is not None and fit.misfit_detail.withheld:
         return None
     before, after = frozen.at(budget), fit.predict(budget).at(0)
-    least = _LEAST * (frozen.bounds[1] - frozen.bounds[0])
+    least = LEAST_GAIN * (frozen.bounds[1] - frozen.bounds[0])
     down = after.median < before.lower and before.median - after.median >= least
     up = after.median > before.upper and after.median - before.median >= least
     if not (down or up):

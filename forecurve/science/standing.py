@@ -81,7 +81,7 @@ class Standing:
 
     def belief(self) -> Belief:
         """What further evaluations would tell."""
-        return Belief(self.ends, list(self.middles), list(self.prospects), self.now)
+        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, self.fits[0].curve.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
 
     Args:
         entrants: one per arm, made for this horizon; one unit, one scale of rewards.
-        horizon: compute at which the arms are compared; an arm beyond it is taken where it is.
+        horizon: compute at which the arms are compared; the curve of an arm beyond it is read there.
         siblings: let the arms inform one another.
         seed: of the drawing.
     """

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .advice import Advice, advise
-from .planner import outlooks_of
+from .advice_case import check_question
+from .margins import least_gain
+from .planner import check_arms, outlooks_of
 from .standing import enter, standing
 from .wording import compute_text, share_text
 
@@ -22,7 +24,7 @@ def advise_sweep(
     fits: Sequence[Fit],
     *,
     budget: float | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     price: float | None = None,
     siblings: bool = True,
 ) -> dict[str, Advice]:
@@ -31,16 +33,22 @@ def advise_sweep(
     Args:
         fits: the runs' forecasts, in one unit of compute, on one scale of rewards, with distinct names.
         budget: compute that each run may spend; the runs are compared there. By default twice the furthest run's.
-        delta: the least difference in reward that matters.
+        delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
         price: as in `advise`.
         siblings: let the runs inform one another where they are compared.
 
     A run that is less than 5 % likely to end within delta of the highest one is dominated: the advice is to stop it,
     whatever it would gain by itself. Every other run is advised as if it were alone. The numbers have `p_best`,
     `p_within_delta` and `dominated` on top of those of `advise`.
+
+    Raises:
+        PlanError: runs that cannot be compared. AdviceError: a budget, delta or price that cannot be.
     """
     if not fits:
         return {}
+    check_arms(fits)
+    check_question(fits[0], budget=budget, delta=delta, price=price)
+    delta = least_gain(delta, fits[0].curve)
     furthest = max(fit.curve.now for fit in fits)
     horizon = 2 * furthest if budget is None else max(float(budget), furthest)
     here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import errors
+from . import checks, errors
 from .arrays import FloatArray
 from .evidence import Evidence, evidence
 from .frozen import FrozenForecast
@@ -114,13 +114,13 @@ def watch(
 
     Args:
         frozen: the forecast.
-        compute, reward: at least one evaluation, compute strictly increasing and after `frozen.at_compute`. Leave out
-            what is missing.
+        compute, reward: at least one evaluation, compute strictly increasing and after `frozen.at_compute`, rewards in
+            the curve's range. Leave out what is missing.
         variance: nominal sampling variance of each, computed as for the fitted curve (`Curve.noise.variance`); the
-            last one's before the freeze where left out.
+            last one's before the freeze where left out, or 0 or NaN.
 
     Raises:
-        FrozenError: no evaluations, or not after the freeze, or not numbers.
+        FrozenError: no evaluations, or not after the freeze, or no such rewards or variances.
     """
     x, y, v, horizon = _in_blocks(frozen, *_evaluations(frozen, compute, reward, variance))
     forecast = frozen.mixture(x, v)
@@ -172,7 +172,7 @@ def _in_blocks(
     if size == 1 or blocks == 0:
         return x, y, v, frozen.horizon
     cut = slice(len(x) - blocks * size, None)  # the newest one belongs to a whole block
-    usual = np.full(len(x), frozen.last_share * frozen.nominal) if v is None else v
+    usual = np.full(len(x), frozen.last_variance) if v is None else v
     x, y, spread = (part[cut].reshape(blocks, size).mean(axis=1) for part in (x, y, usual))
     return x, y, spread / size, max(1, frozen.horizon // size)
 
@@ -180,23 +180,39 @@ def _in_blocks(
 def _evaluations(
     frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-    y = np.atleast_1d(np.asarray(reward, dtype=np.float64))
-    v = None if variance is None else np.atleast_1d(np.asarray(variance, dtype=np.float64))
-    if len(x) == 0 or x.shape != y.shape or (v is not None and v.shape != x.shape):
+    try:
+        return _checked(frozen, compute, reward, variance)
+    except errors.CurveError as error:  # it says what is wrong with a column; here it does not follow the freeze
+        raise errors.FrozenError(error.field, error.value, error.message, error.way_out) from error
+
+
+def _checked(
+    frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    x, y = checks.numbers("compute", _as_row(compute)), checks.numbers("reward", _as_row(reward))
+    if len(x) == 0 or len(x) != len(y):
         raise errors.FrozenError(
-            f"reward: one per compute and at least one is needed, got {y.shape} for {x.shape}; pair them up"
+            "reward", f"{len(y)} for {len(x)}", "one per compute and at least one is needed", "pair them up"
         )
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise errors.FrozenError(
-            "reward: finite numbers are needed, got a NaN or an infinity; leave that evaluation out"
-        )
+    checks.check_finite("compute", x)
+    checks.check_finite("reward", y)
     if x[0] <= frozen.at_compute or (np.diff(x) <= 0).any():
         raise errors.FrozenError(
-            f"compute: must increase from {frozen.at_compute:g} {frozen.unit}, got {x[:3].tolist()}...; "
-            "pass only evaluations after the freeze, in order"
+            "compute",
+            checks.short(x.tolist()),
+            f"it must increase from {frozen.at_compute:g} {frozen.unit}",
+            "pass only evaluations after the freeze, in order",
         )
-    return x, y, v
+    checks.check_order(x)
+    low, high = frozen.bounds
+    checks.check_range(y, low, high)
+    v = checks.column_of("variance", variance, len(x), 0.0, (high - low) ** 2)
+    checks.check_variance(v, high - low)
+    return x, y, None if v is None else np.where(v > 0, v, frozen.last_variance)
+
+
+def _as_row(given: npt.ArrayLike) -> npt.ArrayLike:
+    return np.array([given]) if np.isscalar(given) else given
 
 
 def _sentence(

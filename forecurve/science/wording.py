@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+<<<<<<< HEAD
 from forecurve.digits import decimals
 
+=======
+from .margins import least_gain
+>>>>>>> mend-4
 from .sigmoid import compute_at
 from .values import Estimate
 
@@ -15,10 +19,21 @@ if TYPE_CHECKING:
     from .advice import Advice
     from .fitting import Fit
 
-_USEFUL = 0.01  # the gain that the sentence prices
-_NARROW = 0.1  # a ceiling that a prior knows this well is worth saying, with its source
+_PLAIN = (1e-6, 1e9)  # numbers that are written without an exponent
+_NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 
 
+<<<<<<< HEAD
+=======
+def decimals(width: float) -> int:
+    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002; one
+    from 2 on and none from 20 on, which only rewards in percent and the like have."""
+    if width >= 2:
+        return 1 if width < 20 else 0
+    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
+
+
+>>>>>>> mend-4
 def interval_text(estimate: Estimate) -> str:
     """`0.77 to 0.80`."""
     places = decimals(estimate.width)
@@ -37,9 +52,9 @@ def gain_text(estimate: Estimate) -> str:
 
 
 def compute_text(value: float) -> str:
-    """Two significant digits without an exponent: `0.41`, `3.4`, `38`, `2300`."""
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
+    """Two significant digits: `0.41`, `3.4`, `38`, `2300`; with an exponent where that is shorter: `3.2e+25`."""
+    if value == 0 or not np.isfinite(value) or not _PLAIN[0] <= abs(value) < _PLAIN[1]:
+        return f"{value:.2g}"
     places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
     rounded = float(f"{value:.2g}")
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:.0f}"
@@ -64,7 +79,7 @@ def sentence(fit: Fit, now: float | None = None, budget: float | None = None, ta
     here = fit.curve.now if now is None else float(now)
     if fit.misfit_detail is not None and fit.misfit != "residuals":
         return _misfit_sentence(fit)
-    helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW
+    helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW * fit.curve.width
     if not fit.ceiling_identified and not helped:
         return _unknown_sentence(fit, here, budget, target)
     reached = _share_reached(fit, here)
@@ -82,7 +97,7 @@ def _misfit_sentence(fit: Fit) -> str:
 
 
 def _unknown_sentence(fit: Fit, now: float, budget: float | None, target: float | None) -> str:
-    head = f"Ceiling not identified yet ({fit.A.lower:.2f} to {fit.A.upper:.2f})"
+    head = f"Ceiling not identified yet ({interval_text(fit.A)})"
     if budget is not None and (advice := _advice(fit, now, budget, target)).action == "stop":
         return f"{head}, but stop. {advice.reason}"
     when = fit.decide_at()
@@ -101,9 +116,8 @@ def _share_reached(fit: Fit, now: float) -> str:
 
 
 def _price_of_more(fit: Fit, now: float) -> str:
-    """Compute that the next +0.01 costs, or that it is not to be had."""
-    width = fit.curve.bounds[1] - fit.curve.bounds[0]
-    step = _USEFUL * width
+    """Compute that the next hundredth of the range costs, or that it is not to be had."""
+    step = least_gain(None, fit.curve)
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)

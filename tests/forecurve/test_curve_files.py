@@ -93,6 +93,9 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "is repeated"]),
         (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "-1", "cannot be negative"]),
         (HEADER + "a,1,0.1,0,,\na,2,0.2,0,,\na,3,0.3,0,,\n", ["series 'a', prompts", "0.0"]),
+        ("series,compute,reward,reward\na,1,0.1,0.2\n", ["reward", "needed once", "2 of them", "leave one out"]),
+        (HEADER + "a,1\n", ["reward at line 2", "got nothing"]),
+        (HEADER + f"a,{'1' * 400}x,0.1,,,\n", ["compute at line 2", "11..."]),
         ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\n", ["unit at line 3", "got d", "began with h"]),
     ],
 )
@@ -102,6 +105,7 @@ def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text
     for part in parts:
         assert part in str(caught.value)
     assert str(caught.value).count("got") == 1
+    assert len(str(caught.value)) < 250
     assert caught.value.way_out in str(caught.value)
 
 
@@ -123,6 +127,52 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "no.parquet").write_text("not parquet")
     with pytest.raises(CurveFileError, match="not Parquet"):
         read_curves(tmp_path / "no.parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ('{"series": "a", "compute": 1, "reward": null}', ["reward at line 1", "a number is needed", "got nothing"]),
+        ('{"series": {"x": 1}, "compute": 1, "reward": 0.1}', ["series at line 1", "text is needed", "{'x': 1}"]),
+        ('{"series": true, "compute": 1, "reward": 0.1}', ["series at line 1", "text is needed", "True"]),
+        ('{"series": "a", "compute": 1, "reward": 0.1, "unit": []}', ["unit at line 1", "text is needed", "[]"]),
+        ('{"series": "a", "compute": 1, "reward": 0.1, "reward": 0.2}', ["reward", "needed once"]),
+        (f'{{"series": "a", "compute": 1{"0" * 400}, "reward": 0.1}}', ["compute at line 1", "00..."]),
+        (f'{{"series": "a", "compute": 1{"0" * 5000}, "reward": 0.1}}', ["line 1", "cannot be taken"]),
+        ("[" * 100_000, ["line 1", "cannot be taken"]),
+    ],
+)
+def test_a_bad_line_of_json_is_refused_with_place_value_and_way_out(
+    tmp_path: Path, line: str, parts: list[str]
+) -> None:
+    (tmp_path / "lines.jsonl").write_text(line + "\n")
+    with pytest.raises(CurveFileError) as caught:
+        read_curves(tmp_path / "lines.jsonl")
+    for part in [*parts, caught.value.way_out]:
+        assert part in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+def test_a_byte_order_mark_blanks_in_a_header_and_names_that_are_numbers_are_no_trouble(tmp_path: Path) -> None:
+    rows = "".join(f'{{"series": 7, "compute": {at}, "reward": 0.{at}}}\n' for at in (1, 2, 3))
+    (tmp_path / "lines.jsonl").write_text("\ufeff" + rows, encoding="utf-8")
+    (from_json,) = read_curves(tmp_path / "lines.jsonl")
+    (from_csv,) = read_curves(_csv(tmp_path, "series , compute,reward \n7,1,0.1\n7,2,0.2\n7,3,0.3\n"))
+    assert from_json.name == from_csv.name == "7"
+    assert from_json.reward.tolist() == from_csv.reward.tolist()
+
+
+def test_columns_that_are_not_read_may_be_there_twice(tmp_path: Path) -> None:
+    (curve,) = read_curves(_csv(tmp_path, "series,compute,reward,note,note\na,1,0.1,x,y\na,2,0.2,,\na,3,0.3,,\n"))
+    assert curve.points == 3
+
+
+def test_a_range_of_rewards_is_that_of_every_curve(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "series,compute,reward\na,1,10\na,2,20\na,3,30\n")
+    with pytest.raises(CurveFileError, match=r"bounds=\(low, high\)"):
+        read_curves(path)
+    (curve,) = read_curves(path, bounds=(0, 100))
+    assert curve.bounds == (0.0, 100.0)
 
 
 def test_a_seed_column_with_one_seed_leaves_the_series_its_name(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The paper's own procedure (ScaleRL, App. A.5 and fig. 7), to stand beside ours.
 
-Ceilings within 0.02 of one another count as equal. The runs that agree with the control are then fitted once more with
-A fixed at their mean, and the higher B is "at least as good". Least squares, no weights, no interval, no seeds.
+Ceilings within 0.02 of one another (of the range of rewards) count as equal. The runs that agree with the control are
+then fitted once more with A fixed at their mean, and the higher B is "at least as good". Least squares, no weights, no
+interval, no seeds.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from scipy.optimize import least_squares as minimise
 
 from ..arrays import FloatArray
 from ..curve import Curve
+from ..margins import SAME_CEILING
 from ..point import PointFit, least_squares
 from ..sigmoid import log_compute, rise
 
-MARGIN = 0.02  # the paper's error margin of A, whatever the region that our own verdict uses
 _NODES = 40
 _LOG_B = (float(np.log(0.05)), float(np.log(20.0)))
 _MID_REACH = 3.0  # ln C_mid beyond the evaluations
@@ -30,7 +31,7 @@ class PaperColumn:
     Attributes:
         A: least-squares ceiling, mean over seeds.
         B: exponent with A fixed at the common ceiling, mean over seeds; the free fit's where ceilings differ.
-        common_A: that ceiling; None where the arm's lies more than 0.02 from the control's.
+        common_A: that ceiling; None where the arm's lies further than the paper's margin from the control's.
         verdict: "ceiling up", "ceiling down", "faster", "slower" or "control".
     """
 
@@ -48,12 +49,13 @@ def paper_columns(arms: Mapping[str, Sequence[Curve]], control: str) -> dict[str
     """One column entry an arm, the control included.
 
     Args:
-        arms: name -> the curves of its seeds, in one unit of compute.
+        arms: name -> the curves of its seeds, in one unit of compute and one range of rewards.
         control: the arm that others are compared with.
     """
     free = {name: [least_squares(curve) for curve in curves] for name, curves in arms.items()}
     A = {name: float(np.mean([fit.A for fit in fits])) for name, fits in free.items()}
-    same = [name for name in arms if abs(A[name] - A[control]) <= MARGIN]
+    margin = SAME_CEILING * arms[control][0].width  # whatever the region that our own verdict uses
+    same = [name for name in arms if abs(A[name] - A[control]) <= margin]
     common = float(np.mean([A[name] for name in same]))
     B = {
         name: float(

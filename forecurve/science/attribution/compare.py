@@ -8,6 +8,7 @@ from dataclasses import replace
 from .. import errors
 from ..curve import Curve
 from ..fitting import Fit, fit
+from ..margins import SAME_CEILING
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge
@@ -21,7 +22,7 @@ def compare(
     arms: Mapping[str, OneOrSeveral],
     control: str,
     *,
-    rope: float = 0.02,
+    rope: float | None = None,
     level: float = 0.95,
     seed_sd: float | SeedSpread | None = None,
     seed_sd_log_compute: float | SeedSpread | None = None,
@@ -31,12 +32,13 @@ def compare(
     Args:
         arms: name -> the curve of its run, or the curves of its seeds (or their fits). The control is one of them.
         control: name of the arm that the others are compared with.
-        rope: ceilings within +-rope of one another are the same in practice, in the reward's own scale.
+        rope: ceilings within +-rope of one another are the same in practice, in the reward's own scale; by default
+            0.02 of its range.
         level: certainty of each verdict; claims of a difference are wrong with probability 1 - level at most, all of
             them together.
         seed_sd: the sd of the ceiling between seeds: a number when it is known (e.g. from past sweeps), a `SeedSpread`
-            when it is roughly known, by default the paper's 0.0125 as a rough guess. Replicates among the arms
-            correct a rough one.
+            when it is roughly known, by default the paper's 0.0125 of the range of rewards as a rough guess.
+            Replicates among the arms correct a rough one.
         seed_sd_log_compute: the same for the logarithm of the compute to a level; by default 0.20, a rough guess.
 
     Returns:
@@ -55,10 +57,16 @@ def compare(
     >>> compare(sweep, "base").verdicts
     {'no-fp32': 'ceiling down'}
     """
-    rules = Rules(rope, level, _spread(seed_sd, CEILING_SPREAD), _spread(seed_sd_log_compute, COMPUTE_SPREAD))
     fits = {str(name): _fits(name, given) for name, given in arms.items()}
     _check(fits, control)
     every = [one for group in fits.values() for one in group]
+    width = every[0].curve.width
+    rules = Rules(
+        SAME_CEILING * width if rope is None else float(rope),
+        level,
+        _spread(seed_sd, CEILING_SPREAD.scaled(width)),
+        _spread(seed_sd_log_compute, COMPUTE_SPREAD),
+    )
     judged = judge(
         {name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit
     )

@@ -63,6 +63,10 @@ class SeedSpread:
         """Whether no replicate can change it."""
         return bool(np.isinf(self.dof))
 
+    def scaled(self, factor: float) -> SeedSpread:
+        """The same knowledge of a value that is `factor` times as large."""
+        return SeedSpread(self.sd * factor, self.dof)
+
     def interval(self) -> Estimate:
         """Median and 90 % interval of the sd."""
         if self.known:
@@ -91,7 +95,8 @@ class SeedSpread:
 
 
 # ScaleRL (App. A.5): three runs that differ by their seed vary in A "by at most +-0.015", an sd between .009 (total
-# spread .015) and .018 (range .03). Six degrees of freedom put 90 % of the belief between .0086 and .024.
+# spread .015) and .018 (range .03). Six degrees of freedom put 90 % of the belief between .0086 and .024. All as shares
+# of the range of rewards.
 CEILING_SPREAD = SeedSpread(0.0125, 6.0)
 # No figure is published for the compute to a level. A guess on the wide side, 90 % between 0.14 and 0.38 in the
 # logarithm: too wide a guess costs power until there are replicates, too narrow a one costs truth.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..fitting import fit
+from ..margins import least_gain
 from ..prior import Prior
 from ..standing import Entrant, Standing, enter, standing
 
@@ -149,10 +150,11 @@ class Forecasting:
 
     Args:
         forecasts: shared fits, or none to make its own.
-        delta: the least difference that matters; the choice is settled when its expected regret is a tenth of it.
+        delta: the least difference that matters, by default 0.01 of the range of rewards; the choice is settled when
+            its expected regret is a tenth of it.
     """
 
-    def __init__(self, forecasts: Forecasts | None = None, *, delta: float = 0.01):
+    def __init__(self, forecasts: Forecasts | None = None, *, delta: float | None = None):
         self.forecasts = forecasts or Forecasts()
         self.delta = delta
 
@@ -174,7 +176,8 @@ class Forecasting:
     def settled(self, state: State) -> bool:
         """When choosing now is expected to lose little."""
         here = self.forecasts.standing(state)
-        return here is not None and here.expected_regret <= self.delta / 10
+        delta = least_gain(self.delta, state.sweep.tracks[0].curve)
+        return here is not None and here.expected_regret <= delta / 10
 
 
 class EqualForecast(ConstantCut):

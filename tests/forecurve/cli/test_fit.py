@@ -100,6 +100,10 @@ def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytes
         (HEADER + "a,1,0.1,,,0.5\n", [], ["seed at line 2", "whole number"]),
         ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\na,3,0.3,h\n", [], ["unit at line 3", "began with h"]),
         ("\x00\x00\x00", [], ["runs.csv", "column is missing"]),
+        (HEADER + "a,1,10,,,\na,2,20,,,\na,3,30,,,\n", [], ["rewards must lie in [0, 1]", "--range LOW,HIGH"]),
+        (HEADER + "a,1,10,,,\na,2,20,,,\na,3,30,,,\n", ["--range", "0,x"], ["--range", "'0,x'", "0,100"]),
+        (HEADER + "a,1,10,,,\na,2,20,,,\na,3,30,,,\n", ["--range", "100"], ["--range", "'100'", "two numbers"]),
+        (HEADER + "a,1,10,,,\na,2,20,,,\na,3,30,,,\n", ["--range", "9,1"], ["--range", "9,1", "LOW,HIGH"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from forecurve.science import Curve, alternatives, fit, freeze, least_squares, watch
 from forecurve.science import errors as e
+from forecurve.science.misfit import HOLDS
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -98,7 +99,7 @@ def test_a_target_that_is_no_number_is_refused(bad: float) -> None:
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_budget_that_is_no_compute_is_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="budget"):
+    with pytest.raises(e.AdviceError, match="budget"):
         fit(Curve(X, Y)).to_dict(budget=bad)
 
 
@@ -191,7 +192,12 @@ def test_any_curve_gives_finite_ordered_numbers_within_its_range(curve: Curve, b
 @given(curve=curves(), later=st.lists(st.floats(0, 1), min_size=1, max_size=12), noise=st.sampled_from([None, 1e-4]))
 def test_any_curve_can_be_frozen_and_watched(curve: Curve, later: list[float], noise: float | None) -> None:
     low, high = curve.bounds
-    frozen = freeze(fit(curve), horizon=20)
+    found = fit(curve)
+    if found.misfit not in HOLDS:
+        with pytest.raises(e.FrozenError, match="withheld"):
+            freeze(found)
+        return
+    frozen = freeze(found, horizon=20)
     reward = low + (high - low) * np.array(later)
     variance = None if noise is None else np.full(len(later), noise * (high - low) ** 2)
     verdict = watch(frozen, curve.now * (1 + 0.1 * np.arange(1, len(later) + 1)), reward, variance)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Curve, Prior, PriorError, fit, sibling_prior
+from forecurve.science import Curve, CurveError, Prior, PriorError, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
 from forecurve.science.prior import C_MID_REACH, LOG_B_BOX
@@ -279,12 +279,19 @@ def test_siblings_that_tell_nothing_give_the_flat_prior() -> None:
 
 
 def test_an_impossible_prior_is_refused() -> None:
-    with pytest.raises(PriorError, match="unknown prior 'papr'"):
+    with pytest.raises(PriorError, match="no such prior, got 'papr'"):
         fit(noisy_curve(0), prior="papr")
     with pytest.raises(PriorError, match="positive sd"):
         Prior("bad", A=(0.5, 0.0))
     with pytest.raises(PriorError, match="flat part"):
         Prior("bad", weight=1.0)
+
+
+@pytest.mark.parametrize("size", ["prompts", "samples"])
+@pytest.mark.parametrize("bad", [0, -1, float("inf")])
+def test_an_evaluation_of_an_impossible_size_is_refused(size: str, bad: float) -> None:
+    with pytest.raises(CurveError, match=f"^{size}: a number from 1"):
+        fit(noisy_curve(0)).predict_evaluation(9000, **{size: bad})
 
 
 # --- what a fit says ---

@@ -23,7 +23,7 @@ def _stand_in(mean: FloatArray, sd: FloatArray, seed: int, prior: Prior = FLAT) 
     theta = mean + sd * np.random.default_rng(seed).standard_normal((4000, 3))
     theta[:, 0] = np.clip(theta[:, 0], 0.01, 0.99)
     draws = SimpleNamespace(A=theta[:, 0], B=np.exp(theta[:, 1]), C_mid=np.exp(theta[:, 2]), R0=np.full(4000, 0.0))
-    curve = SimpleNamespace(bounds=(0.0, 1.0), compute=np.array([400.0, 4000.0, 8000.0]))
+    curve = SimpleNamespace(bounds=(0.0, 1.0), width=1.0, unit="h", compute=np.array([400.0, 4000.0, 8000.0]))
     return SimpleNamespace(all_draws=draws, curve=curve, prior=prior)
 
 

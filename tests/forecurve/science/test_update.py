@@ -24,10 +24,10 @@ def _run(seed: int, size: int = 70, spike: int | None = None) -> Curve:
     return Curve(compute, reward, prompts=1000, samples=16)
 
 
-def _distance(a: Fit, b: Fit) -> float:
-    """The largest difference of A's median and ends, in widths of its interval."""
-    ends = [(a.A.median, b.A.median), (a.A.lower, b.A.lower), (a.A.upper, b.A.upper)]
-    return max(abs(x - y) for x, y in ends) / b.A.width
+def _distance(a: Fit, b: Fit, name: str = "A") -> float:
+    """The largest difference of a parameter's median and ends, in widths of its interval."""
+    x, y = getattr(a, name), getattr(b, name)
+    return float(max(abs(x.median - y.median), abs(x.lower - y.lower), abs(x.upper - y.upper)) / y.width)
 
 
 @pytest.mark.parametrize("prior", ["none", "paper"])
@@ -44,6 +44,18 @@ def test_a_stream_of_updates_stays_at_what_refits_say(prior: str) -> None:
     assert steps > 25, "most updates need no refit"
     assert np.median(apart) < 0.01
     assert max(apart) < 0.15
+
+
+def test_parameters_of_the_lattice_do_not_jump_by_its_rows() -> None:
+    """Where a stream keeps its lattice and refits lay others, what they say is the same."""
+    whole = _run(seed=1)
+    streamed, apart = fit(whole.until(4000), prior="paper"), []
+    for compute, reward in zip(whole.compute[streamed.points :], whole.reward[streamed.points :], strict=True):
+        streamed = streamed.update((compute, reward))
+        again = fit(whole.until(compute), prior="paper")
+        apart.append([_distance(streamed, again, name) for name in ("B", "C_mid")])
+    assert (np.median(apart, axis=0) < 0.025).all()
+    assert np.max(apart) < 0.1
 
 
 def test_a_spike_is_found_two_evaluations_later_by_the_stream_as_by_a_refit() -> None:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from forecurve.science import FrozenError, FrozenForecast, fit, freeze, revision, watch
+from forecurve.science import Curve, FrozenError, FrozenForecast, fit, freeze, revision, watch
 from forecurve.science.arrays import FloatArray
 from forecurve.science.evidence import e_process, evidence, start_weights
 from forecurve.science.sigmoid import reward_at
@@ -255,6 +255,13 @@ def test_the_e_value_before_any_evidence_is_one() -> None:
         ([5000.0], [float("nan")], "finite"),
         ([], [], "at least one"),
         ([5000.0], [0.5, 0.6], "one per compute"),
+        ([5000.0, 6000.0], [40.0, 45.0], r"rewards must lie in \[0, 1\], got 40 at evaluation 1"),
+        ([5000.0], [-3.0], r"rewards must lie in \[0, 1\]"),
+        (["a"], [0.4], "compute: numbers are needed"),
+        ([5000.0], ["a"], "reward: numbers are needed"),
+        ([[5000.0, 6000.0]], [[0.4, 0.4]], "one row of numbers"),
+        ([5000.0, [6000.0]], [0.4, 0.4], "compute: numbers are needed"),
+        ([1e300], [0.5], "another unit"),
     ],
 )
 def test_evaluations_that_do_not_follow_the_freeze_are_refused(
@@ -262,6 +269,33 @@ def test_evaluations_that_do_not_follow_the_freeze_are_refused(
 ) -> None:
     with pytest.raises(FrozenError, match=match):
         watch(FROZEN, compute, reward)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 2.0, 1e-300])
+def test_a_variance_that_cannot_be_is_refused(bad: float) -> None:
+    with pytest.raises(FrozenError, match=r"^variance: ") as caught:
+        watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5], variance=[1e-5, bad])
+    assert (caught.value.field, caught.value.value) == ("variance", bad)
+
+
+@pytest.mark.parametrize("unknown", [0.0, float("nan")])
+def test_a_variance_that_is_not_known_is_that_of_the_last_evaluation(unknown: float) -> None:
+    later = watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5], variance=[FROZEN.last_variance, unknown])
+    np.testing.assert_allclose(later.z, watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5]).z)
+
+
+def test_a_forecast_that_is_withheld_is_not_frozen() -> None:
+    curve = noisy_curve(3, last=16_000, points=60)
+    fell = Curve(
+        curve.compute, np.where(curve.compute > 9000, curve.reward - 0.3, curve.reward), prompts=1000, samples=16
+    )
+    with pytest.raises(FrozenError, match=r"fit: .*got collapse; freeze one without a misfit"):
+        freeze(fit(fell))
+
+
+def test_a_frozen_forecast_is_one_line_to_look_at() -> None:
+    assert repr(FROZEN).startswith("FrozenForecast('run ")
+    assert len(repr(FROZEN)) < 160
 
 
 def test_a_broken_store_is_refused_with_the_way_out() -> None:

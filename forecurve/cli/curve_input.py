@@ -1,0 +1,59 @@
+"""Curves from a file named on the command line: the flag that says their range, and every fault in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from forecurve.science import Curve
+
+Bounds = tuple[float, float]
+
+Range = Annotated[
+    str | None, typer.Option("--range", metavar="LOW,HIGH", help="The range of rewards, e.g. 0,100 for percent.")
+]
+
+
+def read_arms(
+    file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None
+) -> dict[str, list[Curve]]:
+    """The curves of a file by the name of their series; `stated` is what came with --range."""
+    from forecurve import curve_files
+
+    from .errors import bad_input
+
+    bounds = _bounds(stated)
+    try:
+        return curve_files.read_arms(file, unit=unit, series=series or None, bounds=bounds)
+    except curve_files.CurveFileError as error:
+        text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
+        raise bad_input(f"{file.name}: {text}") from error
+
+
+def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:
+    """All of them, the seeds of a series together."""
+    return [curve for curves in read_arms(file, unit, stated, series).values() for curve in curves]
+
+
+def _bounds(stated: str | None) -> Bounds:
+    from forecurve.science import CurveError
+    from forecurve.science.checks import bounds_of
+
+    from .errors import bad_input
+
+    if stated is None:
+        return 0.0, 1.0
+    way_out = "give LOW,HIGH, e.g. 0,100 for percent"
+    parts = stated.split(",")
+    if len(parts) != 2:
+        raise bad_input(f"--range: two numbers with a comma between are needed, got {stated!r}; {way_out}")
+    try:
+        return bounds_of((float(parts[0]), float(parts[1])))
+    except CurveError as error:
+        raise bad_input(f"--range: {error.message}, got {stated}; {way_out}") from error
+    except ValueError as error:
+        raise bad_input(f"--range: two numbers are needed, got {stated!r}; {way_out}") from error

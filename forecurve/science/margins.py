@@ -1,0 +1,19 @@
+"""Differences in reward that matter, by default: shares of the range of rewards, whose scale then changes no answer."""
+
+from __future__ import annotations
+
+from .curve import Curve
+
+LEAST_GAIN = 0.01
+"""Of the range: the least gain, or difference, that matters."""
+SAME_CEILING = 0.02
+"""Of the range: ceilings closer than this are the same in practice (the paper's margin of A)."""
+
+
+def least_gain(given: float | None, curve: Curve) -> float:
+    """What was given, in the reward's own scale, else the default for that curve.
+
+    >>> least_gain(None, Curve([1, 2, 4], [20, 30, 35], bounds=(0, 100)))
+    1.0
+    """
+    return LEAST_GAIN * curve.width if given is None else float(given)
