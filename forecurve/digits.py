@@ -4,5 +4,8 @@ from __future__ import annotations
 
 
 def decimals(width: float) -> int:
-    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002."""
+    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002; one
+    from 2 on and none from 20 on, which only rewards in percent and the like have."""
+    if width >= 2:
+        return 1 if width < 20 else 0
     return 2 if width >= 0.02 else 3 if width >= 0.002 else 4

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-<<<<<<< HEAD
 from forecurve.digits import decimals
 
-=======
 from .margins import least_gain
->>>>>>> mend-4
 from .sigmoid import compute_at
 from .values import Estimate
 
@@ -23,17 +20,6 @@ _PLAIN = (1e-6, 1e9)  # numbers that are written without an exponent
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 
 
-<<<<<<< HEAD
-=======
-def decimals(width: float) -> int:
-    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002; one
-    from 2 on and none from 20 on, which only rewards in percent and the like have."""
-    if width >= 2:
-        return 1 if width < 20 else 0
-    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
-
-
->>>>>>> mend-4
 def interval_text(estimate: Estimate) -> str:
     """`0.77 to 0.80`."""
     places = decimals(estimate.width)
