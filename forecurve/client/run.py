@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .heart import Heart
 from .pending import Pending
@@ -38,6 +39,7 @@ class Run:
     Args:
         spool: None makes a disabled run: every report is dropped.
         transport: None keeps every report on disk (offline).
+        earlier: what earlier attempts of the run could not send.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Run:
         transport: Transport | None = None,
         flush_s: float = 1.0,
         heartbeat_s: float = 5.0,
+        earlier: Earlier | None = None,
     ):
         self.id = run_id
         self.attempt = attempt
@@ -70,6 +73,9 @@ class Run:
             if transport
             else None
         )
+        self._earlier = earlier
+        if self._earlier:
+            self._earlier.start()
         if self._sender:
             self._sender.start()
         if self._heart:
@@ -152,8 +158,9 @@ class Run:
 
     @property
     def unsent(self) -> int:
-        """Reports on disk that the service has not taken yet."""
-        return self._spool.waiting if self._spool else 0
+        """Reports on disk that the service has not taken yet, those of earlier attempts among them."""
+        own = self._spool.waiting if self._spool else 0
+        return own + (self._earlier.waiting if self._earlier else 0)
 
     def finish(self, outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
         """Report the outcome (succeeded, stopped or failed) and send what is left, within the deadline.
@@ -237,8 +244,11 @@ class Run:
             self._heart.close()
         if self._sender is None:
             return
+        deadline = time.monotonic() + deadline_s
+        if self._earlier:
+            self._earlier.close(deadline_s / 2)  # before the outcome: the run may be over with it
         self._pending.add_other("outcome", {"outcome": outcome, "reason": reason})
-        left = self._sender.close(deadline_s)
+        left = self._sender.close(deadline - time.monotonic())
         if left and self._transport and self._spool:
             self._say("left", f"{left} reports were not taken in time; they are kept in {self._spool.directory}")
         if self._transport:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from server.runs.schemas import Report
+from server.runs.schemas import LateReport
 
 NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How numbers that are not finite are written, since JSON has none."""
@@ -70,7 +70,7 @@ class EvaluationIn(BaseModel):
     time: datetime | None = None
 
 
-class Batch(Report):
+class Batch(LateReport):
     """A numbered batch. It is taken whole or not at all; sent again, it changes nothing."""
 
     seq: int = Field(ge=1, le=2**31 - 1, strict=True, description="Counts from 1 in each attempt.")

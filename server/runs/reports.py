@@ -58,21 +58,25 @@ def mark_alive(session: Session, run: Run, attempt: Attempt, now: datetime) -> N
 def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: datetime) -> Attempt:
     """Keep how the attempt ended, by its own word. The reconciler ends the run. Said twice, it changes nothing.
 
+    What is handed in for an earlier attempt is kept with it and ends nothing: the run has gone on since.
+
     Raises:
         Conflict: the attempt reported another outcome before.
         Superseded, Over: the report is no longer wanted.
     """
     run = lock_run(session, run_id)
-    fencing.check_exists(run, outcome.attempt)
+    fencing.check_reporter(run, outcome)
     attempt = current_attempt(session, run, outcome.attempt)
     if attempt.outcome is not None:
         if attempt.outcome != outcome.outcome:
             message = f"attempt {attempt.number} has reported {attempt.outcome!r}; an outcome does not change"
             raise Conflict.field("outcome", outcome.outcome, message)
         return attempt
-    fencing.check_wanted(run, outcome.attempt)
+    fencing.check_wanted(run, outcome)
     attempt.outcome, attempt.outcome_reason, attempt.exit_code = outcome.outcome, outcome.reason, outcome.exit_code
-    attempt.last_heartbeat_at = attempt.ended_at = now
+    if outcome.handed_in_by is None:
+        attempt.last_heartbeat_at = attempt.ended_at = now
+        enqueue(session, RECONCILE_TASK, run.id)
     record(
         session,
         "attempt.outcome",
@@ -84,7 +88,6 @@ def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: dateti
         attempt=attempt.number,
         exit_code=outcome.exit_code,
     )
-    enqueue(session, RECONCILE_TASK, run.id)
     session.flush()
     return attempt
 

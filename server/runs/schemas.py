@@ -138,6 +138,19 @@ class Report(BaseModel):
     attempt: int = Field(ge=1, le=2**31 - 1)
 
 
+class LateReport(Report):
+    """A report that may be handed in by a later attempt, which found it unsent when it began."""
+
+    handed_in_by: int | None = Field(
+        None, ge=2, le=2**31 - 1, description="The current attempt, when it reports for `attempt`, an earlier one."
+    )
+
+    @property
+    def reporter(self) -> int:
+        """The attempt that sends it, whose token it needs."""
+        return self.handed_in_by or self.attempt
+
+
 class Heartbeat(Report):
     """A sign of life. Cheap: send it also when there is nothing to say."""
 
@@ -156,7 +169,7 @@ class HeartbeatAnswer(BaseModel):
     held_steps: list[int] = Field(description="Of checkpoints that forks have yet to begin from: leave them on disk.")
 
 
-class Outcome(Report):
+class Outcome(LateReport):
     """How the attempt ended, by the trainer's own word."""
 
     outcome: Literal["succeeded", "stopped", "failed"]
