@@ -55,6 +55,7 @@ class Run(Base):
     reason: Mapped[str | None]  # why the status is what it is, in words
     version: Mapped[int] = mapped_column(default=1)
     attempt: Mapped[int] = mapped_column(default=0)  # number of the current attempt; 0 before the first
+    excused_attempts: Mapped[int] = mapped_column(default=0, server_default="0")  # lost by no fault of the run's
     not_before: Mapped[datetime | None]  # a queued run waits until then (retry back-off)
 
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

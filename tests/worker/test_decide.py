@@ -33,7 +33,8 @@ def ago(seconds: float | None) -> datetime | None:
 
 
 def a_run(status: str = "running", desired: str = "run", **values: Any) -> Run:
-    return Run(**{"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1} | values)
+    usual = {"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1}
+    return Run(**usual | {"excused_attempts": 0} | values)
 
 
 def an_attempt(beat: float | None = 1, **values: Any) -> Attempt:
@@ -48,9 +49,13 @@ def seen(state: str, **values: Any) -> Observation:
 
 
 def outcome_of(
-    run: Run, attempt: Attempt | None, look: Observation | None, well_since: datetime = LONG_AGO
+    run: Run,
+    attempt: Attempt | None,
+    look: Observation | None,
+    well_since: datetime = LONG_AGO,
+    settings: Settings = SETTINGS,
 ) -> Decision:
-    return decide(run, attempt, look, NOW, SETTINGS, well_since)
+    return decide(run, attempt, look, NOW, settings, well_since)
 
 
 def test_a_healthy_run_is_left_alone():
@@ -103,6 +108,8 @@ def test_a_trainer_that_stopped_unasked_was_preempted_and_is_queued_again():
     decision = outcome_of(a_run(), attempt, seen("failed"))
     assert decision.path == (Status.PREEMPTED, Status.QUEUED)
     assert decision.retry_in_s == retry_delay_s(1)
+    last = outcome_of(a_run(attempt=3), attempt, seen("failed"))
+    assert (last.to, last.excused) == (Status.QUEUED, True), "it is no fault of the run's"
 
 
 def test_a_job_stopped_at_the_executor_by_somebody_is_not_started_again():
@@ -141,6 +148,35 @@ def test_the_last_attempt_fails_the_run():
     decision = outcome_of(run, attempt, seen("failed", retryable=True, reason="node died."))
     assert decision.path == (Status.FAILED,)
     assert decision.reason == "node died. Given up after 3 attempts."
+
+
+def test_a_job_that_its_cluster_forgot_while_we_were_away_is_not_held_against_the_run():
+    run, attempt = a_run(attempt=3), an_attempt(400, number=3, submitted_at=ago(500), ended_at=ago(40))
+    decision = outcome_of(run, attempt, seen("gone"), well_since=ago(60))
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
+    assert outcome_of(run, attempt, seen("gone"), well_since=ago(450)).to is Status.FAILED, "we were there"
+    assert outcome_of(run, attempt, seen("failed", retryable=True), well_since=ago(60)).to is Status.FAILED
+
+
+def test_excused_attempts_are_none_of_those_that_a_run_may_have():
+    attempt = an_attempt(40, number=5, ended_at=ago(40))
+    died = seen("failed", retryable=True, reason="node died")
+    decision = outcome_of(a_run(attempt=5, excused_attempts=3), attempt, died)
+    assert (decision.to, decision.excused, decision.retry_in_s) == (Status.QUEUED, False, retry_delay_s(2))
+    given_up = outcome_of(a_run(attempt=5, excused_attempts=2), attempt, died)
+    assert given_up.reason == "node died. Given up after 3 attempts."
+
+
+@pytest.mark.parametrize("look", ["gone", "unreachable"])
+def test_a_job_older_than_its_cluster_is_gone_without_further_ado(look):
+    settings = SETTINGS.model_copy(update={"ray_since": ago(50)})
+    before = an_attempt(60, number=3)
+    decision = outcome_of(a_run(attempt=3), before, seen(look), settings=settings)
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
+    assert decision.reason == "Its job ended when the service was stopped."
+    assert outcome_of(a_run("stopping", "stop"), before, seen(look), settings=settings).to is Status.STOPPED
+    heard_since = an_attempt(10, ended_at=None)
+    assert outcome_of(a_run(), heard_since, seen(look), settings=settings) == WAIT
 
 
 def test_a_job_that_vanished_while_it_was_to_stop_is_stopped_and_not_queued_again():
@@ -288,7 +324,8 @@ runs = st.builds(
     status=st.sampled_from([str(status) for status in Status]),
     desired=st.sampled_from([str(desired) for desired in DesiredState]),
     executor=st.sampled_from(["ray", "external"]),
-    attempt=st.integers(1, 4),
+    attempt=st.integers(1, 6),
+    excused_attempts=st.integers(0, 2),
     reason=st.none() | st.just("so"),
 )
 attempts = st.none() | st.builds(
@@ -323,8 +360,9 @@ def test_every_decision_is_a_way_that_the_states_allow(run, attempt, look, well_
 
 @given(runs, attempts, looks, well)
 def test_no_run_has_more_attempts_than_it_may(run, attempt, look, well_since):
-    if run.attempt >= SETTINGS.max_attempts:
-        assert outcome_of(run, attempt, look, well_since).to is not Status.QUEUED
+    decision = outcome_of(run, attempt, look, well_since)
+    if run.attempt - run.excused_attempts >= SETTINGS.max_attempts and not decision.excused:
+        assert decision.to is not Status.QUEUED
 
 
 @given(runs, attempts, looks, well)

@@ -114,6 +114,33 @@ def test_a_cluster_that_was_restarted_loses_its_jobs_but_not_the_runs(world: Wor
     assert world.statuses(run)[-2:] == ["lost", "queued"]
 
 
+def test_a_service_that_is_restarted_any_number_of_times_uses_up_no_attempts(world: World):
+    """It ends its own cluster each time, and its trainers with it."""
+    run = world.add_run()
+    for number in range(1, 6):
+        (attempt_id,) = world.admit()
+        world.launch(attempt_id)
+        world.ray.set(f"{run}-a{number}", "RUNNING")
+        world.beat(run, attempt=number)
+        world.reconcile()
+        world.wait(3600)
+        world.ray.forget()
+        world.settings.ray_since = world.now
+        world.reconcile(after_s=3)
+        assert (world.run(run).status, world.run(run).excused_attempts) == ("queued", number)
+        world.wait(5)
+    assert alerts(world) == []
+
+
+def test_a_cluster_elsewhere_that_was_away_together_with_us_uses_up_no_attempt_either(world: World):
+    run = world.running()
+    world.reconcile()
+    world.wait(3600)
+    world.ray.forget()
+    world.reconcile_for(40)
+    assert (world.run(run).status, world.run(run).excused_attempts) == ("queued", 1)
+
+
 def test_a_trainer_that_still_reports_is_not_given_up_because_the_cluster_forgot_it(world: World):
     run = world.running()
     world.ray.forget()

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from . import leftovers
@@ -106,8 +107,9 @@ def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor, ports
     if not options.with_ray:
         return {}
     part, url, token = ray_part(layout, ports, max(2, cpu_count()))
+    since = datetime.now(UTC).isoformat()
     supervisor.launch(part)
-    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token}
+    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token, "FORECURVE_RAY_SINCE": since}
 
 
 def _start_redis(layout: Layout, supervisor: Supervisor, port: int, env: dict[str, str]) -> str:
