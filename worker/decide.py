@@ -32,7 +32,12 @@ FIRST_RETRY_S, LONGEST_RETRY_S = 5.0, 300.0
 REJECTED = "rejected"
 """`attempts.observed` of an attempt whose job the executor refused for good."""
 
-_OUTCOMES = {"succeeded": Status.SUCCEEDED, "stopped": Status.STOPPED, "failed": Status.FAILED}
+_OUTCOMES = {
+    "succeeded": Status.SUCCEEDED,
+    "stopped": Status.STOPPED,
+    "failed": Status.FAILED,
+    "lost": Status.FAILED,  # unless another attempt is to go better
+}
 _BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
 
 
@@ -172,6 +177,8 @@ def _trainer_said(case: Case) -> Decision | None:
     if still_there and case.elapsed(attempt.ended_at) < case.settings.stop_grace_s:
         return WAIT
     to = _OUTCOMES[attempt.outcome]
+    if attempt.outcome == "lost" and not case.is_external:
+        return _again_or_give_up(case, attempt.outcome_reason or "A worker was lost.", force_stop=still_there)
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED

@@ -89,7 +89,7 @@ class Attempt(Base):
     observed: Mapped[str | None]  # last state the executor reported
     observed_at: Mapped[datetime | None]
     unreachable_since: Mapped[datetime | None]  # the executor has not answered since then
-    outcome: Mapped[str | None]  # what the trainer itself reported: succeeded, stopped or failed
+    outcome: Mapped[str | None]  # what the trainer itself reported: succeeded, stopped, failed or lost
     outcome_reason: Mapped[str | None]
     exit_code: Mapped[int | None]
     log_tail: Mapped[str | None]

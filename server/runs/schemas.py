@@ -170,9 +170,10 @@ class HeartbeatAnswer(BaseModel):
 
 
 class Outcome(LateReport):
-    """How the attempt ended, by the trainer's own word."""
+    """How the attempt ended, by the trainer's own word. After `lost` (a worker, its device or its machine died) a run
+    that was launched here gets its next attempt; after `failed` none."""
 
-    outcome: Literal["succeeded", "stopped", "failed"]
+    outcome: Literal["succeeded", "stopped", "failed", "lost"]
     reason: str | None = Field(None, max_length=4000)
     exit_code: int | None = Field(None, ge=-(2**31), le=2**31 - 1)
 

@@ -97,6 +97,18 @@ def test_a_job_that_outlives_its_outcome_is_ended_by_the_executor():
     assert decision.force_stop
 
 
+def test_a_trainer_that_lost_a_worker_gets_another_attempt_up_to_the_last():
+    attempt = an_attempt(outcome="lost", outcome_reason="the learner died. Lost after step 7", ended_at=ago(1))
+    decision = outcome_of(a_run(), attempt, seen("failed"))
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), False)
+    assert decision.retry_in_s == retry_delay_s(1)
+    last = outcome_of(a_run(attempt=3), attempt, seen("failed"))
+    assert last.path == (Status.FAILED,)
+    assert last.reason == "the learner died. Lost after step 7. Given up after 3 attempts."
+    assert outcome_of(a_run("stopping", "stop"), attempt, seen("failed")).to is Status.STOPPED
+    assert outcome_of(a_run(executor="external"), attempt, None).to is Status.FAILED
+
+
 def test_a_trainer_that_stopped_as_asked_is_stopped():
     attempt = an_attempt(outcome="stopped", ended_at=ago(1))
     decision = outcome_of(a_run("stopping", "stop"), attempt, seen("succeeded"))
@@ -332,7 +344,7 @@ attempts = st.none() | st.builds(
     an_attempt,
     beat=st.none() | st.floats(0, 20_000),
     external_ref=st.none() | st.just("run_1-a1"),
-    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed"]),
+    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed", "lost"]),
     observed=st.sampled_from([None, "pending", "running", "gone", REJECTED]),
     log_tail=st.none() | st.just("oh no"),
     lease=st.none() | st.just("x"),

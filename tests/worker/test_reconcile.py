@@ -92,6 +92,17 @@ def test_a_node_that_dies_costs_an_attempt_and_not_the_run(world: World):
     assert alerts(world) == []
 
 
+def test_a_learner_that_is_killed_costs_an_attempt_and_not_the_run(world: World):
+    run = world.running()
+    world.report(run, "lost", "the learner died during a step. Lost after step 7")
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_ENTRYPOINT_COMMAND_ERROR", driver_exit_code=75)
+    world.reconcile()
+    assert world.statuses(run)[-2:] == ["lost", "queued"]
+    world.wait(5)
+    assert len(world.admit()) == 1
+    assert alerts(world) == []
+
+
 def test_a_run_whose_every_attempt_dies_fails_with_an_alert(world: World):
     run = world.add_run()
     for number in (1, 2, 3):
