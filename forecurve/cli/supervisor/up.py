@@ -12,6 +12,7 @@ from pathlib import Path
 from . import leftovers
 from .console import UpConsole
 from .files import free_port, kept_ports, read_json, write_json
+from .jobs import END_S
 from .layout import Layout, apps_dir
 from .lock import DataDirLock, Held
 from .options import UpOptions, check, not_allowed
@@ -62,7 +63,8 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
         pass
     finally:
         began = time.monotonic()
-        console.stopping(supervisor.why or "a part did not come up")
+        note = f"; trainers have {END_S:.0f} s to write a checkpoint" if "ray" in state.parts else ""
+        console.stopping(supervisor.why or "a part did not come up", note)
         supervisor.stop_all()
         with suppress(FileNotFoundError):
             layout.state.unlink()
