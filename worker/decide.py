@@ -151,7 +151,7 @@ def _waiting(case: Case) -> Decision | None:
     if case.status not in WAITING or (case.is_external and not case.is_to_end):
         return None
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)} while it was {case.status}")
+        return Decision((Status.STOPPED,), _asked(case, f" while it was {case.status}"))
     if case.status in (Status.LOST, Status.PREEMPTED):
         return _again_or_give_up(case, case.run.reason or f"The run was {case.status}.")
     return WAIT
@@ -184,8 +184,9 @@ def _trainer_said(case: Case) -> Decision | None:
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True)
-    path = _way(case.status, to)
-    return Decision(path, attempt.outcome_reason or _default_reason(case, to), force_stop=still_there)
+    asked = _asked(case) if to is Status.STOPPED and case.is_to_end else None
+    reason = asked or attempt.outcome_reason or _default_reason(to)
+    return Decision(_way(case.status, to), reason, force_stop=still_there)
 
 
 def _way(status: Status, to: Status) -> tuple[Status, ...]:
@@ -236,7 +237,7 @@ def _unsubmitted(case: Case) -> Decision | None:
     if lease_is_live(attempt, case.now):
         return WAIT
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)} before it was submitted")
+        return Decision((Status.STOPPED,), _asked(case, " before it was submitted"))
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
         why = f" {case.run.reason}" if case.run.reason else ""
         return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
@@ -330,7 +331,7 @@ def _again_or_give_up(
     """Queue the next attempt, or fail the run when it has had all its attempts; an excused one is not its last."""
     number, reason = case.run.attempt - case.run.excused_attempts, _sentence(reason)
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)}. {reason}", force_stop=force_stop)
+        return Decision((Status.STOPPED,), f"{_sentence(_asked(case))} {reason}", force_stop=force_stop)
     if number >= case.settings.max_attempts and not excused:
         times = "its only attempt" if number == 1 else f"{number} attempts"
         return Decision((Status.FAILED,), f"{reason} Given up after {times}.", force_stop=force_stop)
@@ -363,13 +364,15 @@ def _external_patience_s(settings: Settings) -> float:
     return max(settings.stop_grace_s, settings.suspect_after_s)
 
 
-def _asked(case: Case) -> str:
-    return "Cancelled" if case.is_cancelled else "Stopped as asked"
+def _asked(case: Case, when: str = "") -> str:
+    """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
+    what, why = "Cancelled" if case.is_cancelled else "Stopped as asked", case.run.desired_reason
+    return f"{what}{when}: {why}" if why else f"{what}{when}"
 
 
-def _default_reason(case: Case, to: Status) -> str | None:
+def _default_reason(to: Status) -> str | None:
     if to is Status.STOPPED:
-        return _asked(case) if case.is_to_end else "The trainer stopped."
+        return "The trainer stopped."
     return None if to is Status.SUCCEEDED else "The trainer reported a failure without a reason."
 
 

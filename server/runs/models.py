@@ -51,6 +51,7 @@ class Run(Base):
     budget_compute: Mapped[float | None]
 
     desired_state: Mapped[str] = mapped_column(default=DesiredState.RUN)
+    desired_reason: Mapped[str | None]  # why, in the words of who wants it
     status: Mapped[str] = mapped_column(default=Status.QUEUED)
     reason: Mapped[str | None]  # why the status is what it is, in words
     version: Mapped[int] = mapped_column(default=1)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
-from server.events.models import Event
 from server.events.outbox import enqueue
 from server.events.service import record
 
@@ -32,7 +30,7 @@ def heartbeat(session: Session, run_id: str, beat: Heartbeat, *, interval_s: flo
     attempt.last_heartbeat_at = now
     said = beat.model_dump(include={"step", "compute", "message"}, exclude_none=True)
     attempt.progress = {**attempt.progress, **said}
-    reason = _why_stop(session, run, beat.attempt)
+    reason = _why_stop(run, beat.attempt)
     if not is_over(run) and fencing.given_up(run, beat.attempt) is None:
         mark_alive(session, run, attempt, now)
     held = held_steps(session, run)
@@ -92,7 +90,7 @@ def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: dateti
     return attempt
 
 
-def _why_stop(session: Session, run: Run, attempt: int) -> str | None:
+def _why_stop(run: Run, attempt: int) -> str | None:
     """Why the trainer should stop, None when it should not."""
     if is_over(run):
         return f"The run is over: {run.status}{f' ({run.reason})' if run.reason else ''}."
@@ -102,10 +100,4 @@ def _why_stop(session: Session, run: Run, attempt: int) -> str | None:
     wanted = DesiredState(run.desired_state)
     if wanted is DesiredState.RUN:
         return None
-    why = session.scalar(
-        select(Event.reason)
-        .where(Event.run_id == run.id, Event.kind == "run.desired", Event.to_state == wanted)
-        .order_by(Event.transaction.desc(), Event.id.desc())
-        .limit(1)
-    )
-    return f"The run is to {wanted}{f': {why}' if why else ''}."
+    return f"The run is to {wanted}{f': {run.desired_reason}' if run.desired_reason else ''}."

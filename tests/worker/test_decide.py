@@ -75,6 +75,22 @@ def test_a_queued_run_that_is_to_end_ends_at_once(desired, said):
     assert decision.reason == f"{said} while it was queued"
 
 
+def test_why_a_person_wanted_the_end_stands_wherever_a_run_ends():
+    why = {"desired_reason": "now"}
+    saved = an_attempt(outcome="stopped", outcome_reason="SIGTERM received", ended_at=ago(1))
+    gone = an_attempt(40, ended_at=ago(40))
+    unsubmitted = an_attempt(None, external_ref=None, submitted_at=None, lease_expires_at=ago(1))
+    assert outcome_of(a_run("stopping", "cancel", **why), saved, seen("stopped")).reason == "Cancelled: now"
+    assert outcome_of(a_run("stopping", "cancel"), saved, seen("stopped")).reason == "Cancelled"
+    assert outcome_of(a_run("running", "stop", **why), an_attempt(), seen("running")).reason == "Stopped as asked: now"
+    ended = outcome_of(a_run("stopping", "cancel", **why), gone, seen("gone"))
+    assert ended.reason == "Cancelled: now; the executor ended the job"
+    queued = outcome_of(a_run("queued", "cancel", attempt=0, **why), None, None)
+    assert queued.reason == "Cancelled while it was queued: now"
+    early = outcome_of(a_run("launching", "stop", **why), unsubmitted, seen("gone"))
+    assert early.reason == "Stopped as asked before it was submitted: now"
+
+
 def test_a_queued_run_waits_for_admission():
     assert outcome_of(a_run("queued"), an_attempt(None), None) == WAIT
 

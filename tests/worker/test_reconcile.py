@@ -259,7 +259,8 @@ def test_a_stop_is_cooperative(world: World):
     world.report(run, "stopped", "checkpoint written")
     world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
     world.reconcile(after_s=2)
-    assert (world.run(run).status, world.run(run).reason) == ("stopped", "checkpoint written")
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Stopped as asked")
+    assert world.attempt(run).outcome_reason == "checkpoint written"
     assert world.ray.stops == []
     assert alerts(world) == []
 
@@ -284,6 +285,15 @@ def test_a_cancel_stops_the_job_at_once(world: World):
     assert world.ray.stops == [f"{run}-a1"]
     world.reconcile(after_s=2)
     assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled; the executor ended the job")
+
+
+def test_a_cancelled_run_keeps_the_persons_reason_and_not_the_signal_by_which_it_came_about(world: World):
+    run = world.running()
+    world.ask(run, "cancel", "now")
+    world.reconcile()
+    world.report(run, "stopped", "SIGTERM received")
+    world.reconcile(after_s=2)
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled: now")
 
 
 def test_a_queued_run_that_is_stopped_never_launches(world: World):

@@ -1,4 +1,4 @@
-"""Attempts that are not held against their run.
+"""Attempts that are not held against their run, and why a run is to stop.
 
 Revision: 0008
 Follows: 0004
@@ -17,7 +17,9 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("runs", sa.Column("excused_attempts", sa.Integer(), server_default="0", nullable=False))
+    op.add_column("runs", sa.Column("desired_reason", sa.String(), nullable=True))
 
 
 def downgrade() -> None:
+    op.drop_column("runs", "desired_reason")
     op.drop_column("runs", "excused_attempts")
