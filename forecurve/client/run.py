@@ -28,6 +28,9 @@ log = logging.getLogger("forecurve")
 FINISH_S = 30.0
 """How long `finish` waits for the service to take the last reports."""
 
+OUTCOMES = ("succeeded", "stopped", "failed", "lost")
+"""What `finish` takes; `lost` when a worker or its machine died and another attempt may go better."""
+
 T = TypeVar("T")
 
 
@@ -85,6 +88,11 @@ class Run:
     def directory(self) -> Path | None:
         """Where this attempt's reports are spooled; None for a disabled run."""
         return self._spool.directory if self._spool else None
+
+    @property
+    def finished(self) -> bool:
+        """True once an outcome was given; nothing is reported after it."""
+        return self._finished
 
     # start-up
 
@@ -163,9 +171,10 @@ class Run:
         return own + (self._earlier.waiting if self._earlier else 0)
 
     def finish(self, outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
-        """Report the outcome (succeeded, stopped or failed) and send what is left, within the deadline.
+        """Report the outcome (succeeded, stopped, failed or lost) and send what is left, within the deadline.
 
-        What the service does not take in time stays in the spool, and a warning says where.
+        Another word is refused with a warning, and the run goes on until it is finished by one of these. What the
+        service does not take in time stays in the spool, and a warning says where.
         """
         self._guard("finish", lambda: self._finish(outcome, reason, deadline_s))
 
@@ -236,6 +245,13 @@ class Run:
             self._heart.note(progress)
 
     def _finish(self, outcome: str, reason: str | None, deadline_s: float) -> None:
+        if outcome not in OUTCOMES:
+            log.warning(
+                "forecurve: finish was left out: outcome is %r; it is one of %s. The run still counts as going on",
+                outcome,
+                ", ".join(OUTCOMES),
+            )
+            return
         with self._lock:
             if self._finished:
                 return

@@ -105,8 +105,10 @@ def log(metrics: Mapping[str, Any], *, step: int, compute: float | None = None) 
 def finish(outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
     """`Run.finish` of the run that `init` began."""
     global _current
-    current().finish(outcome, reason, deadline_s=deadline_s)
-    _current = None
+    run = current()
+    run.finish(outcome, reason, deadline_s=deadline_s)
+    if run.finished:
+        _current = None
 
 
 def current() -> Run:
