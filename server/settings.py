@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import AwareDatetime, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -25,13 +25,16 @@ class Settings(BaseSettings):
 
     ray_url: str = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
     ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
+    ray_since: AwareDatetime | None = Field(
+        None, description="When the Ray head was started, where that is known: what was submitted before is gone."
+    )
     trainer_command: str = Field("python -m trainer", description="Entry point of a launched job.")
     trainer_path: str = Field(
         "", description="Put on PYTHONPATH of a launched job; empty when the image carries the trainer."
     )
 
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
-    max_attempts: int = Field(3, ge=1, description="Launches of a run before it is given up.")
+    max_attempts: int = Field(3, ge=1, description="Launches of a run that count before it is given up.")
     stop_grace_s: float = Field(30.0, gt=0, description="From the cooperative stop to Ray's stop.")
     launch_deadline_s: float = Field(300.0, gt=0, description="From submission to the first heartbeat.")
     heartbeat_interval_s: float = Field(5.0, gt=0, description="What trainers are told to keep.")

@@ -8,7 +8,7 @@ names, takes its recipe from there, reports to it and obeys it; with --fork, it 
 of its own.
 
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
-used.
+used; 75 a worker or its machine was lost, and another attempt may go better.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from forecurve.recipes import RecipeError, load_recipe
 from trainer.arguments import parser, recipe_of
 from trainer.checkpoint import newest_valid
-from trainer.errors import ConfigurationError, TrainerError
+from trainer.errors import ConfigurationError, TrainerError, WorkerLost
+from trainer.faults import may_go_better
 from trainer.launch import Launch, check, check_recipe, describe, train
 from trainer.reporting import RunClient
 
-DONE, FAILED, REFUSED = 0, 1, 2
+DONE, FAILED, REFUSED, LOST = 0, 1, 2, 75
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,8 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     except TrainerError as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return FAILED
+        lost = may_go_better(error)
+        print(f"{'lost' if lost else 'failed'}: {error}", file=sys.stderr)
+        return LOST if lost else FAILED
 
 
 def _alone(given: argparse.Namespace) -> int:
@@ -100,13 +103,24 @@ def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> 
         progress=True,
     )
     try:
-        recipe = load_recipe(run.recipe())
+        recipe = load_recipe(_asked_for(run))
         check(recipe, launch)
     except (RecipeError, TrainerError) as error:
-        run.finish("failed", str(error))
+        run.finish("lost" if may_go_better(error) else "failed", str(error))
         raise
     train(recipe, launch, run)
     return DONE
+
+
+def _asked_for(run: RunClient) -> dict[str, Any]:
+    """The run's recipe. A service that is away is no fault of the run's."""
+    from forecurve.client import ApiError
+
+    try:
+        return run.recipe()
+    except ApiError as error:
+        kind = TrainerError if error.is_bad_input else WorkerLost
+        raise kind(f"the run's recipe could not be read: {error}") from error
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class DirectoryReporter:
         self._evaluations = JsonLines(directory / "evaluations.jsonl")
         self._rollouts = JsonLines(directory / "rollouts.jsonl")
         self._outcome = directory / "outcome.json"
+        self._before = _read(self._outcome)
         self._progress = progress
 
     def supersede(self, offsets: Mapping[str, int]) -> None:
@@ -46,6 +47,17 @@ class DirectoryReporter:
         """Compute of the newest line of metrics; 0 without one."""
         last = self._metrics.last()
         return float(last["compute"]) if last else 0.0
+
+    def lost(self, reason: str) -> str:
+        """The reason for which this attempt is lost, with its place and how many in a row were lost there."""
+        losses, step = self._losses(), self._last_step()
+        if losses == 1:
+            return f"{reason}. Lost after step {step}"
+        before = "was the attempt" if losses == 2 else f"were the {losses - 1} attempts"
+        return (
+            f"{reason}. Lost after step {step}, as {before} before: look at what step {step + 1} asks for, such as "
+            "more memory than there is (batch.micro_tokens, generation.max_tokens, resources)"
+        )
 
     def log(self, metrics: Mapping[str, float], step: int, compute: float) -> None:
         """See `Reporter`."""
@@ -87,9 +99,21 @@ class DirectoryReporter:
 
     def finish(self, outcome: str, reason: str | None) -> None:
         """See `Reporter`."""
-        self._outcome.write_text(json.dumps({"outcome": outcome, "reason": reason, "attempt": self._attempt}) + "\n")
+        body = {"outcome": outcome, "reason": reason, "attempt": self._attempt}
+        if outcome == "lost":
+            body |= {"step": self._last_step(), "losses": self._losses()}
+        self._outcome.write_text(json.dumps(body) + "\n")
         if self._progress:
             self._progress.end(f"{outcome}: {reason}" if reason else outcome)
+
+    def _last_step(self) -> int:
+        last = self._metrics.last()
+        return int(last["step"]) if last else 0
+
+    def _losses(self) -> int:
+        """Attempts in a row that were lost after the same step, this one among them."""
+        again = self._before.get("outcome") == "lost" and self._before.get("step") == self._last_step()
+        return 1 + (int(self._before.get("losses", 1)) if again else 0)
 
     def _files(self) -> tuple[JsonLines, ...]:
         return self._metrics, self._evaluations, self._rollouts
@@ -97,3 +121,11 @@ class DirectoryReporter:
     def _append(self, file: JsonLines, step: int, compute: float, body: Mapping[str, Any]) -> None:
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         file.append({"step": step, "compute": compute, "attempt": self._attempt, "time": moment, **body})
+
+
+def _read(outcome: Path) -> dict[str, Any]:
+    """How the attempt before ended; empty when it did not say."""
+    try:
+        return dict(json.loads(outcome.read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}

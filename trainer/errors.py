@@ -28,5 +28,9 @@ class WorkerLost(TrainerError):
     resumes from the newest checkpoint."""
 
 
+class HopelessWork(WorkerLost):
+    """The same piece of work ended one worker after the other: it would end those of another attempt too."""
+
+
 class CheckpointError(TrainerError):
     """A checkpoint could not be written, or does not belong to this recipe."""

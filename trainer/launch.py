@@ -17,7 +17,8 @@ from trainer.checkpoint import Checkpoint
 from trainer.controller import Controller, Outcome
 from trainer.directory import DirectoryReporter
 from trainer.engines import vllm_setup
-from trainer.errors import ConfigurationError, TrainerError
+from trainer.errors import ConfigurationError, TrainerError, WorkerLost
+from trainer.faults import may_go_better
 from trainer.models import build_model
 from trainer.origin import Origin, checkpoint_at, origin_of, record
 from trainer.progress import Progress
@@ -64,6 +65,7 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
 
     Raises:
         ConfigurationError: before anything was started: this machine or directory cannot run this recipe.
+        WorkerLost: another attempt may go better; already reported as `lost`, with the reason.
         TrainerError: the run failed; already reported as such, with the reason.
     """
     check(recipe, launch)
@@ -72,11 +74,13 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
     reporter = Reporters(local, ClientReporter(client)) if client else Reporters(local)
     try:
         outcome = _train(recipe, launch, local, reporter)
-    except TrainerError as error:
-        reporter.finish("failed", str(error))
-        raise
     except Exception as error:
-        reporter.finish("failed", f"{type(error).__name__}: {error}")
+        reason = str(error) if isinstance(error, TrainerError) else f"{type(error).__name__}: {error}"
+        if may_go_better(error):
+            reason = local.lost(reason)
+            reporter.finish("lost", reason)
+            raise WorkerLost(reason) from error
+        reporter.finish("failed", reason)
         raise
     reporter.finish(outcome.outcome, outcome.reason)
     return outcome

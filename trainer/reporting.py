@@ -31,7 +31,7 @@ class Reporter(Protocol):
         """What the run is doing, for a person."""
 
     def finish(self, outcome: str, reason: str | None) -> None:
-        """The end: `succeeded`, `stopped` or `failed`."""
+        """The end: `succeeded`, `stopped`, `failed`, or `lost` when another attempt may go better."""
 
     @property
     def stop_reason(self) -> str | None:

@@ -68,6 +68,7 @@ def apply(
     if attempt is not None and decision.to not in HOLDS_PLACE:
         attempt.ended_at = attempt.ended_at or now
         attempt.lease = attempt.lease_expires_at = None
+    run.excused_attempts += decision.excused
     if decision.to is Status.QUEUED and decision.retry_in_s is not None:
         run.not_before = now + timedelta(seconds=decision.retry_in_s)
         enqueue(session, ADMIT_TASK, not_before=run.not_before)

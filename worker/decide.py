@@ -3,12 +3,13 @@
 Each rule looks at one situation and answers with a Decision, or None when the situation is another; the first answer
 holds, so the order of `RULES` is the policy:
 
-    is it over? ─ is it waiting? ─ what did the trainer say? ─ is the job over? ─ was it submitted at all?
-                ─ is it to stop? ─ is it stopping? ─ is it late to start? ─ is it silent?
+    is it over? ─ is it waiting? ─ what did the trainer say? ─ did its cluster end? ─ is the job over?
+                ─ was it submitted at all? ─ is it to stop? ─ is it stopping? ─ is it late to start? ─ is it silent?
 
 Three principles run through them. The trainer's own word counts more than the executor's. Silence counts only while
-we could have heard (`healthy_since`), so that our outage never ends a healthy run. A heartbeat that came after the
-executor called the job over is doubt enough to wait.
+we could have heard (`healthy_since`), so that our outage never ends a healthy run; nor is an attempt held against its
+run that ended with us, or from which somebody took the machine. A heartbeat that came after the executor called the job
+over is doubt enough to wait.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ FIRST_RETRY_S, LONGEST_RETRY_S = 5.0, 300.0
 REJECTED = "rejected"
 """`attempts.observed` of an attempt whose job the executor refused for good."""
 
-_OUTCOMES = {"succeeded": Status.SUCCEEDED, "stopped": Status.STOPPED, "failed": Status.FAILED}
+_OUTCOMES = {
+    "succeeded": Status.SUCCEEDED,
+    "stopped": Status.STOPPED,
+    "failed": Status.FAILED,
+    "lost": Status.FAILED,  # unless another attempt is to go better
+}
 _BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
 
 
@@ -45,6 +51,7 @@ class Decision:
     ask_stop: bool = False  # the cooperative stop begins: from now on heartbeats are answered with stop
     force_stop: bool = False  # tell the executor to end the job
     retry_in_s: float | None = None  # with a path to queued
+    excused: bool = False  # with a path to queued: the attempt is not one of those that the run may have
 
     @property
     def to(self) -> Status | None:
@@ -144,7 +151,7 @@ def _waiting(case: Case) -> Decision | None:
     if case.status not in WAITING or (case.is_external and not case.is_to_end):
         return None
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)} while it was {case.status}")
+        return Decision((Status.STOPPED,), _asked(case, f" while it was {case.status}"))
     if case.status in (Status.LOST, Status.PREEMPTED):
         return _again_or_give_up(case, case.run.reason or f"The run was {case.status}.")
     return WAIT
@@ -170,13 +177,16 @@ def _trainer_said(case: Case) -> Decision | None:
     if still_there and case.elapsed(attempt.ended_at) < case.settings.stop_grace_s:
         return WAIT
     to = _OUTCOMES[attempt.outcome]
+    if attempt.outcome == "lost" and not case.is_external:
+        return _again_or_give_up(case, attempt.outcome_reason or "A worker was lost.", force_stop=still_there)
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
-        return _again_or_give_up(case, why, by=came, force_stop=still_there)
-    path = _way(case.status, to)
-    return Decision(path, attempt.outcome_reason or _default_reason(case, to), force_stop=still_there)
+        return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True)
+    asked = _asked(case) if to is Status.STOPPED and case.is_to_end else None
+    reason = asked or attempt.outcome_reason or _default_reason(to)
+    return Decision(_way(case.status, to), reason, force_stop=still_there)
 
 
 def _way(status: Status, to: Status) -> tuple[Status, ...]:
@@ -186,6 +196,16 @@ def _way(status: Status, to: Status) -> tuple[Status, ...]:
     if status is Status.QUEUED:
         return (Status.RUNNING, to)
     return (Status.QUEUED, *_way(Status.QUEUED, to))
+
+
+def _ended_with_its_cluster(case: Case) -> Decision | None:
+    """The Ray head was started after the job was submitted: it is gone, and nobody need wait for the head to say so."""
+    attempt, since = case.current, case.settings.ray_since
+    if since is None or attempt.submitted_at is None or case.state in ALIVE or case.is_external:
+        return None
+    if max(attempt.submitted_at, attempt.last_heartbeat_at or attempt.submitted_at) >= since:
+        return None
+    return _again_or_give_up(case, "Its job ended when the service was stopped.", excused=True)
 
 
 def _job_is_over(case: Case) -> Decision | None:
@@ -204,7 +224,7 @@ def _job_is_over(case: Case) -> Decision | None:
         return Decision((Status.STOPPED,), "The job was stopped at the executor, not from here.")
     if seen.state is State.FAILED and not seen.retryable:
         return Decision((Status.FAILED,), reason)
-    return _again_or_give_up(case, reason)
+    return _again_or_give_up(case, reason, excused=_ended_with_us(case))
 
 
 def _unsubmitted(case: Case) -> Decision | None:
@@ -217,7 +237,7 @@ def _unsubmitted(case: Case) -> Decision | None:
     if lease_is_live(attempt, case.now):
         return WAIT
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)} before it was submitted")
+        return Decision((Status.STOPPED,), _asked(case, " before it was submitted"))
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
         why = f" {case.run.reason}" if case.run.reason else ""
         return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
@@ -312,6 +332,7 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
     _without_attempt,
     _rejected,
     _trainer_said,
+    _ended_with_its_cluster,
     _job_is_over,
     _unsubmitted,
     _to_end,
@@ -322,16 +343,27 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
 """In the order in which they are asked."""
 
 
-def _again_or_give_up(case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False) -> Decision:
-    """Queue the next attempt, or fail the run when it has had all its attempts."""
-    number, reason = case.run.attempt, _sentence(reason)
+def _again_or_give_up(
+    case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False, excused: bool = False
+) -> Decision:
+    """Queue the next attempt, or fail the run when it has had all its attempts; an excused one is not its last."""
+    number, reason = case.run.attempt - case.run.excused_attempts, _sentence(reason)
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)}. {reason}", force_stop=force_stop)
-    if number >= case.settings.max_attempts:
+        return Decision((Status.STOPPED,), f"{_sentence(_asked(case))} {reason}", force_stop=force_stop)
+    if number >= case.settings.max_attempts and not excused:
         times = "its only attempt" if number == 1 else f"{number} attempts"
         return Decision((Status.FAILED,), f"{reason} Given up after {times}.", force_stop=force_stop)
     through = () if case.status in (Status.LOST, Status.PREEMPTED) else (by,)
-    return Decision((*through, Status.QUEUED), reason, force_stop=force_stop, retry_in_s=retry_delay_s(number))
+    path, pause_s = (*through, Status.QUEUED), retry_delay_s(number)
+    return Decision(path, reason, force_stop=force_stop, retry_in_s=pause_s, excused=excused)
+
+
+def _ended_with_us(case: Case) -> bool:
+    """Whether the executor forgot the job, and the job was last heard of before the service itself was away."""
+    attempt = case.current
+    signs = (attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
+    heard = max((moment for moment in signs if moment is not None), default=case.healthy_since)
+    return case.state is State.GONE and heard < case.healthy_since
 
 
 def _is_believed(case: Case, state: State) -> bool:
@@ -350,13 +382,15 @@ def _external_patience_s(settings: Settings) -> float:
     return max(settings.stop_grace_s, settings.suspect_after_s)
 
 
-def _asked(case: Case) -> str:
-    return "Cancelled" if case.is_cancelled else "Stopped as asked"
+def _asked(case: Case, when: str = "") -> str:
+    """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
+    what, why = "Cancelled" if case.is_cancelled else "Stopped as asked", case.run.desired_reason
+    return f"{what}{when}: {why}" if why else f"{what}{when}"
 
 
-def _default_reason(case: Case, to: Status) -> str | None:
+def _default_reason(to: Status) -> str | None:
     if to is Status.STOPPED:
-        return _asked(case) if case.is_to_end else "The trainer stopped."
+        return "The trainer stopped."
     return None if to is Status.SUCCEEDED else "The trainer reported a failure without a reason."
 
 

@@ -39,10 +39,11 @@ def up(
 
 def down(
     data_dir: DataDir = DATA_DIR,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for a clean stop.")] = 90.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for a clean stop.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Stop the service of a data directory, from any terminal."""
+    """Stop the service of a data directory, from any terminal. Runs that it trains here write a checkpoint first, and
+    go on from there at the next `up`."""
     from .embedded import require_embedded
 
     require_embedded()

@@ -17,6 +17,7 @@ import httpx
 from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
 
 from .checks import Checks
+from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .heart import Heart
 from .pending import Pending
@@ -30,6 +31,9 @@ log = logging.getLogger("forecurve")
 FINISH_S = 30.0
 """How long `finish` waits for the service to take the last reports."""
 
+OUTCOMES = ("succeeded", "stopped", "failed", "lost")
+"""What `finish` takes; `lost` when a worker or its machine died and another attempt may go better."""
+
 T = TypeVar("T")
 
 
@@ -42,6 +46,7 @@ class Run:
     Args:
         spool: None makes a disabled run: every report is dropped.
         transport: None keeps every report on disk (offline).
+        earlier: what earlier attempts of the run could not send.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Run:
         transport: Transport | None = None,
         flush_s: float = 1.0,
         heartbeat_s: float = 5.0,
+        earlier: Earlier | None = None,
     ):
         self.id = run_id
         self.attempt = attempt
@@ -74,6 +80,9 @@ class Run:
             if transport
             else None
         )
+        self._earlier = earlier
+        if self._earlier:
+            self._earlier.start()
         if self._sender:
             self._sender.start()
         if self._heart:
@@ -83,6 +92,11 @@ class Run:
     def directory(self) -> Path | None:
         """Where this attempt's reports are spooled; None for a disabled run."""
         return self._spool.directory if self._spool else None
+
+    @property
+    def finished(self) -> bool:
+        """True once an outcome was given; nothing is reported after it."""
+        return self._finished
 
     # start-up
 
@@ -156,13 +170,15 @@ class Run:
 
     @property
     def unsent(self) -> int:
-        """Reports on disk that the service has not taken yet."""
-        return self._spool.waiting if self._spool else 0
+        """Reports on disk that the service has not taken yet, those of earlier attempts among them."""
+        own = self._spool.waiting if self._spool else 0
+        return own + (self._earlier.waiting if self._earlier else 0)
 
     def finish(self, outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
-        """Report the outcome (succeeded, stopped or failed) and send what is left, within the deadline.
+        """Report the outcome (succeeded, stopped, failed or lost) and send what is left, within the deadline.
 
-        What the service does not take in time stays in the spool, and a warning says where.
+        Another word is refused with a warning, and the run goes on until it is finished by one of these. What the
+        service does not take in time stays in the spool, and a warning says where.
         """
         self._guard("finish", lambda: self._finish(outcome, reason, deadline_s))
 
@@ -245,6 +261,13 @@ class Run:
             self._heart.note(progress)
 
     def _finish(self, outcome: str, reason: str | None, deadline_s: float) -> None:
+        if outcome not in OUTCOMES:
+            log.warning(
+                "forecurve: finish was left out: outcome is %r; it is one of %s. The run still counts as going on",
+                outcome,
+                ", ".join(OUTCOMES),
+            )
+            return
         with self._lock:
             if self._finished:
                 return
@@ -253,8 +276,11 @@ class Run:
             self._heart.close()
         if self._sender is None:
             return
+        deadline = time.monotonic() + deadline_s
+        if self._earlier:
+            self._earlier.close(deadline_s / 2)  # before the outcome: the run may be over with it
         self._pending.add_other("outcome", {"outcome": outcome, "reason": reason})
-        left = self._sender.close(deadline_s)
+        left = self._sender.close(deadline - time.monotonic())
         if left and self._transport and self._spool:
             self._say("left", f"{left} reports were not taken in time; they are kept in {self._spool.directory}")
         if self._transport:

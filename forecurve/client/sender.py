@@ -28,6 +28,7 @@ class Sender:
         transport: None keeps everything on disk (offline).
         on_over: called with the reason when the service says that the run or the attempt is over.
         flush_s: seconds between batches.
+        until_empty: end by itself once everything on disk was sent: nothing more will be logged.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class Sender:
         *,
         on_over: Callable[[str], None] = lambda reason: None,
         flush_s: float = 1.0,
+        until_empty: bool = False,
     ):
         self._pending = pending
         self._spool = spool
         self._transport = transport
         self._on_over = on_over
         self._flush_s = flush_s
+        self._until_empty = until_empty
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._unsealed: deque[tuple[str, dict[str, Any]]] = deque()
@@ -82,9 +85,9 @@ class Sender:
         while True:
             self._wake.wait(self._pause())
             self._wake.clear()
-            closing = self._closing.is_set()
+            ending = self._until_empty or self._closing.is_set()
             self._guard(self._step)
-            if closing and (self._transport is None or not self._spool.waiting):
+            if (ending and not self._spool.waiting) or (self._closing.is_set() and self._transport is None):
                 break
         self._spool.close()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .api import Api
+from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .run import FINISH_S, Run
 from .spool import Spool
@@ -82,15 +83,18 @@ def attach(directory: str | Path) -> Run:
     """Report for the run that this process was launched for.
 
     Reads FORECURVE_URL, FORECURVE_RUN, FORECURVE_ATTEMPT and FORECURVE_TOKEN. The spool is kept under `directory`,
-    one folder per attempt; after a restart of the process the same reports go out under the same numbers.
+    one folder per attempt; after a restart of the process the same reports go out under the same numbers, and what
+    earlier attempts left there unsent is handed in by this one.
 
     Raises:
         ClientError: one of the variables is missing or wrong.
     """
     url, run_id, token = (_required(name) for name in ("FORECURVE_URL", "FORECURVE_RUN", "FORECURVE_TOKEN"))
     attempt = _attempt_number(_required("FORECURVE_ATTEMPT"))
-    spool = Spool(Path(directory) / "spool" / f"a{attempt}")
-    return Run(run_id, attempt, spool=spool, transport=Transport(url, token, run_id, attempt))
+    folder = Path(directory) / "spool"
+    earlier = Earlier(folder, attempt, lambda number: Transport(url, token, run_id, number, handed_in_by=attempt))
+    spool = Spool(folder / f"a{attempt}")
+    return Run(run_id, attempt, spool=spool, transport=Transport(url, token, run_id, attempt), earlier=earlier)
 
 
 def log(metrics: Mapping[str, Any], *, step: int, compute: float | None = None) -> None:
@@ -101,8 +105,10 @@ def log(metrics: Mapping[str, Any], *, step: int, compute: float | None = None) 
 def finish(outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
     """`Run.finish` of the run that `init` began."""
     global _current
-    current().finish(outcome, reason, deadline_s=deadline_s)
-    _current = None
+    run = current()
+    run.finish(outcome, reason, deadline_s=deadline_s)
+    if run.finished:
+        _current = None
 
 
 def current() -> Run:

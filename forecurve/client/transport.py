@@ -49,12 +49,17 @@ Answer = Taken | Later | Refused
 
 
 class Transport:
-    """The doors of one attempt of one run: metrics, checkpoints, outcome, heartbeat, recipe."""
+    """The doors of one attempt of one run: metrics, checkpoints, outcome, heartbeat, recipe.
 
-    def __init__(self, url: str, token: str, run_id: str, attempt: int):
+    Args:
+        handed_in_by: the later attempt that sends the reports of this one, with its own token.
+    """
+
+    def __init__(self, url: str, token: str, run_id: str, attempt: int, handed_in_by: int | None = None):
         self.url = url.rstrip("/")
         self.run_id = run_id
         self.attempt = attempt
+        self._who = {"attempt": attempt} | ({"handed_in_by": handed_in_by} if handed_in_by else {})
         self._http = make_http(url, token)
 
     def send(self, entry: Entry) -> Answer:
@@ -63,7 +68,7 @@ class Transport:
         path = f"/v1/runs/{self.run_id}/{_PATHS[entry.kind]}"
         try:
             headers = {} if entry.kind == "metrics" else {"Idempotency-Key": key}  # batches have their own number
-            response = self._http.post(path, json={"attempt": self.attempt} | entry.body, headers=headers)
+            response = self._http.post(path, json=self._who | entry.body, headers=headers)
         except httpx.HTTPError as error:
             return Later(f"{type(error).__name__}: {error}")
         return read_answer(response)

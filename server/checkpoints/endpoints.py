@@ -22,7 +22,7 @@ def report_checkpoint(
 ) -> CheckpointRead:
     """Say that a checkpoint is whole, from where the run can go on."""
     get_run(session, run_id)
-    require_run(identity, run_id, body.attempt)
+    require_run(identity, run_id, body.reporter)
     return CheckpointRead.model_validate(service.add_checkpoint(session, run_id, body, now=now))
 
 

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from server.runs.schemas import Report
+from server.runs.schemas import LateReport
 
 
-class CheckpointCreate(Report):
+class CheckpointCreate(LateReport):
     """A checkpoint that is whole: written, flushed and renamed into place."""
 
     step: int = Field(ge=0, le=2**31 - 1)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from server.errors import Conflict
 from server.events.service import record
 from server.pagination import newest_first
-from server.runs.fencing import check_exists, check_wanted
+from server.runs.fencing import check_reporter, check_wanted
 from server.runs.reports import TRAINER, mark_alive
 from server.runs.service import current_attempt, get_run, lock_run
 
@@ -28,14 +28,14 @@ def add_checkpoint(session: Session, run_id: str, body: CheckpointCreate, *, now
         Conflict: this attempt reported another checkpoint at the step; Superseded, Over: no longer wanted.
     """
     run = lock_run(session, run_id)
-    check_exists(run, body.attempt)
+    check_reporter(run, body)
     mine = Checkpoint.run_id == run.id, Checkpoint.attempt == body.attempt, Checkpoint.step == body.step
     known = session.scalar(select(Checkpoint).where(*mine))
     if known is not None:
         return _same(known, body)
-    check_wanted(run, body.attempt)
+    check_wanted(run, body)
     mark_alive(session, run, current_attempt(session, run), now)
-    checkpoint = Checkpoint(run_id=run.id, **body.model_dump(), created_at=now)
+    checkpoint = Checkpoint(run_id=run.id, **body.model_dump(exclude={"handed_in_by"}), created_at=now)
     session.add(checkpoint)
     session.flush()
     record(

@@ -35,7 +35,7 @@ router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
 def ingest(run_id: str, body: Batch, session: DbSession, identity: Caller, now: Now) -> BatchAnswer:
     """Take a numbered batch, whole or not at all. Send it again until it is answered; it counts once."""
     get_run(session, run_id)
-    require_run(identity, run_id, body.attempt)
+    require_run(identity, run_id, body.reporter)
     return take_batch(session, run_id, body, now=now)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from forecurve.reports import pass_rate
 from server.errors import Conflict
 from server.events.service import record
-from server.runs.fencing import check_exists, check_wanted
+from server.runs.fencing import check_reporter, check_wanted
 from server.runs.models import Run
 from server.runs.reports import TRAINER, mark_alive
 from server.runs.service import current_attempt, lock_run
@@ -34,11 +34,11 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
         Invalid: something in it does not hold. Nothing of the batch is stored then.
     """
     run = lock_run(session, run_id)  # batches of one run come one after the other
-    check_exists(run, batch.attempt)
+    check_reporter(run, batch)
     digest = digest_of(batch)
     if _taken_before(session, run, batch, digest):
         return BatchAnswer(seq=batch.seq, accepted=0, duplicate=True)
-    check_wanted(run, batch.attempt)
+    check_wanted(run, batch)
     check_batch(batch, _computes(session, run, batch.attempt))
     mark_alive(session, run, current_attempt(session, run), now)
     size = len(batch.points) + len(batch.evaluations)
@@ -48,14 +48,15 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
     accepted = _store_points(session, run, batch.attempt, batch.points, now)
     if batch.evaluations:
         _store_evaluations(session, run, batch.attempt, batch.evaluations, now)
-        _sum_up(session, run, batch.attempt)
+        _sum_up(session, run)
         mark_dirty(session, run, now)
     return BatchAnswer(seq=batch.seq, accepted=accepted + len(batch.evaluations), duplicate=False)
 
 
 def digest_of(batch: Batch) -> str:
-    """sha256 of the batch's content, whatever the spacing and order of fields it came with; `details` keep theirs."""
-    return hashlib.sha256(batch.model_dump_json().encode()).hexdigest()
+    """sha256 of the batch's content, whoever sent it, whatever the spacing and order of fields it came with; `details`
+    keep theirs."""
+    return hashlib.sha256(batch.model_dump_json(exclude={"handed_in_by"}).encode()).hexdigest()
 
 
 def _taken_before(session: Session, run: Run, batch: Batch, digest: str) -> bool:
@@ -144,10 +145,9 @@ def _row(evaluation: EvaluationIn, now: datetime) -> dict[str, Any]:
     }
 
 
-def _sum_up(session: Session, run: Run, attempt: int) -> None:
-    """The run's newest evaluation, in the run's own row: the last step of the current attempt, however it came."""
-    mine = Evaluation.run_id == run.id, Evaluation.attempt == attempt
-    last = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(*mine)
+def _sum_up(session: Session, run: Run) -> None:
+    """The run's newest evaluation, in the run's own row: the last step of the newest attempt that has any."""
+    last = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(Evaluation.run_id == run.id)
     run.last_step, run.last_compute, run.last_reward = session.execute(
-        last.order_by(Evaluation.step.desc()).limit(1)
+        last.order_by(Evaluation.attempt.desc(), Evaluation.step.desc()).limit(1)
     ).one()

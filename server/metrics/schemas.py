@@ -17,7 +17,7 @@ from forecurve.reports import (
     NAMES,
     as_json_number,
 )
-from server.runs.schemas import Report
+from server.runs.schemas import LateReport
 
 
 def _from_name(value: Any) -> Any:
@@ -67,7 +67,7 @@ class EvaluationIn(BaseModel):
     time: datetime | None = None
 
 
-class Batch(Report):
+class Batch(LateReport):
     """A numbered batch. It is taken whole or not at all; sent again, it changes nothing."""
 
     seq: int = Field(ge=1, le=2**31 - 1, strict=True, description="Counts from 1 in each attempt.")

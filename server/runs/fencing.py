@@ -5,6 +5,7 @@ from __future__ import annotations
 from server.errors import Conflict, Invalid
 
 from .models import Run
+from .schemas import LateReport
 from .states import TERMINAL, Status
 
 WAITING = frozenset({Status.QUEUED, Status.PREEMPTED, Status.LOST, Status.PAUSED})
@@ -21,26 +22,44 @@ class Over(Conflict):
     title = "The run is over"
 
 
-def check_wanted(run: Run, attempt: int) -> None:
-    """Refuse a report of an attempt that was given up, or to a run that is over.
+def check_wanted(run: Run, report: LateReport) -> None:
+    """Refuse a report that comes from an attempt that was given up, or to a run that is over.
+
+    What counts is who sends it: the current attempt may hand in what an earlier one could not send.
 
     Raises:
         Over: the run is in a terminal state; nothing revives it.
         Superseded: a newer attempt runs, or this one was given up.
-        Invalid: the run has no such attempt.
+        Invalid: the run has no such attempt; an attempt hands in what is not an earlier one's.
     """
-    check_exists(run, attempt)
+    check_reporter(run, report)
     if Status(run.status) in TERMINAL:
         raise over(run)
-    why = given_up(run, attempt)
+    why = given_up(run, report.reporter)
     if why is not None:
-        raise Superseded.field("attempt", attempt, f"{why}; write a checkpoint and exit", state=run.status)
+        field = "attempt" if report.handed_in_by is None else "handed_in_by"
+        raise Superseded.field(field, report.reporter, f"{why}; write a checkpoint and exit", state=run.status)
+
+
+def check_reporter(run: Run, report: LateReport) -> None:
+    """Invalid when the run has no such attempt, or one hands in what is not an earlier one's."""
+    check_exists(run, report.attempt)
+    if report.handed_in_by is None:
+        return
+    if report.handed_in_by > run.attempt:
+        raise _no_such_attempt(run, "handed_in_by", report.handed_in_by)
+    if report.handed_in_by <= report.attempt:
+        message = f"must be a later attempt than `attempt`, {report.attempt}; leave it out of an attempt's own reports"
+        raise Invalid.field("handed_in_by", report.handed_in_by, message)
 
 
 def check_exists(run: Run, attempt: int) -> None:
     if attempt > run.attempt:
-        message = f"run {run.id} has no such attempt yet; its newest is {run.attempt}"
-        raise Invalid.field("attempt", attempt, message)
+        raise _no_such_attempt(run, "attempt", attempt)
+
+
+def _no_such_attempt(run: Run, field: str, number: int) -> Invalid:
+    return Invalid.field(field, number, f"run {run.id} has no such attempt yet; its newest is {run.attempt}")
 
 
 def over(run: Run) -> Over:

@@ -53,10 +53,12 @@ class Run(Base):
     budget_compute: Mapped[float | None]
 
     desired_state: Mapped[str] = mapped_column(default=DesiredState.RUN)
+    desired_reason: Mapped[str | None]  # why, in the words of who wants it
     status: Mapped[str] = mapped_column(default=Status.QUEUED)
     reason: Mapped[str | None]  # why the status is what it is, in words
     version: Mapped[int] = mapped_column(default=1)
     attempt: Mapped[int] = mapped_column(default=0)  # number of the current attempt; 0 before the first
+    excused_attempts: Mapped[int] = mapped_column(default=0, server_default="0")  # lost by no fault of the run's
     not_before: Mapped[datetime | None]  # a queued run waits until then (retry back-off)
 
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -90,7 +92,7 @@ class Attempt(Base):
     observed: Mapped[str | None]  # last state the executor reported
     observed_at: Mapped[datetime | None]
     unreachable_since: Mapped[datetime | None]  # the executor has not answered since then
-    outcome: Mapped[str | None]  # what the trainer itself reported: succeeded, stopped or failed
+    outcome: Mapped[str | None]  # what the trainer itself reported: succeeded, stopped, failed or lost
     outcome_reason: Mapped[str | None]
     exit_code: Mapped[int | None]
     log_tail: Mapped[str | None]

@@ -39,5 +39,5 @@ def beat(
 def report_outcome(run_id: str, body: Outcome, session: DbSession, identity: Caller, now: Now) -> AttemptRead:
     """How the attempt ended. The run becomes terminal when the reconciler has seen it."""
     service.get_run(session, run_id)
-    require_run(identity, run_id, body.attempt)
+    require_run(identity, run_id, body.reporter)
     return AttemptRead.model_validate(reports.take_outcome(session, run_id, body, now=now))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
-from server.events.models import Event
 from server.events.outbox import enqueue
 from server.events.service import record
 
@@ -32,7 +30,7 @@ def heartbeat(session: Session, run_id: str, beat: Heartbeat, *, interval_s: flo
     attempt.last_heartbeat_at = now
     said = beat.model_dump(include={"step", "compute", "message"}, exclude_none=True)
     attempt.progress = {**attempt.progress, **said}
-    reason = _why_stop(session, run, beat.attempt)
+    reason = _why_stop(run, beat.attempt)
     if not is_over(run) and fencing.given_up(run, beat.attempt) is None:
         mark_alive(session, run, attempt, now)
     held = held_steps(session, run)
@@ -58,21 +56,25 @@ def mark_alive(session: Session, run: Run, attempt: Attempt, now: datetime) -> N
 def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: datetime) -> Attempt:
     """Keep how the attempt ended, by its own word. The reconciler ends the run. Said twice, it changes nothing.
 
+    What is handed in for an earlier attempt is kept with it and ends nothing: the run has gone on since.
+
     Raises:
         Conflict: the attempt reported another outcome before.
         Superseded, Over: the report is no longer wanted.
     """
     run = lock_run(session, run_id)
-    fencing.check_exists(run, outcome.attempt)
+    fencing.check_reporter(run, outcome)
     attempt = current_attempt(session, run, outcome.attempt)
     if attempt.outcome is not None:
         if attempt.outcome != outcome.outcome:
             message = f"attempt {attempt.number} has reported {attempt.outcome!r}; an outcome does not change"
             raise Conflict.field("outcome", outcome.outcome, message)
         return attempt
-    fencing.check_wanted(run, outcome.attempt)
+    fencing.check_wanted(run, outcome)
     attempt.outcome, attempt.outcome_reason, attempt.exit_code = outcome.outcome, outcome.reason, outcome.exit_code
-    attempt.last_heartbeat_at = attempt.ended_at = now
+    if outcome.handed_in_by is None:
+        attempt.last_heartbeat_at = attempt.ended_at = now
+        enqueue(session, RECONCILE_TASK, run.id)
     record(
         session,
         "attempt.outcome",
@@ -84,12 +86,11 @@ def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: dateti
         attempt=attempt.number,
         exit_code=outcome.exit_code,
     )
-    enqueue(session, RECONCILE_TASK, run.id)
     session.flush()
     return attempt
 
 
-def _why_stop(session: Session, run: Run, attempt: int) -> str | None:
+def _why_stop(run: Run, attempt: int) -> str | None:
     """Why the trainer should stop, None when it should not."""
     if is_over(run):
         return f"The run is over: {run.status}{f' ({run.reason})' if run.reason else ''}."
@@ -99,10 +100,4 @@ def _why_stop(session: Session, run: Run, attempt: int) -> str | None:
     wanted = DesiredState(run.desired_state)
     if wanted is DesiredState.RUN:
         return None
-    why = session.scalar(
-        select(Event.reason)
-        .where(Event.run_id == run.id, Event.kind == "run.desired", Event.to_state == wanted)
-        .order_by(Event.transaction.desc(), Event.id.desc())
-        .limit(1)
-    )
-    return f"The run is to {wanted}{f': {why}' if why else ''}."
+    return f"The run is to {wanted}{f': {run.desired_reason}' if run.desired_reason else ''}."

@@ -144,6 +144,19 @@ class Report(BaseModel):
     attempt: int = Field(ge=1, le=2**31 - 1)
 
 
+class LateReport(Report):
+    """A report that may be handed in by a later attempt, which found it unsent when it began."""
+
+    handed_in_by: int | None = Field(
+        None, ge=2, le=2**31 - 1, description="The current attempt, when it reports for `attempt`, an earlier one."
+    )
+
+    @property
+    def reporter(self) -> int:
+        """The attempt that sends it, whose token it needs."""
+        return self.handed_in_by or self.attempt
+
+
 class Heartbeat(Report):
     """A sign of life. Cheap: send it also when there is nothing to say."""
 
@@ -162,10 +175,11 @@ class HeartbeatAnswer(BaseModel):
     held_steps: list[int] = Field(description="Of checkpoints that forks have yet to begin from: leave them on disk.")
 
 
-class Outcome(Report):
-    """How the attempt ended, by the trainer's own word."""
+class Outcome(LateReport):
+    """How the attempt ended, by the trainer's own word. After `lost` (a worker, its device or its machine died) a run
+    that was launched here gets its next attempt; after `failed` none."""
 
-    outcome: Literal["succeeded", "stopped", "failed"]
+    outcome: Literal["succeeded", "stopped", "failed", "lost"]
     reason: str | None = Field(None, max_length=4000)
     exit_code: int | None = Field(None, ge=-(2**31), le=2**31 - 1)
 

@@ -157,7 +157,7 @@ def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, re
     came_from = DesiredState(run.desired_state)
     if _STRENGTH.index(wanted) <= _STRENGTH.index(came_from):
         return run
-    run.desired_state = wanted
+    run.desired_state, run.desired_reason = wanted, reason
     run.version += 1  # whoever decided on what was wanted before must decide anew
     record(
         session,

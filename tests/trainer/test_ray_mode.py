@@ -187,6 +187,7 @@ def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(r
     hooks["before_step"] = kill_the_learner
     with pytest.raises(WorkerLost, match="the learner died during a step"):
         train(recipe({"budget.compute": 6}), Launch(tmp_path, progress=False))
+    assert read(tmp_path, "outcome.json")[0]["outcome"] == "lost"
     assert train(recipe({"budget.compute": 6}), Launch(tmp_path, resume=True, attempt=2, progress=False)).step == 6
     trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [(line["step"], line["attempt"]) for line in trained] == [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]

@@ -123,11 +123,11 @@ class World:
             body = Outcome(attempt=attempt, outcome=outcome, reason=reason)  # type: ignore[arg-type]
             reports.take_outcome(session, run_id, body, now=self.now)
 
-    def ask(self, run_id: str, wanted: str) -> None:
+    def ask(self, run_id: str, wanted: str, reason: str | None = None) -> None:
         """A person wants the run to stop or to be cancelled."""
         with self.sessions.begin() as session:
             request = {"stop": service.request_stop, "cancel": service.request_cancel}[wanted]
-            request(session, session.get_one(Run, run_id), actor="a person", reason=None)
+            request(session, session.get_one(Run, run_id), actor="a person", reason=reason)
 
     def launched(self, **values: Any) -> str:
         """A run whose job was submitted."""

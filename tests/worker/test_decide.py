@@ -34,7 +34,8 @@ def ago(seconds: float | None) -> datetime | None:
 
 
 def a_run(status: str = "running", desired: str = "run", **values: Any) -> Run:
-    return Run(**{"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1} | values)
+    usual = {"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1}
+    return Run(**usual | {"excused_attempts": 0} | values)
 
 
 def an_attempt(beat: float | None = 1, **values: Any) -> Attempt:
@@ -49,9 +50,13 @@ def seen(state: str, **values: Any) -> Observation:
 
 
 def outcome_of(
-    run: Run, attempt: Attempt | None, look: Observation | None, well_since: datetime = LONG_AGO
+    run: Run,
+    attempt: Attempt | None,
+    look: Observation | None,
+    well_since: datetime = LONG_AGO,
+    settings: Settings = SETTINGS,
 ) -> Decision:
-    return decide(run, attempt, look, NOW, SETTINGS, well_since)
+    return decide(run, attempt, look, NOW, settings, well_since)
 
 
 def test_a_healthy_run_is_left_alone():
@@ -69,6 +74,22 @@ def test_a_queued_run_that_is_to_end_ends_at_once(desired, said):
     decision = outcome_of(a_run("queued", desired, attempt=0), None, None)
     assert decision.path == (Status.STOPPED,)
     assert decision.reason == f"{said} while it was queued"
+
+
+def test_why_a_person_wanted_the_end_stands_wherever_a_run_ends():
+    why = {"desired_reason": "now"}
+    saved = an_attempt(outcome="stopped", outcome_reason="SIGTERM received", ended_at=ago(1))
+    gone = an_attempt(40, ended_at=ago(40))
+    unsubmitted = an_attempt(None, external_ref=None, submitted_at=None, lease_expires_at=ago(1))
+    assert outcome_of(a_run("stopping", "cancel", **why), saved, seen("stopped")).reason == "Cancelled: now"
+    assert outcome_of(a_run("stopping", "cancel"), saved, seen("stopped")).reason == "Cancelled"
+    assert outcome_of(a_run("running", "stop", **why), an_attempt(), seen("running")).reason == "Stopped as asked: now"
+    ended = outcome_of(a_run("stopping", "cancel", **why), gone, seen("gone"))
+    assert ended.reason == "Cancelled: now; the executor ended the job"
+    queued = outcome_of(a_run("queued", "cancel", attempt=0, **why), None, None)
+    assert queued.reason == "Cancelled while it was queued: now"
+    early = outcome_of(a_run("launching", "stop", **why), unsubmitted, seen("gone"))
+    assert early.reason == "Stopped as asked before it was submitted: now"
 
 
 def test_a_queued_run_waits_for_admission():
@@ -93,6 +114,18 @@ def test_a_job_that_outlives_its_outcome_is_ended_by_the_executor():
     assert decision.force_stop
 
 
+def test_a_trainer_that_lost_a_worker_gets_another_attempt_up_to_the_last():
+    attempt = an_attempt(outcome="lost", outcome_reason="the learner died. Lost after step 7", ended_at=ago(1))
+    decision = outcome_of(a_run(), attempt, seen("failed"))
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), False)
+    assert decision.retry_in_s == retry_delay_s(1)
+    last = outcome_of(a_run(attempt=3), attempt, seen("failed"))
+    assert last.path == (Status.FAILED,)
+    assert last.reason == "the learner died. Lost after step 7. Given up after 3 attempts."
+    assert outcome_of(a_run("stopping", "stop"), attempt, seen("failed")).to is Status.STOPPED
+    assert outcome_of(a_run(executor="external"), attempt, None).to is Status.FAILED
+
+
 def test_a_trainer_that_stopped_as_asked_is_stopped():
     attempt = an_attempt(outcome="stopped", ended_at=ago(1))
     decision = outcome_of(a_run("stopping", "stop"), attempt, seen("succeeded"))
@@ -104,6 +137,8 @@ def test_a_trainer_that_stopped_unasked_was_preempted_and_is_queued_again():
     decision = outcome_of(a_run(), attempt, seen("failed"))
     assert decision.path == (Status.PREEMPTED, Status.QUEUED)
     assert decision.retry_in_s == retry_delay_s(1)
+    last = outcome_of(a_run(attempt=3), attempt, seen("failed"))
+    assert (last.to, last.excused) == (Status.QUEUED, True), "it is no fault of the run's"
 
 
 def test_a_job_stopped_at_the_executor_by_somebody_is_not_started_again():
@@ -142,6 +177,35 @@ def test_the_last_attempt_fails_the_run():
     decision = outcome_of(run, attempt, seen("failed", retryable=True, reason="node died."))
     assert decision.path == (Status.FAILED,)
     assert decision.reason == "node died. Given up after 3 attempts."
+
+
+def test_a_job_that_its_cluster_forgot_while_we_were_away_is_not_held_against_the_run():
+    run, attempt = a_run(attempt=3), an_attempt(400, number=3, submitted_at=ago(500), ended_at=ago(40))
+    decision = outcome_of(run, attempt, seen("gone"), well_since=ago(60))
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
+    assert outcome_of(run, attempt, seen("gone"), well_since=ago(450)).to is Status.FAILED, "we were there"
+    assert outcome_of(run, attempt, seen("failed", retryable=True), well_since=ago(60)).to is Status.FAILED
+
+
+def test_excused_attempts_are_none_of_those_that_a_run_may_have():
+    attempt = an_attempt(40, number=5, ended_at=ago(40))
+    died = seen("failed", retryable=True, reason="node died")
+    decision = outcome_of(a_run(attempt=5, excused_attempts=3), attempt, died)
+    assert (decision.to, decision.excused, decision.retry_in_s) == (Status.QUEUED, False, retry_delay_s(2))
+    given_up = outcome_of(a_run(attempt=5, excused_attempts=2), attempt, died)
+    assert given_up.reason == "node died. Given up after 3 attempts."
+
+
+@pytest.mark.parametrize("look", ["gone", "unreachable"])
+def test_a_job_older_than_its_cluster_is_gone_without_further_ado(look):
+    settings = SETTINGS.model_copy(update={"ray_since": ago(50)})
+    before = an_attempt(60, number=3)
+    decision = outcome_of(a_run(attempt=3), before, seen(look), settings=settings)
+    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
+    assert decision.reason == "Its job ended when the service was stopped."
+    assert outcome_of(a_run("stopping", "stop"), before, seen(look), settings=settings).to is Status.STOPPED
+    heard_since = an_attempt(10, ended_at=None)
+    assert outcome_of(a_run(), heard_since, seen(look), settings=settings) == WAIT
 
 
 def test_a_job_that_vanished_while_it_was_to_stop_is_stopped_and_not_queued_again():
@@ -300,14 +364,15 @@ runs = st.builds(
     status=st.sampled_from([str(status) for status in Status]),
     desired=st.sampled_from([str(desired) for desired in DesiredState]),
     executor=st.sampled_from(["ray", "external"]),
-    attempt=st.integers(1, 4),
+    attempt=st.integers(1, 6),
+    excused_attempts=st.integers(0, 2),
     reason=st.none() | st.just("so"),
 )
 attempts = st.none() | st.builds(
     an_attempt,
     beat=st.none() | st.floats(0, 20_000),
     external_ref=st.none() | st.just("run_1-a1"),
-    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed"]),
+    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed", "lost"]),
     observed=st.sampled_from([None, "pending", "running", "gone", REJECTED]),
     log_tail=st.none() | st.just("oh no"),
     lease=st.none() | st.just("x"),
@@ -335,8 +400,9 @@ def test_every_decision_is_a_way_that_the_states_allow(run, attempt, look, well_
 
 @given(runs, attempts, looks, well)
 def test_no_run_has_more_attempts_than_it_may(run, attempt, look, well_since):
-    if run.attempt >= SETTINGS.max_attempts:
-        assert outcome_of(run, attempt, look, well_since).to is not Status.QUEUED
+    decision = outcome_of(run, attempt, look, well_since)
+    if run.attempt - run.excused_attempts >= SETTINGS.max_attempts and not decision.excused:
+        assert decision.to is not Status.QUEUED
 
 
 @given(runs, attempts, looks, well)

@@ -96,6 +96,7 @@ def test_a_head_that_is_down_may_be_asked_again(executor: RayJobs, ray: FakeRay)
         ("STOPPED", {}, (State.STOPPED, False)),
         ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_ERROR", "driver_exit_code": 1}, (State.FAILED, False)),
         ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_ERROR", "driver_exit_code": 127}, (State.FAILED, False)),
+        ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_ERROR", "driver_exit_code": 75}, (State.FAILED, True)),
         ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_ERROR", "driver_exit_code": 137}, (State.FAILED, True)),
         ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_ERROR", "driver_exit_code": -9}, (State.FAILED, True)),
         ("FAILED", {"error_type": "JOB_ENTRYPOINT_COMMAND_START_ERROR"}, (State.FAILED, False)),

@@ -124,6 +124,17 @@ def test_a_node_that_dies_costs_an_attempt_and_not_the_run(world: World):
     assert alerts(world) == []
 
 
+def test_a_learner_that_is_killed_costs_an_attempt_and_not_the_run(world: World):
+    run = world.running()
+    world.report(run, "lost", "the learner died during a step. Lost after step 7")
+    world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_ENTRYPOINT_COMMAND_ERROR", driver_exit_code=75)
+    world.reconcile()
+    assert world.statuses(run)[-2:] == ["lost", "queued"]
+    world.wait(5)
+    assert len(world.admit()) == 1
+    assert alerts(world) == []
+
+
 def test_a_run_whose_every_attempt_dies_fails_with_an_alert(world: World):
     run = world.add_run()
     for number in (1, 2, 3):
@@ -144,6 +155,33 @@ def test_a_cluster_that_was_restarted_loses_its_jobs_but_not_the_runs(world: Wor
     assert world.run(run).status == "running", "an executor that knows nobody may be mistaken"
     world.reconcile_for(20)
     assert world.statuses(run)[-2:] == ["lost", "queued"]
+
+
+def test_a_service_that_is_restarted_any_number_of_times_uses_up_no_attempts(world: World):
+    """It ends its own cluster each time, and its trainers with it."""
+    run = world.add_run()
+    for number in range(1, 6):
+        (attempt_id,) = world.admit()
+        world.launch(attempt_id)
+        world.ray.set(f"{run}-a{number}", "RUNNING")
+        world.beat(run, attempt=number)
+        world.reconcile()
+        world.wait(3600)
+        world.ray.forget()
+        world.settings.ray_since = world.now
+        world.reconcile(after_s=3)
+        assert (world.run(run).status, world.run(run).excused_attempts) == ("queued", number)
+        world.wait(5)
+    assert alerts(world) == []
+
+
+def test_a_cluster_elsewhere_that_was_away_together_with_us_uses_up_no_attempt_either(world: World):
+    run = world.running()
+    world.reconcile()
+    world.wait(3600)
+    world.ray.forget()
+    world.reconcile_for(40)
+    assert (world.run(run).status, world.run(run).excused_attempts) == ("queued", 1)
 
 
 def test_a_trainer_that_still_reports_is_not_given_up_because_the_cluster_forgot_it(world: World):
@@ -253,7 +291,8 @@ def test_a_stop_is_cooperative(world: World):
     world.report(run, "stopped", "checkpoint written")
     world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
     world.reconcile(after_s=2)
-    assert (world.run(run).status, world.run(run).reason) == ("stopped", "checkpoint written")
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Stopped as asked")
+    assert world.attempt(run).outcome_reason == "checkpoint written"
     assert world.ray.stops == []
     assert alerts(world) == []
 
@@ -278,6 +317,15 @@ def test_a_cancel_stops_the_job_at_once(world: World):
     assert world.ray.stops == [f"{run}-a1"]
     world.reconcile(after_s=2)
     assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled; the executor ended the job")
+
+
+def test_a_cancelled_run_keeps_the_persons_reason_and_not_the_signal_by_which_it_came_about(world: World):
+    run = world.running()
+    world.ask(run, "cancel", "now")
+    world.reconcile()
+    world.report(run, "stopped", "SIGTERM received")
+    world.reconcile(after_s=2)
+    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled: now")
 
 
 def test_a_queued_run_that_is_stopped_never_launches(world: World):

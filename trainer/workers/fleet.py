@@ -17,7 +17,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from trainer.errors import WorkerLost
+from trainer.errors import HopelessWork, WorkerLost
 from trainer.types import Cost, GeneratorLost, Wave, WeightVersion
 
 from .base import Ticket
@@ -171,7 +171,7 @@ class Fleet:
                 f"because {last}. Look for what ends them (memory, drivers), then resume from the newest checkpoint"
             )
         if under_way.losses > MOST_LOSSES:
-            raise WorkerLost(
+            raise HopelessWork(
                 f"{under_way.losses} generators were lost at {under_way.name}, the last because {last}. Look at what "
                 "it asks of them (its prompts, the verifier, memory), then resume from the newest checkpoint"
             )

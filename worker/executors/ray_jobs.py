@@ -32,6 +32,9 @@ _STATES = {
 _NEVER_BETTER = {"JOB_ENTRYPOINT_COMMAND_ERROR", "JOB_ENTRYPOINT_COMMAND_START_ERROR"}
 """Error types that lie with the job itself; all others lie with the cluster, where another attempt may go better."""
 
+_TRY_AGAIN = 75
+"""Exit code of a trainer that lost a worker or its machine: sysexits' "temporary failure"."""
+
 _LOG_TAIL = 8_000  # characters kept
 _LOG_KEPT = 4_000_000  # bytes held at most while reading; the API gives a log only whole
 _RAY_SAYS = re.compile(r"^(Running entrypoint for job |.*\bjob_manager\.py:\d+ -- )")
@@ -157,8 +160,9 @@ def _observation(job: dict[str, Any] | None) -> Observation:
 
 
 def _may_go_better(error_type: str | None, exit_code: int | None) -> bool:
-    """Whether the cause lay outside the job: the cluster's fault, or a signal (killed for memory, node taken away)."""
-    if exit_code is not None and (exit_code < 0 or exit_code > 128):
+    """Whether the cause lay outside the job: the cluster's fault, a signal (killed for memory, node taken away), or the
+    trainer's own word."""
+    if exit_code is not None and (exit_code < 0 or exit_code > 128 or exit_code == _TRY_AGAIN):
         return True
     return error_type not in _NEVER_BETTER
 

@@ -55,8 +55,8 @@ class UpConsole:
         lines.append("\n  Ctrl-C stops everything.")
         self.say("where", "\n".join(lines), url=url, login_url=login_url, admin_token=admin_token)
 
-    def stopping(self, why: str) -> None:
-        self.say("stopping", f"\nStopping ({escape(why)}) …", why=why)
+    def stopping(self, why: str, note: str = "") -> None:
+        self.say("stopping", f"\nStopping ({escape(why)}){escape(note)} …", why=why)
 
     def stopped(self, seconds: float) -> None:
         self.say("stopped", f"Stopped in {seconds:.1f} s; nothing is left running.", seconds=round(seconds, 2))

@@ -10,18 +10,31 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from .files import kept_secret
+from .jobs import END_S, end_jobs
 from .layout import TAG, Layout
 from .parts import ProcessPart
 
 PORTS = ["ray_gcs", "ray_dashboard", "ray_client", "ray_autoscaler_metrics", "ray_dashboard_metrics"]
 OBJECT_STORE_BYTES = 256 << 20
 """Weights of the testbed are under a megabyte; the store need not take a third of the memory."""
-STOP_WAIT_S = 30
-"""From Ray's SIGTERM to its SIGKILL of a job; its own default of 3 s cuts a checkpoint short."""
+
+
+class RayPart(ProcessPart):
+    """The head. Its jobs end before it does."""
+
+    def __init__(self, url: str, token: str, argv: list[str], **options: Any):
+        super().__init__("ray", argv, **options)
+        self._url, self._token = url, token
+
+    def stop(self, grace_s: float) -> None:
+        if self.is_alive():
+            end_jobs(self._url, self._token, END_S + 2.0)
+        super().stop(grace_s)
 
 
 def ray_part(layout: Layout, ports: dict[str, int], cpus: int) -> tuple[ProcessPart, str, str]:
@@ -29,8 +42,9 @@ def ray_part(layout: Layout, ports: dict[str, int], cpus: int) -> tuple[ProcessP
     token = kept_secret(layout.secrets, "ray_token")
     url = f"http://127.0.0.1:{ports['ray_dashboard']}"
     shutil.rmtree(layout.ray, ignore_errors=True)  # sessions of earlier starts
-    part = ProcessPart(
-        "ray",
+    part = RayPart(
+        url,
+        token,
         _command(layout, ports, cpus),
         env=_environment(layout, ports, token),
         cwd=layout.short,
@@ -84,7 +98,7 @@ def _environment(layout: Layout, ports: dict[str, int], token: str) -> dict[str,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": token,
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT_S),
+        "RAY_JOB_STOP_WAIT_TIME_S": f"{END_S:g}",
         "RAY_USAGE_STATS_ENABLED": "0",
         "AUTOSCALER_METRIC_PORT": str(ports["ray_autoscaler_metrics"]),
         "DASHBOARD_METRIC_PORT": str(ports["ray_dashboard_metrics"]),

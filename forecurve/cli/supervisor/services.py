@@ -21,7 +21,7 @@ def service_environment(layout: Layout, options: UpOptions, apps: Path, connecti
     """The environment of every process of the service.
 
     Args:
-        connections: DATABASE_URL, REDIS_URL, FORECURVE_RAY_URL, FORECURVE_RAY_TOKEN as far as they are known.
+        connections: DATABASE_URL, REDIS_URL, FORECURVE_RAY_URL, _TOKEN and _SINCE as far as they are known.
     """
     hidden = ("RAY_ADDRESS", "FORECURVE_TOKEN", "FORECURVE_URL", "FORECURVE_RUN", "FORECURVE_ATTEMPT")
     inherited = {name: value for name, value in os.environ.items() if name not in hidden}

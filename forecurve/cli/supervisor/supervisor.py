@@ -1,7 +1,8 @@
 """The supervisor: starts the parts in order, restarts what crashes, stops everything in reverse order.
 
 postgres, redis ──> migrations ──> bootstrap ──> api ──> worker ──> scheduler
-ray (started first, waited for last: the page is up while Ray still boots)
+ray (started first, waited for last: the page is up while Ray still boots; stopped before the API, to which its trainers
+report to the last)
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from . import leftovers
@@ -152,9 +153,9 @@ class Supervisor:
     # stopping
 
     def stop_all(self) -> None:
-        """Stop in reverse order of start; then end whatever still carries our mark."""
+        """Stop one after the other; then end whatever still carries our mark."""
         self._state.phase = "stopping"
-        for part in reversed(self._parts):
+        for part in _in_order_of_stopping(self._parts):
             part.stop(GRACE_S.get(part.name, 6.0))
             self._note(part, "stopped")
         leftovers.end(leftovers.find(self._layout.key))
@@ -168,3 +169,10 @@ class Supervisor:
 
     def _part(self, name: str) -> Part:
         return next(part for part in self._parts if part.name == name)
+
+
+def _in_order_of_stopping(parts: Sequence[Part]) -> list[Part]:
+    """In reverse order of start, but Ray right before the API. By then no worker is left to start a job again."""
+    others = [part for part in reversed(parts) if part.name != "ray"]
+    place = next((at for at, part in enumerate(others) if part.name == "api"), len(others))
+    return [*others[:place], *(part for part in parts if part.name == "ray"), *others[place:]]

@@ -6,11 +6,13 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from . import leftovers
 from .console import UpConsole
 from .files import free_port, kept_ports, read_json, write_json
+from .jobs import END_S
 from .layout import Layout, apps_dir
 from .lock import DataDirLock, Held
 from .options import UpOptions, check, not_allowed
@@ -61,7 +63,8 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
         pass
     finally:
         began = time.monotonic()
-        console.stopping(supervisor.why or "a part did not come up")
+        note = f"; trainers have {END_S:.0f} s to write a checkpoint" if "ray" in state.parts else ""
+        console.stopping(supervisor.why or "a part did not come up", note)
         supervisor.stop_all()
         with suppress(FileNotFoundError):
             layout.state.unlink()
@@ -106,8 +109,9 @@ def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor, ports
     if not options.with_ray:
         return {}
     part, url, token = ray_part(layout, ports, max(2, cpu_count()))
+    since = datetime.now(UTC).isoformat()
     supervisor.launch(part)
-    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token}
+    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token, "FORECURVE_RAY_SINCE": since}
 
 
 def _start_redis(layout: Layout, supervisor: Supervisor, port: int, env: dict[str, str]) -> str:

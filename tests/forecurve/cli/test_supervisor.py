@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from forecurve.cli.supervisor.files import kept_ports, kept_secret, read_json
 from forecurve.cli.supervisor.layout import TAG, Layout
 from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
 from forecurve.cli.supervisor.parts import ProcessPart
+from forecurve.cli.supervisor.ray import RayPart
 from forecurve.cli.supervisor.restarts import RestartPolicy
 from forecurve.cli.supervisor.state import UpState
 from forecurve.cli.supervisor.supervisor import StopRequested, Supervisor
+from tests.worker.fake_ray import TOKEN, FakeRay
 
 from .conftest import spawn
 from .services import clean_environment, wait_until
@@ -102,6 +105,78 @@ def test_a_part_that_does_not_stay_up_is_given_up_with_the_end_of_its_log(
     assert "no such table" in said
     assert supervisor.failed
     assert read_json(layout.state)["parts"]["bad"]["restarts"] == 2
+
+
+class Recorded:
+    """A part that only says when it was stopped."""
+
+    note, pid = "", None
+
+    def __init__(self, name: str, stopped: list[str]):
+        self.name, self.log, self._stopped = name, Path(name), stopped
+
+    def start(self) -> None:
+        pass
+
+    def is_ready(self) -> bool:
+        return True
+
+    def is_alive(self) -> bool:
+        return True
+
+    def stop(self, grace_s: float) -> None:
+        self._stopped.append(self.name)
+
+
+def test_trainers_end_while_the_api_is_there_to_take_their_reports_and_nobody_to_start_others(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path)
+    layout.make()
+    supervisor = Supervisor(layout, UpState("http://x", "http://x", str(tmp_path), True), UpConsole(as_json=True))
+    stopped: list[str] = []
+    for name in ("ray", "postgres", "redis", "api", "worker", "scheduler"):
+        supervisor.launch(Recorded(name, stopped))
+
+    supervisor.stop_all()
+
+    assert stopped == ["scheduler", "worker", "ray", "api", "redis", "postgres"]
+
+
+def test_ray_ends_when_its_jobs_have_ended(tmp_path: Path) -> None:
+    ray = FakeRay()
+    for number in (1, 2):
+        ray.submit({"submission_id": f"run-a{number}", "entrypoint": "train"})
+    ray.set("run-a1", "SUCCEEDED")
+    ray.set("run-a2", "RUNNING")
+    argv = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    part = RayPart(ray.url, TOKEN, argv, env=dict(os.environ), cwd=tmp_path, log=tmp_path / "log")
+    alive_when_the_job_ended: list[bool] = []
+
+    def end_slowly(reference: str) -> tuple[int, str]:
+        def end() -> None:
+            alive_when_the_job_ended.append(part.is_alive())
+            ray.set(reference, "STOPPED")
+
+        ray.stops.append(reference)
+        threading.Timer(0.5, end).start()
+        return 200, "{}"
+
+    ray.end = end_slowly  # type: ignore[method-assign]
+    part.start()
+    part.stop(5.0)
+    ray.stop()
+
+    assert ray.stops == ["run-a2"]
+    assert alive_when_the_job_ended == [True]
+    assert not part.is_alive()
+
+
+def test_a_ray_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    argv = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    part = RayPart("http://127.0.0.1:9", "t", argv, env=dict(os.environ), cwd=tmp_path, log=tmp_path / "log")
+    part.start()
+    began = time.monotonic()
+    part.stop(5.0)
+    assert time.monotonic() - began < 5.0
 
 
 def test_leftovers_are_found_by_mark_by_descent_and_by_the_last_state(tmp_path: Path) -> None:

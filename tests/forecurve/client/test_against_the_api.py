@@ -139,6 +139,24 @@ def test_a_launched_trainer_attaches_reads_its_recipe_and_reports(
     assert attempt["outcome"] == "succeeded"
 
 
+def test_an_outcome_that_there_is_not_is_refused_at_once_and_the_right_one_still_taken(
+    service: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    url, token = service
+    run = init(url=url, token=token)
+    tracking.finish("done")
+    assert "outcome is 'done'; it is one of succeeded, stopped, failed, lost" in caplog.text
+
+    run.log_evaluation(step=0, compute=0.0, reward=0.2)
+    tracking.finish("succeeded")
+
+    assert rewards(url, token, str(run.id)) == [(0, 0.2)]
+    with Api(url, token) as api:
+        assert next(iter(api.items(f"/v1/runs/{run.id}/attempts")))["outcome"] == "succeeded"
+    with pytest.raises(ClientError, match="no run was begun"):
+        tracking.finish()
+
+
 def test_the_services_wish_to_stop_reaches_the_loop(service: tuple[str, str]) -> None:
     from .conftest import wait_for
 

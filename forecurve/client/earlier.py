@@ -1,0 +1,75 @@
+"""What earlier attempts of a run could not send: the current one hands it in, since from them it is no longer taken.
+
+The reports keep the number of the attempt that made them, so the service has what it would have had without the
+outage: what a new attempt supersedes of an older one is decided there, for late reports as for those that came in time.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .pending import Pending
+from .sender import Sender
+from .spool import Spool
+from .transport import Transport
+
+log = logging.getLogger("forecurve")
+
+
+class Earlier:
+    """Sends the spools of earlier attempts in the background; each is emptied where it lies.
+
+    Args:
+        folder: has one spool an attempt, `a1`, `a2`, ...
+        attempt: the current one.
+        door: the way in for the reports of an earlier attempt, by its number.
+    """
+
+    def __init__(self, folder: Path, attempt: int, door: Callable[[int], Transport]):
+        self._spools: list[Spool] = []
+        self._transports: list[Transport] = []
+        self._senders: list[Sender] = []
+        for number in range(1, attempt):
+            spool = _left(folder / f"a{number}")
+            if spool is not None:
+                transport = door(number)
+                self._spools.append(spool)
+                self._transports.append(transport)
+                self._senders.append(Sender(Pending(), spool, transport, until_empty=True))
+
+    @property
+    def waiting(self) -> int:
+        """Reports that the service has not taken yet."""
+        return sum(spool.waiting for spool in self._spools)
+
+    def start(self) -> None:
+        if self._senders:
+            log.warning("forecurve: sending %d reports that earlier attempts could not send", self.waiting)
+        for sender in self._senders:
+            sender.start()
+            sender.wake()
+
+    def close(self, deadline_s: float) -> None:
+        """Send the rest within the deadline; what is not taken stays on disk for the next attempt."""
+        deadline = time.monotonic() + deadline_s
+        for sender, transport in zip(self._senders, self._transports, strict=True):
+            sender.close(max(0.0, deadline - time.monotonic()))
+            transport.close()
+
+
+def _left(directory: Path) -> Spool | None:
+    """The spool of an attempt that has left something unsent."""
+    if not directory.is_dir():
+        return None
+    try:
+        spool = Spool(directory)
+    except OSError as error:
+        log.warning("forecurve: what %s holds is not sent: %s", directory, error)
+        return None
+    if spool.waiting:
+        return spool
+    spool.close()
+    return None
