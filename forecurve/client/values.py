@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from forecurve.limits import EARLIEST, LATEST, LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
-def utc_now() -> str:
-    """The time now as RFC 3339."""
-    return datetime.now(UTC).isoformat()
+
+def utc_now() -> str | None:
+    """The time now as RFC 3339; None where the clock is not set: the service then takes the time of arrival."""
+    now = datetime.now(UTC)
+    return now.isoformat() if EARLIEST <= now < LATEST else None
 
 
 def as_number(value: Any) -> float | None:
@@ -45,8 +48,8 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def evaluation_fault(evaluation: Mapping[str, Any], last_compute: float) -> str | None:
     """Why the service would refuse an evaluation, or None. One bad evaluation must not cost a whole batch."""
     compute, reward, counts = evaluation["compute"], evaluation.get("reward"), evaluation.get("counts")
-    if not math.isfinite(compute) or compute < 0:
-        return f"compute is {compute}; it must be a finite number, 0 or more"
+    if not is_compute(compute):
+        return f"compute is {compute}; it must be finite, 0 or from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
     if compute < last_compute:
         return f"compute is {compute} but {last_compute} was reported before; it never goes backwards within an attempt"
     if reward is None and counts is None:

@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 from server.errors import Invalid
 
 from .schemas import Batch, EvaluationIn, Point
@@ -97,8 +98,9 @@ def _says(step: int, other: tuple[int, float], direction: str, when: str) -> str
 
 
 def _compute(field: str, compute: float) -> Iterator[Fault]:
-    if not math.isfinite(compute) or compute < 0:
-        yield _fault(field, compute, "must be a finite number, 0 or more: the compute spent so far, in the run's unit")
+    if not is_compute(compute):
+        takes = f"a finite number, 0 or from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+        yield _fault(field, compute, f"must be {takes}: the compute spent so far, in the run's unit")
 
 
 def _reward(at: str, evaluation: EvaluationIn) -> Iterator[Fault]:

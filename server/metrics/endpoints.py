@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from forecurve.limits import MAX_STEP
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import Caller, DbSession, Now, Reader, require_run
 from server.problems import problems
@@ -16,7 +17,6 @@ from . import service
 from .curve import Point, validation_curve
 from .ingest import take_batch
 from .schemas import (
-    MAX_STEP,
     Batch,
     BatchAnswer,
     EvaluationRead,

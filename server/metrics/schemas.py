@@ -6,14 +6,14 @@ import math
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from forecurve.limits import EARLIEST, LATEST, MAX_STEP
 from server.runs.schemas import Report
 
 NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How numbers that are not finite are written, since JSON has none."""
 
-MAX_STEP = 2**31 - 1
 MAX_SAMPLES = 2**15 - 1
 
 
@@ -36,6 +36,18 @@ Number = Annotated[
 """A number that may be `"NaN"`, `"Infinity"` or `"-Infinity"`."""
 
 MetricName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+def _is_possible(time: datetime) -> datetime:
+    if time.tzinfo is None:
+        raise ValueError("a zone is needed, as in 2026-01-31T12:00:00Z")
+    if not EARLIEST <= time < LATEST:
+        message = f"must be from {EARLIEST:%Y-%m-%d} to before {LATEST:%Y-%m-%d}; set the clock, or leave it out"
+        raise ValueError(message)
+    return time
+
+
+Time = Annotated[datetime, AfterValidator(_is_possible), Field(description="With a zone; that of arrival by default.")]
 Step = Annotated[int, Field(ge=0, le=MAX_STEP, strict=True)]
 
 
@@ -48,7 +60,7 @@ class Point(BaseModel):
     step: Step
     compute: Number | None = Field(None, description="Training compute so far, in the run's unit.")
     value: Number
-    time: datetime | None = None
+    time: Time | None = None
 
 
 class EvaluationIn(BaseModel):
@@ -67,7 +79,7 @@ class EvaluationIn(BaseModel):
         None, max_length=1_000_000, description="Successes of each prompt, in an order that never changes."
     )
     details: dict[MetricName, Number] = Field({}, max_length=100, description="e.g. `response_length`")
-    time: datetime | None = None
+    time: Time | None = None
 
 
 class Batch(Report):
