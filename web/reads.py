@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from server.access.models import Token
 from server.access.service import living
 from server.alerts.models import Alert, Channel, Delivery
+from server.errors import Invalid
 from server.events.models import Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
@@ -60,6 +61,8 @@ def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: in
 def _in_state(query: Select[Any], state: str | None) -> Select[Any]:
     if not state:
         return query
+    if state not in STATES:
+        raise Invalid.field("state", state, f"there is no such state; choose one of {', '.join(STATES)}")
     if state == "active":
         return query.where(Run.status.not_in(_OVER))
     if state == "alerting":

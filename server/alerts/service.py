@@ -91,16 +91,27 @@ def list_deliveries(
     return newest_first(session, query, Delivery.id, cursor, limit)
 
 
+def get_alert(session: Session, alert_id: str) -> Alert:
+    alert = session.get(Alert, alert_id)
+    if alert is None:
+        raise _unknown(alert_id)
+    return alert
+
+
 def acknowledge(session: Session, alert_id: str, *, actor: str, now: datetime) -> Alert:
     """Say that a person has seen the alert. A second time changes nothing."""
     alert = session.scalar(select(Alert).where(Alert.id == alert_id).with_for_update())
     if alert is None:
-        raise NotFound(f"There is no alert {alert_id!r}; `GET /v1/alerts` lists them.")
+        raise _unknown(alert_id)
     if alert.acknowledged_at is None:
         alert.acknowledged_at = now
         run = session.get_one(Run, alert.run_id)
         record(session, "alert.acknowledged", actor=actor, run_id=run.id, sweep_id=run.sweep_id, alert=alert.id)
     return alert
+
+
+def _unknown(alert_id: str) -> NotFound:
+    return NotFound.field("alert_id", alert_id, "no such alert; `GET /v1/alerts` lists them")
 
 
 def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:

@@ -10,6 +10,7 @@ from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
 from server.events.schemas import EventRead
 from server.events.service import list_run_events
+from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
@@ -28,12 +29,12 @@ def create_run(body: RunCreate, session: DbSession, identity: Operator, now: Now
     return RunCreated(**dict(view), ingest_token=created.ingest_token)
 
 
-@router.get("/runs")
+@router.get("/runs", responses=problems(404))
 def list_runs(
     session: DbSession,
     _: Reader,
+    sweep_id: OfSweep,
     status: Annotated[list[str] | None, Query(description="May be given several times.")] = None,
-    sweep_id: str | None = None,
     arm: str | None = None,
     cursor: Cursor = None,
     limit: Limit = 50,

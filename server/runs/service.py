@@ -94,7 +94,7 @@ def recipe_of(session: Session, run: Run) -> RecipeRow:
     """The resolved recipe of a run; NotFound when it is only tracked and has none."""
     row = session.get(RecipeRow, run.recipe_id) if run.recipe_id is not None else None
     if row is None:
-        raise NotFound(f"Run {run.id} has no recipe: it is only tracked here.")
+        raise NotFound.field("run_id", run.id, "the run has no recipe: it is only tracked here")
     return row
 
 

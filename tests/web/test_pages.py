@@ -111,6 +111,14 @@ def test_the_filters_in_the_url_choose_the_runs(site: TestClient, seeded: Seeded
     assert ("No run passes these filters" in html) == (not names)
 
 
+@pytest.mark.parametrize(
+    ("query", "status", "said"), [("state=garbage", 422, "queued, launching"), ("sweep=swp_no", 404, "no such sweep")]
+)
+def test_a_filter_that_names_nothing_says_so(site: TestClient, query: str, status: int, said: str) -> None:
+    answer = site.get(f"/runs?{query}")
+    assert (answer.status_code, said in answer.text) == (status, True)
+
+
 def test_long_lists_are_turned_page_by_page_and_no_run_is_missed(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock
 ) -> None:

@@ -113,7 +113,7 @@ def test_runs_are_listed_newest_first_and_filtered(
     assert sorted(names("")) == ["first", "second", "third"]
     assert names("status=stopped") == ["first"]
     assert sorted(names("status=stopped&status=queued")) == ["first", "second"]
-    assert names("sweep_id=swp_nowhere") == names("arm=none") == []
+    assert names("arm=none") == []
     assert "queued" in faults(api.get("/v1/runs?status=waiting", headers=headers["read"]))["status"]
     page = api.get("/v1/runs?limit=1", headers=headers["read"]).json()
     assert page["next_cursor"] == page["items"][0]["id"]
@@ -221,7 +221,6 @@ def test_the_audit_log_is_read_newest_first(api: TestClient, headers: Headers) -
     rest = api.get(f"/v1/runs/{run.run_id}/events?cursor={first['next_cursor']}", headers=headers["read"]).json()
     kinds += [item["kind"] for item in rest["items"]]
     assert kinds == ["run.desired", "evaluation", "run.status", "run.created"]
-    assert "cursor" in faults(api.get(f"/v1/runs/{run.run_id}/events?cursor=x", headers=headers["read"]))
 
 
 def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:
