@@ -140,6 +140,9 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> dict
     if isinstance(design, LeaveOneOut):
         return _leave_one_out(base, design.ingredients)
     for path, values in design.factors.items():
+        if path == "name":
+            message = "is no factor: a name changes nothing of the training, so its arms would be one run"
+            raise RecipeError.one("design.factors.name", values, f"{message}; sweep another field")
         get_value(base, path)  # fails for a field that does not exist
         if not values:
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")

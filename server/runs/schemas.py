@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
 from forecurve.recipes import ComputeUnit
 from server.recipes.schemas import RecipeChoice
 
@@ -96,7 +97,7 @@ class RunCreate(RecipeChoice):
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
     budget_compute: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="External runs only, in the unit."
+        None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, description="External runs only, in the unit."
     )
 
 
@@ -114,7 +115,7 @@ class ForkCreate(BaseModel):
     step: int | None = Field(
         None,
         ge=0,
-        le=2**31 - 1,
+        le=MAX_STEP,
         description="Of the checkpoint; the newest when neither it nor `checkpoint_id` is given.",
     )
     checkpoint_id: str | None = None
@@ -141,8 +142,8 @@ class Report(BaseModel):
 class Heartbeat(Report):
     """A sign of life. Cheap: send it also when there is nothing to say."""
 
-    step: int | None = Field(None, ge=0, le=2**31 - 1)
-    compute: float | None = Field(None, ge=0, allow_inf_nan=False)
+    step: int | None = Field(None, ge=0, le=MAX_STEP)
+    compute: float | None = Field(None, ge=0, le=MOST_COMPUTE, allow_inf_nan=False)
     message: str | None = Field(None, max_length=1000)
 
 

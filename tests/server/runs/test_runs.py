@@ -81,6 +81,21 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "budget_compute",
     ),
+    "a budget that no fit takes": (
+        {"executor": "external", "compute_unit": "steps", "budget_compute": 1e41},
+        422,
+        "budget_compute",
+    ),
+    "a recipe's budget that no fit takes": (
+        {"preset": "scalerl", "changes": {"budget.compute": 1e308}},
+        422,
+        "budget.compute",
+    ),
+    "a step that is never stored": (
+        {"preset": "scalerl", "changes": {"budget.max_steps": 2**31}},
+        422,
+        "budget.max_steps",
+    ),
     "an unknown executor": ({"preset": "scalerl", "executor": "slurm"}, 422, "executor"),
 }
 
