@@ -27,7 +27,10 @@ def list_alerts(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[AlertRead]:
-    """Alerts, newest first. An alert is open until it is resolved; acknowledging it does not close it."""
+    """Alerts, newest first. An alert is open until it is resolved; acknowledging it does not close it.
+
+    Those of archived runs are listed by run only.
+    """
     rows, following = service.list_alerts(session, run_id=run_id, is_open=is_open, cursor=cursor, limit=limit)
     return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, exists, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -21,6 +21,9 @@ from .models import Alert, Channel, Delivery
 
 LEVELS = ("WARN", "ALERT")
 """From the lowest to the highest."""
+
+IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
+"""Of alerts: their run is not archived."""
 
 DELIVER_TASK = "worker.tasks.deliver"
 
@@ -72,10 +75,8 @@ def open_alert(
 def list_alerts(
     session: Session, *, run_id: str | None, is_open: bool | None, cursor: str | None, limit: int
 ) -> tuple[Sequence[Alert], str | None]:
-    """One page of alerts, newest first. Open means: not resolved."""
-    query = select(Alert)
-    if run_id is not None:
-        query = query.where(Alert.run_id == run_id)
+    """One page of alerts, newest first: of one run, or of all that are not archived. Open means: not resolved."""
+    query = select(Alert).where(IN_SIGHT if run_id is None else Alert.run_id == run_id)
     if is_open is not None:
         query = query.where(Alert.resolved_at.is_(None) if is_open else Alert.resolved_at.is_not(None))
     return newest_first(session, query, Alert.id, cursor, limit)

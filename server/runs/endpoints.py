@@ -14,8 +14,8 @@ from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import forks, service
-from .schemas import AttemptRead, ForkCreate, RunCreate, RunCreated, RunView, StopRequest
+from . import archive, forks, service
+from .schemas import AttemptRead, ForkCreate, RunChange, RunCreate, RunCreated, RunView, StopRequest
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -36,12 +36,13 @@ def list_runs(
     sweep_id: OfSweep,
     status: Annotated[list[str] | None, Query(description="May be given several times.")] = None,
     arm: str | None = None,
+    archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[RunView]:
-    """Runs, newest first."""
+    """Runs, newest first; those that are archived only when they are asked for."""
     rows, following = service.list_runs(
-        session, statuses=status or (), sweep_id=sweep_id, arm=arm, cursor=cursor, limit=limit
+        session, statuses=status or (), sweep_id=sweep_id, arm=arm, archived=archived, cursor=cursor, limit=limit
     )
     return Page(items=run_views(session, rows), next_cursor=following)
 
@@ -50,6 +51,24 @@ def list_runs(
 def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
     """One run, with its newest evaluation and what its newest forecast says."""
     return run_view(session, service.get_run(session, run_id))
+
+
+@router.patch("/runs/{run_id}", responses=problems(404))
+def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
+    """Give the run another name."""
+    return run_view(session, archive.rename(session, run_id, body.name, actor=identity.token_id))
+
+
+@router.post("/runs/{run_id}:archive", responses=problems(404, 409))
+def archive_run(run_id: str, session: DbSession, identity: Operator, now: Now) -> RunView:
+    """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
+    return run_view(session, archive.archive(session, run_id, actor=identity.token_id, now=now))
+
+
+@router.post("/runs/{run_id}:restore", responses=problems(404))
+def restore_run(run_id: str, session: DbSession, identity: Operator) -> RunView:
+    """Take the run out of the archive."""
+    return run_view(session, archive.restore(session, run_id, actor=identity.token_id))
 
 
 @router.post("/runs/{run_id}:stop", responses=problems(404, 409))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
 from forecurve.recipes import ComputeUnit
@@ -87,6 +87,7 @@ class RunView(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
+    archived_at: datetime | None = Field(description="When it was put away; null for a run that lists show.")
     progress: Progress
 
 
@@ -105,6 +106,14 @@ class RunCreated(RunView):
     """A new run. `ingest_token` is for an external run's reports and is shown this once."""
 
     ingest_token: str | None
+
+
+class RunChange(BaseModel):
+    """What of a run can be changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
 class ForkCreate(BaseModel):

@@ -68,11 +68,12 @@ def list_runs(
     statuses: Sequence[str] = (),
     sweep_id: str | None = None,
     arm: str | None = None,
+    archived: bool = False,
     cursor: str | None = None,
     limit: int = 50,
 ) -> tuple[Sequence[Run], str | None]:
-    """One page of runs, newest first."""
-    query = select(Run)
+    """One page of runs, newest first: of those that are archived, or of the others."""
+    query = select(Run).where(Run.archived_at.is_not(None) if archived else Run.archived_at.is_(None))
     if statuses:
         query = query.where(Run.status.in_(_known(statuses)))
     if sweep_id is not None:
