@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-MAX_STEP = 2**31 - 1
+from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE, is_compute
+
 MAX_SAMPLES = 2**15 - 1
 MAX_PROMPTS = 1_000_000
 MAX_DETAILS = 100
@@ -55,9 +56,10 @@ def step_fault(step: int) -> str | None:
 
 def compute_fault(compute: float) -> str | None:
     """Why this is no compute."""
-    if math.isfinite(compute) and compute >= 0:
+    if is_compute(compute):
         return None
-    return "must be a finite number, 0 or more: the compute spent so far, in the run's unit"
+    takes = f"a finite number, 0 or from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+    return f"must be {takes}: the compute spent so far, in the run's unit"
 
 
 def order_fault(known: Sequence[tuple[int, float]], step: int, compute: float) -> str | None:

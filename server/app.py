@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.endpoints import router as access
@@ -10,7 +10,7 @@ from server.alerts.endpoints import router as alerts
 from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
 from server.database import make_engine, make_sessions
-from server.dependencies import clock
+from server.dependencies import clock, known_parameters
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
@@ -39,7 +39,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
     for router in ROOMS:
-        app.include_router(router, prefix="/v1")
+        app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters)])
     add_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(RequestIds)  # added last, so outermost

@@ -63,6 +63,12 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{''.join(digits)}"
 
 
+def is_id(text: str, *, prefix: str) -> bool:
+    """Whether `new_id` may have made it."""
+    start, _, digits = text.partition("_")
+    return start == prefix and len(digits) == 26 and set(digits) <= set(_CROCKFORD)
+
+
 _CONNECT = {
     "connect_timeout": 5,
     # A transaction that nobody ends would hold every reader of events back (see events.service), so Postgres ends it.

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
 from sqlalchemy.orm import Session
 
 from server.access.idempotency import claim_key
 from server.access.service import Identity, authenticate
 from server.database import transaction
-from server.errors import Forbidden, Unauthenticated
+from server.errors import Forbidden, Invalid, Unauthenticated
 from server.settings import Settings
 
 SESSION_COOKIE = "forecurve_session"
@@ -54,6 +55,29 @@ def caller(request: Request, session: DbSession, now: Now) -> Identity:
     return identity
 
 
+async def known_parameters(request: Request) -> None:
+    """Refuse a query parameter that nothing reads: a misspelt filter would give the whole list."""
+    if not request.query_params:
+        return
+    known = list(dict.fromkeys(_parameters(request.scope["route"].dependant)))
+    takes = f"it takes {', '.join(f'`{name}`' for name in known)}" if known else "it takes none"
+    message = f"is no parameter of {request.method} {request.url.path}; {takes}"
+    unknown = [
+        {"field": name, "value": value, "message": message}
+        for name, value in request.query_params.items()
+        if name not in known
+    ]
+    if unknown:
+        raise Invalid("; ".join(f"{fault['field']}: {message}" for fault in unknown[:10]), errors=unknown[:100])
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    """Names of the query parameters that an endpoint or what it depends on reads."""
+    for needed in dependant.dependencies:
+        yield from _parameters(needed)
+    yield from (field.alias for field in dependant.query_params)
+
+
 Caller = Annotated[Identity, Depends(caller)]
 
 
@@ -71,10 +95,11 @@ def require(scope: str) -> Any:
 def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> None:
     """Refuse an ingest token that was minted for another run or attempt."""
     if "ingest" not in identity.scopes or identity.run_id != run_id:
-        message = f"Run {run_id} takes reports only with its own ingest token; `{identity.name}` is another."
-        raise Forbidden(message)
+        message = f"the run takes reports only with its own ingest token; `{identity.name}` is another"
+        raise Forbidden.field("run_id", run_id, message)
     if attempt is not None and identity.attempt is not None and identity.attempt != attempt:
-        raise Forbidden(f"This ingest token is for attempt {identity.attempt}, the report says attempt {attempt}.")
+        message = f"this ingest token is for attempt {identity.attempt}; report as that, or with the other's token"
+        raise Forbidden.field("attempt", attempt, message)
 
 
 Reader = Annotated[Identity, require("read")]

@@ -10,6 +10,9 @@ from pydantic import BaseModel
 from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from server.database import is_id
+from server.errors import Invalid
+
 Row = TypeVar("Row")
 Item = TypeVar("Item")
 
@@ -27,10 +30,26 @@ class Page(BaseModel, Generic[Item]):
 def newest_first(
     session: Session, query: Select[Row], key: InstrumentedAttribute[Any], cursor: str | None, limit: int
 ) -> tuple[Sequence[Row], str | None]:
-    """Rows of one page and the cursor of the next, None at the end. `key` is the table's time-sorted id."""
+    """Rows of one page and the cursor of the next, None at the end. `key` is the table's time-sorted id.
+
+    Raises:
+        Invalid: the cursor is of another list, or of none; it would give the first page again, for ever.
+    """
     if cursor is not None:
-        query = query.where(key < key.type.python_type(cursor))
+        query = query.where(key < _place(key, cursor))
     rows = session.scalars(query.order_by(key.desc()).limit(limit + 1)).all()
     more = len(rows) > limit
     page = rows[:limit]
     return page, str(getattr(page[-1], key.key)) if more else None
+
+
+def _place(key: InstrumentedAttribute[Any], cursor: str) -> Any:
+    kind = key.type.python_type
+    if kind is int:
+        holds = cursor.isascii() and cursor.isdigit() and len(cursor) < 19
+    else:
+        made_now = key.property.columns[0].default.arg(None)  # an id as the table gives them
+        holds = is_id(cursor, prefix=made_now.partition("_")[0])
+    if not holds:
+        raise Invalid.field("cursor", cursor, "is no cursor of this list; send `next_cursor` of the page before")
+    return kind(cursor)

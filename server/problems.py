@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -18,6 +19,7 @@ from starlette.exceptions import HTTPException
 from forecurve.recipes import RecipeError
 from server.errors import Invalid, NotFound, Problem, TooLarge
 from server.request_id import current_request_id
+from server.unstorable import unstorable
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +135,11 @@ def _recipe(_: Request, error: Exception) -> JSONResponse:
 
 def _unreadable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [_fault(dict(item)) for item in error.errors()]
-    return problem_response(
-        Invalid("; ".join(f"{f['field']}: {f['message']}" for f in faults[:10]), errors=faults[:100])
-    )
+    return problem_response(_several([_fault(dict(item)) for item in error.errors()]))
+
+
+def _several(faults: list[dict[str, Any]]) -> Invalid:
+    return Invalid("; ".join(f"{f['field']}: {f['message']}" for f in faults[:10]), errors=faults[:100])
 
 
 def _fault(item: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +166,8 @@ def _http(request: Request, error: Exception) -> JSONResponse:
         problem: Problem = NotFound(f"There is nothing at {request.url.path}; /openapi.json lists what there is.")
     elif error.status_code == 413:
         problem = TooLarge(str(error.detail))
+    elif isinstance(error.__cause__, RecursionError | ValueError):  # FastAPI's 400 for a body that it cannot parse
+        problem = Invalid.field("body", None, _unparsable(error.__cause__))
     else:
         problem = Problem(str(error.detail))
         problem.status, problem.title, problem.code = error.status_code, str(error.detail), f"http-{error.status_code}"
@@ -171,13 +176,17 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     return answer
 
 
-def _unstorable(_: Request, error: Exception) -> JSONResponse:
-    cause = error.orig if isinstance(error, DataError) else error
-    log.warning("a request holds what Postgres cannot store: %s", cause)
-    said = str(cause).splitlines()[0] if isinstance(error, DataError) else "text with a lone surrogate"
-    return problem_response(
-        Invalid(f"The request holds a value that cannot be stored ({said}); correct it and send again.")
-    )
+def _unparsable(cause: RecursionError | ValueError) -> str:
+    if isinstance(cause, RecursionError):
+        return "is nested too deeply; send flatter JSON"
+    if isinstance(cause, UnicodeDecodeError):
+        return f"is not UTF-8 at byte {cause.start}; JSON is sent as UTF-8"
+    return f"has a whole number of more than {sys.get_int_max_str_digits()} digits; send fewer"
+
+
+async def _unstorable(request: Request, error: Exception) -> JSONResponse:
+    faults = await unstorable(request)
+    return problem_response(_several(faults)) if faults else _unexpected(request, error)
 
 
 def _unavailable(request: Request, error: Exception) -> JSONResponse:

@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 from server.access.models import Token
 from server.access.service import living
 from server.alerts.models import Alert, Channel, Delivery
+from server.alerts.service import IN_SIGHT
+from server.errors import Invalid
 from server.events.models import Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
@@ -25,8 +27,9 @@ from server.sweeps.models import Sweep
 
 from .drawings import Spark
 
-STATES = ("active", *(str(status) for status in Status), "alerting")
-"""What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert."""
+STATES = ("active", *(str(status) for status in Status), "alerting", "archived")
+"""What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert. Only
+`archived` shows the runs that were put away."""
 
 _OVER = [str(status) for status in TERMINAL]
 _CHARTED = ("evaluation", "forecast")  # kinds of events that the chart shows better than a list
@@ -47,7 +50,8 @@ class RunFilter:
 
 def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: int) -> tuple[Sequence[Run], str | None]:
     """Runs that pass the filters, newest first."""
-    query = _in_state(select(Run), chosen.state)
+    put_away = Run.archived_at.is_not(None) if chosen.state == "archived" else Run.archived_at.is_(None)
+    query = _in_state(select(Run).where(put_away), chosen.state)
     if chosen.sweep:
         query = query.where(Run.sweep_id == chosen.sweep)
     if chosen.text:
@@ -58,8 +62,10 @@ def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: in
 
 
 def _in_state(query: Select[Any], state: str | None) -> Select[Any]:
-    if not state:
+    if not state or state == "archived":
         return query
+    if state not in STATES:
+        raise Invalid.field("state", state, f"there is no such state; choose one of {', '.join(STATES)}")
     if state == "active":
         return query.where(Run.status.not_in(_OVER))
     if state == "alerting":
@@ -89,7 +95,7 @@ def sweep_names(session: Session, limit: int = 100) -> list[tuple[str, str]]:
 def open_alerts_by_sweep(session: Session, sweep_ids: Sequence[str]) -> Mapping[str, int]:
     """How many alerts are open among each sweep's runs; sweeps without one are left out."""
     joined = select(Run.sweep_id, func.count().label("alerts")).join(Alert, Alert.run_id == Run.id)
-    mine = Run.sweep_id.in_(sweep_ids), Alert.resolved_at.is_(None)
+    mine = Run.sweep_id.in_(sweep_ids), Run.archived_at.is_(None), Alert.resolved_at.is_(None)
     return {row.sweep_id: row.alerts for row in session.execute(joined.where(*mine).group_by(Run.sweep_id))}
 
 
@@ -140,8 +146,8 @@ def with_deliveries(session: Session, alerts: Sequence[Alert]) -> list[AlertLine
 
 def unseen_alerts(session: Session) -> int:
     """Alerts that still hold and that nobody has acknowledged."""
-    query = select(func.count()).select_from(Alert).where(Alert.resolved_at.is_(None), Alert.acknowledged_at.is_(None))
-    return session.scalar(query) or 0
+    unseen = Alert.resolved_at.is_(None), Alert.acknowledged_at.is_(None), IN_SIGHT
+    return session.scalar(select(func.count()).select_from(Alert).where(*unseen)) or 0
 
 
 def living_tokens(session: Session, now: datetime) -> Sequence[Token]:

@@ -1,4 +1,4 @@
-"""`forecurve run`: submit, fork, list, show, stop, watch."""
+"""`forecurve run`: submit, fork, list, show, rename, stop, archive, restore, watch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import typer
 from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
 
-app = typer.Typer(no_args_is_help=True, help="Single runs: submit, fork, list, show, stop, watch.")
+app = typer.Typer(
+    no_args_is_help=True, help="Single runs: submit, fork, list, show, rename, stop, archive, restore, watch."
+)
+
+NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
 
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
 
@@ -63,15 +67,16 @@ def list_runs(
     service: Service,
     status: Annotated[str | None, typer.Option(help="Only runs in this state.")] = None,
     sweep: Annotated[str | None, typer.Option(help="Only runs of this sweep.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
 ) -> Answer:
     """List runs, newest first."""
     from .output import print_table
     from .run_rows import NUMERIC, RUN_COLUMNS, run_row
 
-    runs = list(service.api.runs(status=status, sweep_id=sweep, limit=limit))
+    runs = list(service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit))
     if not runs:
-        return Answer({"items": []}, "No runs. Try: forecurve run submit --preset scalerl")
+        return Answer({"items": []}, "No archived runs." if archived else NO_RUNS)
     return Answer({"items": runs}, lambda: print_table(RUN_COLUMNS, [run_row(run) for run in runs], right=NUMERIC))
 
 
@@ -83,6 +88,30 @@ def show(service: Service, run_id: RunId) -> Answer:
 
     run = service.api.run(run_id)
     return Answer(run, "\n".join(describe(run)))
+
+
+@app.command()
+@asks_service
+def rename(service: Service, run_id: RunId, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Answer:
+    """Give a run another name."""
+    run = service.api.rename_run(run_id, name)
+    return Answer(run, f"{run['id']}  {run['name']}")
+
+
+@app.command()
+@asks_service
+def archive(service: Service, run_id: RunId) -> Answer:
+    """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
+    run = service.api.archive_run(run_id)
+    return Answer(run, f"{run['id']}  archived; `forecurve run restore {run['id']}` takes it out again")
+
+
+@app.command()
+@asks_service
+def restore(service: Service, run_id: RunId) -> Answer:
+    """Take a run out of the archive."""
+    run = service.api.restore_run(run_id)
+    return Answer(run, f"{run['id']}  {run['status']}; it is listed again")
 
 
 @app.command()

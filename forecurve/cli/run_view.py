@@ -11,7 +11,7 @@ from typing import Any
 from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
-from .output import compute, interval, number
+from .output import compute, interval, number, since
 from .run_rows import OVER, ceiling, state
 
 
@@ -21,6 +21,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     last = f"{compute(run.get('last_compute'), unit)}, step {run.get('last_step')}"
     facts = {
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
+        "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "attempt": run.get("attempt"),
         "pass rate": f"{number(run.get('last_reward'))} at {last}",

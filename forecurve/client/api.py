@@ -80,6 +80,17 @@ class Api:
     def run(self, run_id: str) -> Json:
         return self.get(f"/v1/runs/{run_id}")
 
+    def rename_run(self, run_id: str, name: str) -> Json:
+        return _object(self._send("PATCH", f"/v1/runs/{run_id}", json={"name": name}))
+
+    def archive_run(self, run_id: str) -> Json:
+        """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
+        return self.post(f"/v1/runs/{run_id}:archive", {})
+
+    def restore_run(self, run_id: str) -> Json:
+        """Take a run out of the archive."""
+        return self.post(f"/v1/runs/{run_id}:restore", {})
+
     def stop_run(self, run_id: str, reason: str | None = None) -> Json:
         return self.post(f"/v1/runs/{run_id}:stop", {"reason": reason})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from forecurve.limits import is_compute
 from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
 
 from .checks import Checks
@@ -248,14 +248,14 @@ class Run:
             "size_bytes": int(size_bytes),
         }
         spent = float(compute)
-        if math.isfinite(spent):
+        if is_compute(spent):
             body["compute"] = spent
         self._pending.add_other("checkpoint", body)
 
     def _note_progress(self, step: int, compute: float, message: str | None) -> None:
         progress: dict[str, Any] = {"step": int(step)} | ({"message": str(message)} if message else {})
         spent = float(compute)
-        if math.isfinite(spent):
+        if is_compute(spent):
             progress["compute"] = spent
         if self._heart:
             self._heart.note(progress)

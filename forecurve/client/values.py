@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from forecurve.limits import EARLIEST, LATEST
 
-def utc_now() -> str:
-    """The time now as RFC 3339."""
-    return datetime.now(UTC).isoformat()
+
+def utc_now() -> str | None:
+    """The time now as RFC 3339; None where the clock is not set: the service then takes the time of arrival."""
+    now = datetime.now(UTC)
+    return now.isoformat() if EARLIEST <= now < LATEST else None
 
 
 def as_number(value: Any) -> float | None:

@@ -166,6 +166,9 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list
     for path, values in design.factors.items():
         if path == "seed":
             raise RecipeError.one("design.factors.seed", values, "is no factor; list the seeds in `design.seeds`")
+        if path == "name":
+            message = "is no factor: a name changes nothing of the training, so its arms would be one run"
+            raise RecipeError.one("design.factors.name", values, f"{message}; sweep another field")
         if not values:
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
         if any(value in values[:i] for i, value in enumerate(values)):

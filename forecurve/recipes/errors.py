@@ -83,7 +83,19 @@ def _joined(path: list[str], *more: str) -> str:
 
 def suggestion(name: str, names: list[str], *, otherwise_all: bool = True) -> str:
     """`; did you mean ...?` for a near miss, else the list of what exists."""
-    close = get_close_matches(name, names, n=1)
+    close = _abbreviated(name, names) or get_close_matches(name, names, n=1)
     if close:
         return f"; did you mean `{close[0]}`?"
     return f"; known here: {', '.join(sorted(names))}" if names and otherwise_all else ""
+
+
+def _abbreviated(name: str, names: list[str]) -> list[str]:
+    """Those that `name` is short for: `lr` or `learn` for `learning_rate`; those of the same section first."""
+    section, _, short = name.rpartition(".")
+    found = [known for known in names if _is_short_for(short, known.rpartition(".")[2])]
+    return sorted(found, key=lambda known: known.rpartition(".")[0] != section)
+
+
+def _is_short_for(short: str, name: str) -> bool:
+    initials = "".join(word[:1] for word in name.split("_"))
+    return len(short) > 1 and (short == initials or name.startswith(short))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+
 from . import errors
 from .arrays import FloatArray, IntArray
 
@@ -15,7 +17,6 @@ MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
 _WIDEST = 1e12  # range of a reward
 _LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
-LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40  # any sensible unit; beyond, products of ours leave what a float can hold
 
 Counts = Sequence[npt.ArrayLike | None]
 PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one per evaluation (None where unknown)

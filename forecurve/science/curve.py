@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from forecurve.limits import MOST_COMPUTE
+
 from . import checks, errors
 from .arrays import FloatArray, IntArray
 from .noise import SamplingNoise, next_noise, sampling_noise
@@ -176,7 +178,7 @@ class Curve:
         size, (low, high) = self.points + 1, self.bounds
         compute, reward = checks.number("compute", new.compute), checks.number("reward", new.reward)
         x, y = np.array([compute]), np.array([reward])
-        if not (self.now < compute <= checks.MOST_COMPUTE and low <= reward <= high):  # says which of them
+        if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):  # says which of them
             checks.check_finite("compute", x, offset=self.points)
             checks.check_finite("reward", y, offset=self.points)
             checks.check_order(np.concatenate([self.compute[-1:], x]), offset=self.points - 1)

@@ -45,7 +45,7 @@ def delete_channel(session: Session, channel_id: str, *, actor: str) -> None:
     gone = update(Channel).where(Channel.id == channel_id, Channel.enabled).values(enabled=False, url="", secret="")
     name = session.scalar(gone.returning(Channel.name))
     if name is None:
-        raise NotFound(f"There is no channel {channel_id!r}; `GET /v1/channels` lists them.")
+        raise NotFound.field("channel_id", channel_id, "no such channel; `GET /v1/channels` lists them")
     waiting = Delivery.channel_id == channel_id, Delivery.status == "pending"
     session.execute(
         update(Delivery).where(*waiting).values(status="failed", lease=None, response_text="The channel was deleted.")

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import Admin, AppSettings, DbSession, Now, Operator, Reader
+from server.filters import OfAlert, OfRun
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
@@ -17,16 +18,19 @@ from .schemas import AlertRead, ChannelCreate, ChannelCreated, ChannelRead, Deli
 router = APIRouter(tags=["alerts"], route_class=IdempotentRoute)
 
 
-@router.get("/alerts")
+@router.get("/alerts", responses=problems(404))
 def list_alerts(
     session: DbSession,
     _: Reader,
-    run_id: str | None = None,
+    run_id: OfRun,
     is_open: Annotated[bool | None, Query(alias="open", description="Only alerts that are, or are not, open.")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[AlertRead]:
-    """Alerts, newest first. An alert is open until it is resolved; acknowledging it does not close it."""
+    """Alerts, newest first. An alert is open until it is resolved; acknowledging it does not close it.
+
+    Those of archived runs are listed by run only.
+    """
     rows, following = service.list_alerts(session, run_id=run_id, is_open=is_open, cursor=cursor, limit=limit)
     return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
 
@@ -74,9 +78,9 @@ def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None
     channels.delete_channel(session, channel_id, actor=identity.token_id)
 
 
-@router.get("/deliveries")
+@router.get("/deliveries", responses=problems(404))
 def list_deliveries(
-    session: DbSession, _: Reader, alert_id: str | None = None, cursor: Cursor = None, limit: Limit = 50
+    session: DbSession, _: Reader, alert_id: OfAlert, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[DeliveryRead]:
     """Deliveries of alerts to channels: what was sent, what was answered, what is still to be tried."""
     rows, following = service.list_deliveries(session, alert_id=alert_id, cursor=cursor, limit=limit)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -22,6 +22,9 @@ from .models import Alert, Channel, Delivery
 
 LEVELS = ("WARN", "ALERT")
 """From the lowest to the highest."""
+
+IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
+"""Of alerts: their run is not archived."""
 
 DELIVER_TASK = "worker.tasks.deliver"
 
@@ -73,10 +76,8 @@ def open_alert(
 def list_alerts(
     session: Session, *, run_id: str | None, is_open: bool | None, cursor: str | None, limit: int
 ) -> tuple[Sequence[Alert], str | None]:
-    """One page of alerts, newest first. Open means: not resolved."""
-    query = select(Alert)
-    if run_id is not None:
-        query = query.where(Alert.run_id == run_id)
+    """One page of alerts, newest first: of one run, or of all that are not archived. Open means: not resolved."""
+    query = select(Alert).where(IN_SIGHT if run_id is None else Alert.run_id == run_id)
     if is_open is not None:
         query = query.where(Alert.resolved_at.is_(None) if is_open else Alert.resolved_at.is_not(None))
     return newest_first(session, query, Alert.id, cursor, limit)
@@ -90,6 +91,13 @@ def list_deliveries(
     if alert_id is not None:
         query = query.where(Delivery.alert_id == alert_id)
     return newest_first(session, query, Delivery.id, cursor, limit)
+
+
+def get_alert(session: Session, alert_id: str) -> Alert:
+    alert = session.get(Alert, alert_id)
+    if alert is None:
+        raise _unknown(alert_id)
+    return alert
 
 
 def acknowledge(session: Session, alert_id: str, *, actor: str, now: datetime) -> Alert:
@@ -141,7 +149,7 @@ def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: st
 
 
 def _unknown(alert_id: str) -> NotFound:
-    return NotFound(f"There is no alert {alert_id!r}; `GET /v1/alerts` lists them.")
+    return NotFound.field("alert_id", alert_id, "no such alert; `GET /v1/alerts` lists them")
 
 
 def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:

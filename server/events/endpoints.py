@@ -10,7 +10,9 @@ from sse_starlette import EventSourceResponse
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Reader
 from server.errors import Invalid
+from server.filters import OfRun, OfSweep
 from server.pagination import Limit
+from server.problems import problems
 
 from . import service
 from .schemas import EventRead, EventsRead
@@ -24,13 +26,13 @@ COMMENT_EVERY_S = 15
 Since = Annotated[int | None, Query(ge=0, le=NEWEST_CURSOR, description="A cursor; what happened after it follows.")]
 
 
-@router.get("/events")
+@router.get("/events", responses=problems(404))
 def read_events(
     session: DbSession,
     _: Reader,
+    run_id: OfRun,
+    sweep_id: OfSweep,
     since: Since = 0,
-    run_id: str | None = None,
-    sweep_id: str | None = None,
     limit: Limit = 500,
 ) -> EventsRead:
     """Events after a cursor, oldest first. A page may be longer than `limit`: what happened at once stays together."""

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
+from server.filters import OfRun, OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
@@ -46,11 +47,11 @@ def read_forecast(forecast_id: str, session: DbSession, _: Reader) -> ForecastVi
     return ForecastView.of(service.get_forecast(session, forecast_id))
 
 
-@router.get("/track-record")
+@router.get("/track-record", responses=problems(404))
 def read_track_record(
     session: DbSession,
     _: Reader,
-    sweep_id: str | None = None,
+    sweep_id: OfSweep,
     runs: Annotated[int, Query(ge=1, le=300, description="Newest finished runs that are looked at.")] = 100,
     limit: Annotated[int, Query(ge=0, le=1000, description="Most forecasts listed; the table counts all.")] = 50,
 ) -> TrackRecordView:
@@ -58,11 +59,11 @@ def read_track_record(
     return TrackRecordView.of(track_record.track_record(session, sweep_id=sweep_id, runs=runs), limit)
 
 
-@router.get("/recommendations")
+@router.get("/recommendations", responses=problems(404))
 def list_recommendations(
     session: DbSession,
     _: Reader,
-    run_id: str | None = None,
+    run_id: OfRun,
     status: Status | None = None,
     cursor: Cursor = None,
     limit: Limit = 50,

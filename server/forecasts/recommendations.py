@@ -132,7 +132,8 @@ def _take_open(session: Session, recommendation_id: str) -> tuple[Recommendation
     # The run is locked first, as a refit does, so that an answer and newer advice come one after the other.
     run_id = session.scalar(select(Recommendation.run_id).where(Recommendation.id == recommendation_id))
     if run_id is None:
-        raise NotFound(f"There is no recommendation {recommendation_id!r}; `GET /v1/recommendations` lists them.")
+        message = "no such recommendation; `GET /v1/recommendations` lists them"
+        raise NotFound.field("recommendation_id", recommendation_id, message)
     run = lock_run(session, run_id)
     advice = session.get_one(Recommendation, recommendation_id, populate_existing=True)
     if advice.status != "open":

@@ -58,7 +58,8 @@ def record_forecast(session: Session, run: Run, said: Said, *, frozen: bool, new
 def get_forecast(session: Session, forecast_id: str) -> Forecast:
     forecast = session.get(Forecast, forecast_id)
     if forecast is None:
-        raise NotFound(f"There is no forecast {forecast_id!r}; `GET /v1/runs/{{id}}/forecasts` lists those of a run.")
+        message = "no such forecast; `GET /v1/runs/{id}/forecasts` lists those of a run"
+        raise NotFound.field("forecast_id", forecast_id, message)
     return forecast
 
 

@@ -26,7 +26,7 @@ from server.runs.states import TERMINAL, Status
 from .models import Forecast
 
 FINISHED = (Status.SUCCEEDED, Status.STOPPED)
-"""Runs that a new forecast learns from; one that failed ended for reasons of its own."""
+"""Runs that a new forecast learns from, unless archived; one that failed ended for reasons of its own."""
 
 _LEAST_POINTS = 4
 _PAST_RUNS = 60
@@ -38,7 +38,7 @@ what was forecast of them."""
 
 def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> TrackRecord:
     """Every forecast of the newest `runs` finished runs, scored; and how many forecasts of live runs wait."""
-    over = select(Run).where(Run.status.in_(TERMINAL), Run.last_compute.is_not(None))
+    over = select(Run).where(Run.status.in_(TERMINAL), Run.archived_at.is_(None), Run.last_compute.is_not(None))
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
     outcomes = _outcomes(validation_curves(session, [run.id for run in finished]))
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
@@ -100,6 +100,7 @@ def _comparable(run: Run) -> Select[str, float | None]:
         .where(
             Run.id != run.id,
             Run.status.in_(FINISHED),
+            Run.archived_at.is_(None),
             Run.compute_unit == run.compute_unit,
             Run.last_compute >= _WENT_THROUGH * Run.budget_compute,
             alike,

@@ -32,6 +32,7 @@ def check_batch(batch: Batch, taken: Mapping[int, float]) -> None:
 
 
 def _points(points: Sequence[Point]) -> Iterator[Fault]:
+    """Of the batch alone: points are many and only drawn, so that earlier batches are not read to compare them."""
     seen: set[tuple[str, int]] = set()
     for index, point in enumerate(points):
         at = f"points.{index}"

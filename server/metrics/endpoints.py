@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from forecurve.reports import MAX_STEP
+from forecurve.limits import MAX_STEP
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import Caller, DbSession, Now, Reader, require_run
 from server.problems import problems

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from forecurve.limits import EARLIEST, LATEST, MAX_STEP
 from forecurve.reports import (
     MAX_DETAILS,
     MAX_NAME,
     MAX_PROMPTS,
     MAX_SAMPLES,
-    MAX_STEP,
     NAME_PATTERN,
     NAMES,
     as_json_number,
@@ -33,6 +33,18 @@ Number = Annotated[
 """A number that may be `"NaN"`, `"Infinity"` or `"-Infinity"`."""
 
 MetricName = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=NAME_PATTERN)]
+
+
+def _is_possible(time: datetime) -> datetime:
+    if time.tzinfo is None:
+        raise ValueError("a zone is needed, as in 2026-01-31T12:00:00Z")
+    if not EARLIEST <= time < LATEST:
+        message = f"must be from {EARLIEST:%Y-%m-%d} to before {LATEST:%Y-%m-%d}; set the clock, or leave it out"
+        raise ValueError(message)
+    return time
+
+
+Time = Annotated[datetime, AfterValidator(_is_possible), Field(description="With a zone; that of arrival by default.")]
 Step = Annotated[int, Field(ge=0, le=MAX_STEP, strict=True)]
 
 
@@ -45,7 +57,7 @@ class Point(BaseModel):
     step: Step
     compute: Number | None = Field(None, description="Training compute so far, in the run's unit.")
     value: Number
-    time: datetime | None = None
+    time: Time | None = None
 
 
 class EvaluationIn(BaseModel):
@@ -64,7 +76,7 @@ class EvaluationIn(BaseModel):
         None, max_length=MAX_PROMPTS, description="Successes of each prompt, in an order that never changes."
     )
     details: dict[MetricName, Number] = Field({}, max_length=MAX_DETAILS, description="e.g. `response_length`")
-    time: datetime | None = None
+    time: Time | None = None
 
 
 class Batch(LateReport):

@@ -10,11 +10,12 @@ from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
 from server.events.schemas import EventRead
 from server.events.service import list_run_events
+from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import forks, service
-from .schemas import AttemptRead, ForkCreate, RunCounts, RunCreate, RunCreated, RunView, StopRequest
+from . import archive, forks, service
+from .schemas import AttemptRead, ForkCreate, RunChange, RunCounts, RunCreate, RunCreated, RunView, StopRequest
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -28,19 +29,20 @@ def create_run(body: RunCreate, session: DbSession, identity: Operator, now: Now
     return RunCreated(**dict(view), ingest_token=created.ingest_token)
 
 
-@router.get("/runs")
+@router.get("/runs", responses=problems(404))
 def list_runs(
     session: DbSession,
     _: Reader,
+    sweep_id: OfSweep,
     status: Annotated[list[str] | None, Query(description="May be given several times.")] = None,
-    sweep_id: str | None = None,
     arm: str | None = None,
+    archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[RunView]:
-    """Runs, newest first."""
+    """Runs, newest first; those that are archived only when they are asked for."""
     rows, following = service.list_runs(
-        session, statuses=status or (), sweep_id=sweep_id, arm=arm, cursor=cursor, limit=limit
+        session, statuses=status or (), sweep_id=sweep_id, arm=arm, archived=archived, cursor=cursor, limit=limit
     )
     return Page(items=run_views(session, rows), next_cursor=following)
 
@@ -55,6 +57,24 @@ def count_runs(session: DbSession, _: Reader) -> RunCounts:
 def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
     """One run, with its newest evaluation and what its newest forecast says."""
     return run_view(session, service.get_run(session, run_id))
+
+
+@router.patch("/runs/{run_id}", responses=problems(404))
+def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
+    """Give the run another name."""
+    return run_view(session, archive.rename(session, run_id, body.name, actor=identity.token_id))
+
+
+@router.post("/runs/{run_id}:archive", responses=problems(404, 409))
+def archive_run(run_id: str, session: DbSession, identity: Operator, now: Now) -> RunView:
+    """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
+    return run_view(session, archive.archive(session, run_id, actor=identity.token_id, now=now))
+
+
+@router.post("/runs/{run_id}:restore", responses=problems(404))
+def restore_run(run_id: str, session: DbSession, identity: Operator) -> RunView:
+    """Take the run out of the archive."""
+    return run_view(session, archive.restore(session, run_id, actor=identity.token_id))
 
 
 @router.post("/runs/{run_id}:stop", responses=problems(404, 409))

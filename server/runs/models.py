@@ -65,6 +65,7 @@ class Run(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
+    archived_at: Mapped[datetime | None]  # put away by a person, see archive.py
 
     # the validation curve, summed up for lists
     last_step: Mapped[int | None]

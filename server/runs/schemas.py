@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
 from forecurve.recipes import ComputeUnit
 from server.recipes.schemas import RecipeChoice
 
@@ -86,13 +87,16 @@ class RunView(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
+    archived_at: datetime | None = Field(description="When it was put away; null for a run that lists show.")
     progress: Progress
 
 
 class RunCounts(BaseModel):
     """How many runs there are."""
 
-    statuses: dict[str, int] = Field(description="How many have each status; statuses that no run has are left out.")
+    statuses: dict[str, int] = Field(
+        description="How many have each status, without the archived ones; statuses that no run has are left out."
+    )
 
 
 class RunCreate(RecipeChoice):
@@ -102,7 +106,7 @@ class RunCreate(RecipeChoice):
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
     budget_compute: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="External runs only, in the unit."
+        None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, description="External runs only, in the unit."
     )
 
 
@@ -110,6 +114,14 @@ class RunCreated(RunView):
     """A new run. `ingest_token` is for an external run's reports and is shown this once."""
 
     ingest_token: str | None
+
+
+class RunChange(BaseModel):
+    """What of a run can be changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
 class ForkCreate(BaseModel):
@@ -120,7 +132,7 @@ class ForkCreate(BaseModel):
     step: int | None = Field(
         None,
         ge=0,
-        le=2**31 - 1,
+        le=MAX_STEP,
         description="Of the checkpoint; the newest when neither it nor `checkpoint_id` is given.",
     )
     checkpoint_id: str | None = None
@@ -160,8 +172,8 @@ class LateReport(Report):
 class Heartbeat(Report):
     """A sign of life. Cheap: send it also when there is nothing to say."""
 
-    step: int | None = Field(None, ge=0, le=2**31 - 1)
-    compute: float | None = Field(None, ge=0, allow_inf_nan=False)
+    step: int | None = Field(None, ge=0, le=MAX_STEP)
+    compute: float | None = Field(None, ge=0, le=MOST_COMPUTE, allow_inf_nan=False)
     message: str | None = Field(None, max_length=1000)
 
 

@@ -68,11 +68,12 @@ def list_runs(
     statuses: Sequence[str] = (),
     sweep_id: str | None = None,
     arm: str | None = None,
+    archived: bool = False,
     cursor: str | None = None,
     limit: int = 50,
 ) -> tuple[Sequence[Run], str | None]:
-    """One page of runs, newest first."""
-    query = select(Run)
+    """One page of runs, newest first: of those that are archived, or of the others."""
+    query = select(Run).where(Run.archived_at.is_not(None) if archived else Run.archived_at.is_(None))
     if statuses:
         query = query.where(Run.status.in_(_known(statuses)))
     if sweep_id is not None:
@@ -83,8 +84,9 @@ def list_runs(
 
 
 def count_runs(session: Session) -> dict[str, int]:
-    """How many runs have each status, all runs together."""
-    return dict(session.execute(select(Run.status, func.count()).group_by(Run.status)).all())
+    """How many runs have each status, all together but the archived ones."""
+    listed = Run.archived_at.is_(None)
+    return dict(session.execute(select(Run.status, func.count()).where(listed).group_by(Run.status)).all())
 
 
 def list_attempts(
@@ -99,7 +101,7 @@ def recipe_of(session: Session, run: Run) -> RecipeRow:
     """The resolved recipe of a run; NotFound when it is only tracked and has none."""
     row = session.get(RecipeRow, run.recipe_id) if run.recipe_id is not None else None
     if row is None:
-        raise NotFound(f"Run {run.id} has no recipe: it is only tracked here.")
+        raise NotFound.field("run_id", run.id, "the run has no recipe: it is only tracked here")
     return row
 
 

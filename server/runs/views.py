@@ -77,7 +77,7 @@ def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
 
 
 def _open_alerts(session: Session, runs: Sequence[Run]) -> dict[str, int]:
-    mine = Alert.run_id.in_([run.id for run in runs]), Alert.resolved_at.is_(None)
+    mine = Alert.run_id.in_([run.id for run in runs if run.archived_at is None]), Alert.resolved_at.is_(None)
     rows = session.execute(select(Alert.run_id, func.count()).where(*mine).group_by(Alert.run_id))
     return dict(rows.all())
 

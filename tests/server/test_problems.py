@@ -15,10 +15,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
 
 from server.problems import shown
 from server.request_id import RequestIdFilter
-from tests.server.reporting import Headers, bearer, external_run, faults
+from tests.server.reporting import Headers, bearer, evaluation, external_run, faults
 
 
 def test_an_unknown_path_is_a_problem(api: TestClient, headers: Headers) -> None:
@@ -100,26 +102,52 @@ def test_a_missing_content_type_says_what_to_send(api: TestClient, headers: Head
     assert "Content-Type: application/json" in faults(answer)["body"]
 
 
-@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
-def test_text_that_postgres_cannot_store_is_refused(text: str, api: TestClient, headers: Headers) -> None:
+@pytest.mark.parametrize("unstorable", ["a\x00b", "\ud800"])
+def test_text_that_postgres_cannot_store_is_refused(unstorable: str, api: TestClient, headers: Headers) -> None:
     run = external_run(api, headers)
     bodies = {
-        f"/v1/runs/{run.run_id}/heartbeat": ({"attempt": 1, "message": text}, bearer(run.token)),
-        "/v1/runs": ({"executor": "external", "compute_unit": "steps", "name": text}, headers["operate"]),
-        "/v1/tokens": ({"name": text, "scopes": ["read"]}, headers["admin"]),
+        f"/v1/runs/{run.run_id}/heartbeat": ({"attempt": 1, "message": unstorable}, bearer(run.token)),
+        "/v1/runs": ({"executor": "external", "compute_unit": "steps", "name": unstorable}, headers["operate"]),
+        "/v1/tokens": ({"name": unstorable, "scopes": ["read"]}, headers["admin"]),
     }
     for path, (body, header) in bodies.items():
         content = json.dumps(body).encode()
         answer = api.post(path, content=content, headers=header | {"Content-Type": "application/json"})
         assert answer.status_code == 422, (path, answer.text)
-        assert answer.json()["detail"]
+        assert list(faults(answer)) == [next(name for name, value in body.items() if value == unstorable)]
 
 
-def test_deep_json_is_refused(api: TestClient, headers: Headers) -> None:
-    content = b'{"recipe": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+@pytest.mark.parametrize("path", ["/v1/runs?arm=%00", "/v1/runs/a%00b"])
+def test_text_in_an_address_that_postgres_cannot_store_is_refused(path: str, api: TestClient, headers: Headers) -> None:
+    answer = api.get(path, headers=headers["read"])
+    assert answer.status_code == 422
+    assert "NUL" in "".join(faults(answer).values())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"recipe": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"recipe": ' + b"1" * 5000 + b"}", "4300 digits"),
+        (b'{"recipe": "\xff"}', "UTF-8"),
+    ],
+)
+def test_json_that_cannot_be_read_is_refused(content: bytes, message: str, api: TestClient, headers: Headers) -> None:
     answer = api.post("/v1/runs", content=content, headers=headers["operate"] | {"Content-Type": "application/json"})
-    assert answer.status_code in (400, 422)
-    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.status_code == 422
+    assert message in faults(answer)["body"]
+
+
+def test_what_cannot_be_read_back_is_an_error_of_ours(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    run = external_run(api, headers)
+    assert run.send(1, evaluation(1)).status_code == 200
+    with sessions.begin() as session:
+        session.execute(text("UPDATE evaluations SET time = 'infinity'"))
+    answer = api.get(f"/v1/runs/{run.run_id}/evaluations", headers=headers["read"])
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert answer.json()["request_id"] in answer.headers["x-request-id"]
 
 
 JSON = st.recursive(

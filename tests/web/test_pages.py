@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.service import create_token, open_session
+from server.alerts.models import Alert
 from server.events.service import record
 from server.runs.models import Run
 from tests.conftest import Clock
@@ -109,6 +110,33 @@ def test_the_filters_in_the_url_choose_the_runs(site: TestClient, seeded: Seeded
     html = site.get("/runs?" + query.format(sweep=seeded.sweep)).text
     assert set(re.findall(r'<a href="/runs/run_\w+">([^<]+)</a>', html)) == names
     assert ("No run passes these filters" in html) == (not names)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"), [("state=garbage", 422, "queued, launching"), ("sweep=swp_no", 404, "no such sweep")]
+)
+def test_a_filter_that_names_nothing_says_so(site: TestClient, query: str, status: int, said: str) -> None:
+    answer = site.get(f"/runs?{query}")
+    assert (answer.status_code, said in answer.text) == (status, True)
+
+
+def test_an_archived_run_is_on_its_own_page_and_under_its_filter_only(
+    site: TestClient, seeded: Seeded, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, session.get_one(Alert, seeded.alert).run_id)
+        run.status, run.name = "stopped", "put-away"
+    assert f'data-action="/v1/runs/{run.id}:archive"' in site.get(f"/runs/{run.id}").text
+    with sessions.begin() as session:
+        session.get_one(Run, run.id).archived_at = clock.now
+    page = site.get(f"/runs/{run.id}").text
+    assert f'data-action="/v1/runs/{run.id}:restore"' in page
+    assert seeded.alert in page
+    assert 'class="count"' not in page
+    assert run.name not in site.get("/runs").text
+    assert run.name in site.get("/runs?state=archived").text
+    for path in ("/alerts", "/alerts?show=all"):
+        assert seeded.alert not in site.get(path).text
 
 
 def test_long_lists_are_turned_page_by_page_and_no_run_is_missed(

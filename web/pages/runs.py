@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from server.runs.views import run_views
+from server.sweeps.service import get_sweep
 from web import reads
 from web.drawings import rate_range
 from web.page import AnyPage
@@ -25,6 +26,8 @@ def list_runs(
     text: str | None = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
+    if sweep:
+        get_sweep(page.session, sweep)
     chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None)
     runs, next_cursor = reads.runs_page(page.session, chosen, cursor, PER_PAGE)
     sparks = reads.sparks_of(page.session, runs)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+
+from forecurve.limits import MAX_STEP
 
 CONFLICT = "recipe_conflict"
 """Type of the error that carries faults between fields; its context holds them under `conflicts`."""
+
+Steps = Annotated[int, Field(le=MAX_STEP)]
+"""A number of optimiser steps, or one of them."""
 
 
 class Conflict(NamedTuple):

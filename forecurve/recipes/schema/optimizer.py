@@ -7,13 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Conflict, Section
+from .base import Conflict, Section, Steps
 
 
 class LearningRateMilestone(Section):
     """From optimiser step `step` on, the learning rate is `factor` times `optimizer.learning_rate`."""
 
-    step: int = Field(ge=1, description="First optimiser step of the change.")
+    step: Steps = Field(ge=1, description="First optimiser step of the change.")
     factor: float = Field(gt=0, le=1e4, description="Of the scheduled rate from then on.")
 
 
@@ -24,7 +24,7 @@ class Optimizer(Section):
     schedule: Literal["constant", "linear", "cosine"] = Field(
         "constant", description="After the warm-up: constant (A.3), or falling to 0 at the last step of the budget."
     )
-    warmup_steps: int = Field(20, ge=0, description="Linear warm-up from 0; 100 steps in the paper (A.3).")
+    warmup_steps: Steps = Field(20, ge=0, description="Linear warm-up from 0; 100 steps in the paper (A.3).")
     milestones: tuple[LearningRateMilestone, ...] = Field(
         (), description="Changes of the learning rate, by rising step; factors do not multiply up. Not of the paper."
     )

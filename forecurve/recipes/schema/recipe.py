@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from .agreement import conflicts_between_sections
 from .algorithm import Algorithm, Rewards
-from .base import Conflict, Section
+from .base import Conflict, Section, Steps
 from .models import Model, TinyModel
 from .optimizer import Optimizer
 from .running import Budget, CheckpointPolicy, Evaluation, Resources
@@ -45,7 +45,7 @@ class Recipe(Section):
     checkpoint: CheckpointPolicy = CheckpointPolicy()
     budget: Budget = Budget()
     resources: Resources = Resources()
-    log_rollouts_every: int = Field(
+    log_rollouts_every: Steps = Field(
         0, ge=0, description="Steps between samples of rollouts kept as JSONL for reading; 0: never."
     )
     seed: int = Field(0, ge=0, le=2**31 - 1, description="Decides every random draw of the run.")

@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Section
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+
+from .base import Section, Steps
 
 ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
 
@@ -22,7 +24,7 @@ SECONDS_PER_UNIT: dict[str, float] = {
 class Evaluation(Section):
     """The held-out pass rate that the curve is fitted to: a fixed set of prompts, never trained on (§2.1)."""
 
-    every_steps: int = Field(
+    every_steps: Steps = Field(
         10, ge=1, description="Cadence in optimiser steps; step 0 is always evaluated. 100 in the paper (§2.1)."
     )
     prompts: int = Field(256, ge=16, le=65536, description="Held-out prompts; 1,000 in the paper (§2.1).")
@@ -37,9 +39,9 @@ class Evaluation(Section):
 class CheckpointPolicy(Section):
     """When the run's state is written, and what is kept. Not of the paper."""
 
-    every_steps: int = Field(50, ge=1, description="Cadence in optimiser steps; the last step is always written.")
+    every_steps: Steps = Field(50, ge=1, description="Cadence in optimiser steps; the last step is always written.")
     keep_last: int = Field(2, ge=1, description="How many of the newest are kept.")
-    keep_every: int | None = Field(
+    keep_every: Steps | None = Field(
         None, ge=1, description="Checkpoints of steps that are multiples of this are kept for good; null: none."
     )
 
@@ -47,9 +49,14 @@ class CheckpointPolicy(Section):
 class Budget(Section):
     """What the run may spend. It ends at whichever limit comes first."""
 
-    compute: float = Field(60.0, gt=0, description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).")
+    compute: float = Field(
+        60.0,
+        ge=LEAST_COMPUTE,
+        le=MOST_COMPUTE,
+        description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).",
+    )
     unit: ComputeUnit = Field("CPU-seconds", description="Unit of every compute figure of the run.")
-    max_steps: int = Field(100_000, ge=1, description="Optimiser steps after which the run ends in any case.")
+    max_steps: Steps = Field(100_000, ge=1, description="Optimiser steps after which the run ends in any case.")
 
     @property
     def last_step(self) -> int:

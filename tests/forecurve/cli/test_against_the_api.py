@@ -193,6 +193,27 @@ def test_watch_prints_each_evaluation_and_ends_with_the_run(
     assert json.loads(as_json.out.splitlines()[-1])["status"] == "failed"
 
 
+def test_a_run_is_renamed_archived_and_restored(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = _external_run(service, reward=0.25)
+    early = forecurve("run", "archive", run_id)
+    assert (early.code, "stop it first" in early.err) == (2, True)
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        run.status, run.finished_at = "failed", datetime.now(UTC)
+
+    assert "second try" in forecurve("run", "rename", run_id, "second try").out
+    assert forecurve("run", "rename", run_id, " ").code == 2
+    assert "forecurve run restore" in forecurve("run", "archive", run_id).out
+    assert forecurve("run", "list", "--json").json["items"] == []
+    assert [one["name"] for one in forecurve("run", "list", "--archived", "--json").json["items"]] == ["second try"]
+    assert "archived" in forecurve("run", "show", run_id).out
+    assert "listed again" in forecurve("run", "restore", run_id).out
+    assert "No archived runs." in forecurve("run", "list", "--archived").out
+    assert len(forecurve("run", "list", "--json").json["items"]) == 1
+
+
 def test_alerts_are_listed_and_can_be_only_the_open_ones(
     forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ def test_numpy_values_nesting_and_values_that_are_not_finite_survive(service: Fa
 
     points = {point["metric"]: point["value"] for batch in service.bodies("metrics") for point in batch["points"]}
     assert points == {"train/loss": "NaN", "train/norm": "Infinity", "low": "-Infinity", "flag": 1.0}
+
+
+def test_the_time_of_a_clock_that_is_not_set_is_left_to_the_service(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unset(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Unset:
+            return cls(1970, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("forecurve.client.values.datetime", Unset)
+    run = start(service, tmp_path)
+    run.log({"train/loss": 0.5}, step=1)
+    run.log_evaluation(step=1, compute=0.1, reward=0.5)
+    run.finish()
+    reports = [item for batch in service.bodies("metrics") for item in batch["points"] + batch["evaluations"]]
+    assert [report.get("time") for report in reports] == [None, None]
 
 
 def test_a_checkpoint_and_the_outcome_come_after_what_was_logged(service: FaultyService, tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ def test_every_arm_runs_with_every_seed() -> None:
         ({"kind": "one_factor", "factors": {"algorithm.loss": ["x"]}}, "algorithm.loss"),
         ({"kind": "one_factor", "factors": {"algorithm.loss": []}}, "design.factors.algorithm.loss"),
         ({"kind": "one_factor", "factors": {"algorithm.loss": ["dapo", "dapo"]}}, "design.factors.algorithm.loss"),
+        ({"kind": "one_factor", "factors": {"name": ["a", "b"]}}, "design.factors.name"),
+        ({"kind": "grid", "factors": {"name": ["a", "b"], "algorithm.loss": ["dapo"]}}, "design.factors.name"),
         ({"kind": "leave_one_out", "seeds": [1, 1]}, "design.seeds"),
         ({"kind": "leave_one_out", "seeds": []}, "design.seeds"),
         ({"kind": "leave_one_out", "seed": [1]}, "design.seed"),

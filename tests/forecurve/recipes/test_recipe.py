@@ -48,6 +48,21 @@ def test_an_unknown_key_is_named_with_the_near_miss() -> None:
     assert "did you mean `loss`" in problem["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("optimizer.lr", "optimizer.learning_rate"),
+        ("lr", "optimizer.learning_rate"),
+        ("optimizer.learnin_rate", "optimizer.learning_rate"),
+        ("algorithm.kl", "algorithm.kl_coefficient"),
+    ],
+)
+def test_a_field_that_is_cut_short_or_misspelt_is_guessed(path: str, meant: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        with_changes(SCALERL, {path: 1})
+    assert f"did you mean `{meant}`" in str(caught.value)
+
+
 def test_an_unknown_section_lists_what_exists() -> None:
     problem = fault({"zzz": 1})
     assert problem["field"] == "zzz"

@@ -31,6 +31,9 @@ DOORS = {
     "GET /v1/runs": READ,
     "GET /v1/runs:count": READ,
     "GET /v1/runs/{run_id}": READ,
+    "PATCH /v1/runs/{run_id}": OPERATE,
+    "POST /v1/runs/{run_id}:archive": OPERATE,
+    "POST /v1/runs/{run_id}:restore": OPERATE,
     "GET /v1/runs/{run_id}/recipe": "read or ingest",
     "POST /v1/runs/{run_id}:stop": OPERATE,
     "POST /v1/runs/{run_id}:cancel": OPERATE,
@@ -80,6 +83,7 @@ BODIES = {
     "POST /v1/sweeps": {"preset": "scalerl", "design": {"kind": "leave_one_out"}},
     "POST /v1/sweeps:plan": {"preset": "scalerl", "design": {"kind": "leave_one_out"}},
     "POST /v1/runs": {"preset": "scalerl"},
+    "PATCH /v1/runs/{run_id}": {"name": "x"},
     "POST /v1/runs/{run_id}/metrics": {"attempt": 1, "seq": 1},
     "POST /v1/runs/{run_id}/heartbeat": {"attempt": 1},
     "POST /v1/runs/{run_id}/outcome": {"attempt": 1, "outcome": "succeeded"},
@@ -104,7 +108,7 @@ def test_a_door_opens_to_its_scope_and_to_no_other(door: str, api: TestClient, h
     method, path = door.split(" ")
     path = re.sub(r"\{(\w+)\}", lambda name: run.run_id if name[1] == "run_id" else "unknown", path)
     for name, header in callers.items():
-        answer = api.request(method, path, json=BODIES.get(door) if method == "POST" else None, headers=header)
+        answer = api.request(method, path, json=BODIES.get(door), headers=header)
         expected = name in MAY[DOORS[door]]
         if name == "nobody":
             assert answer.status_code == 401, (name, answer.text)

@@ -81,6 +81,21 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "budget_compute",
     ),
+    "a budget that no fit takes": (
+        {"executor": "external", "compute_unit": "steps", "budget_compute": 1e41},
+        422,
+        "budget_compute",
+    ),
+    "a recipe's budget that no fit takes": (
+        {"preset": "scalerl", "changes": {"budget.compute": 1e308}},
+        422,
+        "budget.compute",
+    ),
+    "a step that is never stored": (
+        {"preset": "scalerl", "changes": {"budget.max_steps": 2**31}},
+        422,
+        "budget.max_steps",
+    ),
     "an unknown executor": ({"preset": "scalerl", "executor": "slurm"}, 422, "executor"),
 }
 
@@ -113,7 +128,7 @@ def test_runs_are_listed_newest_first_and_filtered(
     assert sorted(names("")) == ["first", "second", "third"]
     assert names("status=stopped") == ["first"]
     assert sorted(names("status=stopped&status=queued")) == ["first", "second"]
-    assert names("sweep_id=swp_nowhere") == names("arm=none") == []
+    assert names("arm=none") == []
     assert "queued" in faults(api.get("/v1/runs?status=waiting", headers=headers["read"]))["status"]
     page = api.get("/v1/runs?limit=1", headers=headers["read"]).json()
     assert page["next_cursor"] == page["items"][0]["id"]
@@ -228,7 +243,6 @@ def test_the_audit_log_is_read_newest_first(api: TestClient, headers: Headers) -
     rest = api.get(f"/v1/runs/{run.run_id}/events?cursor={first['next_cursor']}", headers=headers["read"]).json()
     kinds += [item["kind"] for item in rest["items"]]
     assert kinds == ["run.desired", "evaluation", "run.status", "run.created"]
-    assert "cursor" in faults(api.get(f"/v1/runs/{run.run_id}/events?cursor=x", headers=headers["read"]))
 
 
 def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:

@@ -1,0 +1,19 @@
+"""Bounds that are the same in every room: beyond them the science cannot compute, or the store not keep."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40
+"""Of compute above 0, in any sensible unit; beyond, products in the science leave what a float can hold."""
+
+MAX_STEP = 2**31 - 1
+
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""A time outside of these is a clock that is not set. They are fixed, so that an answer never depends on whose clock
+is right: a trainer whose clock is a day ahead keeps its reports, and a batch sent again is judged as before."""
+
+
+def is_compute(value: float) -> bool:
+    """Whether a curve can have this compute. False for what is not finite."""
+    return value == 0 or LEAST_COMPUTE <= value <= MOST_COMPUTE
