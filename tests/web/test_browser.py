@@ -393,6 +393,16 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert page.locator("button[data-action$=':stop']").count() == 0
 
 
+def test_enter_in_the_dialog_does_what_the_dialog_asks(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.focus("button[data-action$=':stop']")
+    page.keyboard.press("Enter")
+    page.keyboard.type("the ceiling is known")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=stop asked for")
+    assert page.locator("text=the ceiling is known").count() >= 1
+
+
 def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}")
     page.click("text=Fork the run from a checkpoint")
