@@ -6,6 +6,7 @@ import { between, escaped, estimate } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
+const CROWD = 150; // more evaluations than these are drawn small and faint, without bars, below the fit
 
 /**
  * @typedef {object} Scene
@@ -13,6 +14,7 @@ const INHERITED = 0; // the attempt of what a fork has of its parent's curve
  * @property {any} forecast the one shown: the newest, or an older one while the slider is moved back
  * @property {boolean} replay
  * @property {import("./axis.js").ComputeAxis} axis
+ * @property {number} width of the plot inside its margins, in pixels
  * @property {Record<string, string>} ink tokens of the palette
  * @property {number} identifiedFrom share of A's precision from the data at which a ceiling counts as known
  */
@@ -23,11 +25,15 @@ export function curveTraces(scene) {
   const traces = [];
   const drawn = holds(forecast);
   if (drawn) traces.push(...bands(scene));
+  if (crowded(scene)) traces.push(...evaluations(scene));
   if (showsFrozen(scene)) traces.push(...frozen(scene));
   if (drawn) traces.push(...median(scene));
   if (drawn && forecast.at_budget) traces.push(...atBudget(scene));
-  return [...traces, ...evaluations(scene), ...marks(scene)];
+  if (!crowded(scene)) traces.push(...evaluations(scene));
+  return [...traces, ...marks(scene)];
 }
+
+const crowded = ({ view }) => view.points.length > CROWD;
 
 /** Whether there is a forecast to draw; one that a misfit withholds says nothing of where the run goes. @param {any} forecast */
 export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
@@ -137,14 +143,17 @@ function atBudget({ forecast, axis, ink }) {
 function evaluations({ view, forecast, replay, axis, ink }) {
   const seen = (point) => !replay || !forecast || point.compute <= forecast.at_compute;
   const { points } = view;
+  const share = Math.min(1, Math.sqrt(CROWD / points.length));
+  const [size, alpha] = [Math.max(2.5, 6 * share), Math.max(0.25, share)];
+  const colour = (point) => (!seen(point) ? ink.paper : fade(point.attempt === INHERITED ? ink.quiet : ink.ink, alpha));
   return [
     {
       name: "evaluations",
       x: points.map((point) => axis.place(point.compute)),
       y: points.map((point) => point.reward),
       mode: "markers",
-      marker: { color: points.map((p) => (!seen(p) ? ink.paper : p.attempt === INHERITED ? ink.quiet : ink.ink)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
-      error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
+      marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
+      error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
       customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, holds(forecast) ? predicted(forecast, point.compute, "90") : "–", clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },

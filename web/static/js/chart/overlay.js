@@ -10,6 +10,7 @@ import { fromUrl, toUrl } from "./view.js";
 import { between, escaped } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
+const NAMES = { width: 168, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
 /** @param {HTMLElement} plot `data-sweep` names the sweep, `data-series` maps run ids to colours (null: control) */
@@ -76,11 +77,12 @@ function paint(plot, state) {
   const axis = computeAxis(state.mode, withPoints.flatMap(computesOf));
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
-  layout.margin.r = 168;
+  const named = plot.clientWidth >= NAMES.least;
+  layout.margin.r = named ? NAMES.width : 12;
   layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...(bandOf(view)?.median ?? [])]));
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
-  layout.annotations = [...names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink), ...budget.annotations];
+  layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
   return draw(plot, withPoints.flatMap((view) => armTraces(view, axis, state, ink)), layout, (range, most) => computeTicks(axis, range, most));
 }
 
