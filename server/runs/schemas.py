@@ -78,8 +78,10 @@ class RunView(BaseModel):
     misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
     withheld: bool = Field(description="The misfit forbids a forecast: no ceiling, and nothing beyond the data.")
     at_budget: Interval | None = Field(description="The curve at the budget, by the newest forecast.")
-    ending: Ending | None = Field(description="How it will end; null without a budget, or where it is withheld.")
-    advice: AdviceView | None
+    ending: Ending | None = Field(
+        description="How it will end; null without a budget, where it is withheld, or once the run is over."
+    )
+    advice: AdviceView | None = Field(description="What to do; of a run that is over, nothing but `scale`, by a fork.")
     sentence: str
     open_alerts: int
     created_at: datetime

@@ -11,10 +11,11 @@ from html import unescape
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.runs.models import Run
+from server.sweeps.models import SweepComparison
 from tests.conftest import Clock
 from tests.web import seeding
 from tests.web.conftest import Login, Seeded
@@ -278,3 +279,26 @@ def test_the_reference_page_has_every_operation_of_the_api(app: FastAPI, site: T
 def test_pages_are_no_part_of_the_described_api(app: FastAPI) -> None:
     described = [path for path in app.openapi()["paths"] if not path.startswith("/v1")]
     assert sorted(described) == ["/healthz", "/readyz"]
+
+
+def test_a_sweep_that_is_over_asks_for_nothing_more(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        comparison = session.get_one(SweepComparison, seeded.sweep)
+        assert comparison.result
+        arm = comparison.result["arms"][0] | {"verdict": "undecided", "direction": None}
+        arm["would_decide"] = "run to 29 CPU-seconds"
+        said = "Against control: undecided: no-fp32-logits (run to 29 CPU-seconds)."
+        comparison.result = comparison.result | {"arms": [arm], "sentence": said}
+    assert "run to 29" in text_of(site.get(f"/sweeps/{seeded.sweep}").text)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.status = "succeeded"
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "All 3 runs are over. Against control: undecided: no-fp32-logits. Forks with a larger budget" in text_of(
+        html
+    )
+    assert "run to" not in text_of(html)
+    assert "data-advice" not in html
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' not in html

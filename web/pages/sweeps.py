@@ -47,6 +47,7 @@ def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
         series_json=json.dumps(series),
         verdicts=verdicts_of(sweep),
         first_of_arm=first_of_arm(sweep.runs),
+        over=TERMINAL,
     )
 
 

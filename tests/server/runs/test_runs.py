@@ -224,6 +224,40 @@ def test_the_audit_log_is_read_newest_first(api: TestClient, headers: Headers) -
     assert "cursor" in faults(api.get(f"/v1/runs/{run.run_id}/events?cursor=x", headers=headers["read"]))
 
 
+@pytest.mark.parametrize(
+    ("action", "identified", "advised", "ceiling"),
+    [
+        ("continue", 0.93, None, "Ceiling 0.78 (90 %: 0.76 to 0.81)."),
+        ("scale", 0.4, "scale", "It ended before its ceiling was identified (0.76 to 0.81)."),
+    ],
+)
+def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
+    api: TestClient,
+    headers: Headers,
+    sessions: Sessions,
+    clock: Clock,
+    action: str,
+    identified: float,
+    advised: str | None,
+    ceiling: str,
+) -> None:
+    run = external_run(api, headers, budget_compute=100)
+    run.send(1, evaluation(10, 10.0, 0.4))
+    with sessions.begin() as session:
+        _forecast(session, get_run(session, run.run_id))
+        forecast = session.get_one(Forecast, get_run(session, run.run_id).forecast_id)
+        advice = {"action": action, "reason": "it still rises"}
+        forecast.summary = forecast.summary | {"advice": advice, "identified": {"A": identified}}
+    move(sessions, run.run_id, Status.SUCCEEDED, clock.now, "30 steps reached")
+    for view in (
+        api.get(f"/v1/runs/{run.run_id}", headers=headers["read"]).json(),
+        api.get("/v1/runs", headers=headers["read"]).json()["items"][0],
+    ):
+        assert view["sentence"] == f"Succeeded after 10 GPU-hours at pass rate 0.40: 30 steps reached. {ceiling}"
+        assert (view["advice"] or {}).get("action") == advised
+        assert view["ending"] is None
+
+
 def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:
     run_id = queued_run(api, headers)
     said = []
