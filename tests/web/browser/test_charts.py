@@ -207,6 +207,24 @@ def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, 
     assert "control" not in opened(page, page.url)
 
 
+def test_an_arm_whose_ceiling_is_not_identified_has_its_band_beyond_the_data_and_no_curve(
+    page: Any, site: Site
+) -> None:
+    with site.sessions.begin() as session:
+        arm = session.get_one(Run, site.arm)
+        forecast = seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=site.now)
+        forecast.summary = forecast.summary | {"identified": {"A": 0.3, "B": 0.5, "C_mid": 0.5}}
+    drawn = opened(page, f"/sweeps/{site.sweep}")
+    name = "no-<b>cispo</b>"
+    assert f"{name} forecast" not in drawn
+    assert f"{name} lower90" in drawn
+    assert {"control forecast", "control band90 beyond", f"{name} band90 beyond"} <= set(drawn)
+    assert min(drawn[f"{name} band90 beyond"]["x"]) == 30.0
+    low, high = page.evaluate("() => document.querySelector('#plot').layout.yaxis.range")
+    assert low <= min(drawn[f"{name} band90 beyond"]["y"])
+    assert max(drawn["control band90 beyond"]["y"]) <= high
+
+
 def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> None:
     def wanted() -> str:
         with site.sessions() as session:

@@ -42,7 +42,7 @@ export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
 export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
 
 /** The band's columns up to, or from, the last compute that the forecast has seen. */
-function part(forecast, beyond, column) {
+export function part(forecast, beyond, column) {
   const keep = forecast.band.compute.map((compute) => (beyond ? compute >= forecast.at_compute : compute <= forecast.at_compute));
   const columns = Object.entries(forecast.band).map(([name, values]) => [name, values.filter((_, i) => keep[i])]);
   return withSeam(Object.fromEntries(columns), forecast, beyond)[column];
@@ -83,7 +83,7 @@ function bands({ forecast, axis, ink }) {
 }
 
 /** Beyond the data the band fades towards the end of what was forecast. */
-function fading(start, end, colour, alpha, axis) {
+export function fading(start, end, colour, alpha, axis) {
   if (!(end > start)) return { fillcolor: fade(colour, alpha) };
   const colorscale = [[0, fade(colour, alpha)], [1, fade(colour, alpha * 0.3)]];
   return { fillcolor: fade(colour, alpha * 0.6), fillgradient: { type: "horizontal", start: axis.place(start), stop: axis.place(end), colorscale } };
