@@ -33,6 +33,7 @@ from .fallen import KIND
 log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
+UNFITTED = "forecast.missing"
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,15 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         claim = _claim(session, settings, run_id, now)
     if claim is None:
         return
+    assessment, unfitted = None, None
     try:
         rule = FreezeRule(settings.freeze_fraction, settings.freeze_min_points)
         assessment = assess(claim.subject, rule)
     except CurveError as error:
         log.warning("run %s cannot be fitted: %s", run_id, error)
-        assessment = None
+        unfitted = str(error)
     with transaction(sessions) as session:
-        _finish(session, settings, claim, assessment, now)
+        _finish(session, settings, claim, assessment, unfitted, now)
 
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
@@ -95,7 +97,14 @@ def _ask_again_when_rested(session: Session, settings: Settings, run_id: str, no
     enqueue(session, REFIT_TASK, run_id, not_before=run.fitted_at + timedelta(seconds=settings.refit_every_s))
 
 
-def _finish(session: Session, settings: Settings, claim: Claim, assessment: Assessment | None, now: datetime) -> None:
+def _finish(
+    session: Session,
+    settings: Settings,
+    claim: Claim,
+    assessment: Assessment | None,
+    unfitted: str | None,
+    now: datetime,
+) -> None:
     run = lock_run(session, claim.run_id)  # as the ingest does: no evaluation arrives behind our back
     if run.fit_lease != claim.lease:
         return  # the lease ran out and another worker has taken over
@@ -105,6 +114,9 @@ def _finish(session: Session, settings: Settings, claim: Claim, assessment: Asse
         run.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
+    if unfitted is not None and unfitted != run.unfitted:
+        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=unfitted)
+    run.unfitted = unfitted
     if assessment is not None:
         _write_down(session, run, assessment, now)
 

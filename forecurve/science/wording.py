@@ -40,9 +40,11 @@ def gain_text(estimate: Estimate) -> str:
 
 
 def compute_text(value: float) -> str:
-    """Two significant digits without an exponent: `0.41`, `3.4`, `38`, `2300`."""
+    """Two significant digits, without an exponent for everyday sizes: `0.41`, `3.4`, `38`, `2300`."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
+    if not 1e-6 <= abs(value) < 1e12:
+        return f"{value:.2g}"
     places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
     rounded = float(f"{value:.2g}")
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:.0f}"

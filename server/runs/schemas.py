@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from forecurve.recipes import ComputeUnit
+from forecurve.recipes import LEAST_COMPUTE, MOST_COMPUTE, ComputeUnit, Name
 from server.recipes.schemas import RecipeChoice
 
 
@@ -94,11 +94,11 @@ class RunView(BaseModel):
 class RunCreate(RecipeChoice):
     """A run of its own. With executor `ray` the service launches it; with `external` you do, and report to it."""
 
-    name: str | None = Field(None, min_length=1, max_length=200)
+    name: Name | None = None
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
     budget_compute: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="External runs only, in the unit."
+        None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, description="External runs only, in the unit."
     )
 
 
@@ -123,7 +123,7 @@ class ForkCreate(BaseModel):
     changes: dict[str, Any] = Field(
         {}, description="Dotted field to value. Steps and compute go on from the checkpoint, so must the budget."
     )
-    name: str | None = Field(None, min_length=1, max_length=200)
+    name: Name | None = None
 
 
 class StopRequest(BaseModel):

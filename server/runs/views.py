@@ -14,7 +14,7 @@ from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
 from .schemas import AdviceView, Interval, Parent, Progress, RunView
-from .sentence import ended_sentence, without_forecast
+from .sentence import ended_sentence, with_forecast, without_forecast
 from .states import TERMINAL, Status
 
 
@@ -74,7 +74,7 @@ def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
 def _sentence(run: Run, forecast: Row[Any] | None, over: bool) -> str:
     if forecast is None:
         return without_forecast(run)
-    return ended_sentence(run, forecast.summary) if over else str(forecast.sentence)
+    return ended_sentence(run, forecast.summary) if over else with_forecast(run, forecast.sentence)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:

@@ -10,6 +10,9 @@ from .base import Section
 
 ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
 
+LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40
+"""What a curve may hold, in any unit: what lies beyond cannot be fitted, so a budget there could not be forecast."""
+
 SECONDS_PER_UNIT: dict[str, float] = {
     "GPU-hours": 3600.0,
     "CPU-hours": 3600.0,
@@ -47,7 +50,12 @@ class CheckpointPolicy(Section):
 class Budget(Section):
     """What the run may spend. It ends at whichever limit comes first."""
 
-    compute: float = Field(60.0, gt=0, description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).")
+    compute: float = Field(
+        60.0,
+        ge=LEAST_COMPUTE,
+        le=MOST_COMPUTE,
+        description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).",
+    )
     unit: ComputeUnit = Field("CPU-seconds", description="Unit of every compute figure of the run.")
     max_steps: int = Field(100_000, ge=1, description="Optimiser steps after which the run ends in any case.")
 

@@ -81,6 +81,19 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "budget_compute",
     ),
+    "a budget beyond what a curve may hold": (
+        {"executor": "external", "compute_unit": "steps", "budget_compute": 1e300},
+        422,
+        "budget_compute",
+    ),
+    "a recipe's budget beyond it": (
+        {"preset": "scalerl", "changes": {"budget.compute": 1e300}},
+        422,
+        "budget.compute",
+    ),
+    "a blank name": ({"preset": "scalerl", "name": "   "}, 422, "name"),
+    "a name that cannot be seen": ({"preset": "scalerl", "name": "\u200b"}, 422, "name"),
+    "a blank name in the recipe": ({"recipe": {"name": " \t"}}, 422, "name"),
     "an unknown executor": ({"preset": "scalerl", "executor": "slurm"}, 422, "executor"),
 }
 
@@ -95,6 +108,16 @@ def test_a_bad_run_is_named_and_nothing_is_stored(
     assert field in faults(answer)
     with sessions() as session:
         assert session.scalars(select(Run.id)).all() == []
+
+
+def test_a_name_is_kept_without_the_space_around_it(api: TestClient, headers: Headers) -> None:
+    run = api.post("/v1/runs", json={"preset": "scalerl", "name": "  two words "}, headers=headers["operate"])
+    assert run.json()["name"] == "two words"
+    body = {"preset": "scalerl", "design": {"kind": "leave_one_out"}, "name": "  "}
+    for path in ("/v1/sweeps", "/v1/sweeps:plan"):
+        assert "name" in faults(api.post(path, json=body, headers=headers["operate"]))
+    fork = api.post(f"/v1/runs/{run.json()['id']}/forks", json={"name": " "}, headers=headers["operate"])
+    assert "name" in faults(fork)
 
 
 def test_runs_are_listed_newest_first_and_filtered(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from server.forecasts.models import Forecast
+from server.metrics.models import Evaluation
 from server.runs.models import Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
@@ -77,6 +78,19 @@ def test_the_table_of_a_sweep_fits_a_window_of_1280(page: Any, site: Site) -> No
     assert (
         page.evaluate("() => { const t = document.querySelector('.table'); return t.scrollWidth - t.clientWidth }") == 0
     )
+
+
+def test_evaluations_at_any_compute_give_a_chart(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="mixed", budget=1e39)
+        for k in range(12):
+            reward = {"reward": 0.2 + 0.02 * k, "prompts": 256, "samples": 4, "variance": 2e-4, "time": site.now}
+            session.add(Evaluation(run_id=run.id, attempt=1, step=k, compute=10.0 ** (50 * k - 305), **reward))
+        run.last_step, run.last_compute, run.last_reward = 11, 1e245, 0.42
+    drawn = opened(page, f"/runs/{run.id}")  # and no script complains
+    assert len(drawn["evaluations"]["x"]) == 12
+    assert 3 <= page.locator("#plot .xtick").count() <= 20
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 1280
 
 
 def test_many_evaluations_are_drawn_small_and_below_the_fit(page: Any, site: Site) -> None:

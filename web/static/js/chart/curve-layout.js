@@ -1,6 +1,6 @@
 // Axes, budget line, ceiling in the right margin and alert bells of one run's chart.
 
-import { rateRange } from "./axis.js";
+import { plain, rateRange } from "./axis.js";
 import { holds } from "./curve-traces.js";
 import { between, escaped, middle } from "./words.js";
 import { fade } from "./palette.js";
@@ -73,8 +73,8 @@ function budget(scene) {
   const at = forecast?.at_budget?.curve;
   const withheld = forecast && !holds(forecast) ? "forecast withheld<br>" : "";
   const said = at ? `<b>${middle(at)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : withheld;
-  const text = `${said}<span style="color:${ink.quiet}">at the budget, ${view.budget} ${escaped(view.unit)}</span>`;
-  const letters = Math.max(`${view.budget}${view.unit}`.length + 16, said ? 26 : 0);
+  const text = `${said}<span style="color:${ink.quiet}">at the budget, ${plain(view.budget)} ${escaped(view.unit)}</span>`;
+  const letters = Math.max(`${plain(view.budget)}${view.unit}`.length + 16, said ? 26 : 0);
   const y = emptyHeight(scene, x, (letters * LETTER) / scene.width);
   return {
     shapes: [line],
