@@ -33,7 +33,7 @@ from .fallen import KIND
 log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
-UNFITTED = "forecast.missing"
+UNFITTED = "forecast.failed"
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,10 @@ def without_forecast(run: Run) -> str:
         return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
     if run.last_reward is None:
         return "No evaluation yet."
-    why = f" ({run.unfitted})" if run.unfitted else " yet, the curve is too short"
+    why = f" ({run.unfitted.rstrip('.')})" if run.unfitted else " yet, the curve is too short"
     return f"Pass rate {run.last_reward:.2f}; no forecast{why}."
 
 
 def with_forecast(run: Run, said: str) -> str:
     """The forecast's own sentence, and why it has not seen the newest evaluations where it could not."""
-    return f"{said} Newer evaluations are not in it ({run.unfitted})." if run.unfitted else said
+    return f"{said} Newer evaluations are not in it ({run.unfitted.rstrip('.')})." if run.unfitted else said

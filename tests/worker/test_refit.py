@@ -161,7 +161,7 @@ def test_why_a_curve_cannot_be_fitted_is_kept_until_it_can(sessions: Sessions, s
     assert run_of(sessions, run_id).unfitted == why
     assert sentence() == f"Pass rate 0.42; no forecast ({why})."
     with sessions() as session:
-        (event,) = session.scalars(select(Event).where(Event.run_id == run_id, Event.kind == "forecast.missing"))
+        (event,) = session.scalars(select(Event).where(Event.run_id == run_id, Event.kind == "forecast.failed"))
     assert event.reason == why
 
     with sessions.begin() as session:
