@@ -84,7 +84,7 @@ function linearTicks(low, high, most) {
 export function plain(value) {
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
-  if (magnitude < -4 || magnitude > 8) return value.toPrecision(3);
+  if (magnitude < -4 || magnitude > 8) return Number(value.toPrecision(3)).toExponential();
   return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
 }
 
