@@ -1,4 +1,4 @@
-"""`forecurve run`: submit, fork, list, show, stop, watch."""
+"""`forecurve run`: submit, fork, list, show, stop, cancel, watch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
 
-app = typer.Typer(no_args_is_help=True, help="Single runs: submit, fork, list, show, stop, watch.")
+app = typer.Typer(no_args_is_help=True, help="Single runs: submit, fork, list, show, stop, cancel, watch.")
 
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the log.")]
 
 
 @app.command()
@@ -66,13 +67,13 @@ def list_runs(
     limit: Limit = 50,
 ) -> Answer:
     """List runs, newest first."""
-    from .output import print_table
+    from .output import newest, print_newest
     from .run_rows import NUMERIC, RUN_COLUMNS, run_row
 
-    runs = list(service.api.runs(status=status, sweep_id=sweep, limit=limit))
-    if not runs:
-        return Answer({"items": []}, "No runs. Try: forecurve run submit --preset scalerl")
-    return Answer({"items": runs}, lambda: print_table(RUN_COLUMNS, [run_row(run) for run in runs], right=NUMERIC))
+    found = newest(service.api.runs(status=status, sweep_id=sweep, limit=limit + 1), limit)
+    if not found["items"]:
+        return Answer(found, "No runs. Try: forecurve run submit --preset scalerl")
+    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC))
 
 
 @app.command()
@@ -90,12 +91,19 @@ def show(service: Service, run_id: RunId) -> Answer:
 def stop(
     service: Service,
     run_id: RunId,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Do not wait for a checkpoint.")] = False,
+    reason: Reason = None,
 ) -> Answer:
     """Stop a run: it finishes its step, evaluates and writes a checkpoint first."""
-    run = service.api.cancel_run(run_id, reason) if cancel else service.api.stop_run(run_id, reason)
-    return Answer(run, f"{run['id']}  {run['status']}; {'cancel' if cancel else 'stop'} is asked")
+    run = service.api.stop_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; stop is asked")
+
+
+@app.command()
+@asks_service
+def cancel(service: Service, run_id: RunId, reason: Reason = None) -> Answer:
+    """End a run at once, without waiting for a checkpoint: for one that does not react to stop."""
+    run = service.api.cancel_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; cancel is asked")
 
 
 @app.command()

@@ -35,7 +35,6 @@ from .schemas import (
     SweepRef,
 )
 
-
 _AS_MADE = Forecast.created_at, Forecast.at_compute, Forecast.id
 """The newest last. One refit may make two, the frozen one of fewer evaluations; ids of one moment are in no order."""
 

@@ -241,6 +241,11 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert wanted() == "stop"
     assert page.locator("text=the ceiling is known").count() >= 1
     assert page.locator("button[data-action$=':stop']").count() == 0
+    page.click("text=Cancel")  # it may not react
+    page.click("text=Cancel the run")
+    page.wait_for_selector("text=cancel asked for")
+    assert wanted() == "cancel"
+    assert page.locator("button[data-action$=':cancel']").count() == 0
 
 
 def test_enter_in_the_dialog_does_what_the_dialog_asks(page: Any, site: Site) -> None:
