@@ -19,7 +19,6 @@ from server.events.models import Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
 from server.metrics.curve import validation_curves
-from server.pagination import newest_first
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -48,8 +47,8 @@ class RunFilter:
         return any((self.state, self.sweep, self.text))
 
 
-def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: int) -> tuple[Sequence[Run], str | None]:
-    """Runs that pass the filters, newest first."""
+def filtered_runs(chosen: RunFilter) -> Select[Any]:
+    """The runs that pass the filters."""
     put_away = Run.archived_at.is_not(None) if chosen.state == "archived" else Run.archived_at.is_(None)
     query = _in_state(select(Run).where(put_away), chosen.state)
     if chosen.sweep:
@@ -58,7 +57,12 @@ def runs_page(session: Session, chosen: RunFilter, cursor: str | None, limit: in
         wanted = chosen.text.strip()
         named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm))
         query = query.where(or_(*named, Run.id == wanted))
-    return newest_first(session, query, Run.id, cursor, limit)
+    return query
+
+
+def count_of(session: Session, query: Select[Any]) -> int:
+    """How many rows a query has."""
+    return session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 def _in_state(query: Select[Any], state: str | None) -> Select[Any]:

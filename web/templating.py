@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from forecurve.science.fitting import IDENTIFIED
-from server.runs.states import TERMINAL, DesiredState
+from server.runs.states import TERMINAL, DesiredState, Status
 
 from . import drawings, formats
 from .assets import Assets
@@ -60,6 +60,11 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,
         "is_over": lambda run: run.status in TERMINAL,
+        "may_cancel": lambda run: (
+            run.status not in TERMINAL
+            and run.desired_state != DesiredState.CANCEL
+            and (run.desired_state == DesiredState.STOP or run.status == Status.SUSPECT)
+        ),
         "may_stop": lambda run: (
             run.status not in TERMINAL and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE)
         ),

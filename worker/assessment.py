@@ -19,6 +19,7 @@ import numpy as np
 from forecurve.science import (
     Advice,
     Conformal,
+    CurveError,
     Fit,
     FrozenForecast,
     Past,
@@ -101,11 +102,13 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     """Fit the curve and judge it; None while there is too little to say anything.
 
     Raises:
-        CurveError: the evaluations are no curve (e.g. rewards out of range).
+        CurveError: the evaluations are no curve (e.g. rewards out of range, or compute that does not rise).
     """
     points = rising(subject.points)
     if len(points) < MIN_POINTS:
-        return None
+        if len(subject.points) < MIN_POINTS:
+            return None
+        raise _stands_still(len(subject.points), len(points))
     fitted, advice = _fit(subject, points)
     said = _said(subject, points, fitted, advice)
     to_freeze = _to_freeze(subject, points, fitted, said, rule) if subject.frozen is None else None
@@ -116,6 +119,11 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     fell = alarm is not None or subject.settled is not None
     revised = _revised(subject, fitted, frozen) if not fell and to_freeze is None else None
     return Assessment(said, advice, to_freeze, alarm, revised)
+
+
+def _stands_still(evaluations: int, rising: int) -> CurveError:
+    needed = f"{MIN_POINTS} evaluations whose compute rises are needed"
+    return CurveError("compute", f"{rising} of {evaluations}", needed, "report with each the compute spent so far")
 
 
 def json_safe(value: Any) -> Any:

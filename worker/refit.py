@@ -127,9 +127,11 @@ def _finish(
         run.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
-    if isinstance(found, str):
-        _note_failure(session, run, found)
-    elif found is not None:
+    unfitted = found if isinstance(found, str) else None
+    if unfitted is not None and unfitted != run.unfitted:
+        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=unfitted)
+    run.unfitted = unfitted
+    if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
     resolve_if_over(session, run, KIND, actor="watch", now=now)
 
@@ -170,13 +172,6 @@ def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:
         at_compute=alarm.at_compute,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},
     )
-
-
-def _note_failure(session: Session, run: Run, reason: str) -> None:
-    """Write into the run's history why it has no new forecast: once, however many evaluations go the same way."""
-    latest = select(Event.reason).where(Event.run_id == run.id, Event.kind == UNFITTED)
-    if session.scalar(latest.order_by(Event.id.desc()).limit(1)) != reason:
-        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=reason)
 
 
 def _note_revision(session: Session, run: Run, revised: Revision) -> None:

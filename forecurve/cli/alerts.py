@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,13 +19,15 @@ def alerts(
     limit: Limit = 50,
 ) -> Answer:
     """List alerts, newest first."""
-    from .output import print_table, since
+    from .output import newest, print_newest, since
 
-    items = list(service.api.alerts(run_id=run, open=only_open or None, limit=limit))
-    if not items:
-        return Answer({"items": []}, "No alerts.")
-    rows = [(item["level"], item["run_id"], since(item["opened_at"]), item["text"]) for item in items]
-    return Answer({"items": items}, lambda: print_table(["level", "run", "opened", "what"], rows))
+    def row(alert: dict[str, Any]) -> list[Any]:
+        return [alert["level"], alert["run_id"], since(alert["opened_at"]), alert["text"]]
+
+    found = newest(service.api.alerts(run_id=run, open=only_open or None, limit=limit + 1), limit)
+    if not found["items"]:
+        return Answer(found, "No alerts.")
+    return Answer(found, lambda: print_newest(found, ["level", "run", "opened", "what"], row))
 
 
 def sync(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +35,22 @@ def print_table(
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 500).print(table)
+
+
+def newest(items: Iterable[Any], limit: int) -> dict[str, Any]:
+    """The first `limit` of `items`, of which one more was asked for, and whether there are more."""
+    found = list(items)
+    return {"items": found[:limit], "more": len(found) > limit}
+
+
+def print_newest(
+    found: Mapping[str, Any], columns: Sequence[str], row: Callable[[Any], Sequence[Any]], *, right: Iterable[str] = ()
+) -> None:
+    """A list as a table, and a word on stderr where it does not end there."""
+    print_table(columns, [row(item) for item in found["items"]], right=right)
+    if found["more"]:
+        count = len(found["items"])
+        print(f"The newest {count}; there are more: --limit {10 * count} shows them.", file=sys.stderr)
 
 
 def number(value: Any, digits: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""`forecurve run`: submit, fork, list, show, rename, stop, archive, restore, watch."""
+"""`forecurve run`: submit, fork, list, show, rename, stop, cancel, archive, restore, watch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
 
 app = typer.Typer(
-    no_args_is_help=True, help="Single runs: submit, fork, list, show, rename, stop, archive, restore, watch."
+    no_args_is_help=True, help="Single runs: submit, fork, list, show, rename, stop, cancel, archive, restore, watch."
 )
 
 NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
 
 RunId = Annotated[str, typer.Argument(metavar="RUN")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the log.")]
 
 
 @app.command()
@@ -71,13 +72,14 @@ def list_runs(
     limit: Limit = 50,
 ) -> Answer:
     """List runs, newest first."""
-    from .output import print_table
+    from .output import newest, print_newest
     from .run_rows import NUMERIC, RUN_COLUMNS, run_row
 
-    runs = list(service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit))
-    if not runs:
-        return Answer({"items": []}, "No archived runs." if archived else NO_RUNS)
-    return Answer({"items": runs}, lambda: print_table(RUN_COLUMNS, [run_row(run) for run in runs], right=NUMERIC))
+    listed = service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit + 1)
+    found = newest(listed, limit)
+    if not found["items"]:
+        return Answer(found, "No archived runs." if archived else NO_RUNS)
+    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC))
 
 
 @app.command()
@@ -119,12 +121,19 @@ def restore(service: Service, run_id: RunId) -> Answer:
 def stop(
     service: Service,
     run_id: RunId,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Do not wait for a checkpoint.")] = False,
+    reason: Reason = None,
 ) -> Answer:
     """Stop a run: it finishes its step, evaluates and writes a checkpoint first."""
-    run = service.api.cancel_run(run_id, reason) if cancel else service.api.stop_run(run_id, reason)
-    return Answer(run, f"{run['id']}  {run['status']}; {'cancel' if cancel else 'stop'} is asked")
+    run = service.api.stop_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; stop is asked")
+
+
+@app.command()
+@asks_service
+def cancel(service: Service, run_id: RunId, reason: Reason = None) -> Answer:
+    """End a run at once, without waiting for a checkpoint: for one that does not react to stop."""
+    run = service.api.cancel_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; cancel is asked")
 
 
 @app.command()

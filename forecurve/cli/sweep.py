@@ -52,8 +52,10 @@ def submit(
 @asks_service
 def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
     """List sweeps, newest first."""
-    items = list(service.api.sweeps(limit=limit))
-    return Answer({"items": items}, lambda: _print_sweeps(items))
+    from .output import newest, print_newest
+
+    found = newest(service.api.sweeps(limit=limit + 1), limit)
+    return Answer(found, lambda: print_newest(found, ["sweep", "name", "design", "policy", "created"], _row))
 
 
 @app.command()
@@ -84,14 +86,10 @@ def _print_plan(planned: dict[str, Any]) -> None:
     print(f"\n{planned['runs']} runs, {total} in all; plan {planned['plan_hash'][:12]}")
 
 
-def _print_sweeps(items: list[dict[str, Any]]) -> None:
-    from .output import print_table, since
+def _row(sweep: dict[str, Any]) -> list[Any]:
+    from .output import since
 
-    rows = [
-        (item["id"], item["name"], item["design"].get("kind"), item["policy"], since(item["created_at"]))
-        for item in items
-    ]
-    print_table(["sweep", "name", "design", "policy", "created"], rows)
+    return [sweep["id"], sweep["name"], sweep["design"].get("kind"), sweep["policy"], since(sweep["created_at"])]
 
 
 def _print_sweep(sweep: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from .designs import (
 from .errors import RecipeError
 from .paths import check_path, diff, get_value, leaf_paths, load_recipe, other_course, other_weights, with_changes
 from .presets import PRESETS, SCALERL, SCALERL_REVERSIONS, preset
-from .schema import SECONDS_PER_UNIT, ComputeUnit, Recipe
+from .schema import SECONDS_PER_UNIT, ComputeUnit, Name, Recipe
 
 __all__ = [
     "CONTROL",
@@ -27,6 +27,7 @@ __all__ = [
     "ComputeUnit",
     "Grid",
     "LeaveOneOut",
+    "Name",
     "OneFactor",
     "PlannedRun",
     "Recipe",

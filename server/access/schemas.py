@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from forecurve.recipes import Name
 
 Scope = Literal["read", "operate", "admin"]
 
@@ -15,7 +17,7 @@ class TokenCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=100)
+    name: Annotated[Name, Field(max_length=100)]
     scopes: list[Scope] = Field(min_length=1)
     expires_in_s: int | None = Field(None, ge=1, le=10 * 366 * 86400, description="It never expires by default.")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from forecurve.recipes import Name
 
 from .channels import shown_url
 from .models import Channel
@@ -40,7 +42,7 @@ class ChannelCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=100)
+    name: Annotated[Name, Field(max_length=100)]
     kind: Literal["slack", "webhook"]
     url: str = Field(max_length=2000)
     min_level: Level = Field("ALERT", description="The lowest level that is sent here.")

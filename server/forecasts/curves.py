@@ -34,6 +34,9 @@ from .schemas import (
     SweepRef,
 )
 
+_AS_MADE = Forecast.created_at, Forecast.at_compute, Forecast.id
+"""The newest last. One refit may make two, the frozen one of fewer evaluations; ids of one moment are in no order."""
+
 
 def run_curve(session: Session, run_id: str) -> CurveView:
     """The CurveView of one run."""
@@ -81,7 +84,7 @@ class _Material:
             found.checkpoints[checkpoint.run_id].append(checkpoint)
         refits = select(Forecast.run_id, Forecast.id, Forecast.at_compute, Forecast.created_at)
         for run_id, id_, at_compute, created_at in session.execute(
-            refits.where(Forecast.run_id.in_(ids)).order_by(Forecast.id)
+            refits.where(Forecast.run_id.in_(ids)).order_by(*_AS_MADE)
         ):
             found.refits[run_id].append(RefitMark(id=id_, at_compute=at_compute, created_at=created_at))
         for alert in session.scalars(select(Alert).where(Alert.run_id.in_(ids)).order_by(Alert.id)):

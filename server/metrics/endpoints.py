@@ -16,6 +16,7 @@ from server.runs.service import get_run
 from . import service
 from .curve import Point, validation_curve
 from .ingest import take_batch
+from .overview import thinned
 from .schemas import (
     Batch,
     BatchAnswer,
@@ -24,6 +25,7 @@ from .schemas import (
     MetricNames,
     MetricSeries,
     PointRead,
+    ThinnedMetrics,
 )
 
 MOST_POINTS = 10_000
@@ -58,6 +60,19 @@ def read_metrics(
         for row in rows
     ]
     return MetricSeries(metric=metric, points=points, next_step=next_step)
+
+
+@router.get("/runs/{run_id}/metrics:thinned", responses=problems(404))
+def read_thinned_metrics(
+    run_id: str,
+    session: DbSession,
+    _: Reader,
+    metric: Annotated[list[str] | None, Query(max_length=50, description="May be given several times.")] = None,
+    buckets: Annotated[int, Query(ge=1, le=2000)] = 300,
+) -> ThinnedMetrics:
+    """Whole series for drawing: each in so many buckets at most, with mean, least and greatest value."""
+    run = get_run(session, run_id)
+    return ThinnedMetrics(unit=run.compute_unit, items=thinned(session, run_id, metric or (), buckets))
 
 
 @router.get("/runs/{run_id}/evaluations", responses=problems(404))

@@ -111,6 +111,28 @@ class MetricSeries(BaseModel):
     next_step: int | None = Field(description="The `since_step` of the next page; null at the end.")
 
 
+class Bucket(BaseModel):
+    """Neighbouring points as one: where the last of them lies, and their finite values; null where there is none."""
+
+    step: int
+    compute: float | None
+    mean: float | None
+    least: float | None
+    greatest: float | None
+
+
+class ThinnedSeries(BaseModel):
+    metric: str
+    points: int = Field(description="Of the whole series.")
+    not_finite: int = Field(description="How many of them are NaN or infinite.")
+    buckets: list[Bucket]
+
+
+class ThinnedMetrics(BaseModel):
+    unit: str
+    items: list[ThinnedSeries]
+
+
 class EvaluationRead(BaseModel):
     step: int
     attempt: int

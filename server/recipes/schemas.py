@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from forecurve.recipes import Name
 
 
 class RecipeChoice(BaseModel):
@@ -24,7 +26,7 @@ class RecipeCreate(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str | None = Field(None, min_length=1, max_length=120)
+    name: Annotated[Name, Field(max_length=120)] | None = None
     body: dict[str, Any] | None = None
     preset: str | None = None
     changes: dict[str, Any] = Field({}, description="Dotted field to value.")

@@ -74,6 +74,7 @@ class Run(Base):
 
     dirty_at: Mapped[datetime | None]
     fitted_at: Mapped[datetime | None]
+    unfitted: Mapped[str | None]  # why the newest evaluations could not be fitted, in words
     fit_lease: Mapped[str | None]
     fit_lease_expires_at: Mapped[datetime | None]
     forecast_id: Mapped[str | None]  # newest forecast

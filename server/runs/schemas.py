@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
-from forecurve.recipes import ComputeUnit
+from forecurve.recipes import ComputeUnit, Name
 from server.recipes.schemas import RecipeChoice
 
 
@@ -79,8 +79,10 @@ class RunView(BaseModel):
     misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
     withheld: bool = Field(description="The misfit forbids a forecast: no ceiling, and nothing beyond the data.")
     at_budget: Interval | None = Field(description="The curve at the budget, by the newest forecast.")
-    ending: Ending | None = Field(description="How it will end; null without a budget, or where it is withheld.")
-    advice: AdviceView | None
+    ending: Ending | None = Field(
+        description="How it will end; null without a budget, where it is withheld, or once the run is over."
+    )
+    advice: AdviceView | None = Field(description="What to do; of a run that is over, nothing but `scale`, by a fork.")
     sentence: str
     open_alerts: int
     created_at: datetime
@@ -102,7 +104,7 @@ class RunCounts(BaseModel):
 class RunCreate(RecipeChoice):
     """A run of its own. With executor `ray` the service launches it; with `external` you do, and report to it."""
 
-    name: str | None = Field(None, min_length=1, max_length=200)
+    name: Name | None = None
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
     budget_compute: float | None = Field(
@@ -121,7 +123,7 @@ class RunChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+    name: Name
 
 
 class ForkCreate(BaseModel):
@@ -139,7 +141,7 @@ class ForkCreate(BaseModel):
     changes: dict[str, Any] = Field(
         {}, description="Dotted field to value. Steps and compute go on from the checkpoint, so must the budget."
     )
-    name: str | None = Field(None, min_length=1, max_length=200)
+    name: Name | None = None
 
 
 class StopRequest(BaseModel):

@@ -14,7 +14,8 @@ from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
 from .schemas import AdviceView, Interval, Parent, Progress, RunView
-from .states import Status
+from .sentence import ended_sentence, with_forecast, without_forecast
+from .states import TERMINAL, Status
 
 
 def run_views(session: Session, runs: Sequence[Run]) -> list[RunView]:
@@ -35,7 +36,7 @@ def run_view(session: Session, run: Run) -> RunView:
 def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progress) -> RunView:
     summary: dict[str, Any] = forecast.summary if forecast else {}
     at_budget, withheld = summary.get("at_budget"), is_withheld(summary)
-    advice = summary.get("advice")
+    over = Status(run.status) in TERMINAL
     return RunView(
         **{name: getattr(run, name) for name in _COLUMNS},
         parent=parent_of(run),
@@ -44,9 +45,9 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         misfit=summary.get("misfit"),
         withheld=withheld,
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
-        ending=ending_of(summary),
-        advice=AdviceView(action=advice["action"], reason=advice["reason"]) if advice else None,
-        sentence=forecast.sentence if forecast else _without_forecast(run),
+        ending=None if over else ending_of(summary),
+        advice=_advice(summary, over),
+        sentence=_sentence(run, forecast, over),
         open_alerts=open_alerts,
         progress=progress,
     )
@@ -60,6 +61,20 @@ def parent_of(run: Run) -> Parent | None:
     if run.parent_run_id is None:
         return None
     return Parent(run_id=run.parent_run_id, checkpoint_id=run.parent_checkpoint_id, step=run.parent_step)
+
+
+def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
+    """Of a run that is over, only to go on with more is still advice: by a fork."""
+    advice = summary.get("advice")
+    if advice is None or (over and advice["action"] != "scale"):
+        return None
+    return AdviceView(action=advice["action"], reason=advice["reason"])
+
+
+def _sentence(run: Run, forecast: Row[Any] | None, over: bool) -> str:
+    if forecast is None:
+        return without_forecast(run)
+    return ended_sentence(run, forecast.summary) if over else with_forecast(run, forecast.sentence)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:
@@ -94,18 +109,3 @@ def _progress(session: Session, runs: Sequence[Run]) -> dict[str, Progress]:
 def _said(progress: dict[str, Any], heartbeat_at: Any) -> Progress:
     known = {name: progress.get(name) for name in ("step", "compute", "message")}
     return Progress(**known, heartbeat_at=heartbeat_at)
-
-
-def _without_forecast(run: Run) -> str:
-    """What there is to say of a run that has no forecast (yet)."""
-    status = Status(run.status)
-    if status is Status.QUEUED:
-        waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
-        return f"Waiting for {waits_for}."
-    if status is Status.LAUNCHING:
-        return "Being launched."
-    if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
-        return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
-    if run.last_reward is None:
-        return "No evaluation yet."
-    return f"Pass rate {run.last_reward:.2f}; no forecast yet, the curve is too short."

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from forecurve.recipes import Name
 from server.recipes.schemas import RecipeChoice
 from server.runs.schemas import Interval, RunView
 
@@ -14,7 +15,7 @@ from server.runs.schemas import Interval, RunView
 class SweepPlanRequest(RecipeChoice):
     """A base recipe and the design that varies it."""
 
-    name: str | None = Field(None, min_length=1, max_length=200)
+    name: Name | None = None
     design: dict[str, Any] = Field(description="`{kind: leave_one_out | one_factor | grid, ...}`")
 
 

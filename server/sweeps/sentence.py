@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from forecurve.science.wording import compute_text
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
+
+from .schemas import ArmVerdictView, ComparisonView
 
 
 def sweep_sentence(runs: Sequence[RunView], compared: str | None = None) -> str:
@@ -20,6 +23,24 @@ def sweep_sentence(runs: Sequence[RunView], compared: str | None = None) -> str:
     if not runs:
         return "No runs."
     return " ".join([_progress(runs), *([compared] if compared else [])])
+
+
+def afterwards(comparison: ComparisonView) -> str:
+    """What the comparison says once no run goes on: what its arms changed and what stays open, without a demand."""
+    groups: dict[str, list[str]] = {}
+    for arm in comparison.arms:
+        groups.setdefault(" ".join(filter(None, (arm.verdict, arm.direction))), []).append(_arm(arm))
+    found = "; ".join(f"{verdict}: {', '.join(arms)}" for verdict, arms in groups.items())
+    way_out = " Forks with a larger budget, or more seeds, would tell." if "undecided" in groups else ""
+    return f"Against {comparison.control}: {found}.{way_out}"
+
+
+def _arm(arm: ArmVerdictView) -> str:
+    if arm.verdict == "ceiling" and arm.difference is not None:
+        return f"{arm.arm} ({arm.difference.median:+.2f})"
+    if arm.verdict == "efficiency" and arm.multiplier is not None:
+        return f"{arm.arm} ({compute_text(arm.multiplier.median)}x)"
+    return arm.arm
 
 
 def _progress(runs: Sequence[RunView]) -> str:

@@ -16,13 +16,14 @@ from server.pagination import newest_first
 from server.recipes.service import store_all
 from server.runs.models import Run
 from server.runs.service import ADMIT_TASK, is_over, request_stop
+from server.runs.states import TERMINAL
 from server.runs.views import run_views
 
 from .comparisons import read_comparison
 from .models import Sweep
 from .planning import Plan, make_plan
 from .schemas import SweepCreate, SweepRead, SweepSummary
-from .sentence import sweep_sentence
+from .sentence import afterwards, sweep_sentence
 
 
 def create_sweep(session: Session, body: SweepCreate, *, actor: str, now: datetime) -> Sweep:
@@ -100,7 +101,8 @@ def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
     comparison, reason = read_comparison(session, sweep.id)
-    said = comparison.sentence if comparison else reason
+    over = all(view.status in TERMINAL for view in views)
+    said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
     return SweepRead(**dict(summary), sentence=sweep_sentence(views, said), comparison=comparison, runs=views)
 
 

@@ -11,13 +11,15 @@ from html import unescape
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.service import create_token, open_session
 from server.alerts.models import Alert
 from server.events.service import record
+from server.forecasts.models import Forecast
 from server.runs.models import Run
+from server.sweeps.models import SweepComparison
 from tests.conftest import Clock
 from tests.web import seeding
 from tests.web.conftest import Login, Seeded
@@ -356,3 +358,67 @@ def test_the_reference_page_has_every_operation_of_the_api(app: FastAPI, site: T
 def test_pages_are_no_part_of_the_described_api(app: FastAPI) -> None:
     described = [path for path in app.openapi()["paths"] if not path.startswith("/v1")]
     assert sorted(described) == ["/healthz", "/readyz"]
+
+
+def test_a_sweep_that_is_over_asks_for_nothing_more(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        comparison = session.get_one(SweepComparison, seeded.sweep)
+        assert comparison.result
+        arm = comparison.result["arms"][0] | {"verdict": "undecided", "direction": None}
+        arm["would_decide"] = "run to 29 CPU-seconds"
+        said = "Against control: undecided: no-fp32-logits (run to 29 CPU-seconds)."
+        comparison.result = comparison.result | {"arms": [arm], "sentence": said}
+    assert "run to 29" in text_of(site.get(f"/sweeps/{seeded.sweep}").text)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.status = "succeeded"
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "All 3 runs are over. Against control: undecided: no-fp32-logits. Forks with a larger budget" in text_of(
+        html
+    )
+    assert "run to" not in text_of(html)
+    assert "data-advice" not in html
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' not in html
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("name", ["broken-learning-rate", "control", "no-cispo", "no-fp32-logits"]),
+        ("-name", ["no-fp32-logits", "no-cispo", "control", "broken-learning-rate"]),
+        ("-rate", ["control", "no-fp32-logits", "broken-learning-rate", "no-cispo"]),
+        ("rate", ["broken-learning-rate", "no-fp32-logits", "control", "no-cispo"]),
+        ("-ceiling", ["control", "no-fp32-logits", "broken-learning-rate", "no-cispo"]),
+        ("nothing", ["broken-learning-rate", "no-cispo", "no-fp32-logits", "control"]),
+    ],
+)
+def test_runs_are_counted_and_sorted_by_a_press_on_a_head(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, sort: str, names: list[str]
+) -> None:
+    with sessions.begin() as session:  # a ceiling that is not identified is none
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.fallen).forecast_id)
+        forecast.summary = forecast.summary | {"identified": {"A": 0.3}}
+    html = site.get(f"/runs?sort={sort}").text
+    assert sorted(re.findall(r'<a href="/runs/run_\w+">([^<]+)<', html)) == sorted(names)
+    if sort != "nothing":
+        assert re.findall(r'<a href="/runs/run_\w+">([^<]+)<', html) == names
+    assert "Runs 4 Log" not in text_of(html)
+    assert "Runs 4" in text_of(html)
+    pressed = {"name": "-name", "-name": "name"}.get(sort, "name")
+    assert f'<a href="/runs?sort={pressed}">Run, difference from control</a>' in html
+
+
+def test_a_sorted_list_is_turned_page_by_page(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        for k in range(60):
+            seeding.add_run(session, now=clock.now, name=f"run-{k:02}", status="queued")
+    first = site.get("/runs?state=queued&sort=-name&text=run-").text
+    assert "60 of these, 50 on this page" in text_of(first)
+    following = unescape(re.search(r'<a rel="next" href="([^"]+)"', first)[1])  # type: ignore[index]
+    names = re.findall(r">(run-\d\d)<", first) + re.findall(r">(run-\d\d)<", site.get(following).text)
+    assert names == [f"run-{k:02}" for k in reversed(range(60))]
+    assert site.get("/runs?sort=name&cursor=run_x").status_code == 200

@@ -11,12 +11,14 @@ from sqlalchemy.orm import Session
 
 import worker.refit
 from forecurve.science import Past
-from server.events.models import OutboxMessage
+from server.events.models import Event, OutboxMessage
 from server.forecasts.track_record import past_forecasts
 from server.runs.models import Run
+from server.runs.views import run_view
 from server.settings import Settings
-from tests.server.forecasts.seeds import START, enqueued, events
+from tests.server.forecasts.seeds import START, add_evaluations, enqueued, events, make_run
 from tests.worker.refitting import (
+    COMPUTE,
     HEALTHY,
     Sessions,
     around_assess,
@@ -193,3 +195,32 @@ def test_no_transaction_is_open_during_the_fit(
     around_assess(monkeypatch, look)
     refit(sessions, settings, run_id, START)
     assert len(forecasts(sessions, run_id)) == 1
+
+
+def test_why_a_curve_cannot_be_fitted_is_kept_until_it_can(sessions: Sessions, settings: Settings) -> None:
+    with sessions.begin() as session:
+        run = make_run(session)
+        add_evaluations(session, run, [3.0] * 12, HEALTHY[:12])
+        run.dirty_at, run.last_reward = START, 0.42
+        run_id = run.id
+
+    def sentence() -> str:
+        with sessions() as session:
+            return run_view(session, session.get_one(Run, run_id)).sentence
+
+    refit(sessions, settings, run_id, START)
+    why = (
+        "compute: 4 evaluations whose compute rises are needed, got 1 of 12; report with each the compute spent so far"
+    )
+    assert run_of(sessions, run_id).unfitted == why
+    assert sentence() == f"Pass rate 0.42; no forecast ({why})."
+    with sessions() as session:
+        (event,) = session.scalars(select(Event).where(Event.run_id == run_id, Event.kind == "forecast.failed"))
+    assert event.reason == why
+
+    with sessions.begin() as session:
+        add_evaluations(session, session.get_one(Run, run_id), COMPUTE[5:20], HEALTHY[5:20], first_step=1000)
+        session.get_one(Run, run_id).dirty_at = START + timedelta(minutes=1)
+    refit(sessions, settings, run_id, START + timedelta(minutes=1))
+    assert run_of(sessions, run_id).unfitted is None
+    assert "no forecast" not in sentence()

@@ -11,6 +11,7 @@ from server.runs.views import run_views
 from server.sweeps.service import get_sweep
 from web import reads
 from web.drawings import rate_range
+from web.ordering import COLUMNS, direction, next_sort, sorted_page
 from web.page import AnyPage
 
 PER_PAGE = 50
@@ -24,22 +25,33 @@ def list_runs(
     state: str | None = None,
     sweep: str | None = None,
     text: str | None = None,
+    sort: str | None = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
     if sweep:
         get_sweep(page.session, sweep)
     chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None)
-    runs, next_cursor = reads.runs_page(page.session, chosen, cursor, PER_PAGE)
+    query = reads.filtered_runs(chosen)
+    runs, next_cursor = sorted_page(page.session, query, sort, cursor, PER_PAGE)
     sparks = reads.sparks_of(page.session, runs)
-    kept = {name: value for name, value in vars(chosen).items() if value}
+    filters = {name: value for name, value in vars(chosen).items() if value}
+    kept = filters | ({"sort": sort} if sort else {})
     return page.render(
         "runs.html",
         runs=run_views(page.session, runs),
         sparks=sparks,
         spark_range=rate_range(sparks.values()),
+        count=reads.count_of(page.session, query),
         chosen=chosen,
+        sort=sort or "",
+        heads={name: _head(name, sort, filters) for name in COLUMNS},
         states=reads.STATES,
         sweeps=reads.sweep_names(page.session),
         next_page=f"/runs?{urlencode({**kept, 'cursor': next_cursor})}" if next_cursor else None,
         first_page=f"/runs?{urlencode(kept)}" if cursor else None,
     )
+
+
+def _head(column: str, sort: str | None, filters: dict[str, str]) -> tuple[str, str]:
+    """Of a column's head: where a press on it leads, and how the list is sorted by it now."""
+    return f"/runs?{urlencode({**filters, 'sort': next_sort(column, sort)})}", direction(column, sort)

@@ -7,9 +7,17 @@ equation and figure numbers in the descriptions are those of the ScaleRL paper (
 from .algorithm import Algorithm, Rewards
 from .base import CONFLICT, Conflict, Section
 from .models import HuggingFaceModel, Model, TinyModel
+from .names import Name
 from .optimizer import LearningRateMilestone, Optimizer
 from .recipe import Recipe
-from .running import SECONDS_PER_UNIT, Budget, CheckpointPolicy, ComputeUnit, Evaluation, Resources
+from .running import (
+    SECONDS_PER_UNIT,
+    Budget,
+    CheckpointPolicy,
+    ComputeUnit,
+    Evaluation,
+    Resources,
+)
 from .sampling import Batch, Generation, Interruption, LengthControl, LengthPenalty, NoLengthControl
 from .tasks import VERIFIERS, Dataset, Task, Torus
 
@@ -32,6 +40,7 @@ __all__ = [
     "LengthControl",
     "LengthPenalty",
     "Model",
+    "Name",
     "NoLengthControl",
     "Optimizer",
     "Recipe",

@@ -13,6 +13,7 @@ from .agreement import conflicts_between_sections
 from .algorithm import Algorithm, Rewards
 from .base import Conflict, Section, Steps
 from .models import Model, TinyModel
+from .names import Name
 from .optimizer import Optimizer
 from .running import Budget, CheckpointPolicy, Evaluation, Resources
 from .sampling import Batch, Generation, LengthControl, NoLengthControl
@@ -27,9 +28,7 @@ def _kind_or(default: str) -> BeforeValidator:
 class Recipe(Section):
     """A full training configuration. Two recipes with equal `digest` train the same way."""
 
-    name: Annotated[str, Field(min_length=1, max_length=120, description="For people; not part of the digest.")] = (
-        "scalerl-testbed"
-    )
+    name: Annotated[Name, Field(max_length=120, description="For people; not part of the digest.")] = "scalerl-testbed"
     task: Annotated[Task, Field(discriminator="kind"), _kind_or("torus")] = Torus()
     model: Annotated[Model, Field(discriminator="kind"), _kind_or("tiny")] = TinyModel()
     algorithm: Algorithm = Algorithm()

@@ -42,7 +42,7 @@ def test_a_plan_shows_arms_and_compute_and_creates_nothing(
     assert [arm["name"] for arm in planned["arms"]] == ["control", "no-cispo", "no-pipeline"]
     assert planned["compute"] == {"total": 30.0, "unit": "CPU-seconds"}
     assert "6 runs, 30 CPU-seconds in all" in shown.out
-    assert forecurve("sweep", "list", "--json").json == {"items": []}
+    assert forecurve("sweep", "list", "--json").json == {"items": [], "more": False}
 
 
 def test_a_sweep_is_submitted_listed_shown_and_stopped(forecurve: Forecurve, service: str, sweep_file: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_stale_plan_is_refused(forecurve: Forecurve, service: str, sweep_file:
     result = forecurve("sweep", "submit", sweep_file, "--plan-hash", "0" * 64)
 
     assert result.code == 2
-    assert forecurve("sweep", "list", "--json").json == {"items": []}
+    assert forecurve("sweep", "list", "--json").json == {"items": [], "more": False}
 
 
 def test_a_sweep_over_a_field_that_does_not_exist_is_bad_input(
@@ -111,6 +111,28 @@ def test_a_sweep_file_that_is_not_whole_says_what_is_missing(
 
     assert result.code == 2
     assert words in result.err
+
+
+def test_a_run_that_does_not_react_is_cancelled(forecurve: Forecurve, service: str) -> None:
+    submitted = forecurve("run", "submit", "--preset", "scalerl", "--json").json
+    forecurve("run", "stop", submitted["id"])
+    cancelled = forecurve("run", "cancel", submitted["id"], "--reason", "it hangs")
+    assert cancelled.code == 0
+    assert "cancel is asked" in cancelled.out
+    assert forecurve("run", "show", submitted["id"], "--json").json["desired_state"] == "cancel"
+
+
+def test_a_list_that_goes_on_says_so(forecurve: Forecurve, service: str) -> None:
+    for name in ("first", "second", "third"):
+        forecurve("run", "submit", "--preset", "scalerl", "--name", name)
+    two = forecurve("run", "list", "--limit", "2")
+    assert "second" in two.out
+    assert "first" not in two.out
+    assert "The newest 2; there are more" in two.err
+    assert forecurve("run", "list", "--limit", "2", "--json").json["more"] is True
+    three = forecurve("run", "list", "--limit", "3")
+    assert "first" in three.out
+    assert three.err == ""
 
 
 def test_a_run_is_submitted_shown_and_stopped(forecurve: Forecurve, service: str) -> None:

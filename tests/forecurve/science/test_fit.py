@@ -14,6 +14,7 @@ from forecurve.science import Curve, CurveError, Prior, PriorError, fit, sibling
 from forecurve.science.arrays import FloatArray
 from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
 from forecurve.science.prior import C_MID_REACH, LOG_B_BOX
+from forecurve.science.wording import compute_text
 
 from .synthetic import exact_curve, noisy_curve, sigmoid
 
@@ -352,3 +353,11 @@ def test_a_very_long_curve_is_averaged_rather_than_slow() -> None:
     assert result.A.lower < 0.61 < result.A.upper
     assert result.seconds < 10
     assert result.points == 20_001
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.41, "0.41"), (38.2, "38"), (2345.0, "2300"), (1.5e11, "150000000000"), (1e39, "1e+39"), (2.34e-30, "2.3e-30")],
+)
+def test_compute_is_written_without_an_exponent_for_everyday_sizes_only(value: float, text: str) -> None:
+    assert compute_text(value) == text

@@ -44,6 +44,7 @@ DOORS = {
     "POST /v1/runs/{run_id}/checkpoints": INGEST,
     "POST /v1/runs/{run_id}/outcome": INGEST,
     "GET /v1/runs/{run_id}/metrics": READ,
+    "GET /v1/runs/{run_id}/metrics:thinned": READ,
     "GET /v1/runs/{run_id}/evaluations": READ,
     "GET /v1/runs/{run_id}/curve": READ,
     "GET /v1/runs/{run_id}/forecasts": READ,

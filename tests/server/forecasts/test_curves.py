@@ -230,3 +230,15 @@ def test_an_interval_without_an_end_is_null_in_json(api: TestClient, headers: He
         forecast.summary = {**forecast.summary, "C_mid": {"median": 50.0, "lower": 3.0, "upper": None}}
     view = api.get(f"/v1/runs/{run.id}/curve", headers=headers["read"]).json()
     assert view["forecast"]["C_mid"]["upper"] is None
+
+
+def test_the_refits_of_a_batch_end_with_the_newest_forecast(
+    api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    with sessions.begin() as session:
+        run = make_run(session)
+        newest = make_forecast(session, run, at_compute=72.0, id="fct_0", created_at=START)
+        frozen = make_forecast(session, run, at_compute=36.0, id="fct_1", created_at=START)
+        run.forecast_id, run.frozen_forecast_id = newest.id, frozen.id
+    view = api.get(f"/v1/runs/{run.id}/curve", headers=headers["read"]).json()
+    assert [refit["at_compute"] for refit in view["refits"]] == [36.0, 72.0]

@@ -81,6 +81,31 @@ def test_metric_points_are_not_doubled_either(relaunch: Relaunch, headers: Heade
     assert second.api.get(path + "none", headers=headers["read"]).json()["points"] == []
 
 
+def test_thinned_metrics_keep_the_spike_and_say_what_is_not_finite(relaunch: Relaunch, headers: Headers) -> None:
+    first = relaunch(first=True)
+    values = [1.0] * 100 + ["NaN", "Infinity"]
+    values[37] = 9.0
+    first.send(1, points=[{"metric": "loss", "step": k, "compute": k / 10, "value": v} for k, v in enumerate(values)])
+    second = relaunch()
+    second.send(1, points=[{"metric": "loss", "step": step, "value": 3.0} for step in range(90, 120)])
+    path = f"/v1/runs/{second.run_id}/metrics:thinned?metric=loss&metric=none&buckets=12"
+    answer = second.api.get(path, headers=headers["read"]).json()
+    loss, none = answer["items"]
+    assert answer["unit"] == "CPU-seconds"
+    assert (none["metric"], none["points"], none["buckets"]) == ("none", 0, [])
+    assert (loss["points"], loss["not_finite"], len(loss["buckets"])) == (120, 0, 12)
+    assert [bucket["step"] for bucket in loss["buckets"]] == [9, 19, 29, 39, 49, 59, 69, 79, 89, 99, 109, 119]
+    spike = loss["buckets"][3]
+    assert (spike["mean"], spike["least"], spike["greatest"], spike["compute"]) == (1.8, 1.0, 9.0, 3.9)
+    assert (loss["buckets"][-1]["mean"], loss["buckets"][-1]["compute"]) == (3.0, None)
+
+    third = relaunch()
+    third.send(1, points=[{"metric": "loss", "step": 0, "value": "NaN"}, {"metric": "loss", "step": 1, "value": 2.0}])
+    (loss,) = third.api.get(path.replace("&metric=none", ""), headers=headers["read"]).json()["items"]
+    assert (loss["points"], loss["not_finite"]) == (2, 1)
+    assert [bucket["mean"] for bucket in loss["buckets"]] == [None, 2.0]
+
+
 def test_the_summary_follows_the_newest_attempt(relaunch: Relaunch, headers: Headers) -> None:
     first = relaunch(first=True)
     first.send(1, evaluation(10), evaluation(90, reward=0.9))

@@ -96,6 +96,9 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
         422,
         "budget.max_steps",
     ),
+    "a blank name": ({"preset": "scalerl", "name": "   "}, 422, "name"),
+    "a name that cannot be seen": ({"preset": "scalerl", "name": "\u200b"}, 422, "name"),
+    "a blank name in the recipe": ({"recipe": {"name": " \t"}}, 422, "name"),
     "an unknown executor": ({"preset": "scalerl", "executor": "slurm"}, 422, "executor"),
 }
 
@@ -110,6 +113,16 @@ def test_a_bad_run_is_named_and_nothing_is_stored(
     assert field in faults(answer)
     with sessions() as session:
         assert session.scalars(select(Run.id)).all() == []
+
+
+def test_a_name_is_kept_without_the_space_around_it(api: TestClient, headers: Headers) -> None:
+    run = api.post("/v1/runs", json={"preset": "scalerl", "name": "  two words "}, headers=headers["operate"])
+    assert run.json()["name"] == "two words"
+    body = {"preset": "scalerl", "design": {"kind": "leave_one_out"}, "name": "  "}
+    for path in ("/v1/sweeps", "/v1/sweeps:plan"):
+        assert "name" in faults(api.post(path, json=body, headers=headers["operate"]))
+    fork = api.post(f"/v1/runs/{run.json()['id']}/forks", json={"name": " "}, headers=headers["operate"])
+    assert "name" in faults(fork)
 
 
 def test_runs_are_listed_newest_first_and_filtered(
@@ -243,6 +256,40 @@ def test_the_audit_log_is_read_newest_first(api: TestClient, headers: Headers) -
     rest = api.get(f"/v1/runs/{run.run_id}/events?cursor={first['next_cursor']}", headers=headers["read"]).json()
     kinds += [item["kind"] for item in rest["items"]]
     assert kinds == ["run.desired", "evaluation", "run.status", "run.created"]
+
+
+@pytest.mark.parametrize(
+    ("action", "identified", "advised", "ceiling"),
+    [
+        ("continue", 0.93, None, "Ceiling 0.78 (90 %: 0.76 to 0.81)."),
+        ("scale", 0.4, "scale", "It ended before its ceiling was identified (0.76 to 0.81)."),
+    ],
+)
+def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
+    api: TestClient,
+    headers: Headers,
+    sessions: Sessions,
+    clock: Clock,
+    action: str,
+    identified: float,
+    advised: str | None,
+    ceiling: str,
+) -> None:
+    run = external_run(api, headers, budget_compute=100)
+    run.send(1, evaluation(10, 10.0, 0.4))
+    with sessions.begin() as session:
+        _forecast(session, get_run(session, run.run_id))
+        forecast = session.get_one(Forecast, get_run(session, run.run_id).forecast_id)
+        advice = {"action": action, "reason": "it still rises"}
+        forecast.summary = forecast.summary | {"advice": advice, "identified": {"A": identified}}
+    move(sessions, run.run_id, Status.SUCCEEDED, clock.now, "30 steps reached")
+    for view in (
+        api.get(f"/v1/runs/{run.run_id}", headers=headers["read"]).json(),
+        api.get("/v1/runs", headers=headers["read"]).json()["items"][0],
+    ):
+        assert view["sentence"] == f"Succeeded after 10 GPU-hours at pass rate 0.40: 30 steps reached. {ceiling}"
+        assert (view["advice"] or {}).get("action") == advised
+        assert view["ending"] is None
 
 
 def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:

@@ -47,6 +47,7 @@ function ask({ confirm, ask: question, verb, required }) {
   dialog.querySelector("[value=yes]").textContent = verb || "Yes";
   input.value = "";
   input.required = Boolean(question && required !== undefined);
+  dialog.querySelector("[data-no]").onclick = () => dialog.close(""); // no submit button, or Enter in the field would press it
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {

@@ -9,11 +9,23 @@ startActions();
 startThemeSwitch();
 
 const curve = document.querySelector("[data-chart=curve]");
+const training = document.querySelector("[data-training]");
 const overlay = document.querySelector("[data-chart=overlay]");
 if (curve) import("./chart/curve.js").then(({ startCurve }) => startCurve(curve));
 if (overlay) import("./chart/overlay.js").then(({ startOverlay }) => startOverlay(overlay));
+if (training) whenSeen(training, () => import("./training/section.js").then(({ startTraining }) => startTraining(training)));
 
 startLive();
+
+/** What stands further down a page is loaded when somebody scrolls there. */
+function whenSeen(element, act) {
+  const observer = new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) return;
+    observer.disconnect();
+    act();
+  }, { rootMargin: "200px" });
+  observer.observe(element);
+}
 
 function startThemeSwitch() {
   const root = document.documentElement;

@@ -2,6 +2,7 @@
 // set apart by a dotted rule and labelled 0.
 
 const GUTTER = 0.055; // share of the axis, in log space
+const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
 
 /**
  * @typedef {object} ComputeAxis
@@ -18,19 +19,20 @@ const GUTTER = 0.055; // share of the axis, in log space
  * @returns {ComputeAxis}
  */
 export function computeAxis(mode, computes) {
-  const positive = computes.filter((compute) => compute > 0);
-  const last = Math.max(...positive, 1e-9);
+  const within = (compute) => (compute > 0 ? Math.min(Math.max(compute, LEAST), MOST) : compute);
+  const positive = computes.filter((compute) => compute > 0).map(within);
+  const last = positive.length > 0 ? Math.max(...positive) : 1;
   if (mode === "linear" || positive.length === 0) {
-    return { mode: "linear", place: (c) => c, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
+    return { mode: "linear", place: within, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
   }
   const first = Math.min(...positive);
   const span = Math.max(Math.log10(last / first), 0.3);
   const margin = 0.02 * span;
-  if (!computes.includes(0)) return { mode, place: (c) => c, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(last) + margin] };
+  if (!computes.includes(0)) return { mode, place: within, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(last) + margin] };
   const start = first * 10 ** (-GUTTER * span);
   return {
     mode,
-    place: (compute) => (compute > 0 ? compute : start),
+    place: (compute) => (compute > 0 ? within(compute) : start),
     start,
     rule: first * 10 ** (-GUTTER * span * 0.5),
     range: [Math.log10(start) - margin, Math.log10(last) + margin],
@@ -63,7 +65,10 @@ function logTicks(low, high, most) {
       for (const mantissa of mantissas) values.push(Number((mantissa * 10 ** power).toPrecision(6)));
     return values.filter((value) => value >= low && value <= high);
   };
-  return inside(sets.find((set) => inside(set).length <= most) ?? [1]);
+  const set = sets.find((each) => inside(each).length <= most);
+  if (set) return inside(set);
+  const every = Math.ceil(decades / most); // more decades than ticks: every second, third, ... of them
+  return inside([1]).filter((value) => Math.round(Math.log10(value)) % every === 0);
 }
 
 function linearTicks(low, high, most) {
@@ -79,7 +84,7 @@ function linearTicks(low, high, most) {
 export function plain(value) {
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
-  if (magnitude < -4 || magnitude > 8) return value.toPrecision(3);
+  if (magnitude < -4 || magnitude > 8) return Number(value.toPrecision(3)).toExponential();
   return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
 }
 

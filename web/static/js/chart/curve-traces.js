@@ -6,6 +6,7 @@ import { escaped, estimate, predicted } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
+const CROWD = 150; // more evaluations than these are drawn small and faint, without bars, below the fit
 
 /**
  * @typedef {object} Scene
@@ -13,6 +14,7 @@ const INHERITED = 0; // the attempt of what a fork has of its parent's curve
  * @property {any} forecast the one shown: the newest, or an older one while the slider is moved back
  * @property {boolean} replay
  * @property {import("./axis.js").ComputeAxis} axis
+ * @property {number} width of the plot inside its margins, in pixels
  * @property {Record<string, string>} ink tokens of the palette
  * @property {number} identifiedFrom share of A's precision from the data at which a ceiling counts as known
  */
@@ -23,11 +25,15 @@ export function curveTraces(scene) {
   const traces = [];
   const drawn = holds(forecast);
   if (drawn) traces.push(...bands(scene));
+  if (crowded(scene)) traces.push(...evaluations(scene));
   if (showsFrozen(scene)) traces.push(...frozen(scene));
   if (drawn) traces.push(...median(scene));
   if (drawn && forecast.at_budget) traces.push(...atBudget(scene));
-  return [...traces, ...evaluations(scene), ...marks(scene)];
+  if (!crowded(scene)) traces.push(...evaluations(scene));
+  return [...traces, ...marks(scene)];
 }
+
+const crowded = ({ view }) => view.points.length > CROWD;
 
 /** Whether there is a forecast to draw; one that a misfit withholds says nothing of where the run goes. @param {any} forecast */
 export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
@@ -36,7 +42,7 @@ export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
 export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
 
 /** The band's columns up to, or from, the last compute that the forecast has seen. */
-function part(forecast, beyond, column) {
+export function part(forecast, beyond, column) {
   const keep = forecast.band.compute.map((compute) => (beyond ? compute >= forecast.at_compute : compute <= forecast.at_compute));
   const columns = Object.entries(forecast.band).map(([name, values]) => [name, values.filter((_, i) => keep[i])]);
   return withSeam(Object.fromEntries(columns), forecast, beyond)[column];
@@ -77,7 +83,7 @@ function bands({ forecast, axis, ink }) {
 }
 
 /** Beyond the data the band fades towards the end of what was forecast. */
-function fading(start, end, colour, alpha, axis) {
+export function fading(start, end, colour, alpha, axis) {
   if (!(end > start)) return { fillcolor: fade(colour, alpha) };
   const colorscale = [[0, fade(colour, alpha)], [1, fade(colour, alpha * 0.3)]];
   return { fillcolor: fade(colour, alpha * 0.6), fillgradient: { type: "horizontal", start: axis.place(start), stop: axis.place(end), colorscale } };
@@ -132,14 +138,17 @@ function atBudget({ forecast, axis, ink }) {
 function evaluations({ view, forecast, replay, axis, ink }) {
   const seen = (point) => !replay || !forecast || point.compute <= forecast.at_compute;
   const { points } = view;
+  const share = Math.min(1, Math.sqrt(CROWD / points.length));
+  const [size, alpha] = [Math.max(2.5, 6 * share), Math.max(0.25, share)];
+  const colour = (point) => (!seen(point) ? ink.paper : fade(point.attempt === INHERITED ? ink.quiet : ink.ink, alpha));
   return [
     {
       name: "evaluations",
       x: points.map((point) => axis.place(point.compute)),
       y: points.map((point) => point.reward),
       mode: "markers",
-      marker: { color: points.map((p) => (!seen(p) ? ink.paper : p.attempt === INHERITED ? ink.quiet : ink.ink)), size: 6, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: 1 } },
-      error_y: { type: "data", array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
+      marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
+      error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
       customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, predicted(holds(forecast) ? forecast.band : null, point.compute, "90"), clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },

@@ -30,8 +30,9 @@ function paint(plot, { view, past, mode }) {
   const shown = forecast?.band?.compute?.length ? forecast : null;
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = computeAxis(mode, computes);
-  const scene = { view, forecast: shown, replay: past !== null, axis, ink: tokens(), identifiedFrom: Number(plot.dataset.identifiedFrom) };
   empty(plot, view.points.length === 0);
+  const width = Math.max(160, plot.clientWidth - 160); // of the plot inside its margins, more or less
+  const scene = { view, forecast: shown, replay: past !== null, axis, width, ink: tokens(), identifiedFrom: Number(plot.dataset.identifiedFrom) };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));

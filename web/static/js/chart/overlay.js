@@ -1,22 +1,26 @@
-// The chart of a sweep: the median curve and evaluations of every arm, the control neutral. An arm that is pointed at, here or in
-// the table, comes forward with its 90 % band; a press on its key hides it. What is hidden stands in the URL.
+// The chart of a sweep: evaluations, median curve and, beyond the data, 90 % band of every arm, the control neutral. An arm whose
+// ceiling is not identified has no curve beyond its data, only the band. One that is pointed at, here or in the table, comes forward;
+// a press on its key hides it. What is hidden stands in the URL.
 
 import { api } from "../api.js";
 import { computeAxis, computeTicks, plain, rateRange } from "./axis.js";
 import { baseLayout, gutter } from "./curve-layout.js";
+import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
 import { fromUrl, modeFromUrl, startModeSwitch, toUrl } from "./view.js";
 import { escaped, predicted } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
+const NAMES = { width: 168, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
 /** @param {HTMLElement} plot `data-sweep` names the sweep, `data-series` maps run ids to colours (null: control) */
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
   const shown = fromUrl("show")?.split(",");
-  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series };
+  const identifiedFrom = Number(plot.dataset.identifiedFrom);
+  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series, identifiedFrom };
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
@@ -65,11 +69,12 @@ function paint(plot, state) {
   const axis = computeAxis(state.mode, withPoints.flatMap(computesOf));
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
-  layout.margin.r = 168;
-  layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...(bandOf(view)?.median ?? [])]));
+  const named = plot.clientWidth >= NAMES.least;
+  layout.margin.r = named ? NAMES.width : 12;
+  layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...["median", "lower90", "upper90"].flatMap((column) => bandOf(view)?.[column] ?? [])]));
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
-  layout.annotations = [...names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink), ...budget.annotations];
+  layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
   return draw(plot, withPoints.flatMap((view) => armTraces(view, axis, state, ink)), layout, (range, most) => computeTicks(axis, range, most));
 }
 
@@ -89,8 +94,11 @@ function armTraces(view, axis, state, ink) {
   const alpha = dim ? 0.22 : 1;
   const band = bandOf(view);
   const traces = [];
+  const identified = band && view.forecast.identified.A >= state.identifiedFrom;
   if (band && state.focus === run.id) traces.push(bandTrace(view, axis, colour));
-  if (band) traces.push(...medians(view, axis, fade(colour, alpha), series));
+  if (band) traces.push(...bandBeyond(view, axis, colour, alpha * (identified ? 0.08 : 0.12)));
+  if (band && !identified) traces.push(...edgesBeyond(view, axis, fade(colour, alpha * 0.85)));
+  if (band) traces.push(...medians(view, axis, fade(colour, alpha), series).slice(0, identified ? 2 : 1));
   traces.push({
     name: run.name,
     meta: run.id,
@@ -110,6 +118,21 @@ function bandTrace({ run, forecast }, axis, colour) {
   return { name: `${run.name} band90`, x: [...x, ...x.slice().reverse()], y: [...upper90, ...lower90.slice().reverse()], mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: fade(colour, 0.16), hoverinfo: "skip" };
 }
 
+/** Where the arm may go from its last evaluation on: drawn always, for a curve without it would claim too much. */
+function bandBeyond({ run, forecast }, axis, colour, alpha) {
+  const x = part(forecast, true, "compute").map(axis.place);
+  if (x.length < 2) return [];
+  const outline = [...part(forecast, true, "upper90"), ...part(forecast, true, "lower90").slice().reverse()];
+  const fill = fading(forecast.at_compute, Math.max(...forecast.band.compute), colour, alpha, axis);
+  return [{ name: `${run.name} band90 beyond`, x: [...x, ...x.slice().reverse()], y: outline, mode: "lines", line: { width: 0 }, fill: "toself", hoverinfo: "skip", ...fill }];
+}
+
+function edgesBeyond({ run, forecast }, axis, colour) {
+  const x = part(forecast, true, "compute").map(axis.place);
+  const edge = (column) => ({ name: `${run.name} ${column}`, x, y: part(forecast, true, column), mode: "lines", line: { color: colour, width: 1, dash: "1px,3px" }, hoverinfo: "skip" });
+  return [edge("lower90"), edge("upper90")];
+}
+
 function medians({ run, forecast }, axis, colour, series) {
   const { compute, median } = forecast.band;
   const line = (name, keep, dash) => {
@@ -127,7 +150,7 @@ function budgets(views, axis, ink) {
   const amounts = [...new Set(views.map((view) => view.budget).filter(Boolean))];
   return {
     shapes: amounts.map((amount) => ({ type: "line", x0: axis.place(amount), x1: axis.place(amount), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" })),
-    annotations: amounts.map((amount) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", xanchor: "right", xshift: -4, showarrow: false, text: `budget ${amount}`, font: { size: 11, color: ink.quiet } })),
+    annotations: amounts.map((amount) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", xanchor: "right", xshift: -4, showarrow: false, text: `budget ${plain(amount)}`, font: { size: 11, color: ink.quiet } })),
   };
 }
 

@@ -1,187 +1,20 @@
-"""The chart island in a real headless Chromium, against a real server on real Postgres.
-
-What the chart shows is read from the chart itself: Plotly keeps its traces on the element.
-"""
+"""The chart island in a real browser. What a chart shows is read from Plotly, which keeps its traces on the element."""
 
 from __future__ import annotations
 
-import shutil
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
-from sqlalchemy import Engine, select
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import select
 
 from server.access.service import mint, revoke
-from server.database import make_sessions
 from server.dependencies import SESSION_COOKIE
-from server.models import Base
 from server.runs.models import Run
-from server.settings import Settings
 from tests.web import seeding
-from web.app import create_app
+from tests.web.browsing import MARKS, TRUTH, Site, opened, report, traces
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `apt-get install chromium`"),
-]
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP forecurve.test 127.0.0.1",
-]
-TRACES = """() => document.querySelector('[data-chart]').data.map(
-    ({name, x, y, error_y, line}) =>
-        ({name, x: [...x], y: [...y], se: error_y?.array ?? null, dash: line?.dash ?? null}))"""
+pytestmark = MARKS
 POINTS = "() => document.querySelector('#plot').data.find(t => t.name === 'evaluations')"
-TRUTH = seeding.Truth()
-
-
-@dataclass(frozen=True)
-class Server:
-    """The application on a free port, with the sessions to its database and the cookie of somebody who may operate."""
-
-    url: str
-    sessions: sessionmaker[Session]
-    cookie: str
-
-
-@dataclass(frozen=True)
-class Site:
-    """A sweep of two arms, fresh for each test; the control's forecast was frozen at 22 and refitted at 42."""
-
-    url: str
-    sessions: sessionmaker[Session]
-    now: datetime
-    sweep: str
-    control: str
-    arm: str
-    ingest: str
-
-
-@pytest.fixture(scope="module")
-def server(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the module, so that the browser's cache is warm as it is for people."""
-    sessions = make_sessions(engine)
-    url = engine.url.render_as_string(hide_password=False)
-    app = create_app(Settings(DATABASE_URL=url, data_dir=tmp_path_factory.mktemp("data")), sessions)
-    with sessions.begin() as session:
-        _, cookie = mint(session, kind="session", name="a person", scopes=["operate"], now=datetime.now(UTC))
-    with _serving(app) as url:
-        yield Server(url, sessions, cookie)
-    with engine.begin() as connection:
-        for table in reversed(Base.metadata.sorted_tables):
-            connection.execute(table.delete())
-
-
-@pytest.fixture
-def site(server: Server) -> Site:
-    now = datetime.now(UTC)
-    with server.sessions.begin() as session:
-        sweep = seeding.add_sweep(session, now=now)
-        control = seeding.add_run(session, now=now, sweep=sweep)
-        seeding.add_evaluations(session, control, TRUTH, until=42, now=now)
-        for at in (12.0, 22.0, 42.0):
-            forecast = seeding.add_forecast(session, control, TRUTH, at=at, now=now)
-            control.frozen_forecast_id = forecast.id if at == 22.0 else control.frozen_forecast_id
-        seeding.add_checkpoint(session, control, step=100, compute=20.0, now=now)
-        changes = {"algorithm.loss": "dapo"}
-        arm = seeding.add_run(session, now=now, name="no-<b>cispo</b>", sweep=sweep, changes=changes)
-        seeding.add_evaluations(session, arm, seeding.Truth(A=0.6), until=30, now=now, fall_at=24)
-        seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=now)
-        seeding.add_alert(session, arm, since=26, at=28, now=now)
-        _, ingest = mint(session, kind="ingest", name="c", scopes=["ingest"], now=now, run_id=control.id, attempt=1)
-        return Site(server.url, server.sessions, now, sweep.id, control.id, arm.id, ingest)
-
-
-@contextmanager
-def _serving(app: FastAPI) -> Iterator[str]:
-    """The application on a free port, in a thread of its own."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 30
-    while not server.started:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(15)
-    listener.close()
-    assert not thread.is_alive(), "the server did not stop"
-
-
-@pytest.fixture(scope="module")
-def browser(server: Server) -> Iterator[Any]:
-    """A browser that is logged in."""
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        context = chromium.new_context(
-            viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
-        )
-        context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": server.url}])
-        yield context
-        chromium.close()
-
-
-@pytest.fixture
-def faults() -> list[str]:
-    """What scripts complained of, and what the browser refused for the policy's sake. Must be empty in the end."""
-    return []
-
-
-@pytest.fixture
-def page(browser: Any, site: Site, faults: list[str]) -> Iterator[Any]:
-    """A fresh tab."""
-    page = browser.new_page()
-    page.set_default_timeout(60_000)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
-    yield page
-    page.evaluate("() => localStorage.clear()")
-    page.close()
-    assert faults == []
-
-
-def traces(page: Any) -> dict[str, Any]:
-    return {trace["name"]: trace for trace in page.evaluate(TRACES)}
-
-
-def opened(page: Any, path: str) -> dict[str, Any]:
-    """Open a page with a chart, wait for its first drawing, give its traces by name."""
-    page.goto(path)
-    page.wait_for_selector("[data-chart][data-drawn]")
-    return traces(page)
-
-
-def report(site: Site, compute: float, rate: float, *, seq: int = 1) -> None:
-    """A new evaluation, as a trainer sends it."""
-    evaluation = {"step": int(compute * 5), "compute": compute, "prompts": 256, "samples": 4, "reward": rate}
-    evaluation["time"] = "2026-11-21T12:00:00Z"
-    batch = {"attempt": 1, "seq": seq, "points": [], "evaluations": [evaluation]}
-    headers = {"Authorization": f"Bearer {site.ingest}"}
-    answer = httpx.post(f"{site.url}/v1/runs/{site.control}/metrics", json=batch, headers=headers)
-    assert answer.status_code == 200, answer.text
 
 
 def test_the_chart_of_a_run_holds_its_evaluations_the_forecast_and_the_band(page: Any, site: Site) -> None:
@@ -376,6 +209,24 @@ def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, 
     assert "control" not in opened(page, page.url)
 
 
+def test_an_arm_whose_ceiling_is_not_identified_has_its_band_beyond_the_data_and_no_curve(
+    page: Any, site: Site
+) -> None:
+    with site.sessions.begin() as session:
+        arm = session.get_one(Run, site.arm)
+        forecast = seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=site.now)
+        forecast.summary = forecast.summary | {"identified": {"A": 0.3, "B": 0.5, "C_mid": 0.5}}
+    drawn = opened(page, f"/sweeps/{site.sweep}")
+    name = "no-<b>cispo</b>"
+    assert f"{name} forecast" not in drawn
+    assert f"{name} lower90" in drawn
+    assert {"control forecast", "control band90 beyond", f"{name} band90 beyond"} <= set(drawn)
+    assert min(drawn[f"{name} band90 beyond"]["x"]) == 30.0
+    low, high = page.evaluate("() => document.querySelector('#plot').layout.yaxis.range")
+    assert low <= min(drawn[f"{name} band90 beyond"]["y"])
+    assert max(drawn["control band90 beyond"]["y"]) <= high
+
+
 def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> None:
     def wanted() -> str:
         with site.sessions() as session:
@@ -392,6 +243,21 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert wanted() == "stop"
     assert page.locator("text=the ceiling is known").count() >= 1
     assert page.locator("button[data-action$=':stop']").count() == 0
+    page.click("text=Cancel")  # it may not react
+    page.click("text=Cancel the run")
+    page.wait_for_selector("text=cancel asked for")
+    assert wanted() == "cancel"
+    assert page.locator("button[data-action$=':cancel']").count() == 0
+
+
+def test_enter_in_the_dialog_does_what_the_dialog_asks(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.focus("button[data-action$=':stop']")
+    page.keyboard.press("Enter")
+    page.keyboard.type("the ceiling is known")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=stop asked for")
+    assert page.locator("text=the ceiling is known").count() >= 1
 
 
 def test_over_plain_http_from_another_host_one_logs_in_and_presses_buttons(browser: Any, site: Site) -> None:

@@ -1,0 +1,17 @@
+"""Names for people: what is left of one without the space around it must be there to be seen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+
+
+def _visible(name: str) -> str:
+    if not any(sign.isprintable() and not sign.isspace() for sign in name):
+        raise ValueError("has nothing that can be seen; give a letter or a digit at least, or leave it out")
+    return name
+
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_visible)]
+"""At most 200 characters, stripped, and not blank."""

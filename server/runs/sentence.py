@@ -1,0 +1,53 @@
+"""The one line above a run's curve where no forecast says it: before there is one, and after the run's end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forecurve.science import Estimate
+from forecurve.science.fitting import IDENTIFIED
+from forecurve.science.wording import compute_text, interval_text, level_text
+from server.forecasts.ending import is_withheld
+
+from .models import Run
+from .states import Status
+
+
+def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
+    """Where a run has ended, and the ceiling as far as its curve tells it: nothing is left to decide or to expect."""
+    spent = "" if run.last_compute is None else f" after {compute_text(run.last_compute)} {run.compute_unit}"
+    reached = "" if run.last_reward is None else f" at pass rate {run.last_reward:.2f}"
+    why = f": {run.reason.rstrip('.')}" if run.reason else ""
+    return f"{run.status.capitalize()}{spent}{reached}{why}. {_ceiling(summary)}"
+
+
+def _ceiling(summary: Mapping[str, Any]) -> str:
+    A = summary["A"]
+    ceiling = Estimate(A["median"], A["lower"], A["upper"])
+    if is_withheld(summary):
+        return "No ceiling can be read from its curve."
+    if (summary.get("identified") or {}).get("A", 0.0) < IDENTIFIED:
+        return f"It ended before its ceiling was identified ({interval_text(ceiling)})."
+    return f"Ceiling {level_text(ceiling)}."
+
+
+def without_forecast(run: Run) -> str:
+    """What there is to say of a run that has no forecast (yet)."""
+    status = Status(run.status)
+    if status is Status.QUEUED:
+        waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
+        return f"Waiting for {waits_for}."
+    if status is Status.LAUNCHING:
+        return "Being launched."
+    if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
+        return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
+    if run.last_reward is None:
+        return "No evaluation yet."
+    why = f" ({run.unfitted.rstrip('.')})" if run.unfitted else " yet, the curve is too short"
+    return f"Pass rate {run.last_reward:.2f}; no forecast{why}."
+
+
+def with_forecast(run: Run, said: str) -> str:
+    """The forecast's own sentence, and why it has not seen the newest evaluations where it could not."""
+    return f"{said} Newer evaluations are not in it ({run.unfitted.rstrip('.')})." if run.unfitted else said

@@ -1,0 +1,104 @@
+"""What fits where: phones, narrow windows, long figures, many points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from server.forecasts.models import Forecast
+from server.metrics.models import Evaluation
+from server.runs.models import Run
+from server.sweeps.models import Sweep
+from tests.web import seeding
+from tests.web.browsing import MARKS, TRUTH, Site, opened
+
+pytestmark = MARKS
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def phone(page: Any) -> Any:
+    page.set_viewport_size(PHONE)
+    return page
+
+
+def boxes_of(page: Any, *texts: str) -> list[dict[str, float]]:
+    """Where the chart's texts that hold these words are drawn."""
+    found = [page.locator("#plot .annotation", has_text=text).first.bounding_box() for text in texts]
+    assert None not in found
+    return found
+
+
+def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+    above = one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+    return not (beside or above)
+
+
+def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: Site) -> None:
+    for path in ("/runs", f"/runs/{site.control}", "/sweeps", f"/sweeps/{site.sweep}", "/alerts", "/settings", "/docs"):
+        phone.goto(path)
+        assert phone.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], path
+        parts = phone.locator(".bar-top nav a, .bar-top button, .bar-top .mark").all()
+        assert len(parts) == 8
+        for part in parts:
+            box = part.bounding_box()
+            assert box, path
+            assert box["x"] >= 0, path
+            assert box["x"] + box["width"] <= PHONE["width"], path
+
+
+def test_the_texts_of_a_chart_stand_beside_one_another_on_a_phone(phone: Any, site: Site) -> None:
+    with site.sessions.begin() as session:  # a start that is low, where the text at the budget would stand
+        run = session.get_one(Run, site.control)
+        seeding.add_forecast(session, run, seeding.Truth(R0=0.25), at=42.0, now=site.now)
+    opened(phone, f"/runs/{site.control}")
+    start, budget = boxes_of(phone, "R0", "at the budget")
+    assert not overlap(start, budget)
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_the_ceiling_is_written_out_however_many_digits_it_has(page: Any, site: Site, width: int) -> None:
+    with site.sessions.begin() as session:
+        forecast = session.get_one(Forecast, session.get_one(Run, site.control).forecast_id)
+        forecast.summary = forecast.summary | {"A": {"median": 0.7804, "lower": 0.7798, "upper": 0.781}}
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, f"/runs/{site.control}")
+    (label,) = boxes_of(page, "0.7798–0.7810")
+    plot = page.locator("#plot").bounding_box()
+    assert label["x"] + label["width"] <= plot["x"] + plot["width"]
+
+
+def test_the_table_of_a_sweep_fits_a_window_of_1280(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        sweep, arm = session.get_one(Sweep, site.sweep), session.get_one(Run, site.arm)
+        seeding.add_comparison(session, sweep, arm.name, now=site.now)
+    opened(page, f"/sweeps/{site.sweep}")
+    assert (
+        page.evaluate("() => { const t = document.querySelector('.table'); return t.scrollWidth - t.clientWidth }") == 0
+    )
+
+
+def test_evaluations_at_any_compute_give_a_chart(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="mixed", budget=1e39)
+        for k in range(12):
+            reward = {"reward": 0.2 + 0.02 * k, "prompts": 256, "samples": 4, "variance": 2e-4, "time": site.now}
+            session.add(Evaluation(run_id=run.id, attempt=1, step=k, compute=10.0 ** (50 * k - 305), **reward))
+        run.last_step, run.last_compute, run.last_reward = 11, 1e245, 0.42
+    drawn = opened(page, f"/runs/{run.id}")  # and no script complains
+    assert len(drawn["evaluations"]["x"]) == 12
+    assert 3 <= page.locator("#plot g.xtick").count() <= 15
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 1280
+
+
+def test_many_evaluations_are_drawn_small_and_below_the_fit(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="many")
+        seeding.add_evaluations(session, run, TRUTH, until=42, now=site.now, every=0.05)
+        seeding.add_forecast(session, run, TRUTH, at=42.0, now=site.now)
+    names = list(opened(page, f"/runs/{run.id}"))
+    assert names.index("evaluations") < names.index("fit")
+    size = "() => document.querySelector('#plot').data.find(t => t.name === 'evaluations').marker.size"
+    assert page.evaluate(size) < 4

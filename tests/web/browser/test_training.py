@@ -1,0 +1,119 @@
+"""The small charts of what a run logged: an overview for every trainer, the rest by choice, loaded when seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from server.metrics.models import MetricPoint
+from tests.web.browsing import MARKS, Site, report
+
+pytestmark = MARKS
+STEPS = 500
+LOGGED = {"train/reward": 0.5, "loss": -0.01, "policy/mismatch_kl": 0.001, "generation/truncated_share": 0.031}
+
+
+@pytest.fixture
+def logged(site: Site) -> Site:
+    """A control that has logged STEPS steps of LOGGED and of two metrics that the overview does not know."""
+    with site.sessions.begin() as session:
+        for name, value in (LOGGED | {"my/own, metric": 1.0, "my/other": 2.0}).items():
+            for step in range(STEPS):
+                shown = math.nan if (name, step) == ("loss", 250) else value + 1e-4 * step
+                session.add(
+                    MetricPoint(
+                        run_id=site.control,
+                        metric=name,
+                        attempt=1,
+                        step=step,
+                        compute=0.08 * (step + 1),
+                        value=shown,
+                        time=site.now,
+                    )
+                )
+    return site
+
+
+def shown(page: Any) -> list[str]:
+    return page.evaluate("() => [...document.querySelectorAll('.small-chart')].map(f => f.dataset.metric)")
+
+
+def see(page: Any, path: str) -> None:
+    page.goto(path)
+    page.locator("#training").scroll_into_view_if_needed()
+    page.wait_for_selector("#training[data-drawn]")
+
+
+def test_the_overview_shows_what_matters_with_units_and_what_it_is(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    assert shown(page) == ["train/reward", "loss", "policy/mismatch_kl", "generation/truncated_share"]
+    chart = page.locator("[data-metric='generation/truncated_share']")
+    label = chart.get_attribute("aria-label")
+    assert label.startswith("Truncated, responses cut at the length limit: 8.08 % now, between")
+    assert "8.08 %" in chart.inner_text()
+    assert "1 not finite" in page.locator("[data-metric=loss]").inner_text()
+    assert page.locator("[data-metric=loss] polyline").count() == 1  # a mean of its neighbours, no gap
+    assert "up to 40 CPU-seconds" in page.inner_text("#training-head")
+
+
+def test_nothing_is_asked_for_before_the_section_is_seen(page: Any, logged: Site) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.set_viewport_size({"width": 1280, "height": 300})
+    page.goto(f"/runs/{logged.control}")
+    page.wait_for_selector("[data-chart][data-drawn]")
+    assert [url for url in asked if "/metrics" in url] == []
+    page.locator("#training").scroll_into_view_if_needed()
+    page.wait_for_selector("#training[data-drawn]")
+    (series,) = [url for url in asked if "/metrics:thinned" in url]
+    assert "buckets=120" in series
+
+
+def test_any_other_metric_is_added_by_choice_and_stands_in_the_url(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    page.select_option("#training select", "my/own, metric")
+    page.wait_for_selector("[data-metric='my/own, metric']")
+    assert "metric=my%2Fown%2C+metric" in page.url
+    see(page, page.url)
+    assert shown(page)[-1] == "my/own, metric"
+    options = page.evaluate("() => [...document.querySelectorAll('#training option')].map(o => o.value)")
+    assert options == ["", "my/other"]
+    page.click("[data-metric='my/own, metric'] [data-remove]")
+    page.wait_for_function("() => !document.querySelector('[data-remove]')")
+    assert "metric=" not in page.url
+
+
+def test_the_keyboard_reads_all_charts_at_one_place(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    page.focus("[data-metric='train/reward']")
+    page.keyboard.press("Home")
+    assert "step 4" in page.inner_text("#training-head")  # the first bucket has steps 0 to 4
+    assert "0.5" in page.inner_text("[data-metric='train/reward'] .value")
+    assert page.locator("#training .rule[visibility=visible]").count() == 4
+    page.keyboard.press("ArrowRight")
+    assert "step 9" in page.inner_text("#training-head")
+    page.keyboard.press("Escape")
+    assert page.locator("#training .rule[visibility=visible]").count() == 0
+
+
+def test_the_axis_follows_the_switch_of_the_chart_above_and_news_arrive(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    line = "() => document.querySelector(\"[data-metric='train/reward'] polyline\").getAttribute('points')"
+    before = page.evaluate(line)
+    page.click("label[for=x-linear]")
+    page.wait_for_function(f"() => ({line})() !== {before!r}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with logged.sessions.begin() as session:
+        values = {"attempt": 1, "step": STEPS, "compute": 44.0, "value": 9.0, "time": logged.now}
+        session.add(MetricPoint(run_id=logged.control, metric="train/reward", **values))
+    report(logged, 44.0, 0.7)  # an evaluation tells open pages that there is more
+    page.wait_for_function("() => document.querySelector('#training-head').innerText.includes('up to 44')")
+
+
+def test_a_run_without_metrics_says_how_to_log_them(page: Any, site: Site) -> None:
+    see(page, f"/runs/{site.control}")
+    assert shown(page) == []
+    assert "run.log(" in page.inner_text("[data-training-empty]")
+    assert page.locator("#training label").is_hidden()

@@ -1,0 +1,104 @@
+"""A real headless Chromium, against a real server on real Postgres: what the tests of scripts and layout share."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.orm import Session, sessionmaker
+
+from tests.web import seeding
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MARKS = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `apt-get install chromium`"),
+]
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP forecurve.test 127.0.0.1",
+]
+TRACES = """() => document.querySelector('[data-chart]').data.map(
+    ({name, x, y, error_y, line}) =>
+        ({name, x: [...x], y: [...y], se: error_y?.array ?? null, dash: line?.dash ?? null}))"""
+TRUTH = seeding.Truth()
+
+
+@dataclass(frozen=True)
+class Server:
+    """The application on a free port, with the sessions to its database and the cookie of somebody who may operate."""
+
+    url: str
+    sessions: sessionmaker[Session]
+    cookie: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A sweep of two arms, fresh for each test; the control's forecast was frozen at 22 and refitted at 42."""
+
+    url: str
+    sessions: sessionmaker[Session]
+    now: datetime
+    sweep: str
+    control: str
+    arm: str
+    ingest: str
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """The application on a free port, in a thread of its own."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not server.started:
+        assert time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(15)
+    listener.close()
+    assert not thread.is_alive(), "the server did not stop"
+
+
+def traces(page: Any) -> dict[str, Any]:
+    return {trace["name"]: trace for trace in page.evaluate(TRACES)}
+
+
+def opened(page: Any, path: str) -> dict[str, Any]:
+    """Open a page with a chart, wait for its first drawing, give its traces by name."""
+    page.goto(path)
+    page.wait_for_selector("[data-chart][data-drawn]")
+    return traces(page)
+
+
+def report(site: Site, compute: float, rate: float, *, seq: int = 1) -> None:
+    """A new evaluation, as a trainer sends it."""
+    evaluation = {"step": int(compute * 5), "compute": compute, "prompts": 256, "samples": 4, "reward": rate}
+    evaluation["time"] = "2026-11-21T12:00:00Z"
+    batch = {"attempt": 1, "seq": seq, "points": [], "evaluations": [evaluation]}
+    headers = {"Authorization": f"Bearer {site.ingest}"}
+    answer = httpx.post(f"{site.url}/v1/runs/{site.control}/metrics", json=batch, headers=headers)
+    assert answer.status_code == 200, answer.text

@@ -1,0 +1,162 @@
+// What a run logged while it trained: the overview as small charts over the same compute as the chart above, whatever else on request.
+// Loaded when the section comes into sight. Chosen metrics stand in the URL.
+
+import { api, ApiError } from "../api.js";
+import { computeAxis, plain } from "../chart/axis.js";
+import { chosen, overview } from "./panels.js";
+import { element, smallChart } from "./small-chart.js";
+
+const BUCKETS = 120; // one for every second pixel of a small chart
+const MOST_CHOSEN = 30;
+
+/** @param {HTMLElement} section `data-run` names the run */
+export async function startTraining(section) {
+  const state = { names: [], metrics: null, charts: [] };
+  const place = section.querySelector("[data-panels]");
+  const select = section.querySelector("select");
+
+  const load = async () => {
+    try {
+      const path = `/v1/runs/${section.dataset.run}/metrics`;
+      state.names = (await api(path)).metrics;
+      const panels = panelsOf(state.names);
+      const query = panels.map(({ metric }) => `metric=${encodeURIComponent(metric)}`).join("&");
+      state.metrics = panels.length > 0 ? await api(`${path}:thinned?buckets=${BUCKETS}&${query}`) : null;
+      complain("");
+      show();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      complain(`The metrics could not be loaded: ${error.message}`);
+    }
+  };
+
+  const complain = (text) => {
+    const error = section.querySelector("[data-training-error]");
+    error.textContent = text;
+    error.hidden = !text;
+  };
+
+  const show = () => {
+    const focused = document.activeElement?.dataset.metric;
+    state.charts = state.metrics ? drawn(state, mode()) : [];
+    place.replaceChildren(...state.charts.map(({ figure }) => figure));
+    section.querySelector("[data-training-empty]").hidden = state.names.length > 0;
+    section.removeAttribute("data-loading");
+    offer(select, state.names);
+    point(null);
+    section.dataset.drawn = String(Number(section.dataset.drawn || 0) + 1);
+    state.charts.find(({ figure }) => figure.dataset.metric === focused)?.figure.focus();
+  };
+
+  /** Move the rule of every chart to a place, or away; say where it is. */
+  const point = (at, leader = null) => {
+    let where = "";
+    for (const chart of state.charts) {
+      const index = chart.point(at);
+      if (chart === leader && index !== null) where = chart.name(index);
+    }
+    section.querySelector("[data-said]").textContent = at === null ? extent(state) : where;
+  };
+
+  place.addEventListener("pointermove", (event) => {
+    const chart = chartOf(state, event.target);
+    if (!chart) return;
+    const box = chart.figure.querySelector("svg").getBoundingClientRect();
+    point(Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)), chart);
+  });
+  place.addEventListener("pointerleave", () => point(null));
+  place.addEventListener("focusout", () => point(null));
+  place.addEventListener("keydown", (event) => {
+    const chart = chartOf(state, event.target);
+    if (!chart) return;
+    const last = chart.places.length - 1;
+    const moves = { ArrowLeft: (at) => Math.max(0, at - 1), ArrowRight: (at) => Math.min(last, at + 1), Home: () => 0, End: () => last };
+    if (event.key === "Escape") return point(null);
+    if (!moves[event.key] || last < 0) return undefined;
+    event.preventDefault();
+    const index = moves[event.key](chart.index ?? last);
+    point(chart.places[index], chart);
+    chart.index = index;
+    return undefined;
+  });
+  place.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-remove]");
+    if (button) choose(fromUrl().filter((name) => name !== button.dataset.remove));
+  });
+  select.addEventListener("change", () => choose([...fromUrl(), select.value]));
+  document.addEventListener("change", (event) => event.target.name === "x" && state.metrics && show());
+  document.body.addEventListener("forecurve:refresh", load);
+
+  const choose = (names) => {
+    toUrl(names);
+    return load();
+  };
+  await load();
+}
+
+const mode = () => document.querySelector("input[name=x]:checked")?.value ?? "log";
+const fromUrl = () => new URLSearchParams(location.search).getAll("metric").slice(0, MOST_CHOSEN);
+const chartOf = (state, target) => state.charts.find(({ figure }) => figure.contains(target));
+
+function toUrl(names) {
+  const url = new URL(location.href);
+  url.searchParams.delete("metric");
+  for (const name of new Set(names)) url.searchParams.append("metric", name);
+  history.replaceState(history.state, "", url);
+}
+
+/** The overview, then what was chosen beside it. */
+function panelsOf(names) {
+  const fixed = overview(names);
+  const known = new Set(fixed.map(({ metric }) => metric));
+  return [...fixed, ...fromUrl().filter((name) => names.includes(name) && !known.has(name)).map(chosen)];
+}
+
+/** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
+function drawn({ names, metrics }, kind) {
+  const hasCompute = (series) => series.buckets.every((bucket) => bucket.compute !== null);
+  const shared = computeAxis(kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
+  const byName = new Map(metrics.items.map((series) => [series.metric, series]));
+  return panelsOf(names).filter(({ metric }) => byName.has(metric)).map((panel) => {
+    const series = byName.get(panel.metric);
+    const column = hasCompute(series) ? "compute" : "step";
+    const values = series.buckets.map((bucket) => bucket[column]);
+    const axis = column === "compute" ? shared : computeAxis(kind, values);
+    const chart = smallChart(panel, series, values.map((value) => share(axis, value)));
+    if (!panel.says) chart.figure.querySelector("figcaption").append(removal(panel.metric));
+    const name = (index) => `${column === "compute" ? `${plain(values[index])} ${metrics.unit}, ` : ""}step ${series.buckets[index].step}`;
+    return { ...chart, name };
+  });
+}
+
+function share(axis, value) {
+  const at = axis.mode === "log" ? Math.log10(axis.place(value)) : axis.place(value);
+  return (at - axis.range[0]) / (axis.range[1] - axis.range[0]);
+}
+
+function removal(metric) {
+  return element("button", { type: "button", class: "plain", "data-remove": metric, "aria-label": `Remove ${metric}` }, "×");
+}
+
+/** Over what the charts are, while no place is pointed at. */
+function extent({ metrics }) {
+  const last = Math.max(0, ...(metrics?.items ?? []).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute ?? 0)));
+  return last > 0 ? `over compute, up to ${plain(last)} ${metrics.unit}` : "";
+}
+
+/** What is not shown yet, by the first part of its name. */
+function offer(select, names) {
+  const shown = new Set(panelsOf(names).map(({ metric }) => metric));
+  const groups = new Map();
+  for (const name of names.filter((each) => !shown.has(each))) {
+    const group = name.includes("/") ? name.split("/")[0] : "others";
+    groups.set(group, [...(groups.get(group) ?? []), name]);
+  }
+  const made = [...groups].map(([label, members]) => {
+    const group = element("optgroup", { label });
+    group.append(...members.map((name) => element("option", { value: name }, name)));
+    return group;
+  });
+  select.replaceChildren(element("option", { value: "" }, "choose a metric"), ...made);
+  select.closest("label").hidden = groups.size === 0;
+}
