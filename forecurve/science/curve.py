@@ -143,6 +143,11 @@ class Curve:
         """Compute of the last evaluation."""
         return float(self.compute[-1])
 
+    @property
+    def evaluations(self) -> tuple[bytes, bytes]:
+        """Compute and reward as a key: curves that share it are copies of one run."""
+        return self.compute.tobytes(), self.reward.tobytes()
+
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""
         keep = int(np.searchsorted(self.compute, compute, side="right"))
