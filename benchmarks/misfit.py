@@ -1,11 +1,12 @@
 """How often healthy synthetic runs are called a misfit, and how often broken ones are named.
 
-Healthy: curves with the spread of siblings in ScaleRL's Table 1, evaluated evenly with a measured start, under white
-noise 0.0035, under white noise with an autoregressive part (sd 0.006, 0.7 from one evaluation to the next) and with
-Student-t tails of 5 degrees of freedom. Broken: the same kind of curve to 8,000 GPU-hours, white noise, with a change
-after 60 % of the run; "smooth second rise" is a second logistic step in log compute, "plateau" a run that stops growing
-after a quarter (which a steep sigmoid describes), "wave" one of +-0.01 around its curve (which the wandering part of
-the noise model mostly explains). `any` is the share called a misfit at all.
+Healthy: curves with the spread of siblings in ScaleRL's Table 1, evaluated evenly, under white noise 0.0035, under
+white noise with an autoregressive part (sd 0.006, 0.7 from one evaluation to the next) and with Student-t tails of 5
+degrees of freedom. Broken: the same kind of curve to 8,000 GPU-hours, white noise, with a change after 60 % of the
+run; "smooth second rise" is a second logistic step in log compute, "plateau" a run that stops growing after a quarter
+(which a steep sigmoid describes), "wave" one of +-0.01 around its curve (which the wandering part of the noise model
+mostly explains). `any` is the share called a misfit at all. All of it twice: with a measured start, an evaluation at
+compute 0, and without, where the first one lies a step into the run.
 
     python benchmarks/misfit.py [--runs 300] [--json]
 """
@@ -23,6 +24,7 @@ from forecurve.science import Curve, fit
 SD = 0.0035
 LENGTHS = ((8, 1500), (13, 2500), (25, 4000), (50, 8000), (100, 16_000))
 BROKEN_POINTS = (20, 50, 100)
+STARTS = {"measured": 0, "none": 1}  # evaluations left out at the head
 
 
 def sigmoid(x: np.ndarray, A: float, B: float, C_mid: float, R0: float) -> np.ndarray:
@@ -91,12 +93,13 @@ BROKEN: dict[str, tuple[Break, tuple[str | None, ...]]] = {
 }
 
 
-def verdict(x: np.ndarray, reward: np.ndarray) -> str | None:
-    """What a fit says of it."""
-    return fit(Curve(x, np.clip(reward, 0, 1), prompts=1000, samples=16)).misfit
+def verdict(x: np.ndarray, reward: np.ndarray, start: str) -> str | None:
+    """What a fit says of it, with or without the evaluation at compute 0."""
+    head = STARTS[start]
+    return fit(Curve(x[head:], np.clip(reward, 0, 1)[head:], prompts=1000, samples=16)).misfit
 
 
-def healthy(runs: int) -> list[dict[str, object]]:
+def healthy(runs: int, start: str) -> list[dict[str, object]]:
     """False positives."""
     rows: list[dict[str, object]] = []
     for noise, draw in NOISES.items():
@@ -105,13 +108,15 @@ def healthy(runs: int) -> list[dict[str, object]]:
             for seed in range(runs):
                 rng = np.random.default_rng([seed, points])
                 x = np.linspace(0, last, points + 1)
-                name = verdict(x, sigmoid(x, *truth(rng)) + draw(rng, len(x)))
+                name = verdict(x, sigmoid(x, *truth(rng)) + draw(rng, len(x)), start)
                 found.update([] if name is None else [name])
-            rows.append({"noise": noise, "points": points, "runs": runs, "any": sum(found.values()) / runs, **found})
+            cell = {"start": start, "noise": noise, "points": points, "runs": runs}
+            rows.append({**cell, "any": sum(found.values()) / runs, **found})
+        common.note(f"healthy, start {start}, {noise}: done")
     return rows
 
 
-def broken(runs: int) -> list[dict[str, object]]:
+def broken(runs: int, start: str) -> list[dict[str, object]]:
     """Power."""
     rows: list[dict[str, object]] = []
     for name, (change, right) in BROKEN.items():
@@ -120,11 +125,12 @@ def broken(runs: int) -> list[dict[str, object]]:
             for seed in range(runs):
                 rng = np.random.default_rng([seed, points, 7])
                 x = np.linspace(0, 8000, points + 1)
-                found[verdict(x, change(x, sigmoid(x, *truth(rng))) + white(rng, len(x)))] += 1
+                found[verdict(x, change(x, sigmoid(x, *truth(rng))) + white(rng, len(x)), start)] += 1
             named = sum(found[one] for one in right) / runs
             others = {str(key): value for key, value in found.items() if key not in (None, *right)}
             rows.append(
                 {
+                    "start": start,
                     "change": name,
                     "points": points,
                     "runs": runs,
@@ -134,22 +140,24 @@ def broken(runs: int) -> list[dict[str, object]]:
                     "else": ", ".join(f"{key} {value}" for key, value in others.items()) or None,
                 }
             )
+        common.note(f"{name}, start {start}: done")
     return rows
 
 
 def main() -> None:
     """Simulate and print."""
     arguments = common.parser(__doc__, runs=300).parse_args()
-    false, power = healthy(arguments.runs), broken(max(1, arguments.runs // 3))
+    false = [row for start in STARTS for row in healthy(arguments.runs, start)]
+    power = [row for start in STARTS for row in broken(max(1, arguments.runs // 3), start)]
     worst = max(float(str(row["any"])) for row in false)
     if arguments.json:
         common.answer({"healthy": false, "broken": power, "worst_false_positive_rate": worst})
         return
-    names = sorted({key for row in false for key in row} - {"noise", "points", "runs", "any"})
-    columns = ("noise", "points", "runs", "any", *names)
+    cell = ("start", "noise", "points", "runs", "any")
+    columns = (*cell, *sorted({key for row in false for key in row} - set(cell)))
     common.table(columns, [[row.get(column, 0) for column in columns] for row in false])
     print(f"\nfalse positives, worst cell: asked <= 0.02, reached {worst:.4f}\n")
-    columns = ("change", "points", "runs", "named", "any", "expected", "else")
+    columns = ("start", "change", "points", "runs", "named", "any", "expected", "else")
     common.table(columns, [[row[column] for column in columns] for row in power])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -21,14 +23,22 @@ def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Calla
         return twin
     jit = njit(cache=True, error_model="numpy", fastmath={"contract"})
     made: dict[str, Callable[..., Any]] = {}
-    for function in (*parts, loop):
-        made[function.__name__] = jit(_bound(cast(FunctionType, function), made))
+    sources: set[str] = set()
+    for function in cast(tuple[FunctionType, ...], (*parts, loop)):
+        sources.add(function.__code__.co_filename)
+        made[function.__name__] = jit(_bound(function, made, _stamp(sources)))
     return made[loop.__name__]
 
 
-def _bound(function: FunctionType, names: dict[str, Callable[..., Any]]) -> FunctionType:
-    """The function with some of its global names replaced."""
+def _bound(function: FunctionType, names: dict[str, Callable[..., Any]], stamp: str) -> FunctionType:
+    """The function with some of its global names replaced, and a stamp on the name by which it is kept on disk."""
     known = {**function.__globals__, **names}
     bound = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
-    bound.__module__, bound.__qualname__ = function.__module__, function.__qualname__
+    bound.__module__, bound.__qualname__ = function.__module__, f"{function.__qualname__}_{stamp}"
     return bound
+
+
+def _stamp(sources: set[str]) -> str:
+    """Changes with any of the files: numba itself looks at the loop's own file only, and its parts lie in others."""
+    changed = [(path, (seen := os.stat(path)).st_mtime_ns, seen.st_size) for path in sorted(sources)]
+    return f"{zlib.crc32(repr(changed).encode()):08x}"

@@ -150,6 +150,11 @@ class Curve:
         """Width of the range of rewards: what 1 is where they lie in [0, 1]."""
         return self.bounds[1] - self.bounds[0]
 
+    @property
+    def evaluations(self) -> tuple[bytes, bytes]:
+        """Compute and reward as a key: curves that share it are copies of one run."""
+        return self.compute.tobytes(), self.reward.tobytes()
+
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""
         keep = int(np.searchsorted(self.compute, compute, side="right"))

@@ -1,9 +1,12 @@
 """The best sigmoid against the best sigmoid + one further term, under the same noise hypotheses.
 
 Given (ln B, ln C_mid) and a noise hypothesis the extended curve R0 (1 - g) + A g + delta c is linear in (R0, A, delta)
-for any column c, so that the sum of squares which delta takes away has a closed form (Frisch, Waugh and Lovell): with
-c' what is left of c once 1 - g and g are regressed out, all in the inner product of the noise, it is
-delta^2 (c' M^-1 c') with delta = (c' M^-1 y) / (c' M^-1 c'). The noise scale is integrated as in the posterior.
+for any column c. With delta at its best for every (R0, A), delta = c' M^-1 (y - R0 (1 - g) - A g) / c' M^-1 c, the sum
+of squares is again a quadratic form in (R0, A): that of the sigmoid alone, less what c explains of 1 - g, of g and of
+y. Both forms are minimised on the triangle 0 <= R0 <= A <= 1. The bounds are part of the comparison: where the
+evaluations hardly tell R0 (none at compute 0, g near 1 at the first) or A, free least squares gives numbers of any
+size, which describe nothing and whose sum of squares is lost to rounding. The noise scale is integrated as in the
+posterior.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from scipy.linalg import solve_triangular
 
 from .arrays import FloatArray, IntArray
 from .drawing import Posterior
+from .linear import Quadratic, best_on_triangle
 from .posterior import inner_products
 from .problem import Problem
 from .sigmoid import rise
@@ -25,7 +29,6 @@ _LATTICE = (10, 14)  # in ln B and ln C_mid
 _PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own best node is looked for
 _ROUNDS = 2
 _LOCAL = 7  # nodes a side
-_SLACK = 0.02  # by which R0 and A of an extended curve may leave the range
 _FORGOTTEN = 1e4  # ticks over a restart, after which nothing of the wandering part is left
 _HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
 
@@ -66,14 +69,7 @@ class Comparison:
         self.cell = cell
         self.g = rise(problem.log_c, nodes[0], nodes[1])
         self.q = inner_products(problem, self.g)
-        self.det = np.maximum(self.q.determinant, 1e-9 * np.maximum(self.q.h00 * self.q.h11, 1e-9))
-        R0, A = self._solve(self.q.c0, self.q.c1)
-        self._ones = (self.q.h00 + 2 * self.q.h01 + self.q.h11)[:, 0]  # 1' M^-1 1, (H,)
-        self._level = (self.q.c0 + self.q.c1)[:, 0] / self._ones
-        level = np.broadcast_to(self._level[:, None], A.shape)
-        falling = A < R0  # the sigmoid only grows: at its best it is level there
-        self.R0, self.A = np.where(falling, level, R0), np.where(falling, level, A)
-        self.least = np.maximum(self.q.yy - self.q.c0 * self.R0 - self.q.c1 * self.A, 0.0)
+        self.R0, self.A, self.least = best_on_triangle(self.q)
         logdet = np.array([whitener.logdet for whitener in problem.whiteners])
         self._constant = (problem.setting.log_weights - logdet / 2)[:, None]
         self.likelihood = self._log_likelihood(self.least)  # (H, K)
@@ -116,50 +112,19 @@ class Comparison:
             local = best.node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
             finer = Comparison(self.problem, local, cell, self.top)._extend(columns, signs)
             best, cell = max(best, finer, key=lambda found: found.ratio), cell * 2 / (_LOCAL - 1)
-        return max(best, self._extend_level(columns, signs), key=lambda found: found.ratio)
-
-    def _extend_level(self, columns: FloatArray, signs: FloatArray) -> Extended:
-        """The best level + one column: what is left of the sigmoid for a run that only ever falls."""
-        y, unit = self.problem.reward, self.problem.setting.unit_variance
-        rows = np.stack([whitener.solve(columns).T for whitener in self.problem.whiteners]) / unit  # (H, T, N)
-        on_one = rows.sum(axis=2)
-        own = np.einsum("htn,nt->ht", rows, columns)
-        left = np.maximum(own - on_one**2 / self._ones[:, None], 1e-6 * own)
-        delta = (rows @ y - on_one * self._level[:, None]) / left
-        flat = self.q.yy[:, :1] - self._ones[:, None] * self._level[:, None] ** 2
-        gain = np.where((delta * signs > 0) | (signs == 0), delta**2 * left, 0.0)
-        likelihood = self._log_likelihood(np.maximum(flat - gain, 0.0))
-        h, t = (int(at) for at in np.unravel_index(int(likelihood.argmax()), likelihood.shape))
-        step = float(delta[h, t]) if gain[h, t] > 0 else 0.0
-        level = float(self._level[h] - step * on_one[h, t] / self._ones[h])
-        return Extended(
-            ratio=2 * float(likelihood[h, t] - self.top),
-            delta=step,
-            values=level + step * columns[:, t],
-            height=0.0,
-            node=self.nodes[:, 0],
-            column=t,
-        )
+        return best
 
     def _extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
-        y, g = self.problem.reward, self.g
+        y, g, alive = self.problem.reward, self.g, self._alive
         unit = self.problem.setting.unit_variance
-        alive = self._alive
         rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
         on_g = rows @ g  # (H, T, K)
         on_start = rows.sum(axis=2)[:, :, None] - on_g
-        own, with_y = np.einsum("htn,nt->ht", rows, columns)[:, :, None], (rows @ y)[:, :, None]
-        part0, part1 = self._solve(on_start, on_g, alive)
-        left = np.maximum(own - on_start * part0 - on_g * part1, 1e-6 * own)
-        free0, free1 = self._solve(self.q.c0, self.q.c1)
-        delta = (with_y - on_start * free0[alive, None] - on_g * free1[alive, None]) / left
-        R0 = free0[alive, None] - delta * part0
-        A = free1[alive, None] - delta * part1
-        allowed = ((delta * signs[:, None] > 0) | (signs[:, None] == 0)) & (A >= R0 - _SLACK)
-        allowed &= (np.minimum(R0, A) >= -_SLACK) & (np.maximum(R0, A) <= 1 + _SLACK)  # no huge terms that cancel
-        free = self.q.yy - self.q.c0 * free0 - self.q.c1 * free1
-        least = np.where(allowed, free[alive, None] - delta**2 * left, self.least[alive, None])
-        likelihood = self._log_likelihood(np.maximum(least, 0.0), alive)
+        own, on_y = np.einsum("htn,nt->ht", rows, columns)[:, :, None], (rows @ y)[:, :, None]
+        R0, A, least = best_on_triangle(_without(self.q.take((alive, None)), on_start, on_g, on_y, own))
+        delta = (on_y - on_start * R0 - on_g * A) / own
+        allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)  # the other way the best delta is 0
+        likelihood = self._log_likelihood(np.where(allowed, least, self.least[alive, None]), alive)
         h, t, k = (int(at) for at in np.unravel_index(int(likelihood.argmax()), likelihood.shape))
         step, start, ceiling = float(delta[h, t, k]), float(R0[h, t, k]), float(A[h, t, k])
         if not allowed[h, t, k]:
@@ -196,16 +161,28 @@ class Comparison:
         early = np.array([hypothesis.early > 0 for hypothesis in self.problem.setting.hypotheses])
         return np.flatnonzero(~early | (best > best.max() - _HOPELESS))
 
-    def _solve(self, d0: FloatArray, d1: FloatArray, alive: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """H^-1 (d0, d1), for d of shape (H, K), or (H, T, K) and some of the hypotheses."""
-        parts = (self.q.h00, self.q.h01, self.q.h11, self.det)
-        h00, h01, h11, det = parts if alive is None else (part[alive, None] for part in parts)
-        return (h11 * d0 - h01 * d1) / det, (h00 * d1 - h01 * d0) / det
-
     def _log_likelihood(self, least: FloatArray, alive: IntArray | None = None) -> FloatArray:
         constant = self._constant if alive is None else self._constant[alive, None]
         setting = self.problem.setting
         return np.asarray(constant - setting.nu * np.log(setting.rate + least / 2))
+
+
+def _without(q: Quadratic, on_start: FloatArray, on_g: FloatArray, on_y: FloatArray, own: FloatArray) -> Quadratic:
+    """The quadratic form once a column is at its best for every (R0, A).
+
+    Args:
+        q: of the sigmoid alone.
+        on_start, on_g, on_y: the column's inner products with 1 - g, g and y.
+        own: with itself.
+    """
+    return Quadratic(
+        h00=np.maximum(q.h00 - on_start**2 / own, 0.0),
+        h01=q.h01 - on_start * on_g / own,
+        h11=np.maximum(q.h11 - on_g**2 / own, 0.0),
+        c0=q.c0 - on_start * on_y / own,
+        c1=q.c1 - on_g * on_y / own,
+        yy=q.yy - on_y**2 / own,
+    )
 
 
 def steps(size: int, starts: IntArray) -> FloatArray:

@@ -119,7 +119,7 @@ def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Bo
         box: outside of which nothing is looked for.
     """
     tempered = power * (log_mass - log_mass.max())
-    kept = tempered > -(CUT if power == 1.0 else _TEMPERED_CUT)
+    kept = tempered > -max(_TEMPERED_CUT, power * CUT)  # never closer than CUT in true units: what is cut is lost
     log_b, log_mid = lattice.nodes[:, kept]
     across, along = lattice.cell
     low, high = max(log_b.min() - across, box.log_b[0]), min(log_b.max() + across, box.log_b[1])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import FloatArray
+from .compiled import compiled
 
 _TINY = 1e-12
 
@@ -74,14 +75,31 @@ def quadratic(
 
 def best_on_triangle(q: Quadratic) -> Best:
     """The least Q with 0 <= R0 <= A <= 1: inside where the free minimum lies there, else on the best edge."""
+    best = Best(*(np.empty(q.h00.shape) for _ in range(3)))
+    forms = (q.h00, q.h01, q.h11, q.c0, q.c1, q.yy)
+    flat = (np.broadcast_to(form, q.h00.shape).ravel() for form in forms)
+    compiled(_triangle_loop, _triangle_rows, best_at_node)(*flat, *(part.reshape(-1) for part in best))
+    return best
+
+
+def _triangle_loop(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, yy: Any, R0: Any, A: Any, least: Any) -> None:
+    for k in range(len(h00)):
+        r, a, _, _ = best_at_node(h00[k], h01[k], h11[k], c0[k], c1[k])
+        quadratic_part = h00[k] * r * r + 2.0 * h01[k] * r * a + h11[k] * a * a
+        R0[k], A[k], least[k] = r, a, max(yy[k] - 2.0 * (c0[k] * r + c1[k] * a) + quadratic_part, 0.0)
+
+
+def _triangle_rows(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, yy: Any, R0: Any, A: Any, least: Any) -> None:
+    """`_triangle_loop`, all at once."""
+    q = Quadratic(h00, h01, h11, c0, c1, yy)
     det = q.determinant
-    safe = np.maximum(det, _TINY * np.maximum(q.h00 * q.h11, _TINY))
-    R0 = (q.h11 * q.c0 - q.h01 * q.c1) / safe
-    A = (q.h00 * q.c1 - q.h01 * q.c0) / safe
+    safe = np.maximum(det, _TINY * np.maximum(h00 * h11, _TINY))
+    R0[:] = (h11 * c0 - h01 * c1) / safe
+    A[:] = (h00 * c1 - h01 * c0) / safe
     outside = ~((R0 >= 0) & (R0 <= A) & (A <= 1))
     if outside.any():
         R0[outside], A[outside] = _best_on_edges(q.take((outside,)))
-    return Best(R0, A, q.value(R0, A))
+    least[:] = q.value(R0, A)
 
 
 def _best_on_edges(q: Quadratic) -> tuple[FloatArray, FloatArray]:

@@ -3,6 +3,10 @@
     integral of (rate + Q(R0, A)/2)^-nu p(A | R0) over 0 <= R0 <= A <= 1
       ~ the top of the density x the area that it fills.
 
+The area is that of a normal with the density's curvature there, times one as wide as the range itself: where the
+evaluations tell neither the start (none before the bend) nor the ceiling (none behind it), the other is still known
+well or badly, and the area with it.
+
 It lays the lattices and chooses where to draw; the draws themselves are weighted exactly.
 """
 
@@ -21,7 +25,7 @@ from .prior import Prior, student_t, student_t_constant
 
 _LEAST_HEADROOM = 1e-3
 _TWO_PI = 6.283185307179586
-_TINY = 1e-12
+_FLAT = 12.0  # 1 / variance of a uniform on [0, 1]
 _NEGLIGIBLE = 40.0  # exp(-40) adds nothing to a sum
 
 
@@ -129,12 +133,12 @@ def _mass_loop(
                 d0 = oy - d1
                 # Q is pulled towards the prior only to find its top; `least` is Q alone
                 cc, dd = c + pull, d1 + pull * mean
-                det = max(a * cc - b * b, 0.0)
                 R0, A, _, _ = best_at_node(a, b, cc, d0, dd)
                 least = max(yy - 2.0 * (d0 * R0 + d1 * A) + a * R0 * R0 + 2.0 * b * R0 * A + c * A * A, 0.0)
                 smallest = min(smallest, least)
                 half = rate + least / 2.0
-                area = min(0.5, _TWO_PI * half / nu / np.sqrt(max(det, _TINY)))
+                per = nu / half
+                area = _TWO_PI / np.sqrt((a * per + _FLAT) * (cc * per + _FLAT) - (b * per) ** 2)
                 if part == 1 and pulled:
                     density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
                     mass = np.log(area) + density
@@ -173,14 +177,15 @@ def _mass_rows(
     R0, A, least = best_on_triangle(q)
     for part in range(len(pairs)):
         log_density = -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
-        det = q.determinant
+        tops = q
         if part == 1 and pulled:
             tops = q.pull_ceiling(mean, nu / (rate + least.min(axis=1, keepdims=True) / 2.0) / sd**2)
             R0, A, _ = best_on_triangle(tops)
-            det, least = tops.determinant, q.value(R0, A)
+            least = q.value(R0, A)
             log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
         half = rate + least / 2.0
-        area = np.minimum(0.5, _TWO_PI * half / nu / np.sqrt(np.maximum(det, _TINY)))
+        per = nu / half
+        area = _TWO_PI / np.sqrt((tops.h00 * per + _FLAT) * (tops.h11 * per + _FLAT) - (tops.h01 * per) ** 2)
         pairs[part] = common + log_node_prior[part] + np.log(area) + log_density - nu * np.log(half)
     best = pairs.max(axis=(0, 1))
     nodes[:] = np.where(np.isfinite(best), best, 0.0)

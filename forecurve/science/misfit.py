@@ -210,17 +210,13 @@ def _break(sharp: Extended, sudden: bool, since: float, width: float) -> Misfit:
 
 
 def _has_shoulder(best: Extended, seen: FloatArray, centre: float) -> bool:
-    """Whether the slope in log compute really dips between the two phases, inside the data."""
+    """Whether the slope in log compute really dips between two phases, inside the data."""
     fine = np.linspace(seen[0], seen[-1], 200)
     first = rise(fine, best.node[:1], best.node[1:])[:, 0]
     second = 1 / (1 + np.exp(-_STEEPNESS * (fine - centre)))
     slope = np.gradient(best.height * first + best.delta * second, fine)
-    peaks = np.flatnonzero((slope[1:-1] >= slope[:-2]) & (slope[1:-1] > slope[2:])) + 1
-    peaks = np.concatenate([[0], peaks, [len(slope) - 1]])
-    late = int(np.abs(fine - centre).argmin())
-    valley = int(slope[: late + 1].argmin())
-    early_peak = slope[: valley + 1].max()
-    return bool(slope[valley] < _SHOULDER * min(early_peak, slope[peaks].max()) and early_peak > 0)
+    steepest_before, steepest_after = np.maximum.accumulate(slope), np.maximum.accumulate(slope[::-1])[::-1]
+    return bool((slope < _SHOULDER * np.minimum(steepest_before, steepest_after)).any())
 
 
 # --- residuals ---

@@ -12,7 +12,7 @@ from ..margins import SAME_CEILING
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge
-from .runs import run_of
+from .runs import distinct, run_of
 from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, SeedSpread
 
 OneOrSeveral = Curve | Fit | Sequence[Curve | Fit]
@@ -30,7 +30,8 @@ def compare(
     """Compare the arms of a sweep with one control.
 
     Args:
-        arms: name -> the curve of its run, or the curves of its seeds (or their fits). The control is one of them.
+        arms: name -> the curve of its run, or the curves of its seeds (or their fits), copies of one run counted once.
+            The control is one of them.
         control: name of the arm that the others are compared with.
         rope: ceilings within +-rope of one another are the same in practice, in the reward's own scale; by default
             0.02 of its range.
@@ -95,7 +96,7 @@ def _fits(name: str, given: OneOrSeveral) -> list[Fit]:
             raise errors.CompareError(
                 f"arms[{name!r}]", kind, "curves or fits are needed", "pass Curve(...) or fit(...)"
             )
-    return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in runs]
+    return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in distinct(runs)]
 
 
 def _curve(one: Curve | Fit) -> Curve:

@@ -20,7 +20,7 @@ from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
 from .family import adjusted, below, critical
 from .matched import matched_level, own_level
-from .needs import Design, control_advice, seeds_to_decide
+from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, proven_ceilings, standard_error
 from .seeds import Differences, Group, SeedSpread, differences
 
@@ -216,8 +216,18 @@ class _Facts(NamedTuple):
 
     def design(self, arm: _Arm) -> Design:
         """What further seeds of this arm and of the control would meet."""
-        rules, noise = self.rules, standard_error([*self.base.runs, *arm.runs])
+        rules, noise = self.rules, standard_error(ceilings([*self.base.runs, *arm.runs]))
         return Design(noise, self.gaps.spread, rules.rope, rules.level, self.strictest)
+
+    def effects(self, arm: _Arm, difference: Estimate) -> list[Effect]:
+        """What an undecided arm seems to have changed: the ceiling, and the compute to the matched level."""
+        found = [Effect(self.design(arm), difference.median)]
+        if arm.name in self.levels:
+            noise = standard_error(_log_compute([*self.base.runs, *arm.runs], self.levels[arm.name]))
+            slower = float(np.median(self.speeds.draws[:, list(self.levels).index(arm.name)]))
+            design = Design(noise, self.speeds.spread, 0.0, self.rules.level, self.strictest / 2)  # a two-sided claim
+            found.append(Effect(design, slower))
+        return found
 
 
 def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
@@ -281,7 +291,7 @@ def _multiplier(facts: _Facts, name: str) -> Multiplier | None:
 
 
 def _seeds_needed(facts: _Facts, arm: _Arm, difference: Estimate) -> int | None:
-    return seeds_to_decide(facts.design(arm), difference.median, len(arm.runs), len(facts.base.runs))
+    return seeds_to_decide(facts.effects(arm, difference), len(arm.runs), len(facts.base.runs))
 
 
 def _run_to(base: _Arm, arm: _Arm) -> float | None:
@@ -328,7 +338,7 @@ def _control_advice(facts: _Facts, judged: Sequence[_Arm], verdicts: Sequence[Ar
         return wording.control_first(_run_to(facts.base, facts.base), facts.unit)
     said = {verdict.arm: verdict for verdict in verdicts}
     waiting = [
-        (facts.design(arm), difference.median, len(arm.runs))
+        (facts.effects(arm, difference), len(arm.runs))
         for arm in judged
         if said[arm.name].verdict == "undecided" and arm.identified and (difference := said[arm.name].difference)
     ]

@@ -1,7 +1,7 @@
 """How many seeds would decide, in closed form.
 
-With se the error of one run's ceiling from its own evaluations and tau the sd between seeds, the difference of an arm
-with n_a seeds and a control with n_0 has
+With se the error of one run's value (its ceiling, or ln compute to a level) from its own evaluations and tau the sd
+between seeds, the difference of an arm with n_a seeds and a control with n_0 has
 
     sd^2 = (se^2 + tau^2) (1 / n_a + 1 / n_0).
 
@@ -9,12 +9,16 @@ A difference D is shown to be beyond the region +-rope with probability `power` 
 q(1 - alpha) + z(power). It is shown to be within when both one-sided bounds at q(level) are, which has probability
 Phi((r - D) / sd) - Phi((-r - D) / sd) with r = rope - q(level) sd. q is the quantile of a Student-t, because tau is
 known from few replicates; alpha is what the other claims leave for one.
+
+An arm is decided as soon as one of its differences is. The compute multiplier is one with rope 0: any speed but the
+control's is a difference, and none is ever shown to be the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
@@ -31,7 +35,7 @@ class Design:
     """What the power of a comparison depends on.
 
     Attributes:
-        noise: se, the error of one run's ceiling from its own evaluations.
+        noise: se, the error of one run's value from its own evaluations.
         spread: the sd between seeds and the knowledge behind it.
         rope: half-width of the region of practical equivalence.
         level: certainty of a claim that there is no difference.
@@ -52,7 +56,7 @@ class Design:
         """Whether a true difference of this size would be decided with probability 0.8.
 
         Args:
-            difference: of the ceilings, true.
+            difference: true.
             arm_seeds, control_seeds: runs of each.
             more_runs: further degrees of freedom that the replicates give the sd between seeds.
         """
@@ -78,8 +82,19 @@ class Design:
         return float(ndtr((room - difference) / sd) - ndtr((-room - difference) / sd))
 
 
-def seeds_to_decide(design: Design, difference: float, arm_seeds: int, control_seeds: int) -> int | None:
-    """Seeds of the arm and of the control, each, with which a difference of this size would be decided (power 0.8).
+class Effect(NamedTuple):
+    """A difference as it seems now, and what showing it depends on."""
+
+    design: Design
+    size: float
+
+
+def _decided(effects: Sequence[Effect], arm_seeds: int, control_seeds: int, more_runs: int) -> bool:
+    return any(design.decides(size, arm_seeds, control_seeds, more_runs) for design, size in effects)
+
+
+def seeds_to_decide(effects: Sequence[Effect], arm_seeds: int, control_seeds: int) -> int | None:
+    """Seeds of the arm and of the control, each, with which one of an arm's effects would be decided (power 0.8).
 
     Returns:
         At least the seeds there are plus one; None when more than 20 would be needed: the difference lies so near
@@ -87,16 +102,16 @@ def seeds_to_decide(design: Design, difference: float, arm_seeds: int, control_s
     """
     for seeds in range(min(arm_seeds, control_seeds) + 1, MOST_SEEDS + 1):
         arm, control = max(seeds, arm_seeds), max(seeds, control_seeds)
-        if design.decides(difference, arm, control, (arm - arm_seeds) + (control - control_seeds)):
+        if _decided(effects, arm, control, (arm - arm_seeds) + (control - control_seeds)):
             return seeds
     return None
 
 
-def control_advice(undecided: Sequence[tuple[Design, float, int]], control_seeds: int) -> tuple[int, int] | None:
+def control_advice(undecided: Sequence[tuple[Sequence[Effect], int]], control_seeds: int) -> tuple[int, int] | None:
     """(further seeds of the control, arms they would decide): seeds of the control serve every arm.
 
     Args:
-        undecided: design, difference and seeds of each arm that more seeds could decide.
+        undecided: effects and seeds of each arm that more seeds could decide.
         control_seeds: the control's runs.
 
     Returns:
@@ -104,7 +119,7 @@ def control_advice(undecided: Sequence[tuple[Design, float, int]], control_seeds
     """
     best: tuple[int, int] | None = None
     for more in range(1, _MOST_CONTROL_SEEDS + 1):
-        decided = sum(design.decides(size, seeds, control_seeds + more, more) for design, size, seeds in undecided)
+        decided = sum(_decided(effects, seeds, control_seeds + more, more) for effects, seeds in undecided)
         if decided and (best is None or decided / more > best[1] / best[0]):
             best = (more, decided)
     return best

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .. import errors
 from ..fitting import Fit
-from .runs import ceilings, run_of
+from .runs import ceilings, distinct, run_of
 from .seeds import CEILING_SPREAD, SeedSpread, learn, summarised
 
 
@@ -14,7 +14,8 @@ def pool_seeds(groups: Iterable[Sequence[Fit]], prior: SeedSpread | None = None)
     """sd of the ceiling between seeds, for `compare(..., seed_sd=)`.
 
     Args:
-        groups: each the fits of runs that differ in their seed alone, flat prior; groups of one teach nothing.
+        groups: each the fits of runs that differ in their seed alone, flat prior; groups of one teach nothing, and
+            copies of one run count once.
         prior: what is believed before; the paper's three runs by default, as a share of the range of rewards.
 
     Returns:
@@ -25,7 +26,7 @@ def pool_seeds(groups: Iterable[Sequence[Fit]], prior: SeedSpread | None = None)
     """
     fits = [list(group) for group in groups]
     prior = CEILING_SPREAD.scaled(_width(fits)) if prior is None else prior
-    runs = [[run_of(fit) for fit in group] for group in fits]
+    runs = [[run_of(fit) for fit in distinct(group)] for group in fits]
     usable = [[run for run in group if run.usable and run.identified] for group in runs]
     return summarised(prior, learn([ceilings(group) for group in usable], prior))
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from ..arrays import FloatArray
+from ..curve import Curve
 from ..fitting import Draws, Fit
 from ..misfit import HOLDS
 from ..sigmoid import compute_at
+
+OneRun = TypeVar("OneRun", bound=Curve | Fit)
 
 # ln compute beyond the evaluations: further than this the draws say only "much earlier" or "much later, or never"
 _BEFORE, _AFTER = 2.0, 3.0
@@ -63,6 +67,12 @@ class Run:
             return np.clip(np.log(compute), low, high)
 
 
+def distinct(given: Sequence[OneRun]) -> list[OneRun]:
+    """Copies of one run once: they are no replicates and say nothing of the spread between seeds."""
+    kept = {(one.curve if isinstance(one, Fit) else one).evaluations: one for one in reversed(given)}
+    return list(reversed(kept.values()))
+
+
 def run_of(fit: Fit) -> Run:
     """The run behind a fit with the flat prior."""
     positive = fit.curve.compute[fit.curve.compute > 0]
@@ -88,6 +98,6 @@ def proven_ceilings(runs: Sequence[Run]) -> list[FloatArray]:
     return [run.draws.A if run.identified else run.reached for run in runs]
 
 
-def standard_error(runs: Sequence[Run]) -> float:
-    """Root mean square of the runs' own sd of A; 0 without runs."""
-    return float(np.sqrt(np.mean([np.var(run.draws.A) for run in runs]))) if runs else 0.0
+def standard_error(group: Sequence[FloatArray]) -> float:
+    """Root mean square of the runs' own sd of a value, from the draws of each; 0 without runs."""
+    return float(np.sqrt(np.mean([np.var(draws) for draws in group]))) if group else 0.0

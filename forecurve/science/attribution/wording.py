@@ -70,7 +70,7 @@ def _same(arm: ArmVerdict, rope: float) -> str:
 
 def _undecided(arm: ArmVerdict, design: Design) -> str:
     assert arm.difference is not None
-    head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}"
+    head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}{_and_speed(arm.multiplier)}"
     tail = ", or longer runs: their own noise counts for more" if design.noise > design.spread.sd else ""
     if arm.seeds_needed is None:
         return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {design.rope:g}{tail}."

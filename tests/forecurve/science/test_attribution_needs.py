@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from forecurve.science import SeedSpread
 from forecurve.science.attribution.judge import Rules, judge
-from forecurve.science.attribution.needs import MOST_SEEDS, Design, control_advice, seeds_to_decide
+from forecurve.science.attribution.needs import MOST_SEEDS, Design, Effect, control_advice, seeds_to_decide
 
 from .sweeps import known_run
 
@@ -36,7 +36,7 @@ def test_the_smallest_difference_is_claimed_four_times_in_five() -> None:
 
 
 def test_the_seeds_said_to_show_sameness_do_show_it() -> None:
-    seeds = seeds_to_decide(KNOWN, 0.0, 1, 1)
+    seeds = seeds_to_decide([Effect(KNOWN, 0.0)], 1, 1)
     assert seeds is not None
     assert _share("no difference shown", 0.0, seeds, 40) >= 0.7
     assert _share("no difference shown", 0.0, seeds - 3, 40) < 0.7
@@ -58,25 +58,36 @@ def test_a_rough_spread_needs_more_than_a_known_one() -> None:
 
 
 def test_larger_effects_need_fewer_seeds_and_the_edge_cannot_be_decided() -> None:
-    needed = [seeds_to_decide(KNOWN, size, 1, 1) for size in (0.04, 0.05, 0.10, -0.10)]
+    needed = [seeds_to_decide([Effect(KNOWN, size)], 1, 1) for size in (0.04, 0.05, 0.10, -0.10)]
     assert all(isinstance(seeds, int) and seeds <= MOST_SEEDS for seeds in needed)
     assert needed[0] > needed[1] > needed[2] == needed[3]  # type: ignore[operator]
-    assert seeds_to_decide(KNOWN, 0.0201, 1, 1) is None
-    assert seeds_to_decide(KNOWN, 0.0199, 1, 1) is None
+    assert seeds_to_decide([Effect(KNOWN, 0.0201)], 1, 1) is None
+    assert seeds_to_decide([Effect(KNOWN, 0.0199)], 1, 1) is None
 
 
 def test_seeds_that_are_there_are_not_asked_for_again() -> None:
-    seeds = seeds_to_decide(KNOWN, 0.10, 4, 2)
+    seeds = seeds_to_decide([Effect(KNOWN, 0.10)], 4, 2)
     assert seeds == 3  # the control's; the arm has enough
 
 
 def test_seeds_of_the_control_are_advised_where_they_decide_most() -> None:
-    waiting = [(KNOWN, 0.05, 8), (KNOWN, 0.05, 8), (KNOWN, 0.02, 8)]
+    waiting = [([Effect(KNOWN, size)], 8) for size in (0.05, 0.05, 0.02)]
     found = control_advice(waiting, 1)
     assert found is not None
     more, decided = found
     assert decided == 2
     assert KNOWN.decides(0.05, 8, 1 + more)
     assert not KNOWN.decides(0.05, 8, more)
-    assert control_advice([(KNOWN, 0.02, 1)], 1) is None
+    assert control_advice([([Effect(KNOWN, 0.02)], 1)], 1) is None
     assert control_advice([], 1) is None
+
+
+def test_an_arm_is_decided_by_whichever_of_its_effects_takes_fewer_seeds() -> None:
+    speed = Design(noise=0.05, spread=SeedSpread(0.2), rope=0.0, level=0.95, alpha=0.0125)
+    twice, alike = Effect(speed, float(np.log(2))), Effect(KNOWN, 0.0)
+    alone = seeds_to_decide([alike], 1, 1)
+    assert alone is not None
+    assert alone >= 5
+    assert seeds_to_decide([alike, twice], 1, 1) == seeds_to_decide([twice], 1, 1) == 2
+    assert seeds_to_decide([alike, Effect(speed, 0.0)], 1, 1) == alone
+    assert control_advice([([alike, twice], 8)], 1) == (1, 1)

@@ -131,6 +131,28 @@ def test_single_seeds_are_labelled_and_a_seeds_worth_of_difference_is_not_claime
     assert known.arms[0].seed_note == "single seed, seed sd given as 0.002"
 
 
+def test_an_arm_that_is_slower_is_said_to_be_decided_by_few_seeds_and_is() -> None:
+    slow, base = _arm(0.61, 5000.0, first=30), _arm(0.61)
+    (one,) = compare({"base": base[1], "slow": slow[1]}, "base").arms
+    assert one.verdict == "undecided"
+    assert one.seeds_needed is not None
+    assert one.seeds_needed <= 3
+    assert one.multiplier is not None
+    assert "times as fast" in one.reason
+    enough = slice(one.seeds_needed)
+    assert compare({"base": base[enough], "slow": slow[enough]}, "base").verdicts == {"slow": "efficiency slower"}
+
+
+def test_copies_of_one_run_are_no_seeds() -> None:
+    base, arm = _arm(0.61)[1], _arm(0.61, first=40)[1]
+    copied = compare({"base": [base] * 3, "arm": [arm.curve, arm, arm]}, "base")
+    once = compare({"base": base, "arm": arm}, "base")
+    assert copied.to_dict() == once.to_dict()
+    assert (copied.control_seeds, copied.arms[0].seeds, copied.replicates) == (1, 1, 0)
+    assert copied.verdicts == {"arm": "undecided"}
+    assert pool_seeds([[base, base, base]]) == pool_seeds([[base]])
+
+
 def test_the_papers_rule_claims_what_a_single_seed_cannot_show() -> None:
     comparison = compare({"base": _arm(0.61)[0], "same": _arm(0.61, first=70)[2], "up": _arm(0.64)[2]}, "base")
     claimed = [arm.paper.verdict for arm in comparison.arms if arm.paper is not None]

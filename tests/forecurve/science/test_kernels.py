@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,3 +130,22 @@ def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.n
     sums = LatticeSums.zeros(3, LOG_MID.size)
     lattice_sums(LOG_C[:size], lattice.factors, filtered, sums)
     return sums, filtered.sums, filtered.last
+
+
+def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_loop.py").write_text("from a_part import part\n\ndef loop(out):\n    out[0] = part(out[0])\n")
+    found = []
+    for change in (1, 20):
+        (tmp_path / "a_part.py").write_text(f"def part(x):\n    return x + {change}.0\n")
+        for name in ("a_part", "a_loop"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        loop, part = importlib.import_module("a_loop").loop, importlib.import_module("a_part").part
+        out = np.zeros(1)
+        compiled.compiled(loop, loop, part)(out)
+        found.append(out[0])
+    assert found == [1.0, 20.0]

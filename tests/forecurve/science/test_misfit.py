@@ -159,6 +159,73 @@ def test_a_fall_that_is_only_noise_is_no_decline() -> None:
     assert verdicts.count("decline") + verdicts.count("collapse") <= 1
 
 
+LATE = np.linspace(8000 / 30, 8000, 30)  # the first evaluation lies a step into the run: no start was measured
+AT = LATE[18]
+
+
+def _late(change: np.ndarray | float, seed: int, slower: float = 1.0) -> Curve:
+    healthy = sigmoid(LATE, 0.6, 1.9, 2400 * slower, 0.2)
+    noise = np.random.default_rng(seed).normal(0, 0.0035, len(LATE))
+    return Curve(LATE, np.clip(healthy + change + noise, 0, 1), prompts=1000, samples=16)
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (-0.3 * (LATE >= AT), {"collapse"}),
+        (-0.3 * np.maximum(LATE - AT, 0) / (8000 - AT), {"decline"}),
+        (-0.1 * np.maximum(LATE - AT, 0) / (8000 - AT), {"decline"}),
+        (-0.03 * (LATE >= AT), {"decline", "break"}),
+        (0.1 * (LATE >= AT), {"break"}),
+    ],
+    ids=["collapse", "decline", "slight decline", "drop", "jump"],
+)
+def test_a_run_without_a_measured_start_is_judged_as_one_with(change: np.ndarray, names: set[str]) -> None:
+    details = [fit(_late(change, seed)).misfit_detail for seed in range(4)]
+    assert {detail.name if detail else None for detail in details} <= names
+    assert all(detail is not None and detail.withheld for detail in details)
+
+
+def test_healthy_runs_without_a_measured_start_are_hardly_ever_called_a_misfit() -> None:
+    verdicts = [fit(_late(0.0, seed, slower)).misfit for seed in range(15) for slower in (0.5, 1.0, 3.0)]
+    assert sum(verdict is not None for verdict in verdicts) <= 1
+
+
+def test_a_run_that_peaks_and_falls_has_no_ceiling_below_its_peak() -> None:
+    """The forecast is withheld in place of a ceiling in the middle between the peak and where the run is now."""
+    x = np.linspace(16_000 / 60, 16_000, 60)
+    fallen = sigmoid(x, 0.6, 1.9, 2400, 0.2) - 0.2 * np.clip((x - 9000) / 7000, 0, 1)
+    reward = fallen + np.random.default_rng(1).normal(0, 0.004, 60)
+    for curve in (Curve(x, reward), Curve(x, reward, prompts=1000, samples=16)):
+        result = fit(curve)
+        assert result.misfit == "decline"
+        assert result.to_dict(budget=32_000)["at_budget"] is None
+        assert advise(result, budget=32_000).action != "continue"
+
+
+def test_a_smooth_second_rise_is_named_without_a_measured_start() -> None:
+    growing = sigmoid(LATE, 0.45, 2.5, 800, 0.2) + 0.2 / (1 + (AT / LATE) ** 6)
+    noise = [np.random.default_rng(seed).normal(0, 0.0035, len(LATE)) for seed in range(4)]
+    assert {fit(Curve(LATE, growing + one, prompts=1000, samples=16)).misfit for one in noise} == {"two-phase"}
+
+
+def test_the_best_sigmoid_is_one_where_the_evaluations_do_not_tell_its_start() -> None:
+    """With its midpoint far before the first evaluation g is 1 to the last digit and free least squares is 0 / 0."""
+    from forecurve.science.extension import Comparison
+
+    problem = fit(_late(-0.3 * (LATE >= AT), seed=0)).problem
+    nodes = np.log([[6.5, 10.0, 2.0, 0.3, 1.9], [13.0, 29.0, 20.0, 14.0, 2400.0]])
+    found = Comparison(problem, nodes, cell=np.zeros(2))
+    assert ((found.R0 >= 0) & (found.R0 <= found.A) & (found.A <= 1)).all()
+    unit = problem.setting.unit_variance
+    for h, whitener in enumerate(problem.whiteners):
+        residuals = problem.reward[:, None] - (found.R0[h] + (found.A[h] - found.R0[h]) * found.g)
+        np.testing.assert_allclose(found.least[h], whitener.squares(residuals) / unit, rtol=1e-6)
+        levels = np.linspace(0.2, 0.6, 401)[:, None]  # no level does better than the best sigmoid
+        least = min(whitener.squares(problem.reward[:, None] - level)[0] / unit for level in levels)
+        assert (found.least[h] <= least).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int) -> None:
     """At one node, under white noise: numpy's lstsq on the same columns."""
