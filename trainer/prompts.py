@@ -22,10 +22,8 @@ from forecurve.recipes import Recipe
 from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.mixture import Mixture
+from trainer.streams import Stream
 from trainer.tasks import Task
-
-ORDER_STREAM, TIES_STREAM = 5, 6
-"""First words of the seeds drawn from here; other parts of the trainer use other words."""
 
 
 class PromptsExhausted(TrainerError):
@@ -134,7 +132,7 @@ class Epochs:
     def _drawn_order(self, epoch: int) -> list[int]:
         if epoch == 0 and self._first is not None:
             return list(self._first)
-        rng = np.random.default_rng((ORDER_STREAM, *self._seed, epoch))
+        rng = np.random.default_rng((Stream.PROMPT_ORDER, *self._seed, epoch))
         return [int(index) for index in rng.permutation(self._active_in(epoch))]
 
 
@@ -287,5 +285,5 @@ def _parts(count: int, names: Sequence[str], weights: Mapping[str, float]) -> di
 def _easy_first(indices: Sequence[int], seed: tuple[int, ...], difficulties: Sequence[float]) -> list[int] | None:
     if not len(difficulties):
         return None
-    shuffled = np.random.default_rng((TIES_STREAM, *seed)).permutation(indices)
+    shuffled = np.random.default_rng((Stream.DIFFICULTY_TIES, *seed)).permutation(indices)
     return sorted((int(index) for index in shuffled), key=lambda index: difficulties[index])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from forecurve.recipes.schema import Interruption
 from trainer.errors import ConfigurationError
+from trainer.streams import Stream
 from trainer.types import Prompt
 
 from . import vocabulary as vocab
@@ -61,7 +62,8 @@ class TorusTask:
         """See `Task`."""
         if self.training_count:
             return replace(self.prompt(self._pool[index]), index=index)
-        return replace(self.prompt(self.training_walk(np.random.default_rng((1, self._seed, index)))), index=index)
+        rng = np.random.default_rng((Stream.ENDLESS_PROMPTS, self._seed, index))
+        return replace(self.prompt(self.training_walk(rng)), index=index)
 
     def training_walk(self, rng: np.random.Generator) -> Walk:
         """The next walk of `rng` that is not held out."""
@@ -160,7 +162,7 @@ class TorusTask:
 
     def _distinct(self, count: int, seed: int, held_out: bool) -> list[Walk]:
         """Up to `count` different walks of one side of the held-out rule; the first n are the same for any count."""
-        rng = np.random.default_rng((2, seed, self.min_moves, self.max_moves))
+        rng = np.random.default_rng((Stream.TORUS_WALKS, seed, self.min_moves, self.max_moves))
         chosen: dict[str, Walk] = {}
         fruitless = 0
         while len(chosen) < count and fruitless < ENOUGH_DRAWS:
