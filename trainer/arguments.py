@@ -23,7 +23,7 @@ examples:
       go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
 
 exit codes: 0 done or stopped on request, 1 failed, 2 the recipe or the arguments cannot be used,
-75 a worker or its machine was lost: try again with --resume
+75 a worker or its machine was lost: try again with --resume, 130 interrupted twice
 """
 
 

@@ -107,8 +107,8 @@ class Controller:
         self._counters = dict.fromkeys(("skipped", "empty", "not_finite_in_a_row", "barren", "barren_passed"), 0)
         self._counters |= {"first": 0, "evaluated": -1}  # step the run began at; newest evaluation of its cadence
 
-    def resume(self, checkpoint: Checkpoint, reached_compute: float = 0.0) -> None:
-        """Go on from a checkpoint. Compute up to `reached_compute` (the run's unit) was spent and counts as waste.
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint.
 
         Raises:
             CheckpointError: it belongs to another recipe or another model.
@@ -117,7 +117,6 @@ class Controller:
         self._load(state)
         self._buffer.restore(state.buffer)
         self._counters |= state.counters
-        self._ledger.waste_seconds(self._ledger.in_seconds(reached_compute - self._ledger.compute))
         self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
         for step, (compute, weights) in state.evaluations.items():
             self._evaluating[step] = (compute, WeightVersion(step, weights))
@@ -134,6 +133,10 @@ class Controller:
         self._load(state)
         self._buffer.restore(run_state.without_groups(state))
         self._counters["first"] = state.step
+
+    def account_for(self, spent: float) -> None:
+        """See `Ledger.account_for`; before the run, and after `resume` or `fork`."""
+        self._ledger.account_for(spent)
 
     def _load(self, state: run_state.RunState) -> None:
         self._workers.load_learner_state(state.learner)
@@ -209,9 +212,9 @@ class Controller:
                 self._report_evaluation(result)
             elif isinstance(result, GeneratorLost):
                 self._telemetry.lost(result)
-                self._reporter.message(result.reason, self._step, self._ledger.compute)
+                self._notice(result.reason)
             elif isinstance(result, Notice):
-                self._reporter.message(result.reason, self._step, self._ledger.compute)
+                self._notice(result.reason)
             else:
                 stepped = result
         return stepped
@@ -281,10 +284,13 @@ class Controller:
             compute, _ = self._evaluating.pop(step)
             self._reporter.evaluation(self._judged.pop(step), compute)
 
-    def _checkpoint(self) -> None:
-        """Write where the run stands. A disk that refuses costs this checkpoint, not the run."""
+    def _notice(self, text: str) -> None:
+        self._reporter.notice(text, self._step, self._ledger.compute)
+
+    def _checkpoint(self) -> CheckpointError | None:
+        """Write where the run stands. A disk that refuses costs this checkpoint, not the run; what it said."""
         if self._checkpointed == self._step:
-            return
+            return None
         began, policy = time.perf_counter(), self._recipe.checkpoint
         files = run_state.to_files(self._state())
         try:
@@ -292,11 +298,12 @@ class Controller:
                 self._checkpoints, self._step, files, policy.keep_last, policy.keep_every, self._reporter.held_steps
             )
         except CheckpointError as error:
-            self._reporter.message(str(error), self._step, self._ledger.compute)
-            return
+            self._notice(str(error))
+            return error
         self._checkpointed = self._step
         self._telemetry.checkpointed(time.perf_counter() - began)
         self._reporter.checkpoint(written, self._ledger.compute)
+        return None
 
     def _state(self) -> run_state.RunState:
         evaluations = {
@@ -338,13 +345,16 @@ class Controller:
         )
 
     def _wind_up(self, weights: WeightVersion, ended: Ending) -> Outcome:
-        """Judge the last weights, write them down, and take in what is still being judged."""
+        """Judge the last weights, write them down, and take in what is still being judged. A run that could not keep
+        its last weights has failed, whatever it has measured."""
         self._evaluate_if(weights, due=True)
-        self._checkpoint()
+        refused = self._checkpoint()
         while self._evaluating or self._waves:
             self._collect()
         self._ledger.charge("waste", generation_cost([*self._buffer.complete, *self._buffer.dropped]))
         self._reporter.log(self._ledger.metrics(), self._step, self._ledger.compute)
+        if refused:
+            raise CheckpointError(f"{refused}; the last weights are not kept: free the disk and start again") from None
         return Outcome(*ended, step=self._step, compute=self._ledger.compute)
 
 

@@ -93,7 +93,14 @@ not one answer was right, else as succeeded, with the share of right answers in 
 `metrics.jsonl` has one line a step, and a last one with the ledger. `evaluations.jsonl` has one line an evaluation with
 the successes of every prompt. `rollouts.jsonl` has samples every `log_rollouts_every` steps: two prompts, four
 responses of each, at most 4,000 characters a text, and no more beyond 64 MiB. A resumed run cuts the files to where its
-checkpoint was written, so that no step stands twice.
+checkpoint was written, so that no step stands twice. `attempts.jsonl` has one line an attempt: the step it began at,
+and `spent`, the device-seconds that all attempts before it had taken; what of that no checkpoint holds is
+`ledger/waste`. One process writes to a directory at a time; `.lock` is free when that process ends, however it ends.
+
+## When the disk is full
+
+A checkpoint that cannot be written on the way is said on stderr and left out, lines wait in memory for the disk. If
+the last checkpoint or waiting lines are still refused at the end, the run has failed (exit code 1).
 """
 
 
