@@ -111,10 +111,16 @@ class Controller:
         """Go on from a checkpoint.
 
         Raises:
-            CheckpointError: it belongs to another recipe or another model.
+            CheckpointError: it belongs to another recipe or another model, or the files of prompts have changed.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe)
+        if not self._order.fits(state.order):
+            raise CheckpointError(
+                f"{checkpoint.path} was made with other training prompts: the files of task.train have changed since; "
+                "bring them back, or go on from it with --fork, which starts the order of prompts anew"
+            )
         self._load(state)
+        self._order.load_state(state.order)
         self._buffer.restore(state.buffer)
         self._counters |= state.counters
         self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
@@ -124,14 +130,20 @@ class Controller:
     def fork(self, checkpoint: Checkpoint) -> None:
         """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
 
-        Its unfinished batches are left behind: their prompts come first, sampled anew.
+        Its unfinished batches are left behind: their prompts come first, sampled anew. With other prompts, or another
+        mixture of them, the history is left behind too and their order starts anew.
 
         Raises:
             CheckpointError: the checkpoint is of another model.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe, fork=True)
         self._load(state)
-        self._buffer.restore(run_state.without_groups(state))
+        same_prompts = self._order.fits(state.order)
+        if same_prompts:
+            self._order.load_state(state.order)
+        else:
+            self._notice("the training prompts or their mixture are not the parent's; their order starts anew")
+        self._buffer.restore(run_state.without_groups(state, from_the_first=not same_prompts))
         self._counters["first"] = state.step
 
     def account_for(self, spent: float) -> None:
@@ -140,7 +152,6 @@ class Controller:
 
     def _load(self, state: run_state.RunState) -> None:
         self._workers.load_learner_state(state.learner)
-        self._order.load_state(state.order)
         self._ledger.load_state(state.ledger)
         self._step = self._published = state.step
 

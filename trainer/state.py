@@ -118,9 +118,11 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
         ) from None
 
 
-def without_groups(state: RunState) -> BufferState:
-    """Admission of a fork: all that was not trained on comes again, with the same ordinals."""
+def without_groups(state: RunState, from_the_first: bool = False) -> BufferState:
+    """Admission of a fork: all that was not trained on comes again, with the same ordinals; or all prompts do."""
     buffer = state.buffer
+    if from_the_first:
+        return BufferState(buffer.batches_taken, 0, (), (), ())
     waiting = [group.ordinal for group in [*buffer.groups, *buffer.dropped]]
     waiting += [ordinal for wave in buffer.waves for ordinal in wave.ordinals]
     return BufferState(buffer.batches_taken, min(waiting, default=buffer.next_ordinal), (), (), ())

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from forecurve.recipes import load_recipe
 from trainer.__main__ import main
 from trainer.errors import ConfigurationError
+from trainer.tasks import _dataset_task
 from trainer.weights import base_weights
 
 PHRASE = "\nAnswer: "
@@ -177,3 +178,21 @@ def test_what_is_missing_is_named_by_its_field_before_anything_is_written(folder
     assert main(["--recipe", str(file), "--out", str(out), "--no-ray", "--set", change]) == 2
     assert field in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_to_resume(folder, tmp_path, capsys):
+    file, data = tmp_path / "recipe.json", tmp_path / "train.jsonl"
+    data.write_text((folder / "train.jsonl").read_text())
+    body = recipe(folder)
+    body["task"] |= {"mixture": {}, "train": str(data)}
+    file.write_text(json.dumps(body | {"budget": {"unit": "steps", "compute": 2}}))
+    parent, child = str(tmp_path / "parent"), str(tmp_path / "child")
+    assert main(["--recipe", str(file), "--out", parent, "--no-ray"]) == 0
+    changes = ["--set", "task.mixture={even: 1, odd: 3}", "--set", "budget.compute=3"]
+    assert main(["--fork", parent, "--out", child, "--no-ray", *changes]) == 0
+    assert "the training prompts or their mixture are not the parent's" in capsys.readouterr().err
+
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[:-20]))
+    _dataset_task.cache_clear()  # as in a process of its own
+    assert main(["--resume", "--out", child, "--no-ray"]) == 1
+    assert "the files of task.train have changed since" in capsys.readouterr().err

@@ -9,6 +9,7 @@ last cells.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -56,6 +57,8 @@ class TorusTask:
         self.layout = LAYOUTS[layout]
         self.training_count = pool
         self.prompt_length = 1 + 2 * self.layout.robots + 2 * MAX_MOVES + 1
+        drawn_from = (layout, min_moves, max_moves, pool)  # and from the fixed seed of the pool
+        self.training_digest = hashlib.sha256(repr(drawn_from).encode()).hexdigest()
         self._seed = seed
 
     def training_prompt(self, index: int) -> Prompt:
