@@ -30,6 +30,7 @@ from pathlib import Path
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer import state as run_state
+from trainer.advantages import has_variance
 from trainer.buffer import Batch, GroupBuffer
 from trainer.checkpoint import Checkpoint
 from trainer.errors import CheckpointError, NotFinite, NothingToLearn
@@ -94,7 +95,7 @@ class Controller:
         self._text = text
         self._buffer = _buffer(recipe, workers.generators, self._order)
         self._ledger = _ledger(recipe)
-        self._telemetry = Telemetry(self._ledger)
+        self._telemetry = Telemetry(self._ledger, recipe.algorithm.zero_variance_filter)
         self._step = 0
         self._published = 0
         self._waves = 0
@@ -123,6 +124,7 @@ class Controller:
         self._order.load_state(state.order)
         self._buffer.restore(state.buffer)
         self._counters |= state.counters
+        self._telemetry.verifier.update(state.verifier)
         self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
         for step, (compute, weights) in state.evaluations.items():
             self._evaluating[step] = (compute, WeightVersion(step, weights))
@@ -172,8 +174,8 @@ class Controller:
             if stepped is not None:
                 weights = stepped.weights
                 self._after_step(stepped)
-            if self._learning is None and (stepped or self._exhausted or self._is_barren()):
-                ended = self._end()
+            if self._learning is None:
+                ended = self._end(between_steps=stepped is None)
         return self._wind_up(weights, ended)
 
     def _begin_evaluations(self, weights: WeightVersion) -> None:
@@ -256,7 +258,7 @@ class Controller:
     def _count_barren(self, groups: tuple[Group, ...]) -> None:
         """Groups in a row without variance; the run fails when none of many held a right answer."""
         for group in groups:
-            barren = float(group.rewards.max() - group.rewards.min()) == 0.0
+            barren = not has_variance(group.rewards[None])[0]
             self._counters["barren"] = self._counters["barren"] + 1 if barren else 0
             self._counters["barren_passed"] = self._counters["barren_passed"] + int(group.passed.sum()) if barren else 0
         if self._is_barren() and not self._counters["barren_passed"]:
@@ -330,14 +332,21 @@ class Controller:
             order=self._order.state(),
             ledger=self._ledger.state(),
             counters=dict(self._counters),
+            verifier=dict(self._telemetry.verifier),
             evaluations=evaluations,
             offsets=self._reporter.offsets(),
         )
 
-    def _end(self) -> Ending | None:
-        budget = self._recipe.budget
+    def _end(self, between_steps: bool = False) -> Ending | None:
+        """How the run ends, if it ends here. Between steps it can be long before `refill` has found a batch."""
+        budget, dropped = self._recipe.budget, self._buffer.dropped
         if self._ledger.compute >= budget.compute:
             return "succeeded", f"budget of {budget.compute:g} {budget.unit} reached"
+        if between_steps and dropped and self._telemetry.reached(dropped) >= budget.compute:
+            return "succeeded", (
+                f"budget of {budget.compute:g} {budget.unit} reached on the way to a batch: its last "
+                f"{len(dropped)} prompts had no variance"
+            )
         if self._step >= budget.max_steps:
             return "succeeded", f"{budget.max_steps} steps reached"
         if self._exhausted and not self._waves and self._learning is None:

@@ -55,6 +55,13 @@ class Ledger:
             return float(self._steps)
         return self._training_seconds() / SECONDS_PER_UNIT[self.unit]
 
+    def reached(self, generation: Cost, wall_seconds: float) -> float:
+        """`compute` if a step of this generation ended now, `wall_seconds` after the one before."""
+        if self.unit == "steps":
+            return self.compute
+        more = wall_seconds * self._devices if self.on_gpus else generation.cpu_seconds
+        return self.compute + more / SECONDS_PER_UNIT[self.unit]
+
     def charge(self, role: Role, cost: Cost) -> None:
         """Work of one role."""
         devices = self._role_devices * (self._learners if role == "learner" else 1)

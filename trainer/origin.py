@@ -100,7 +100,7 @@ def record(origin: Origin, directory: Path) -> None:
 
 
 def recorded(directory: Path) -> str | None:
-    """Digest of the checkpoint that the run in `directory` began at; None when it is no other run's, or cannot be told."""
+    """Digest of the other run's checkpoint that the run in `directory` began at; None when there is none."""
     try:
         return str(json.loads((directory / ORIGIN).read_text())["checkpoint_digest"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,17 @@ def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_
     _dataset_task.cache_clear()  # as in a process of its own
     assert main(["--resume", "--out", child, "--no-ray"]) == 1
     assert "the files of task.train have changed since" in capsys.readouterr().err
+
+
+def test_what_verifiers_counted_goes_on_where_the_checkpoint_was_written(by_always, tmp_path):
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(
+        json.dumps(by_always | {"checkpoint": {"every_steps": 2}, "budget": {"unit": "steps", "compute": 4}})
+    )
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    shutil.rmtree(out / "checkpoints" / "step_000004")
+    assert main(["--resume", "--out", str(out), "--no-ray"]) == 0
+    said = [json.loads(line)["metrics"] for line in (out / "metrics.jsonl").read_text().splitlines()][:4]
+    judged = [metrics["verifier/judged"] for metrics in said]
+    assert judged == sorted(judged)
+    assert judged[2] > judged[1] > 0
