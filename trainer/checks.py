@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from forecurve.recipes import Recipe
-from forecurve.recipes.schema import Interruption
-from trainer.engines import vllm_setup
+from forecurve.recipes.schema import HuggingFaceModel, Interruption
+from trainer.context import tokens_needed
+from trainer.engines import sampling_config, vllm_setup
 from trainer.errors import ConfigurationError
 from trainer.models import build_model
-from trainer.tasks import DatasetTask, TorusTask, build_task
+from trainer.prompts import build_order
+from trainer.tasks import DatasetTask, Task, TorusTask, build_task
 from trainer.workers import collective
 
 
@@ -26,7 +28,14 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
     if gpus and not ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
     task = build_task(recipe)
+    if isinstance(recipe.model, HuggingFaceModel):
+        from trainer.models.huggingface import checked_config  # transformers takes a second to import
+
+        tokens_needed(recipe, task, checked_config(recipe.model.path))
     vllm_setup.refuse(recipe, task)
+    _refuse_phrase(recipe, task)
+    build_order(recipe, task)
+    task.training_prompt(0)  # draws the pool
     prompts = len(task.held_out_prompts(recipe.evaluation.prompts))
     if prompts < recipe.evaluation.prompts:
         raise ConfigurationError(
@@ -35,6 +44,20 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
         )
     task.start()
     task.close()
+
+
+def _refuse_phrase(recipe: Recipe, task: Task) -> None:
+    """An interruption whose phrase this tokenizer makes longer than there is room for."""
+    control, phrase = recipe.length_control, sampling_config(recipe, task).interruption
+    if not isinstance(control, Interruption) or phrase is None:
+        return
+    needed, most = control.after_high + len(phrase.phrase) + control.answer_tokens, recipe.generation.max_tokens
+    if needed > most or not phrase.phrase:
+        raise ConfigurationError(
+            f"length_control.phrase is {control.phrase!r:.60}, {len(phrase.phrase)} tokens: after {control.after_high} "
+            f"tokens and before {control.answer_tokens} of the answer that makes {needed}, but generation.max_tokens "
+            f"is {most}; shorten the phrase, interrupt earlier or allow more"
+        )
 
 
 def describe(recipe: Recipe) -> dict[str, object]:

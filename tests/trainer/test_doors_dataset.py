@@ -171,14 +171,27 @@ def test_a_generator_whose_machine_lacks_the_module_says_so_before_its_first_wor
         ("task.train=nowhere.jsonl", "task.train"),
         ("model.path=nowhere", "model.path"),
         ("evaluation.prompts=128", "evaluation.prompts"),
+        ("task.mixture={even: 1}", "task.mixture and the data disagree about 'odd'"),
+        ("generation.max_tokens=252", "generation.max_tokens 252 and the longest prompt, 8, make 260 tokens"),
+        ("length_control.phrase=fifteen letters", "length_control.phrase is 'fifteen letters', 15 tokens"),
+        ("model.path={bare}", "has no weights"),
     ],
 )
-def test_what_is_missing_is_named_by_its_field_before_anything_is_written(folder, tmp_path, capsys, change, field):
-    file, out = tmp_path / "recipe.json", tmp_path / "run"
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_is_missing_is_named_by_its_field_before_anything_is_written(folder, tmp_path, capsys, change, field, dry):
+    file, out, bare = tmp_path / "recipe.json", tmp_path / "run", tmp_path / "bare"
+    shutil.copytree(folder / "model", bare, ignore=shutil.ignore_patterns("*.safetensors"))
     file.write_text(json.dumps(recipe(folder)))
-    assert main(["--recipe", str(file), "--out", str(out), "--no-ray", "--set", change]) == 2
+    arguments = ["--recipe", str(file), "--no-ray", "--set", change.replace("{bare}", str(bare))]
+    assert main([*arguments, "--dry-run"] if dry else [*arguments, "--out", str(out)]) == 2
     assert field in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_prompt_and_a_response_that_fill_the_model_s_context_are_taken(folder, tmp_path, capsys):
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(recipe(folder)))
+    assert main(["--recipe", str(file), "--dry-run", "--no-ray", "--set", "generation.max_tokens=248"]) == 0
 
 
 def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_to_resume(folder, tmp_path, capsys):

@@ -54,6 +54,8 @@ class DatasetTask:
         self.training_count: int | None = len(self._training)
         self.training_digest = _digest(self._training)
         self._refuse_empty()
+        sets = (self._training, self._held_out, *self._downstream.values())
+        self.longest_prompt = max(len(prompt.tokens) for prompts in sets for prompt in prompts)
 
     def training_prompt(self, index: int) -> Prompt:
         """See `Task`. In the order of the file."""

@@ -57,6 +57,7 @@ class TorusTask:
         self.layout = LAYOUTS[layout]
         self.training_count = pool
         self.prompt_length = 1 + 2 * self.layout.robots + 2 * MAX_MOVES + 1
+        self.longest_prompt = self.prompt_length
         drawn_from = (layout, min_moves, max_moves, pool)  # and from the fixed seed of the pool
         self.training_digest = hashlib.sha256(repr(drawn_from).encode()).hexdigest()
         self._seed = seed
