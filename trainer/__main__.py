@@ -50,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _as_job(given) if given.run else _alone(given)
     except RecipeError as error:
-        for fault in error.problems:
-            print(f"error: {fault['field']} = {fault['value']!r}: {fault['message']}", file=sys.stderr)
+        for line in error.lines:
+            print(f"error: {line}", file=sys.stderr)
         return REFUSED
     except ConfigurationError as error:
         print(f"error: {error}", file=sys.stderr)
