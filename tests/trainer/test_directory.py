@@ -174,6 +174,12 @@ def test_a_directory_that_cannot_be_written_is_refused_with_the_way_out(command,
     assert f"--out is '{place}', which cannot be written" in capsys.readouterr().err
 
 
+def test_a_cache_that_cannot_be_written_is_named(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FORECURVE_CACHE", "/proc/forecurve")
+    assert main(command(model__width=32)) == 2
+    assert "FORECURVE_CACHE is '/proc/forecurve', where no base model can be kept" in capsys.readouterr().err
+
+
 def killed_at(directory: Path, step: int) -> None:
     """A finished run as if it had been killed right after `step`: its only checkpoint is of step 2."""
     for path in (directory / "checkpoints").iterdir():
