@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
@@ -49,7 +49,7 @@ def measured(directory: Path) -> dict[str, float]:
         "learner_wait_share": total["wait_for_batch"] / total["step"],
         "generator_wait_share": total["generator_waited"] / present,
         "swap_pause_share": total["swap_pause"] / total["step"],
-        "staleness_mean": sum(line["staleness/mean"] for line in steps) / len(steps),
+        "staleness_mean": mean(line["staleness/mean"] for line in steps if "staleness/mean" in line),
     }
 
 

@@ -8,7 +8,8 @@ names, takes its recipe from there, reports to it and obeys it; with --fork, it 
 of its own.
 
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
-used; 75 a worker or its machine was lost, and another attempt may go better.
+used; 75 a worker or its machine was lost, and another attempt may go better; 130 interrupted at once, by a second
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from typing import Any
 
 from forecurve.recipes import RecipeError, load_recipe
 from trainer.arguments import parser, recipe_of
-from trainer.checkpoint import newest_valid
+from trainer.checks import check_recipe, describe
 from trainer.errors import ConfigurationError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
-from trainer.launch import Launch, check, check_recipe, describe, train
+from trainer.launch import Launch, train
 from trainer.reporting import RunClient
 
-DONE, FAILED, REFUSED, LOST = 0, 1, 2, 75
+DONE, FAILED, REFUSED, LOST, INTERRUPTED = 0, 1, 2, 75, 130
+LEAVING_S = 60.0
+"""How long the process of the attempt before may take to leave the run's directory."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _as_job(given) if given.run else _alone(given)
     except RecipeError as error:
-        for fault in error.problems:
-            print(f"error: {fault['field']} = {fault['value']!r}: {fault['message']}", file=sys.stderr)
+        for line in error.lines:
+            print(f"error: {line}", file=sys.stderr)
         return REFUSED
     except ConfigurationError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -57,6 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
         lost = may_go_better(error)
         print(f"{'lost' if lost else 'failed'}: {error}", file=sys.stderr)
         return LOST if lost else FAILED
+    except KeyboardInterrupt:
+        print("interrupted at once; go on from the newest checkpoint with --resume", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _alone(given: argparse.Namespace) -> int:
@@ -65,17 +71,15 @@ def _alone(given: argparse.Namespace) -> int:
         check_recipe(recipe, ray=not given.no_ray)
         print(json.dumps(describe(recipe), indent=2))
         return DONE
-    resumed = given.resume is not None
     source = Path(given.fork or given.resume) if given.fork or given.resume else None
     launch = Launch(
         given.out,
         ray=not given.no_ray,
         threads=given.threads,
-        resume=resumed,
+        resume=given.resume is not None,
         source=source,
         digest=given.digest,
         forked=given.fork is not None,
-        attempt=2 if resumed else 1,
     )
     train(recipe, launch)
     return DONE
@@ -90,21 +94,20 @@ def _as_job(given: argparse.Namespace) -> int:
 
 def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> int:
     """Train what a run of the service asks for. Whatever goes wrong is reported to it as the run's reason."""
-    forked = given.fork is not None and newest_valid(directory / "checkpoints") is None
     launch = Launch(
         directory,
         ray=not given.no_ray,
         threads=given.threads,
         resume=given.resume is not None or run.attempt > 1,
-        source=Path(given.fork) if forked else None,
-        digest=given.digest if forked else None,
-        forked=forked,
+        source=Path(given.fork) if given.fork else None,
+        digest=given.digest,
+        forked=given.fork is not None,
+        own_first=True,
         attempt=run.attempt,
-        progress=True,
+        wait_s=LEAVING_S,
     )
     try:
         recipe = load_recipe(_asked_for(run))
-        check(recipe, launch)
     except (RecipeError, TrainerError) as error:
         run.finish("lost" if may_go_better(error) else "failed", str(error))
         raise

@@ -23,7 +23,7 @@ examples:
       go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
 
 exit codes: 0 done or stopped on request, 1 failed, 2 the recipe or the arguments cannot be used,
-75 a worker or its machine was lost: try again with --resume
+75 a worker or its machine was lost: try again with --resume, 130 interrupted twice
 """
 
 
@@ -51,8 +51,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--fork", metavar="DIR", help="go on from this checkpoint or run with a changed recipe")
     made.add_argument("--digest", metavar="SHA256", help="with --fork: of its manifest; begin at no other checkpoint")
     made.add_argument("--dry-run", action="store_true", help="print the resolved recipe and what it amounts to")
-    made.add_argument("--threads", type=int, default=1, help="torch threads of every worker (default 1)")
+    made.add_argument("--threads", type=_threads, default=1, help="torch threads of every worker (default 1)")
     return made
+
+
+def _threads(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of threads; give 1 or more")
+    return int(text)
 
 
 def recipe_of(given: argparse.Namespace) -> Recipe:

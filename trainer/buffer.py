@@ -99,11 +99,6 @@ class GroupBuffer:
         return self._batch
 
     @property
-    def outstanding(self) -> int:
-        """Groups admitted and neither trained on nor dropped."""
-        return len(self._slots)
-
-    @property
     def complete(self) -> list[Group]:
         """Finished groups that wait for their batch, by ordinal."""
         return [self._complete[ordinal] for ordinal in sorted(self._complete)]

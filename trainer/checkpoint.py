@@ -84,6 +84,11 @@ def newest_valid(directory: Path) -> Checkpoint | None:
     return None
 
 
+def names(directory: Path) -> list[str]:
+    """The checkpoints there, whole or damaged; not those whose writing was cut off."""
+    return sorted(path.name for path in directory.glob("step_*") if _step_of(path) >= 0)
+
+
 def set_aside_newer(checkpoint: Checkpoint) -> None:
     """Rename checkpoints of later steps in the same directory to `superseded_step_...`: the run goes on before them.
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer import state as run_state
+from trainer.advantages import has_variance
 from trainer.buffer import Batch, GroupBuffer
 from trainer.checkpoint import Checkpoint
 from trainer.errors import CheckpointError, NotFinite, NothingToLearn
@@ -94,7 +95,7 @@ class Controller:
         self._text = text
         self._buffer = _buffer(recipe, workers.generators, self._order)
         self._ledger = _ledger(recipe)
-        self._telemetry = Telemetry(self._ledger)
+        self._telemetry = Telemetry(self._ledger, recipe.algorithm.zero_variance_filter)
         self._step = 0
         self._published = 0
         self._waves = 0
@@ -107,17 +108,23 @@ class Controller:
         self._counters = dict.fromkeys(("skipped", "empty", "not_finite_in_a_row", "barren", "barren_passed"), 0)
         self._counters |= {"first": 0, "evaluated": -1}  # step the run began at; newest evaluation of its cadence
 
-    def resume(self, checkpoint: Checkpoint, reached_compute: float = 0.0) -> None:
-        """Go on from a checkpoint. Compute up to `reached_compute` (the run's unit) was spent and counts as waste.
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint.
 
         Raises:
-            CheckpointError: it belongs to another recipe or another model.
+            CheckpointError: it belongs to another recipe or another model, or the files of prompts have changed.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe)
+        if not self._order.fits(state.order):
+            raise CheckpointError(
+                f"{checkpoint.path} was made with other training prompts: the files of task.train have changed since; "
+                "bring them back, or go on from it with --fork, which starts the order of prompts anew"
+            )
         self._load(state)
+        self._order.load_state(state.order)
         self._buffer.restore(state.buffer)
         self._counters |= state.counters
-        self._ledger.waste_seconds(self._ledger.in_seconds(reached_compute - self._ledger.compute))
+        self._telemetry.verifier.update(state.verifier)
         self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
         for step, (compute, weights) in state.evaluations.items():
             self._evaluating[step] = (compute, WeightVersion(step, weights))
@@ -125,19 +132,28 @@ class Controller:
     def fork(self, checkpoint: Checkpoint) -> None:
         """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
 
-        Its unfinished batches are left behind: their prompts come first, sampled anew.
+        Its unfinished batches are left behind: their prompts come first, sampled anew. With other prompts, or another
+        mixture of them, the history is left behind too and their order starts anew.
 
         Raises:
             CheckpointError: the checkpoint is of another model.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe, fork=True)
         self._load(state)
-        self._buffer.restore(run_state.without_groups(state))
+        same_prompts = self._order.fits(state.order)
+        if same_prompts:
+            self._order.load_state(state.order)
+        else:
+            self._notice("the training prompts or their mixture are not the parent's; their order starts anew")
+        self._buffer.restore(run_state.without_groups(state, from_the_first=not same_prompts))
         self._counters["first"] = state.step
+
+    def account_for(self, spent: float) -> None:
+        """See `Ledger.account_for`; before the run, and after `resume` or `fork`."""
+        self._ledger.account_for(spent)
 
     def _load(self, state: run_state.RunState) -> None:
         self._workers.load_learner_state(state.learner)
-        self._order.load_state(state.order)
         self._ledger.load_state(state.ledger)
         self._step = self._published = state.step
 
@@ -158,8 +174,8 @@ class Controller:
             if stepped is not None:
                 weights = stepped.weights
                 self._after_step(stepped)
-            if self._learning is None and (stepped or self._exhausted or self._is_barren()):
-                ended = self._end()
+            if self._learning is None:
+                ended = self._end(between_steps=stepped is None)
         return self._wind_up(weights, ended)
 
     def _begin_evaluations(self, weights: WeightVersion) -> None:
@@ -209,9 +225,9 @@ class Controller:
                 self._report_evaluation(result)
             elif isinstance(result, GeneratorLost):
                 self._telemetry.lost(result)
-                self._reporter.message(result.reason, self._step, self._ledger.compute)
+                self._notice(result.reason)
             elif isinstance(result, Notice):
-                self._reporter.message(result.reason, self._step, self._ledger.compute)
+                self._notice(result.reason)
             else:
                 stepped = result
         return stepped
@@ -242,7 +258,7 @@ class Controller:
     def _count_barren(self, groups: tuple[Group, ...]) -> None:
         """Groups in a row without variance; the run fails when none of many held a right answer."""
         for group in groups:
-            barren = float(group.rewards.max() - group.rewards.min()) == 0.0
+            barren = not has_variance(group.rewards[None])[0]
             self._counters["barren"] = self._counters["barren"] + 1 if barren else 0
             self._counters["barren_passed"] = self._counters["barren_passed"] + int(group.passed.sum()) if barren else 0
         if self._is_barren() and not self._counters["barren_passed"]:
@@ -281,10 +297,13 @@ class Controller:
             compute, _ = self._evaluating.pop(step)
             self._reporter.evaluation(self._judged.pop(step), compute)
 
-    def _checkpoint(self) -> None:
-        """Write where the run stands. A disk that refuses costs this checkpoint, not the run."""
+    def _notice(self, text: str) -> None:
+        self._reporter.notice(text, self._step, self._ledger.compute)
+
+    def _checkpoint(self) -> CheckpointError | None:
+        """Write where the run stands. A disk that refuses costs this checkpoint, not the run; what it said."""
         if self._checkpointed == self._step:
-            return
+            return None
         began, policy = time.perf_counter(), self._recipe.checkpoint
         files = run_state.to_files(self._state())
         try:
@@ -292,11 +311,12 @@ class Controller:
                 self._checkpoints, self._step, files, policy.keep_last, policy.keep_every, self._reporter.held_steps
             )
         except CheckpointError as error:
-            self._reporter.message(str(error), self._step, self._ledger.compute)
-            return
+            self._notice(str(error))
+            return error
         self._checkpointed = self._step
         self._telemetry.checkpointed(time.perf_counter() - began)
         self._reporter.checkpoint(written, self._ledger.compute)
+        return None
 
     def _state(self) -> run_state.RunState:
         evaluations = {
@@ -312,14 +332,21 @@ class Controller:
             order=self._order.state(),
             ledger=self._ledger.state(),
             counters=dict(self._counters),
+            verifier=dict(self._telemetry.verifier),
             evaluations=evaluations,
             offsets=self._reporter.offsets(),
         )
 
-    def _end(self) -> Ending | None:
-        budget = self._recipe.budget
+    def _end(self, between_steps: bool = False) -> Ending | None:
+        """How the run ends, if it ends here. Between steps it can be long before `refill` has found a batch."""
+        budget, dropped = self._recipe.budget, self._buffer.dropped
         if self._ledger.compute >= budget.compute:
             return "succeeded", f"budget of {budget.compute:g} {budget.unit} reached"
+        if between_steps and dropped and self._telemetry.reached(dropped) >= budget.compute:
+            return "succeeded", (
+                f"budget of {budget.compute:g} {budget.unit} reached on the way to a batch: its last "
+                f"{len(dropped)} prompts had no variance"
+            )
         if self._step >= budget.max_steps:
             return "succeeded", f"{budget.max_steps} steps reached"
         if self._exhausted and not self._waves and self._learning is None:
@@ -338,13 +365,16 @@ class Controller:
         )
 
     def _wind_up(self, weights: WeightVersion, ended: Ending) -> Outcome:
-        """Judge the last weights, write them down, and take in what is still being judged."""
+        """Judge the last weights, write them down, and take in what is still being judged. A run that could not keep
+        its last weights has failed, whatever it has measured."""
         self._evaluate_if(weights, due=True)
-        self._checkpoint()
+        refused = self._checkpoint()
         while self._evaluating or self._waves:
             self._collect()
         self._ledger.charge("waste", generation_cost([*self._buffer.complete, *self._buffer.dropped]))
         self._reporter.log(self._ledger.metrics(), self._step, self._ledger.compute)
+        if refused:
+            raise CheckpointError(f"{refused}; the last weights are not kept: free the disk and start again") from None
         return Outcome(*ended, step=self._step, compute=self._ledger.compute)
 
 

@@ -1,11 +1,13 @@
 """The run's directory: `metrics.jsonl`, `evaluations.jsonl`, `rollouts.jsonl`, `outcome.json`, and progress on stderr.
 
-A resumed run first cuts the files to the lengths that its checkpoint names, so that no step stands twice.
+A resumed run first cuts the files to the lengths that its checkpoint names, so that no step stands twice. What the
+lines that are cut off had cost is kept in `attempts.jsonl`, which has one line an attempt and is never cut.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +16,19 @@ from typing import Any
 from forecurve.reports import as_json_number, pass_rate
 from trainer.checkpoint import Checkpoint
 from trainer.json_lines import JsonLines
+from trainer.ledger import spent_in
 from trainer.progress import Progress
 from trainer.types import EvaluationResult
 
 ROLLOUTS_LIMIT = 64 * 2**20
 """Bytes of `rollouts.jsonl` beyond which no more samples are kept."""
+
+NAMES = ("metrics.jsonl", "evaluations.jsonl", "rollouts.jsonl")
+
+
+def holds_lines(directory: Path) -> bool:
+    """Whether a run has written here."""
+    return any((directory / name).is_file() and (directory / name).stat().st_size for name in NAMES)
 
 
 class DirectoryReporter:
@@ -27,26 +37,31 @@ class DirectoryReporter:
     stop_reason: str | None = None
     held_steps: frozenset[int] = frozenset()
 
-    def __init__(self, directory: Path, attempt: int, progress: Progress | None = None):
-        directory.mkdir(parents=True, exist_ok=True)
-        self._attempt = attempt
-        self._metrics = JsonLines(directory / "metrics.jsonl")
-        self._evaluations = JsonLines(directory / "evaluations.jsonl")
-        self._rollouts = JsonLines(directory / "rollouts.jsonl")
+    def __init__(self, directory: Path, attempt: int | None = None, progress: Progress | None = None):
+        self._metrics, self._evaluations, self._rollouts = (JsonLines(directory / name) for name in NAMES)
+        self._attempts = JsonLines(directory / "attempts.jsonl")
+        self._last_attempt = self._attempts.last() or {"attempt": 0, "spent": 0.0}
+        self._attempt = int(self._last_attempt["attempt"]) + 1 if attempt is None else attempt
         self._outcome = directory / "outcome.json"
         self._before = _read(self._outcome)
         self._progress = progress
 
-    def supersede(self, offsets: Mapping[str, int]) -> None:
-        """Drop what was written beyond `offsets`: a run that resumes writes it again. Files not named are emptied."""
+    def begin(self, step: int, offsets: Mapping[str, int]) -> float:
+        """An attempt begins at `step`: drop what was written beyond `offsets`, for it is done again (files not named
+        are emptied). Device-seconds that all attempts before it have spent, as far as their lines say."""
+        spent = max(float(self._last_attempt["spent"]), self._spent())
+        self._attempts.append({"attempt": self._attempt, "step": step, "spent": spent, "time": _now()})
+        self._attempts.sync()
         for file in self._files():
             file.cut(offsets.get(file.path.name, 0))
         self._outcome.unlink(missing_ok=True)
+        return spent
 
-    def last_compute(self) -> float:
-        """Compute of the newest line of metrics; 0 without one."""
-        last = self._metrics.last()
-        return float(last["compute"]) if last else 0.0
+    def _spent(self) -> float:
+        """What the newest step says. The closing line of an attempt is none: what it calls waste may be trained on by
+        the next."""
+        last = self._metrics.last(lambda line: "train/reward" in line["metrics"])
+        return spent_in(last["metrics"]) if last else 0.0
 
     def lost(self, reason: str) -> str:
         """The reason for which this attempt is lost, with its place and how many in a row were lost there."""
@@ -97,14 +112,33 @@ class DirectoryReporter:
         if self._progress:
             self._progress.show(text, step, compute)
 
+    def notice(self, text: str, step: int, compute: float) -> None:
+        """See `Reporter`."""
+        if self._progress:
+            self._progress.note(text)
+
+    def settle(self) -> None:
+        """Write what waits for the disk.
+
+        Raises:
+            TrainerError: it still refuses, and these lines would be lost.
+        """
+        for file in (*self._files(), self._attempts):
+            file.settle()
+
     def finish(self, outcome: str, reason: str | None) -> None:
         """See `Reporter`."""
         body = {"outcome": outcome, "reason": reason, "attempt": self._attempt}
         if outcome == "lost":
             body |= {"step": self._last_step(), "losses": self._losses()}
-        self._outcome.write_text(json.dumps(body) + "\n")
+        partial = self._outcome.with_name(self._outcome.name + ".tmp")
+        try:
+            partial.write_text(json.dumps(body) + "\n")
+            partial.replace(self._outcome)
+        except OSError as error:
+            print(f"{self._outcome} cannot be written ({error}): {outcome}, {reason}", file=sys.stderr)
         if self._progress:
-            self._progress.end(f"{outcome}: {reason}" if reason else outcome)
+            self._progress.note(f"{outcome}: {reason}" if reason else outcome)
 
     def _last_step(self) -> int:
         last = self._metrics.last()
@@ -119,8 +153,11 @@ class DirectoryReporter:
         return self._metrics, self._evaluations, self._rollouts
 
     def _append(self, file: JsonLines, step: int, compute: float, body: Mapping[str, Any]) -> None:
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        file.append({"step": step, "compute": compute, "attempt": self._attempt, "time": moment, **body})
+        file.append({"step": step, "compute": compute, "attempt": self._attempt, "time": _now(), **body})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _read(outcome: Path) -> dict[str, Any]:

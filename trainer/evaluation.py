@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forecurve.recipes import Recipe
 from trainer.clock import Stopwatch
 from trainer.engines import Engine, interruption_places
+from trainer.streams import Stream
 from trainer.tasks import Task
 from trainer.types import EvaluationResult, Prompt, Request, Responses
 
@@ -30,14 +31,15 @@ class Evaluator:
         """
         watch = Stopwatch.start(self._engine.cpu_seconds)
         self._engine.load_weights(step, weights)
-        answers = self._answers(self._held_out, (2, self._recipe.seed, step))
+        answers = self._answers(self._held_out, (Stream.EVALUATION_NOISE, self._recipe.seed, step))
         details = {
             "response_length": float(np.mean([responses.lengths.mean() for responses in answers])),
             "truncated_share": 1.0 - float(np.mean([responses.finished.mean() for responses in answers])),
             "interrupted_share": float(np.mean([responses.interrupted.mean() for responses in answers])),
         }
         for place, (name, prompts) in enumerate(self._downstream.items()):
-            counts = self._counts(prompts, self._answers(prompts, (3, self._recipe.seed, step, place)))
+            seed = (Stream.DOWNSTREAM_NOISE, self._recipe.seed, step, place)
+            counts = self._counts(prompts, self._answers(prompts, seed))
             details[f"downstream/{name}"] = sum(counts) / (len(counts) * self._recipe.evaluation.samples)
             details[f"downstream/{name}/prompts"] = float(len(counts))
         counts = self._counts(self._held_out, answers)

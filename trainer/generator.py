@@ -17,6 +17,7 @@ from trainer.evaluation import Evaluator
 from trainer.models.base import Policy
 from trainer.rewards import rewards
 from trainer.self_check import check
+from trainer.streams import Stream
 from trainer.tasks import Task
 from trainer.types import EvaluationResult, Group, Request, Responses, Wave, WaveResult
 from trainer.weights import load_into
@@ -111,7 +112,7 @@ class Generator:
         return {name: count - before.get(name, 0.0) for name, count in self._counted.items()}
 
     def _request(self, ordinal: int, index: int) -> Request:
-        samples, seed = self._recipe.batch.generations_per_prompt, (1, self._recipe.seed, ordinal)
+        samples, seed = self._recipe.batch.generations_per_prompt, (Stream.TRAINING_NOISE, self._recipe.seed, ordinal)
         places = interruption_places(self._recipe, seed, samples)
         return Request(ordinal, self._task.training_prompt(index), samples, seed, places)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,21 @@ class JsonLines:
         self.size = body.rfind(b"\n") + 1
         os.truncate(self.path, self.size)
 
-    def last(self) -> dict[str, Any] | None:
-        """The last whole line; None without one. A line that was cut off in the middle of a write is none."""
+    def settle(self) -> None:
+        """Write what waits.
+
+        Raises:
+            TrainerError: the disk still refuses.
+        """
+        if not self._write():
+            lost = len(self._waiting)
+            raise TrainerError(f"the last {lost} lines of {self.path} could not be written; free the disk and resume")
+
+    def last(self, wanted: Callable[[dict[str, Any]], bool] = lambda line: True) -> dict[str, Any] | None:
+        """The last whole line that is `wanted`; None without one. What was cut off in the middle of a write is none."""
         lines = self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
-        return dict(json.loads(lines[-1])) if lines else None
+        parsed = (dict(json.loads(line)) for line in reversed(lines))
+        return next((line for line in parsed if wanted(line)), None)
 
     def _write(self) -> bool:
         if not self._waiting:

@@ -22,6 +22,11 @@ Role = Literal["generator", "learner", "evaluation", "waste"]
 ROLES: tuple[Role, ...] = ("generator", "learner", "evaluation", "waste")
 
 
+def spent_in(metrics: Mapping[str, float]) -> float:
+    """All device-seconds that `Ledger.metrics` tell of: used, wasted, idle."""
+    return sum(metrics.get(f"ledger/{name}", 0.0) for name in (*ROLES, "idle"))
+
+
 class Ledger:
     """Sums by role in device-seconds; `compute` in the recipe's unit.
 
@@ -34,6 +39,7 @@ class Ledger:
         self._role_devices = role_devices
         self._devices = devices
         self._seconds: dict[str, float] = dict.fromkeys(ROLES, 0.0)
+        self._lost = 0.0  # by attempts that ended in the middle: waste, but none of the time reserved by this one
         self._reserved = 0.0
         self._steps = 0
 
@@ -49,6 +55,13 @@ class Ledger:
             return float(self._steps)
         return self._training_seconds() / SECONDS_PER_UNIT[self.unit]
 
+    def reached(self, generation: Cost, wall_seconds: float) -> float:
+        """`compute` if a step of this generation ended now, `wall_seconds` after the one before."""
+        if self.unit == "steps":
+            return self.compute
+        more = wall_seconds * self._devices if self.on_gpus else generation.cpu_seconds
+        return self.compute + more / SECONDS_PER_UNIT[self.unit]
+
     def charge(self, role: Role, cost: Cost) -> None:
         """Work of one role."""
         devices = self._role_devices * (self._learners if role == "learner" else 1)
@@ -59,29 +72,26 @@ class Ledger:
         self._steps += 1
         self._reserved += wall_seconds * self._devices
 
-    def waste_seconds(self, seconds: float) -> None:
-        """Device-seconds that were spent and lost, known as a sum only (after a crash)."""
-        self._seconds["waste"] += max(0.0, seconds)
-
-    def in_seconds(self, compute: float) -> float:
-        """Compute in `unit` as device-seconds; 0 for `steps`, which have none."""
-        return compute * SECONDS_PER_UNIT.get(self.unit, 0.0)
+    def account_for(self, spent: float) -> None:
+        """Device-seconds that were `spent` so far, all attempts together: what is not in here was lost with them."""
+        self._lost += max(0.0, spent - spent_in(self.metrics()))
 
     def metrics(self) -> dict[str, float]:
         """Device-seconds by role, idle ones too where devices are reserved, and the x-axis."""
         values = {f"ledger/{role}": seconds for role, seconds in self._seconds.items()}
+        values["ledger/waste"] += self._lost
         if self.on_gpus:
             values["ledger/idle"] = max(0.0, self._reserved - sum(self._seconds.values()))
         return values | {"ledger/compute": self.compute}
 
     def state(self) -> dict[str, float]:
         """For a checkpoint."""
-        return {**self._seconds, "reserved": self._reserved, "steps": float(self._steps)}
+        return {**self._seconds, "lost": self._lost, "reserved": self._reserved, "steps": float(self._steps)}
 
     def load_state(self, state: Mapping[str, float]) -> None:
         """From a checkpoint."""
         self._seconds = {role: state[role] for role in ROLES}
-        self._reserved, self._steps = state["reserved"], int(state["steps"])
+        self._lost, self._reserved, self._steps = state["lost"], state["reserved"], int(state["steps"])
 
     def _training_seconds(self) -> float:
         if self.on_gpus:

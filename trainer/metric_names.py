@@ -9,7 +9,7 @@ OVERVIEW: dict[str, tuple[str, str]] = {
     "train/entropy": ("nats", "mean entropy of the policy at the tokens that are trained on"),
     "train/grad_norm": ("", "norm of the gradient before clipping"),
     "policy/mismatch_kl": ("nats", "mean of ratio - log ratio - 1: how far the learner is from the generator"),
-    "staleness/mean": ("versions", "age of the tokens that are trained on"),
+    "staleness/mean": ("versions", "age of the tokens that are trained on; this family is absent when there are none"),
     "staleness/max": ("versions", "the oldest of them; never above `algorithm.max_staleness`"),
     "generation/response_length": ("tokens", "mean length of all responses"),
     "generation/truncated_share": ("share", "responses cut at the budget; 10 to 15 % precede a collapse (paper §6)"),
@@ -71,8 +71,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "time/checkpoint": ("s", "spent on writing checkpoints since the last step"),
     "time/zero_variance_generation_share": ("share", "of this batch's generation, spent on prompts without variance"),
     "throughput/tokens_per_second": ("1/s", "sampled tokens trained on per wall second, end to end"),
-    "throughput/generation_tokens_per_cpu_second": ("1/s", "per CPU second of generating"),
-    "throughput/learning_tokens_per_cpu_second": ("1/s", "per CPU second of learning"),
+    "throughput/generation_tokens_per_cpu_second": ("1/s", "all sampled tokens per CPU second of generating"),
+    "throughput/learning_tokens_per_cpu_second": ("1/s", "tokens trained on per CPU second of learning"),
     "ledger/generator": ("device-seconds", "generation of what was trained on, dropped groups included"),
     "ledger/learner": ("device-seconds", "optimiser steps"),
     "ledger/evaluation": ("device-seconds", "evaluations; not on the x-axis"),
@@ -93,7 +93,14 @@ not one answer was right, else as succeeded, with the share of right answers in 
 `metrics.jsonl` has one line a step, and a last one with the ledger. `evaluations.jsonl` has one line an evaluation with
 the successes of every prompt. `rollouts.jsonl` has samples every `log_rollouts_every` steps: two prompts, four
 responses of each, at most 4,000 characters a text, and no more beyond 64 MiB. A resumed run cuts the files to where its
-checkpoint was written, so that no step stands twice.
+checkpoint was written, so that no step stands twice. `attempts.jsonl` has one line an attempt: the step it began at,
+and `spent`, the device-seconds that all attempts before it had taken; what of that no checkpoint holds is
+`ledger/waste`. One process writes to a directory at a time; `.lock` is free when that process ends, however it ends.
+
+## When the disk is full
+
+A checkpoint that cannot be written on the way is said on stderr and left out, lines wait in memory for the disk. If
+the last checkpoint or waiting lines are still refused at the end, the run has failed (exit code 1).
 """
 
 

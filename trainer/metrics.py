@@ -13,22 +13,22 @@ from trainer.buffer import Batch
 from trainer.types import Cost, Group
 
 
-def batch_metrics(batch: Batch) -> dict[str, float]:
-    """What a batch says: all that was sampled for it, dropped groups included, and beside it what is kept."""
+def batch_metrics(batch: Batch, trained: Sequence[Group]) -> dict[str, float]:
+    """What a batch says: all that was sampled for it, dropped groups included, and how old is what is `trained` on."""
     groups = batch.all
     return (
-        _reward_metrics(groups, len(batch.dropped))
-        | staleness_metrics(batch.groups, batch.number)
-        | _length_metrics(groups)
+        _reward_metrics(groups, len(batch.dropped)) | staleness_metrics(trained, batch.number) | _length_metrics(groups)
     )
 
 
 def staleness_metrics(groups: Sequence[Group], batch: int) -> dict[str, float]:
-    """Age of the sampled tokens of batch number `batch` in weight versions, and where it comes from.
+    """Age of the sampled tokens of batch number `batch` in weight versions, and where it comes from; nothing of none.
 
     In flight: the group's newest token's version minus the token's own. In queue: the learner's version minus that
     of the group's newest token.
     """
+    if not groups:
+        return {}
     flights, queues = [], []
     for group in groups:
         versions = _versions(group)
@@ -52,17 +52,21 @@ def generation_cost(groups: Sequence[Group]) -> Cost:
     return Cost(sum(group.cpu_seconds for group in groups), sum(group.wall_seconds for group in groups))
 
 
-def speed_metrics(groups: Sequence[Group], generation: Cost, learning: Cost, step_seconds: float) -> dict[str, float]:
-    """Times of one step and what they amount to: per wall second end to end, per CPU second of each role."""
-    tokens = float(sum(group.token_count for group in groups))
-    completions = float(sum(len(group.rewards) for group in groups))
+def speed_metrics(
+    sampled: Sequence[Group], trained: Sequence[Group], learning: Cost, step_seconds: float
+) -> dict[str, float]:
+    """Times of one step and what they amount to: what was `trained` on per wall second end to end and per CPU second of
+    learning, all that was `sampled` for it per CPU second of generating."""
+    generation = generation_cost(sampled)
+    tokens, generated = (float(sum(group.token_count for group in groups)) for groups in (trained, sampled))
+    completions = float(sum(len(group.rewards) for group in trained))
     return {
         "time/step": step_seconds,
         "time/generation": generation.wall_seconds,
         "time/learning": learning.wall_seconds,
         "throughput/completions_per_second": rate(completions, step_seconds),
         "throughput/tokens_per_second": rate(tokens, step_seconds),
-        "throughput/generation_tokens_per_cpu_second": rate(tokens, generation.cpu_seconds),
+        "throughput/generation_tokens_per_cpu_second": rate(generated, generation.cpu_seconds),
         "throughput/learning_tokens_per_cpu_second": rate(tokens, learning.cpu_seconds),
     }
 

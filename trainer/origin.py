@@ -1,4 +1,4 @@
-"""Where a run begins: at step 0, at its own newest checkpoint, or at another run's.
+"""What a run comes from that begins at a checkpoint.
 
 A run that begins at another's checkpoint records it in OUT/origin.json, before its first step: the parent's
 checkpoint with its digest, both recipes' digests, and the fields that the fork changes.
@@ -97,6 +97,14 @@ def record(origin: Origin, directory: Path) -> None:
     partial = directory / (ORIGIN + ".tmp")
     partial.write_text(json.dumps(asdict(origin), indent=1) + "\n")
     partial.replace(directory / ORIGIN)
+
+
+def recorded(directory: Path) -> str | None:
+    """Digest of the other run's checkpoint that the run in `directory` began at; None when there is none."""
+    try:
+        return str(json.loads((directory / ORIGIN).read_text())["checkpoint_digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def recipe_at(checkpoint: Checkpoint) -> Recipe:

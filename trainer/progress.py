@@ -35,8 +35,8 @@ class Progress:
         passed = time.monotonic() - self._started
         self._line(f"step {step:5d}  compute {compute:8.1f}  pass rate {reward:.3f}  wall {passed:6.1f} s")
 
-    def end(self, text: str) -> None:
-        """The last line."""
+    def note(self, text: str) -> None:
+        """Something to know, for good; and the last line."""
         self._line(text)
 
     def _bar(self, step: int, compute: float) -> str:

@@ -7,7 +7,8 @@ left out of every later epoch. With a mixture each task has its own epochs and i
 
 The order is asked by ordinal and gives the same prompt for the same ordinal ever after, so that groups that were in
 flight at a checkpoint are generated again from the same prompts. Its state is the history and what follows from
-the moments at which epochs ended; everything else is drawn again from the seed.
+the moments at which epochs ended; everything else is drawn again from the seed. It is the state of one set of prompts
+and one mixture of them: a fork with others starts its order anew.
 """
 
 from __future__ import annotations
@@ -22,10 +23,8 @@ from forecurve.recipes import Recipe
 from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.mixture import Mixture
+from trainer.streams import Stream
 from trainer.tasks import Task
-
-ORDER_STREAM, TIES_STREAM = 5, 6
-"""First words of the seeds drawn from here; other parts of the trainer use other words."""
 
 
 class PromptsExhausted(TrainerError):
@@ -134,7 +133,7 @@ class Epochs:
     def _drawn_order(self, epoch: int) -> list[int]:
         if epoch == 0 and self._first is not None:
             return list(self._first)
-        rng = np.random.default_rng((ORDER_STREAM, *self._seed, epoch))
+        rng = np.random.default_rng((Stream.PROMPT_ORDER, *self._seed, epoch))
         return [int(index) for index in rng.permutation(self._active_in(epoch))]
 
 
@@ -150,6 +149,7 @@ class PromptOrder:
         weights: share of each task; {} for one order over all prompts, as the data come.
         difficulties: [count], larger is harder: the first epoch goes from easy to hard (stable for ties after the
             seeded permutation); () for no such order.
+        digest: of the set of prompts; see `Task.training_digest`.
 
     Raises:
         ConfigurationError: the settings need a finite set of prompts, or name tasks that the prompts do not have.
@@ -165,7 +165,9 @@ class PromptOrder:
         names: Sequence[str] = (),
         weights: Mapping[str, float] | None = None,
         difficulties: Sequence[float] = (),
+        digest: str = "",
     ):
+        self._digest = digest
         self._endless = count is None
         if count is None:
             _refuse_endless(threshold, weights, difficulties)
@@ -174,7 +176,8 @@ class PromptOrder:
             raise ConfigurationError("the training set has no prompts")
         parts = _parts(count, names, weights or {})
         self._part_of = {index: part for part, indices in parts.items() for index in indices}
-        self._mixture = Mixture(weights if weights else {"": 1.0})
+        self._weights = {name: weight for name, weight in (weights or {}).items() if weight > 0}
+        self._mixture = Mixture(self._weights or {"": 1.0})
         self._epochs = {
             part: Epochs(indices, (seed, place), threshold, floor, _easy_first(indices, (seed, place), difficulties))
             for place, (part, indices) in enumerate(parts.items())
@@ -206,12 +209,18 @@ class PromptOrder:
         if self._endless:
             return {}
         return {
+            "prompts": self._digest,
+            "weights": self._weights,
             "mixture": self._mixture.state(),
             "epochs": {part: epochs.state() for part, epochs in self._epochs.items()},
         }
 
+    def fits(self, state: Mapping[str, Any]) -> bool:
+        """Whether `state` speaks of these prompts in this mixture. An endless task has no history to mistake."""
+        return self._endless or (state.get("prompts"), state.get("weights")) == (self._digest, self._weights)
+
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Back to `state`, of an order over the same prompts with the same settings."""
+        """Back to `state`, which `fits`."""
         if self._endless:
             return
         self._mixture.load_state(state["mixture"])
@@ -245,6 +254,7 @@ def build_order(recipe: Recipe, task: Task) -> PromptOrder:
         names=[prompt.task for prompt in prompts],
         weights=weights,
         difficulties=[prompt.difficulty for prompt in prompts] if easy_first else (),
+        digest=task.training_digest,
     )
 
 
@@ -287,5 +297,5 @@ def _parts(count: int, names: Sequence[str], weights: Mapping[str, float]) -> di
 def _easy_first(indices: Sequence[int], seed: tuple[int, ...], difficulties: Sequence[float]) -> list[int] | None:
     if not len(difficulties):
         return None
-    shuffled = np.random.default_rng((TIES_STREAM, *seed)).permutation(indices)
+    shuffled = np.random.default_rng((Stream.DIFFICULTY_TIES, *seed)).permutation(indices)
     return sorted((int(index) for index in shuffled), key=lambda index: difficulties[index])

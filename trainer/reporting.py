@@ -28,7 +28,10 @@ class Reporter(Protocol):
         """A checkpoint is in place."""
 
     def message(self, text: str, step: int, compute: float) -> None:
-        """What the run is doing, for a person."""
+        """What the run is doing, for a person who looks now."""
+
+    def notice(self, text: str, step: int, compute: float) -> None:
+        """Something that a person should know, also later."""
 
     def finish(self, outcome: str, reason: str | None) -> None:
         """The end: `succeeded`, `stopped`, `failed`, or `lost` when another attempt may go better."""
@@ -120,6 +123,10 @@ class ClientReporter:
         """See `Reporter`."""
         self._run.heartbeat(step=step, compute=compute, message=text)
 
+    def notice(self, text: str, step: int, compute: float) -> None:
+        """See `Reporter`."""
+        self.message(text, step, compute)
+
     def finish(self, outcome: str, reason: str | None) -> None:
         """See `Reporter`."""
         self._run.finish(outcome, reason)
@@ -169,6 +176,11 @@ class Reporters:
         """See `Reporter`."""
         for reporter in self._reporters:
             reporter.message(text, step, compute)
+
+    def notice(self, text: str, step: int, compute: float) -> None:
+        """See `Reporter`."""
+        for reporter in self._reporters:
+            reporter.notice(text, step, compute)
 
     def finish(self, outcome: str, reason: str | None) -> None:
         """See `Reporter`."""

@@ -19,6 +19,7 @@ from trainer.engines import Engine
 from trainer.errors import TrainerError
 from trainer.learner.forward import Bucket, ResponseLogprobs
 from trainer.models.base import Policy, pad_left
+from trainer.streams import Stream
 from trainer.tasks import Task
 from trainer.types import Request, Responses
 
@@ -60,7 +61,9 @@ def check(recipe: Recipe, task: Task, engine: Engine, policy: Policy) -> SelfChe
 def compare(recipe: Recipe, task: Task, engine: Engine, policy: Policy) -> SelfCheck:
     """The differences, whatever they are."""
     prompts = task.held_out_prompts(PROMPTS)
-    requests = [Request(i, prompt, SAMPLES, (6, recipe.seed, i), budget=TOKENS) for i, prompt in enumerate(prompts)]
+    seeds = [(Stream.SELF_CHECK_NOISE, recipe.seed, place) for place in range(len(prompts))]
+    pairs = enumerate(zip(prompts, seeds, strict=True))
+    requests = [Request(place, prompt, SAMPLES, seed, budget=TOKENS) for place, (prompt, seed) in pairs]
     engine.submit(requests)
     answers: list[Responses] = []
     while engine.busy:

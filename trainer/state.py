@@ -34,8 +34,9 @@ class RunState:
 
     `buffer` holds the finished groups that wait, log-probs and versions with them, and the waves under way, which
     are generated again under the same ordinals, prompts and seeds. `order` is the prompt order with its pass-rate
-    table. `evaluations` are those that had not come back: step to (compute, weights), None for the learner's own.
-    `offsets` are the lengths of the run's files of metrics when it was written: what lies beyond is done again.
+    table, `verifier` what verifiers counted. `evaluations` are those that had not come back: step to (compute,
+    weights), None for the learner's own. `offsets` are the lengths of the run's files of metrics when it was written:
+    what lies beyond is done again.
     """
 
     step: int
@@ -45,6 +46,7 @@ class RunState:
     order: Mapping[str, Any]
     ledger: Mapping[str, float]
     counters: Mapping[str, int]
+    verifier: Mapping[str, float]
     evaluations: Mapping[int, tuple[float, Arrays | None]]
     offsets: Mapping[str, int]
 
@@ -61,6 +63,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "order": state.order,
         "ledger": state.ledger,
         "counters": state.counters,
+        "verifier": state.verifier,
         "evaluations": [[step, compute] for step, (compute, _) in sorted(state.evaluations.items())],
         "offsets": state.offsets,
         "batches_taken": buffer.batches_taken,
@@ -108,6 +111,7 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
             order=body["order"],
             ledger=body["ledger"],
             counters=body["counters"],
+            verifier=body["verifier"],
             evaluations={step: (compute, _weights(checkpoint, step)) for step, compute in body["evaluations"]},
             offsets=body["offsets"],
         )
@@ -118,9 +122,11 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
         ) from None
 
 
-def without_groups(state: RunState) -> BufferState:
-    """Admission of a fork: all that was not trained on comes again, with the same ordinals."""
+def without_groups(state: RunState, from_the_first: bool = False) -> BufferState:
+    """Admission of a fork: all that was not trained on comes again, with the same ordinals; or all prompts do."""
     buffer = state.buffer
+    if from_the_first:
+        return BufferState(buffer.batches_taken, 0, (), (), ())
     waiting = [group.ordinal for group in [*buffer.groups, *buffer.dropped]]
     waiting += [ordinal for wave in buffer.waves for ordinal in wave.ordinals]
     return BufferState(buffer.batches_taken, min(waiting, default=buffer.next_ordinal), (), (), ())

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from trainer.batching import kept_groups
 from trainer.buffer import Batch
 from trainer.ledger import Ledger
 from trainer.metrics import batch_metrics, generation_cost, rate, speed_metrics
-from trainer.types import EvaluationResult, GeneratorLost, StepResult, WaveResult
+from trainer.types import EvaluationResult, GeneratorLost, Group, StepResult, WaveResult
 
 
 class Telemetry:
     """Collects what comes back from workers until a step is done, and says it as metrics of that step.
 
-    `clock` gives wall seconds.
+    `zero_variance_filter` is the recipe's: what it drops is not trained on. `clock` gives wall seconds.
     """
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.perf_counter):
-        self._ledger, self._clock = ledger, clock
+    def __init__(self, ledger: Ledger, zero_variance_filter: str, clock: Callable[[], float] = time.perf_counter):
+        self._ledger, self._filter, self._clock = ledger, zero_variance_filter, clock
         self._window: defaultdict[str, float] = defaultdict(float)
-        self._verifier: defaultdict[str, float] = defaultdict(float)
+        self.verifier: defaultdict[str, float] = defaultdict(float)
+        """What verifiers counted so far, `verifier/...`, earlier attempts included."""
         self._lost = 0
         self.begin()
 
@@ -36,7 +38,7 @@ class Telemetry:
         self._window["paused"] += result.paused_seconds
         self._window["generator_waited"] += result.waited_seconds
         for name, count in result.verifier.items():
-            self._verifier[name] += count
+            self.verifier[name] += count
 
     def evaluation(self, result: EvaluationResult) -> None:
         """A generator brought an evaluation."""
@@ -56,19 +58,22 @@ class Telemetry:
         """A checkpoint took so long."""
         self._window["checkpoint"] += seconds
 
+    def reached(self, groups: Sequence[Group]) -> float:
+        """Compute if the step ended now, with nothing but the generation of `groups`."""
+        return self._ledger.reached(generation_cost(groups), self._clock() - self._step_ended)
+
     def step(self, result: StepResult, batch: Batch) -> dict[str, float]:
         """A step is done: charge it, and all there is to say about it."""
         now = self._clock()
         step_seconds, self._step_ended, self._learner_free_since = now - self._step_ended, now, now
-        groups = batch.all
-        generation = generation_cost(groups)
-        self._ledger.charge("generator", generation)
+        sampled, trained = batch.all, kept_groups(batch.groups, self._filter)
+        self._ledger.charge("generator", generation_cost(sampled))
         self._ledger.charge("learner", result.cost)
         self._ledger.close_step(step_seconds)
-        metrics = batch_metrics(batch) | dict(result.metrics)
-        metrics |= speed_metrics(groups, generation, result.cost, step_seconds)
+        metrics = batch_metrics(batch, trained) | dict(result.metrics)
+        metrics |= speed_metrics(sampled, trained, result.cost, step_seconds)
         metrics |= self._times(step_seconds)
-        metrics |= dict(self._verifier)
+        metrics |= dict(self.verifier)
         metrics["generation/lost_generators"] = float(self._lost)
         self._window.clear()
         return metrics | self._ledger.metrics()

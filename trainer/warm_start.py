@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from trainer.models import Policy, TinyConfig, TinyDecoder
+from trainer.streams import Stream
 from trainer.tasks import TorusTask
 from trainer.tasks import vocabulary as vocab
 from trainer.tasks.walks import LAYOUTS, MAX_MOVES, Cell, Layout, Walk, cells_text
@@ -97,7 +98,7 @@ def warm_started(
 
 def teach(model: Policy, task: TorusTask, steps: int, seed: int = SEEDS[0], progress: bool = False) -> None:
     """Train any policy for `steps` steps of `BATCH` demonstrations: AdamW, cosine to zero."""
-    rng = np.random.default_rng((3, seed))
+    rng = np.random.default_rng((Stream.DEMONSTRATIONS, seed))
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_LEARNING_RATE, weight_decay=0.01, fused=True)
     started = time.thread_time()
     for step in range(steps):
@@ -132,7 +133,7 @@ def skilled_base(config: TinyConfig, task: TorusTask) -> TinyDecoder:
 @torch.inference_mode()
 def skill(model: Policy, task: TorusTask, walks: int = 128) -> float:
     """Share of the tokens of clean chains to which the model gives more than one half, the others' cells given."""
-    rng, shares = np.random.default_rng((4,)), []
+    rng, shares = np.random.default_rng((Stream.WARM_START_SKILL,)), []
     for _ in range(walks):
         walk = task.training_walk(rng)
         chain = torch.tensor([vocab.encode(task.chain(walk, task.layout.cells(walk)))])

@@ -49,19 +49,31 @@ def base_weights(recipe: Recipe, cache: Path, say: Callable[[str], None] | None 
     The shipped files serve their own size with `echo_start`; any other is warm-started here, once, and kept in
     `cache`: a minute of CPU for the small ones. Two runs that need the same one at once make it once. A Hugging Face
     model starts from the float32 weights of its folder.
+
+    Raises:
+        ConfigurationError: the folder is no such model, or `cache` cannot be written.
     """
     if isinstance(recipe.model, HuggingFaceModel):
         return folder_weights(recipe.model.path)
     config, task = model_config(recipe), torus_task(recipe)
     if config == TinyConfig(prompt_length=task.prompt_length) and task.echo_start:
         return shipped_weights(SHIPPED[task.layout.name])
-    path = cache / f"{cache_key(config, task)}.safetensors"
+    try:
+        return _cached(cache / f"{cache_key(config, task)}.safetensors", config, task, say or _to_stderr)
+    except OSError as error:
+        raise ConfigurationError(
+            f"FORECURVE_CACHE is {str(cache)!r}, where no base model can be kept ({error.strerror}); name a directory "
+            "that can be written"
+        ) from None
+
+
+def _cached(path: Path, config: TinyConfig, task: TorusTask, say: Callable[[str], None]) -> Weights:
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         cached = _read(path)
         if cached is not None:
             return cached
-        (say or _to_stderr)(f"warm-starting a base model of width {config.width}: about a minute, kept in {path}")
+        say(f"warm-starting a base model of width {config.width}: about a minute, kept in {path}")
         model = warm_start.skilled_base(config, TorusTask(1, MAX_MOVES, task.echo_start, task.layout.name))
         warm_start.save(model, path)
         return load_file(path)

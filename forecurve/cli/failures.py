@@ -19,7 +19,7 @@ def describe(error: Exception) -> Failure | None:
     if isinstance(error, ApiError):
         return _api(error)
     if isinstance(error, RecipeError):
-        return str(error), BAD_INPUT, {"errors": error.problems}
+        return "; ".join(error.lines), BAD_INPUT, {"errors": error.problems}
     if isinstance(error, ClientError):
         return str(error), BAD_INPUT, {}
     return _usage(error)

@@ -34,8 +34,11 @@ def parse_changes(assignments: Sequence[str] | None) -> dict[str, Any]:
 def load(source: str, assignments: Sequence[str] | None = None) -> Recipe:
     """A validated recipe from a preset's name or a file."""
     from forecurve.recipes import PRESETS, load_recipe, preset, with_changes
+    from forecurve.recipes.errors import suggestion
 
     is_file = source not in PRESETS and (Path(source).exists() or source.endswith((".yaml", ".yml", ".json")))
+    if not is_file and source not in PRESETS:
+        raise bad_input(f"{source}: there is no such file, and no such preset{suggestion(source, list(PRESETS))}")
     recipe = load_recipe(read_mapping(Path(source))) if is_file else preset(source)
     changes = parse_changes(assignments)
     return with_changes(recipe, changes) if changes else recipe

@@ -29,10 +29,21 @@ class RecipeError(ValueError):
         self.problems = problems
         super().__init__("; ".join(f"{p['field']}: {p['message']}" for p in problems))
 
+    @property
+    def lines(self) -> list[str]:
+        """A line for each fault: field, value, message."""
+        return [f"{p['field']}{_shown(p)}: {p['message']}" for p in self.problems]
+
     @classmethod
     def one(cls, field: str, value: Any, message: str) -> RecipeError:
         """An error with a single fault."""
         return cls([{"field": field, "value": value, "message": message}])
+
+
+def _shown(problem: dict[str, Any]) -> str:
+    """The value, unless there is none or the field's name says it."""
+    value = problem["value"]
+    return "" if value is None or value == problem["field"] else f" = {value!r:.80}"
 
 
 def from_validation(error: ValidationError, known: Known) -> RecipeError:

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from .errors import RecipeError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as a person means it: `1e-4` is a number (as in YAML 1.2), and no name stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """See SafeLoader, which lets the last of two equal names win."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise ConstructorError(None, None, f"`{key.value}` stands twice; keep one", key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
+
+
+def _parsed(text: str) -> Any:
+    return yaml.load(text, Loader=_Loader)
 
 
 def read_yaml(path: Path) -> Any:
@@ -18,7 +42,7 @@ def read_yaml(path: Path) -> Any:
         RecipeError: no such file, or it is neither.
     """
     try:
-        return yaml.safe_load(path.read_text())
+        return _parsed(path.read_text())
     except OSError as error:
         raise RecipeError.one(str(path), str(path), f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -39,15 +63,7 @@ def _change(assignment: str) -> tuple[str, Any]:
     if not sign or not path.strip():
         raise RecipeError.one("--set", assignment, "write it as field=value, such as optimizer.learning_rate=0.001")
     try:
-        value = yaml.safe_load(text)
+        value = _parsed(text)
     except yaml.YAMLError:
         raise RecipeError.one("--set", assignment, f"`{text}` is no YAML value") from None
-    return path.strip(), _number_or(value)
-
-
-def _number_or(value: Any) -> Any:
-    """YAML 1.1 takes `1e-3` for text; a person means the number."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+    return path.strip(), value

@@ -154,6 +154,13 @@ def test_an_interruption_phrase_is_encoded_without_special_tokens(tokenizer, wri
         ({"prompt": "  ", "answer": "1"}, "row 3: prompt is '  ', not text"),
         ({"prompt": "a"}, "row 3: no answer"),
         ({"prompt": "a", "answer": ""}, "row 3: no answer"),
+        ({"prompt": "a", "answer": "  "}, "row 3: no answer"),
+        ({"prompt": "a", "answer": float("nan")}, "row 3: answer is nan, neither text nor a number"),
+        ({"prompt": "a", "answer": "1", "task": ["math"]}, r"row 3: task is \['math'\]"),
+        ({"prompt": "half \ud800 of a pair", "answer": "1"}, r"row 3: prompt is 'half \\ud800"),
+        ({"prompt": "a", "answer": "1", "difficulty": 10**400}, "row 3: difficulty is 1000"),
+        ({"prompt": "a", "answer": "1", "difficulty": float("inf")}, "row 3: difficulty is inf"),
+        ("[" * 100_000, "row 3: not JSON"),
         ({"prompt": "a", "answer": {"x": 1}}, "row 3: answer is {'x': 1}, neither text nor a number"),
         (
             {"prompt": "a", "answer": "1", "task": "chess"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,14 @@ def test_arguments_that_make_no_run_are_refused(arguments):
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize("threads", ["0", "-3", "two"])
+def test_threads_are_a_number_from_one_on(threads, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--recipe", "preset:scalerl", "--out", "a", "--threads", threads])
+    assert caught.value.code == 2
+    assert f"'{threads}' is no number of threads; give 1 or more" in capsys.readouterr().err
+
+
 def test_the_engine_is_a_field_of_the_recipe(capsys):
     assert main(["--recipe", "preset:scalerl", "--dry-run", "--engine", "vllm"]) == 2
     assert "generation.engine = 'vllm': vllm cannot load the tiny model" in capsys.readouterr().err
@@ -176,6 +185,20 @@ def test_the_engine_is_a_field_of_the_recipe(capsys):
 def test_a_dry_run_refuses_what_this_machine_cannot_run(capsys):
     assert main(["--recipe", "preset:scalerl", "--dry-run", "--set", "budget.unit=GPU-hours"]) == 2
     assert "resources.gpus is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["length_control.phrase=hello"], "'hello' holds 'h', which the torus has no token for"),
+        (["length_control.phrase='>>>'"], "length_control.phrase is '>>>', 3 tokens: .* makes 26, but .* is 24"),
+        (["task.pool=100000", "task.min_moves=1", "task.max_moves=1"], "task.pool is 100000 but there are only about"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_would(changes, message, capsys):
+    arguments = [part for change in changes for part in ("--set", change)]
+    assert main(["--recipe", "preset:scalerl", "--dry-run", *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from forecurve.recipes import load_recipe
 from trainer.__main__ import main
 from trainer.errors import ConfigurationError
+from trainer.tasks import _dataset_task
 from trainer.weights import base_weights
 
 PHRASE = "\nAnswer: "
@@ -169,11 +171,56 @@ def test_a_generator_whose_machine_lacks_the_module_says_so_before_its_first_wor
         ("task.train=nowhere.jsonl", "task.train"),
         ("model.path=nowhere", "model.path"),
         ("evaluation.prompts=128", "evaluation.prompts"),
+        ("task.mixture={even: 1}", "task.mixture and the data disagree about 'odd'"),
+        ("generation.max_tokens=252", "generation.max_tokens 252 and the longest prompt, 8, make 260 tokens"),
+        ("length_control.phrase=fifteen letters", "length_control.phrase is 'fifteen letters', 15 tokens"),
+        ("model.path={bare}", "has no weights"),
     ],
 )
-def test_what_is_missing_is_named_by_its_field_before_anything_is_written(folder, tmp_path, capsys, change, field):
-    file, out = tmp_path / "recipe.json", tmp_path / "run"
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_is_missing_is_named_by_its_field_before_anything_is_written(folder, tmp_path, capsys, change, field, dry):
+    file, out, bare = tmp_path / "recipe.json", tmp_path / "run", tmp_path / "bare"
+    shutil.copytree(folder / "model", bare, ignore=shutil.ignore_patterns("*.safetensors"))
     file.write_text(json.dumps(recipe(folder)))
-    assert main(["--recipe", str(file), "--out", str(out), "--no-ray", "--set", change]) == 2
+    arguments = ["--recipe", str(file), "--no-ray", "--set", change.replace("{bare}", str(bare))]
+    assert main([*arguments, "--dry-run"] if dry else [*arguments, "--out", str(out)]) == 2
     assert field in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_prompt_and_a_response_that_fill_the_model_s_context_are_taken(folder, tmp_path, capsys):
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(recipe(folder)))
+    assert main(["--recipe", str(file), "--dry-run", "--no-ray", "--set", "generation.max_tokens=248"]) == 0
+
+
+def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_to_resume(folder, tmp_path, capsys):
+    file, data = tmp_path / "recipe.json", tmp_path / "train.jsonl"
+    data.write_text((folder / "train.jsonl").read_text())
+    body = recipe(folder)
+    body["task"] |= {"mixture": {}, "train": str(data)}
+    file.write_text(json.dumps(body | {"budget": {"unit": "steps", "compute": 2}}))
+    parent, child = str(tmp_path / "parent"), str(tmp_path / "child")
+    assert main(["--recipe", str(file), "--out", parent, "--no-ray"]) == 0
+    changes = ["--set", "task.mixture={even: 1, odd: 3}", "--set", "budget.compute=3"]
+    assert main(["--fork", parent, "--out", child, "--no-ray", *changes]) == 0
+    assert "the training prompts or their mixture are not the parent's" in capsys.readouterr().err
+
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[:-20]))
+    _dataset_task.cache_clear()  # as in a process of its own
+    assert main(["--resume", "--out", child, "--no-ray"]) == 1
+    assert "the files of task.train have changed since" in capsys.readouterr().err
+
+
+def test_what_verifiers_counted_goes_on_where_the_checkpoint_was_written(by_always, tmp_path):
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(
+        json.dumps(by_always | {"checkpoint": {"every_steps": 2}, "budget": {"unit": "steps", "compute": 4}})
+    )
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    shutil.rmtree(out / "checkpoints" / "step_000004")
+    assert main(["--resume", "--out", str(out), "--no-ray"]) == 0
+    said = [json.loads(line)["metrics"] for line in (out / "metrics.jsonl").read_text().splitlines()][:4]
+    judged = [metrics["verifier/judged"] for metrics in said]
+    assert judged == sorted(judged)
+    assert judged[2] > judged[1] > 0

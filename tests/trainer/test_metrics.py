@@ -23,6 +23,8 @@ from trainer.tasks import TorusTask, build_task
 from trainer.telemetry import Telemetry
 from trainer.types import Cost, StepResult, Wave, WaveResult, WeightVersion
 
+from .test_runs import FakeRun
+
 ELSEWHERE = {"ledger/idle", "verifier/judged", "verifier/timeouts", "verifier/crashes"}
 """Said by runs that reserve GPUs, or whose task has verifiers in processes of their own."""
 
@@ -60,7 +62,7 @@ def test_a_batch_says_what_was_sampled_and_beside_it_what_is_kept(recipe, group)
         group(small, 2, [1, 0, 0, 0], [2, 2, 2, 2], version=5),
     ]
     dropped = [group(small, 1, [1, 1, 1, 1], [10, 10, 10, 10], version=4)]
-    found = batch_metrics(Batch(6, kept, dropped))
+    found = batch_metrics(Batch(6, kept, dropped), kept)
     assert found["train/pass_rate_all"] == pytest.approx(7 / 12)
     assert found["train/pass_rate_kept"] == pytest.approx(3 / 8)
     assert found["filter/all_right_share"] == pytest.approx(1 / 3)
@@ -76,7 +78,7 @@ def test_staleness_is_split_into_flight_and_queue(recipe, group):
     one = group(recipe(), 0, [1, 0], [4, 4], version=0)
     versions = np.array([[2, 2, 3, 4], [2, 3, 4, 4]], dtype=np.int32)
     one = replace(one, responses=replace(one.responses, versions=versions))
-    found = batch_metrics(Batch(7, [one], []))
+    found = batch_metrics(Batch(7, [one], []), [one])
     assert found["staleness/in_queue_mean"] == 3
     assert found["staleness/in_flight_mean"] == pytest.approx(8 / 8)
     assert found["staleness/mean"] == found["staleness/in_queue_mean"] + found["staleness/in_flight_mean"]
@@ -85,7 +87,7 @@ def test_staleness_is_split_into_flight_and_queue(recipe, group):
 
 def test_waiting_and_swaps_are_shares_of_the_time_they_were_taken_from(recipe, group):
     now = [100.0]
-    telemetry = Telemetry(Ledger("steps"), clock=lambda: now[0])
+    telemetry = Telemetry(Ledger("steps"), "shrink", clock=lambda: now[0])
     groups = [group(recipe(), i, [1, 0, 0, 1]) for i in range(2)]
     telemetry.wave(WaveResult(tuple(groups), Cost(3.0, 4.0), paused_seconds=0.5, waited_seconds=1.0))
     now[0] += 6.0
@@ -96,6 +98,25 @@ def test_waiting_and_swaps_are_shares_of_the_time_they_were_taken_from(recipe, g
     assert said["time/learner_wait_share"] == pytest.approx(6 / 8)
     assert said["time/generator_wait_share"] == pytest.approx(1 / 5)
     assert said["time/swap_pause_share"] == pytest.approx(0.5 / 5)
+
+
+def test_speed_and_staleness_are_of_what_is_trained_on(recipe, group):
+    now = [0.0]
+    telemetry = Telemetry(Ledger("steps"), "shrink", clock=lambda: now[0])
+    small = recipe()
+    teaching = group(small, 0, [1, 0, 0, 1], [5, 5, 5, 5], version=3)
+    groups = [teaching, group(small, 1, [1, 1, 1, 1], [9, 9, 9, 9], version=0)]
+    refilled = [group(small, 2, [0, 0, 0, 0], [9, 9, 9, 9], version=0)]
+    now[0] += 2.0
+    result = StepResult(5, {}, WeightVersion(5, None), True, False, Cost(2.0, 2.0))
+    said = telemetry.step(result, Batch(4, groups, refilled))
+    assert said["throughput/completions_per_second"] == 4 / 2
+    assert said["throughput/tokens_per_second"] == 20 / 2
+    assert said["throughput/learning_tokens_per_cpu_second"] == 20 / 2
+    assert said["staleness/max"] == 1
+    empty = telemetry.step(result, Batch(5, groups[1:], refilled))
+    assert "staleness/max" not in empty
+    assert empty["throughput/completions_per_second"] == 0
 
 
 @pytest.mark.parametrize("filter_", ["shrink", "refill", "off"])
@@ -112,6 +133,38 @@ def test_a_run_that_solves_everything_is_done(recipe, tmp_path, monkeypatch):
     outcome = train(recipe({"budget.compute": 100}), launch(tmp_path))
     assert outcome.outcome == "succeeded"
     assert "100% of them were right" in outcome.reason
+
+
+class Asked(FakeRun):
+    """A service that wants the run to stop as soon as it has judged something."""
+
+    @property
+    def should_stop(self):
+        return bool(self.of("evaluation"))
+
+    stop_reason = "a person asked"
+
+
+def test_a_request_to_stop_is_heard_while_refill_finds_no_batch(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.ones(len(tokens), dtype=bool))
+    fields = {"budget.compute": 100, "algorithm.zero_variance_filter": "refill"}
+    outcome = train(recipe(fields), launch(tmp_path), Asked(None))
+    assert (outcome.outcome, outcome.reason, outcome.step) == ("stopped", "a person asked", 0)
+
+
+def test_the_budget_ends_a_run_while_refill_finds_no_batch(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.ones(len(tokens), dtype=bool))
+    fields = {"budget.unit": "CPU-seconds", "budget.compute": 1e-4, "algorithm.zero_variance_filter": "refill"}
+    outcome = train(recipe(fields), launch(tmp_path))
+    assert outcome.reason.startswith("budget of 0.0001 CPU-seconds reached on the way to a batch")
+    assert outcome.step == 0
+
+
+def test_rewards_that_the_filter_takes_for_equal_end_the_run_too(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(controllers, "BARREN_BATCHES", 3)
+    fields = {"budget.compute": 100, "rewards.correct": 1e-9, "rewards.wrong": 0.0}
+    outcome = train(recipe(fields), launch(tmp_path))
+    assert outcome.reason.startswith("nothing left to learn: in the last 12 prompts")
 
 
 def test_a_pool_that_is_solved_ends_the_run_by_name(recipe, tmp_path, monkeypatch):

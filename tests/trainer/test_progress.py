@@ -40,7 +40,7 @@ def test_elsewhere_there_is_a_line_an_evaluation_and_nothing_else():
     progress = Progress(Budget(), stream)
     progress.show("reward 0.1", 3, 1.0)
     progress.evaluation(10, 2.0, 0.25)
-    progress.end("succeeded: last step 10 reached")
+    progress.note("succeeded: last step 10 reached")
     first, last = stream.getvalue().splitlines()
     assert first.startswith("step    10  compute      2.0  pass rate 0.250")
     assert last == "succeeded: last step 10 reached"

@@ -216,6 +216,38 @@ def test_a_fork_trains_on_the_prompts_that_its_parent_had_not_reached(recipe, tm
     assert seen == [[12, 13, 14], [15, 16, 17]]  # three batches of four came before
 
 
+POOL = {"task.pool": 8, "algorithm.no_positive_resampling": 0.25, "algorithm.min_active_prompts": 3}
+NO_POOL = {"task.pool": None, "algorithm.no_positive_resampling": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "anew"),
+    [
+        (POOL, {"optimizer.learning_rate": 1e-3}, False),
+        (POOL, {"algorithm.no_positive_resampling": 0.9, "seed": 1}, False),
+        (POOL, {"task.pool": 6}, True),
+        (POOL, {"task.max_moves": 9}, True),
+        (NO_POOL, {"task.pool": 16}, True),
+        (POOL, NO_POOL, False),
+    ],
+)
+def test_a_fork_keeps_the_history_of_its_prompts_and_starts_other_prompts_anew(
+    recipe, tmp_path, capsys, before, after, anew
+):
+    train(recipe({"budget.compute": 4} | before), launch(tmp_path / "parent"))
+    changed = recipe({"budget.compute": 6} | before | after)
+    train(changed, launch(tmp_path / "child", source=tmp_path / "parent", forked=True, progress=True))
+    parent, child = (written(tmp_path / name)["metrics.jsonl"] for name in ("parent", "child"))
+    assert child[0]["step"] == 5
+    reached, goes_on = (line["metrics"].get("prompts/epoch") for line in (parent[3], child[0]))
+    if anew:
+        assert goes_on < (reached or 3)
+        assert "their order starts anew" in capsys.readouterr().err
+    else:
+        assert goes_on is None or goes_on >= reached
+        assert "anew" not in capsys.readouterr().err
+
+
 def test_checkpoints_of_chosen_steps_are_kept_for_good(recipe, tmp_path):
     fields = {"checkpoint.every_steps": 1, "checkpoint.keep_last": 1, "checkpoint.keep_every": 2, "budget.compute": 5}
     train(recipe(fields), launch(tmp_path))

@@ -18,7 +18,7 @@ from trainer import checkpoint as checkpoints
 from trainer.__main__ import main, run_attached
 from trainer.arguments import parser
 from trainer.controller import MAX_NOT_FINITE
-from trainer.errors import ConfigurationError, NotFinite
+from trainer.errors import CheckpointError, ConfigurationError, NotFinite
 from trainer.launch import Launch, train
 from trainer.learner import Learner
 
@@ -199,7 +199,7 @@ def test_steps_that_are_not_finite_are_skipped_and_end_the_run_after_a_few_in_a_
     monkeypatch.setattr(Learner, "gradients", broken)
     run = FakeRun(None)
     with pytest.raises(NotFinite, match=f"{MAX_NOT_FINITE} steps in a row, the last being step 9"):
-        train(recipe({"budget.compute": 1000}), launch(tmp_path), run)
+        train(recipe({"budget.compute": 1000, "algorithm.zero_variance_filter": "off"}), launch(tmp_path), run)
     [(outcome, reason)] = run.of("finish")
     assert outcome == "failed"
     assert "not finite" in reason
@@ -209,13 +209,31 @@ def test_steps_that_are_not_finite_are_skipped_and_end_the_run_after_a_few_in_a_
     assert checkpoints.newest_valid(tmp_path / "checkpoints").step == 6
 
 
-def test_a_disk_that_refuses_costs_the_checkpoint_and_not_the_run(recipe, tmp_path):
+def test_a_disk_that_refuses_on_the_way_costs_a_checkpoint_and_not_the_run(recipe, tmp_path, capsys):
+    class Freeing(FakeRun):
+        """Has the disk freed after step 3."""
+
+        def heartbeat(self, *, step, compute, message):
+            super().heartbeat(step=step, compute=compute, message=message)
+            if "could not write" in message:
+                (tmp_path / "checkpoints").unlink()
+
+    (tmp_path / "checkpoints").write_text("in the way")
+    run = Freeing(None)
+    outcome = train(recipe({"budget.compute": 4}), launch(tmp_path, progress=True), run)
+    assert outcome.outcome == "succeeded"
+    assert [step for step, _ in run.of("checkpoint")] == [4]
+    assert "could not write the checkpoint of step 3" in capsys.readouterr().err
+
+
+def test_a_run_whose_last_weights_no_disk_would_take_has_failed(recipe, tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
     run = FakeRun(None)
-    outcome = train(recipe({"budget.compute": 4}), launch(tmp_path), run)
-    assert outcome.outcome == "succeeded"
-    assert run.of("checkpoint") == []
-    assert any("could not write the checkpoint of step 3" in message for _, message in run.of("heartbeat"))
+    with pytest.raises(CheckpointError, match=r"the checkpoint of step 4 .* the last weights are not kept"):
+        train(recipe({"budget.compute": 4}), launch(tmp_path), run)
+    assert [outcome for outcome, _ in run.of("finish")] == ["failed"]
+    assert [step for step, _ in run.of("evaluation")] == [0, 2, 4]
+    assert json.loads((tmp_path / "outcome.json").read_text())["outcome"] == "failed"
 
 
 def test_resuming_with_another_recipe_is_refused(recipe, tmp_path):

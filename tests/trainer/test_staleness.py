@@ -132,6 +132,9 @@ class Silent:
     def checkpoint(self, checkpoint, compute):
         pass
 
+    def notice(self, text, step, compute):
+        pass
+
     def message(self, text, step, compute):
         pass
 

@@ -8,6 +8,7 @@ import pytest
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
 from tests.trainer.vllm_parts import make_folder
+from trainer.context import tokens_needed
 from trainer.engines import vllm_adapter, vllm_setup
 from trainer.errors import ConfigurationError
 from trainer.models.huggingface import read_config
@@ -45,6 +46,28 @@ def test_a_budget_beyond_the_models_context_is_refused_with_its_room(folder):
     given = recipe(folder, generation__max_tokens=300)
     with pytest.raises(ConfigurationError, match=r"generation\.max_tokens 300 .* has room for 256"):
         vllm_setup.refuse(given, build_task(given))
+
+
+@pytest.mark.parametrize(
+    ("rotary", "room"),
+    [
+        (None, 256),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256}, 1024),
+        ({"rope_type": "linear", "factor": 2.0}, 512),
+        ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 32}, 256),
+    ],
+)
+def test_a_context_that_the_folder_stretches_has_room_for_more(folder, rotary, room):
+    given = recipe(folder)
+    config = read_config(folder)
+    if rotary:
+        config.rope_parameters = {"rope_theta": 10000.0} | rotary
+    prompt = build_task(given).longest_prompt
+    fits = with_changes(given, {"generation.max_tokens": room - prompt})
+    assert tokens_needed(fits, build_task(given), config) == room
+    beyond = with_changes(given, {"generation.max_tokens": room - prompt + 1})
+    with pytest.raises(ConfigurationError, match=f"has room for {room}"):
+        tokens_needed(beyond, build_task(given), config)
 
 
 def test_heads_that_vllms_cpu_kernels_do_not_take_are_refused_before_anything_starts(tmp_path):

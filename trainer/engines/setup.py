@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from forecurve.recipes import Recipe, schema
 from trainer.models.base import Policy
+from trainer.streams import Stream
 from trainer.tasks import Task
 
 from . import vllm_setup
@@ -40,7 +41,9 @@ def interruption_places(recipe: Recipe, seed: tuple[int, ...], samples: int) -> 
     control = recipe.length_control
     if not isinstance(control, schema.Interruption):
         return None
-    return np.random.default_rng((5, *seed)).integers(control.after_low, control.after_high + 1, samples)
+    return np.random.default_rng((Stream.INTERRUPTIONS, *seed)).integers(
+        control.after_low, control.after_high + 1, samples
+    )
 
 
 def _interruption(recipe: Recipe, task: Task) -> Interruption | None:

@@ -204,10 +204,6 @@ class VllmAdapter:
         """Tokens from now on say that `version` made them."""
         await self._llm.update_weight_version(str(version))
 
-    async def loaded_packages(self) -> list[str]:
-        """Top-level packages that the workers have imported."""
-        return sorted({name for names in await self._llm.collective_rpc("loaded_packages") for name in names})
-
     async def shutdown(self) -> None:
         """End the engine's processes, whatever they are doing."""
         listening = self._llm.output_handler

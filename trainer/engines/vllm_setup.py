@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from forecurve.recipes import Recipe, schema
+from trainer.context import tokens_needed
 from trainer.errors import ConfigurationError
 from trainer.tasks import Task
 
@@ -46,12 +47,7 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
     from trainer.models.huggingface import read_config
 
     config = read_config(model.path)
-    context = _longest_prompt(recipe, task) + recipe.generation.max_tokens
-    if context > config.max_position_embeddings:
-        raise ConfigurationError(
-            f"generation.max_tokens {recipe.generation.max_tokens} and a prompt make up to {context} tokens, but "
-            f"model.path {model.path!r} has room for {config.max_position_embeddings}; lower generation.max_tokens"
-        )
+    context = tokens_needed(recipe, task, config)
     on_gpu = device.startswith("cuda")
     if not on_gpu and _head_size(config) not in CPU_HEAD_SIZES:
         sizes = ", ".join(map(str, CPU_HEAD_SIZES))
@@ -70,12 +66,6 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
         kv_cache_gib=_cache_gib(config, model.dtype, rows * context),
         threads=torch.get_num_threads(),
     )
-
-
-def _longest_prompt(recipe: Recipe, task: Task) -> int:
-    if isinstance(recipe.task, schema.Dataset):
-        return recipe.task.max_prompt_tokens
-    return max(len(prompt.tokens) for prompt in task.held_out_prompts(1))  # all of one length
 
 
 def _visible_devices() -> int:

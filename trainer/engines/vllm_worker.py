@@ -32,7 +32,3 @@ class WeightLoading:
         """Have the kernel end this process when the one that started it is gone, killed or not (Linux)."""
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-    def loaded_packages(self) -> list[str]:
-        """Top-level packages that this process has imported: what an installation needs."""
-        return sorted({name.partition(".")[0] for name in sys.modules})

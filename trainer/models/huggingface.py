@@ -131,9 +131,7 @@ def load(path: str | Path, dtype: str = "fp32") -> HuggingFacePolicy:
     Raises:
         ConfigurationError: the folder, its weights or its architecture is not what it has to be.
     """
-    config = read_config(path)
-    if not any(next(Path(path).glob(pattern), None) for pattern in WEIGHT_FILES):
-        raise ConfigurationError(f"model.path {str(path)!r} has no weights ({' or '.join(WEIGHT_FILES)})")
+    config = checked_config(path)
     quiet_transformers()
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
@@ -164,6 +162,19 @@ def blank(config: Any, dtype: str = "fp32") -> HuggingFacePolicy:
         model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
     model.tie_weights()  # part of what was left out
     return HuggingFacePolicy(model.eval())
+
+
+def checked_config(path: str | Path) -> Any:
+    """The configuration of a folder that has weights too, as far as can be told without reading them.
+
+    Raises:
+        ConfigurationError: see `read_config`; or there are no weights, or the model has layers that are not supported.
+    """
+    config = read_config(path)
+    if not any(next(Path(path).glob(pattern), None) for pattern in WEIGHT_FILES):
+        raise ConfigurationError(f"model.path {str(path)!r} has no weights ({' or '.join(WEIGHT_FILES)})")
+    _refuse_windows(config, str(path))
+    return config
 
 
 def read_config(path: str | Path) -> Any:

@@ -31,7 +31,13 @@ def torus_task(recipe: Recipe) -> TorusTask:
     """The torus task of a recipe that names it."""
     task = recipe.task
     assert isinstance(task, Torus), task.kind
-    return TorusTask(task.min_moves, task.max_moves, task.echo_start, task.layout, task.pool, recipe.seed)
+    return _torus_task(task, recipe.seed)
+
+
+@lru_cache(maxsize=4)
+def _torus_task(task: Torus, seed: int) -> TorusTask:
+    """A large pool takes seconds to draw, and nothing in a torus task changes."""
+    return TorusTask(task.min_moves, task.max_moves, task.echo_start, task.layout, task.pool, seed)
 
 
 @lru_cache(maxsize=2)

@@ -20,6 +20,11 @@ class Task(Protocol):
     training_count: int | None
     """Distinct training prompts; None when every index is a new one."""
 
+    longest_prompt: int
+    """Tokens of the longest prompt of all sets."""
+    training_digest: str
+    """Names the set of training prompts: another set, or another order of them, has another."""
+
     def training_prompt(self, index: int) -> Prompt:
         """The training prompt `index`, below `training_count`; never one of the held-out share."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -50,7 +52,10 @@ class DatasetTask:
         self._downstream = {name: self._prompts(rows, indexed=False) for name, rows in downstream.items()}
         self._training = self._prompts(self._unseen(rows, [held_out, *downstream.values()]), indexed=True)
         self.training_count: int | None = len(self._training)
+        self.training_digest = _digest(self._training)
         self._refuse_empty()
+        sets = (self._training, self._held_out, *self._downstream.values())
+        self.longest_prompt = max(len(prompt.tokens) for prompts in sets for prompt in prompts)
 
     def training_prompt(self, index: int) -> Prompt:
         """See `Task`. In the order of the file."""
@@ -166,3 +171,10 @@ class DatasetTask:
                     f"task: no {name} prompt is left of the data ({reasons}); raise task.max_prompt_tokens, change "
                     "task.held_out_share, or give more rows"
                 )
+
+
+def _digest(prompts: Iterable[Prompt]) -> str:
+    digest = hashlib.sha256()
+    for prompt in prompts:
+        digest.update(json.dumps([prompt.text, prompt.answer, prompt.task]).encode())
+    return digest.hexdigest()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import numbers
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from trainer.errors import ConfigurationError
 from trainer.verifiers.code import unit_tests
@@ -60,7 +62,7 @@ def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line.decode())
             except UnicodeDecodeError as error:
                 raise ConfigurationError(f"{file}, row {number}: not UTF-8 text ({error.reason})") from None
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ConfigurationError(f"{file}, row {number}: not JSON ({error}); one object a line") from None
 
 
@@ -83,9 +85,9 @@ def _row(where: str, cells: Any, verifiers: Mapping[str, str]) -> Row:
     if not isinstance(cells, dict):
         raise ConfigurationError(f"{where}: a {type(cells).__name__}, not an object with prompt and answer")
     prompt, task = cells.get("prompt"), cells.get("task") or DEFAULT_TASK
-    if not isinstance(prompt, str) or not prompt.strip():
+    if not _is_text(prompt):
         raise ConfigurationError(f"{where}: prompt is {_shown(prompt)}, not text")
-    if task not in verifiers:
+    if not isinstance(task, str) or task not in verifiers:
         raise ConfigurationError(
             f"{where}: task is {_shown(task)}, and task.verifiers has verifiers for {', '.join(sorted(verifiers))} only"
         )
@@ -96,11 +98,11 @@ def _answer(where: str, cells: Mapping[str, Any], verifier: str) -> str:
     if verifier == "code":
         return _tests(where, cells)
     answer = cells.get("answer")
-    if isinstance(answer, numbers.Real) and not isinstance(answer, bool):
-        answer = str(answer)
-    if answer is None or answer == "":
+    if _is_number(answer):
+        return str(answer)
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
         raise ConfigurationError(f"{where}: no answer; every row needs one that its verifier can compare with")
-    if not isinstance(answer, str):
+    if not _is_text(answer):
         raise ConfigurationError(f"{where}: answer is {_shown(answer)}, neither text nor a number")
     return answer
 
@@ -119,9 +121,21 @@ def _difficulty(where: str, cells: Mapping[str, Any]) -> float:
     difficulty = cells.get("difficulty")
     if difficulty is None:
         return 0.0
-    if isinstance(difficulty, bool) or not isinstance(difficulty, numbers.Real) or difficulty != difficulty:
-        raise ConfigurationError(f"{where}: difficulty is {_shown(difficulty)}, not a number")
+    if not _is_number(difficulty) or abs(difficulty) > sys.float_info.max:
+        raise ConfigurationError(f"{where}: difficulty is {_shown(difficulty)}, not a number of a usable size")
     return float(difficulty)
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    """Something to read that every file can hold: half of a surrogate pair is no character."""
+    return isinstance(value, str) and bool(value.strip()) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _is_number(value: Any) -> bool:
+    """A whole number of any size, or a finite one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return isinstance(value, numbers.Integral) or math.isfinite(value)
 
 
 def _shown(value: Any) -> str:

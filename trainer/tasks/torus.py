@@ -9,6 +9,7 @@ last cells.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from forecurve.recipes.schema import Interruption
 from trainer.errors import ConfigurationError
+from trainer.streams import Stream
 from trainer.types import Prompt
 
 from . import vocabulary as vocab
@@ -55,13 +57,17 @@ class TorusTask:
         self.layout = LAYOUTS[layout]
         self.training_count = pool
         self.prompt_length = 1 + 2 * self.layout.robots + 2 * MAX_MOVES + 1
+        self.longest_prompt = self.prompt_length
+        drawn_from = (layout, min_moves, max_moves, pool)  # and from the fixed seed of the pool
+        self.training_digest = hashlib.sha256(repr(drawn_from).encode()).hexdigest()
         self._seed = seed
 
     def training_prompt(self, index: int) -> Prompt:
         """See `Task`."""
         if self.training_count:
             return replace(self.prompt(self._pool[index]), index=index)
-        return replace(self.prompt(self.training_walk(np.random.default_rng((1, self._seed, index)))), index=index)
+        rng = np.random.default_rng((Stream.ENDLESS_PROMPTS, self._seed, index))
+        return replace(self.prompt(self.training_walk(rng)), index=index)
 
     def training_walk(self, rng: np.random.Generator) -> Walk:
         """The next walk of `rng` that is not held out."""
@@ -160,7 +166,7 @@ class TorusTask:
 
     def _distinct(self, count: int, seed: int, held_out: bool) -> list[Walk]:
         """Up to `count` different walks of one side of the held-out rule; the first n are the same for any count."""
-        rng = np.random.default_rng((2, seed, self.min_moves, self.max_moves))
+        rng = np.random.default_rng((Stream.TORUS_WALKS, seed, self.min_moves, self.max_moves))
         chosen: dict[str, Walk] = {}
         fruitless = 0
         while len(chosen) < count and fruitless < ENOUGH_DRAWS:

@@ -112,6 +112,6 @@ def unit_tests(tests: Any) -> str:
 def _from_json(text: str) -> Any:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return found if isinstance(found, dict | list) else text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple, Self
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, NamedTuple, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -34,11 +34,36 @@ class Section(BaseModel):
         """Faults between fields that are each valid alone."""
         yield from ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_are_numbers(cls, body: Any) -> Any:
+        """`true` is not 1, and text is no number, where pydantic would make one of either."""
+        given = body.items() if isinstance(body, dict) else ()
+        numeric = {name for name, field in cls.model_fields.items() if _is_number(field.annotation)}
+        _refuse(
+            Conflict(name, value, "must be a number")
+            for name, value in given
+            if name in numeric and isinstance(value, bool | str)
+        )
+        return body
+
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        found = list(self.conflicts())
-        if found:
-            text = "; ".join(f"{conflict.field}: {conflict.message}" for conflict in found)
-            # braces in the text would be read as a template
-            raise PydanticCustomError(CONFLICT, "{text}", {"text": text, "conflicts": found})
+        _refuse(self.conflicts())
         return self
+
+
+def _refuse(faults: Iterable[Conflict]) -> None:
+    found = list(faults)
+    if found:
+        text = "; ".join(f"{conflict.field}: {conflict.message}" for conflict in found)
+        # braces in the text would be read as a template
+        raise PydanticCustomError(CONFLICT, "{text}", {"text": text, "conflicts": found})
+
+
+def _is_number(annotation: Any) -> bool:
+    """Whether a field takes numbers, and nothing else but null."""
+    if get_origin(annotation) is Annotated:
+        return _is_number(get_args(annotation)[0])
+    options = [option for option in get_args(annotation) if option is not type(None)]
+    return annotation in (int, float) or (bool(options) and all(map(_is_number, options)))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 import yaml
 
 from forecurve.recipes import SCALERL
@@ -57,7 +58,7 @@ def test_an_unknown_key_is_bad_input_with_field_and_way_out_on_one_line(forecurv
     assert result.code == 2
     assert result.out == ""
     assert len(result.err.strip().splitlines()) == 1
-    assert "algorithm.los: unknown field; did you mean `loss`?" in result.err
+    assert "algorithm.los = 'cispo': unknown field; did you mean `loss`?" in result.err
     assert "batch.prompts_per_step" in result.err
 
 
@@ -95,3 +96,50 @@ def test_a_field_of_another_kind_is_bad_input_with_the_way_out(forecurve: Forecu
 
     assert result.code == 2
     assert "belongs to kind huggingface, chosen by `model.kind`" in result.err
+
+
+def test_what_is_neither_a_file_nor_a_preset_is_called_so(forecurve: Forecurve) -> None:
+    ended = forecurve("recipe", "validate", "nofile")
+
+    assert ended.code == 2
+    assert "nofile: there is no such file, and no such preset; known here: dapo-qwen" in ended.err
+
+
+def test_a_fault_is_told_with_its_value(forecurve: Forecurve) -> None:
+    ended = forecurve("recipe", "validate", "scalerl", "--set", "batch.prompts_per_step=0")
+
+    assert "batch.prompts_per_step = 0: " in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("batch: {prompts_per_step: true}", "batch.prompts_per_step = True: must be a number"),
+        ("batch: {prompts_per_step: '5'}", "batch.prompts_per_step = '5': must be a number"),
+        ("optimizer: {learning_rate: true}", "optimizer.learning_rate = True: must be a number"),
+        ("checkpoint: {keep_every: '7'}", "checkpoint.keep_every = '7': must be a number"),
+        ("optimizer: {milestones: [{step: true, factor: 1}]}", "optimizer.milestones.0.step = True: must be a number"),
+        ("batch: {prompts_per_step: 5}\nseed: 1\nbatch: {}", "`batch` stands twice; keep one"),
+    ],
+)
+def test_a_recipe_s_file_is_taken_at_its_word(forecurve: Forecurve, tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(text)
+
+    ended = forecurve("recipe", "validate", file)
+
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_numbers_in_a_file_are_those_of_a_change(forecurve: Forecurve, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text("seed: 1e3\noptimizer: {learning_rate: 1e-4, warmup_steps: 5}\nevaluation: {every_steps: 2.0}")
+    changes = ("seed=1e3", "optimizer.learning_rate=1e-4", "optimizer.warmup_steps=5", "evaluation.every_steps=2.0")
+    flags = [part for change in changes for part in ("--set", change)]
+
+    shown = forecurve("recipe", "show", file, "--json").json["recipe"]
+
+    assert (shown["seed"], shown["optimizer"]["learning_rate"], shown["evaluation"]["every_steps"]) == (1000, 1e-4, 2)
+    again = forecurve("recipe", "show", file, *flags, "--json").json["recipe"]
+    assert again == shown
