@@ -16,7 +16,7 @@ from .models import Run
 from .states import TERMINAL, TRANSITIONS, Status
 
 INGEST_GRACE = timedelta(hours=1)
-"""How long the ingest tokens of a run that is over or paused stay known, so that a late report is answered 409 and not 401."""
+"""How long the ingest tokens of a run that is over or paused stay known: a late report is answered 409 and not 401."""
 
 
 def transition(
@@ -25,8 +25,8 @@ def transition(
     """Move `run` to status `to` and record event `run.status`; the caller commits.
 
     `reason` says in words why, and replaces `run.reason`. `evidence` is kept with the event as JSON, with the attempt.
-    `started_at` is set when the run first runs, `finished_at` when it is over. Its ingest tokens run out when it is over
-    or paused: what goes on after a pause is another attempt.
+    `started_at` is set when the run first runs, `finished_at` when it is over. Its ingest tokens run out when it is
+    over or paused: what goes on after a pause is another attempt.
 
     Raises:
         Conflict: `to` may not follow the present status, or another process changed the run since it was read.

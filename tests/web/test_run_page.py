@@ -127,7 +127,7 @@ def test_pause_and_resume_are_buttons_where_they_can_work(
         run = session.get_one(Run, seeded.control)
         run.status, run.desired_state = status, desired
     html = site.get(f"/runs/{seeded.control}").text
-    assert re.findall(rf'data-action="/v1/runs/{seeded.control}:(\w+)"', html) == buttons
+    assert re.findall(rf'data-action="/v1/runs/{seeded.control}:(pause|resume|stop)"', html) == buttons
     assert f" {said} " in text_of(html)
     read_only = log_in("read").get(f"/runs/{seeded.control}").text
     assert f'data-action="/v1/runs/{seeded.control}:' not in read_only
@@ -139,7 +139,7 @@ def test_a_run_of_ones_own_has_no_button_to_pause_it(
     with sessions.begin() as session:
         session.get_one(Run, seeded.fallen).executor = "external"
     html = site.get(f"/runs/{seeded.fallen}").text
-    assert re.findall(rf'data-action="/v1/runs/{seeded.fallen}:(\w+)"', html) == ["stop"]
+    assert re.findall(rf'data-action="/v1/runs/{seeded.fallen}:(pause|resume|stop)"', html) == ["stop"]
 
 
 def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:
