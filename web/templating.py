@@ -65,6 +65,10 @@ def _globals(assets: Assets) -> dict[str, Any]:
             and run.desired_state != DesiredState.CANCEL
             and (run.desired_state == DesiredState.STOP or run.status == Status.SUSPECT)
         ),
+        "may_pause": lambda run: (
+            run.executor == "ray" and run.status not in TERMINAL and run.desired_state == DesiredState.RUN
+        ),
+        "may_resume": lambda run: run.status == Status.PAUSED and run.desired_state == DesiredState.PAUSE,
         "may_stop": lambda run: (
             run.status not in TERMINAL and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE)
         ),

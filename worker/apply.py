@@ -12,6 +12,7 @@ from server.events.service import record
 from server.metrics.dirty import REFIT_TASK
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
+from server.runs.pausing import goes_on_from
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
 from worker.decide import Decision
@@ -60,15 +61,20 @@ def apply(
     """Do what was decided. `run` and `attempt` are locked. Raises Conflict when the run changed all the same."""
     if attempt is not None:
         _mark_attempt(session, run, attempt, decision, seen, now)
+    reason = decision.reason
+    if decision.to is Status.PAUSED:
+        reason = f"{reason} {goes_on_from(session, run)}"
     for status in decision.path:
         evidence = _evidence(attempt, seen) if status == decision.to else {}
-        transition(session, run, status, actor=ACTOR, reason=decision.reason, now=now, **evidence)
+        transition(session, run, status, actor=ACTOR, reason=reason, now=now, **evidence)
     if decision.to is None:
         return
     if attempt is not None and decision.to not in HOLDS_PLACE:
         attempt.ended_at = attempt.ended_at or now
         attempt.lease = attempt.lease_expires_at = None
     run.excused_attempts += decision.excused
+    if decision.to is Status.PAUSED:
+        enqueue(session, ADMIT_TASK)  # its place is free
     if decision.to is Status.QUEUED and decision.retry_in_s is not None:
         run.not_before = now + timedelta(seconds=decision.retry_in_s)
         enqueue(session, ADMIT_TASK, not_before=run.not_before)
@@ -102,7 +108,7 @@ def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Deci
     resolve_if_over(session, run, KIND, actor=ACTOR, now=now)
     enqueue(session, REFIT_TASK, run.id)
     enqueue(session, ADMIT_TASK)
-    if decision.to is Status.FAILED and run.desired_state == DesiredState.RUN:
+    if decision.to is Status.FAILED and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE):
         _say_it_failed(session, run, attempt, now)
 
 

@@ -4,7 +4,8 @@ Each rule looks at one situation and answers with a Decision, or None when the s
 holds, so the order of `RULES` is the policy:
 
     is it over? ─ is it waiting? ─ what did the trainer say? ─ did its cluster end? ─ is the job over?
-                ─ was it submitted at all? ─ is it to stop? ─ is it stopping? ─ is it late to start? ─ is it silent?
+                ─ was it submitted at all? ─ is it to stop? ─ is it to pause? ─ is it on its way there?
+                ─ is it late to start? ─ is it silent?
 
 Three principles run through them. The trainer's own word counts more than the executor's. Silence counts only while
 we could have heard (`healthy_since`), so that our outage never ends a healthy run; nor is an attempt held against its
@@ -51,7 +52,7 @@ class Decision:
     ask_stop: bool = False  # the cooperative stop begins: from now on heartbeats are answered with stop
     force_stop: bool = False  # tell the executor to end the job
     retry_in_s: float | None = None  # with a path to queued
-    excused: bool = False  # with a path to queued: the attempt is not one of those that the run may have
+    excused: bool = False  # with a path to queued or paused: the attempt is not one of those that the run may have
 
     @property
     def to(self) -> Status | None:
@@ -88,6 +89,10 @@ class Case:
     @property
     def is_cancelled(self) -> bool:
         return self.run.desired_state == DesiredState.CANCEL
+
+    @property
+    def is_to_pause(self) -> bool:
+        return self.run.desired_state == DesiredState.PAUSE and not self.is_external
 
     @property
     def current(self) -> Attempt:
@@ -152,6 +157,8 @@ def _waiting(case: Case) -> Decision | None:
         return None
     if case.is_to_end:
         return Decision((Status.STOPPED,), _asked(case, f" while it was {case.status}"))
+    if case.is_to_pause and case.status is not Status.PAUSED:
+        return Decision((Status.PAUSED,), _sentence(_asked(case, f" while it was {case.status}")))
     if case.status in (Status.LOST, Status.PREEMPTED):
         return _again_or_give_up(case, case.run.reason or f"The run was {case.status}.")
     return WAIT
@@ -179,6 +186,8 @@ def _trainer_said(case: Case) -> Decision | None:
     to = _OUTCOMES[attempt.outcome]
     if attempt.outcome == "lost" and not case.is_external:
         return _again_or_give_up(case, attempt.outcome_reason or "A worker was lost.", force_stop=still_there)
+    if to is Status.STOPPED and case.is_to_pause:
+        return _paused(case, force_stop=still_there)
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
@@ -218,6 +227,8 @@ def _job_is_over(case: Case) -> Decision | None:
     reason = _with_last_line(seen.reason or f"The job is {seen.state}.", attempt.log_tail)
     if case.is_to_end:
         return Decision((Status.STOPPED,), f"{_asked(case)}; the executor ended the job")
+    if case.is_to_pause:  # it goes on from its newest checkpoint, however the job ended
+        return _paused(case, reason)
     if seen.state is State.SUCCEEDED:
         return Decision((Status.SUCCEEDED,), "The job exited with 0; the trainer's own report did not arrive.")
     if seen.state is State.STOPPED:
@@ -238,6 +249,8 @@ def _unsubmitted(case: Case) -> Decision | None:
         return WAIT
     if case.is_to_end:
         return Decision((Status.STOPPED,), _asked(case, " before it was submitted"))
+    if case.is_to_pause:
+        return _paused(case, "It was not submitted yet.")
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
         why = f" {case.run.reason}" if case.run.reason else ""
         return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
@@ -254,9 +267,17 @@ def _to_end(case: Case) -> Decision | None:
     return Decision((Status.STOPPING,), _asked(case), ask_stop=True, force_stop=at_once and not case.is_external)
 
 
-def _stopping(case: Case) -> Decision | None:
-    """Cooperation first, then the executor's stop, then patience."""
-    if case.status is not Status.STOPPING:
+def _to_pause(case: Case) -> Decision | None:
+    """It was just told to pause, which is a stop of the job but not of the run."""
+    if not case.is_to_pause or case.status not in _BEGUN - {Status.PAUSING}:
+        return None
+    at_once = case.current.last_heartbeat_at is None
+    return Decision((Status.PAUSING,), _asked(case), ask_stop=True, force_stop=at_once)
+
+
+def _ending(case: Case) -> Decision | None:
+    """Stopping or pausing. Cooperation first, then the executor's stop, then patience."""
+    if case.status not in (Status.STOPPING, Status.PAUSING):
         return None
     attempt, settings = case.current, case.settings
     if attempt.stop_requested_at is None:
@@ -272,6 +293,8 @@ def _stopping(case: Case) -> Decision | None:
         return Decision(force_stop=True)
     unheard = case.elapsed(attempt.stop_forced_at, attempt.last_heartbeat_at) > settings.lost_after_s
     if case.state is State.UNREACHABLE and unheard:
+        if case.is_to_pause:
+            return _paused(case, "The executor has not answered since.")
         return Decision((Status.STOPPED,), f"{_asked(case)}; the executor has not answered since")
     return WAIT
 
@@ -336,7 +359,8 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
     _job_is_over,
     _unsubmitted,
     _to_end,
-    _stopping,
+    _to_pause,
+    _ending,
     _launching,
     _silent,
 )
@@ -350,6 +374,8 @@ def _again_or_give_up(
     number, reason = case.run.attempt - case.run.excused_attempts, _sentence(reason)
     if case.is_to_end:
         return Decision((Status.STOPPED,), f"{_sentence(_asked(case))} {reason}", force_stop=force_stop)
+    if case.is_to_pause:
+        return _paused(case, reason, force_stop=force_stop)
     if number >= case.settings.max_attempts and not excused:
         times = "its only attempt" if number == 1 else f"{number} attempts"
         return Decision((Status.FAILED,), f"{reason} Given up after {times}.", force_stop=force_stop)
@@ -364,6 +390,13 @@ def _ended_with_us(case: Case) -> bool:
     signs = (attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
     heard = max((moment for moment in signs if moment is not None), default=case.healthy_since)
     return case.state is State.GONE and heard < case.healthy_since
+
+
+def _paused(case: Case, how: str = "", *, force_stop: bool = False) -> Decision:
+    """Off the cluster until it is resumed. Nobody holds the attempt that ended so against the run."""
+    reason = " ".join(_sentence(part) for part in (_asked(case), how) if part)
+    path = (Status.PAUSED,) if Status.PAUSED in TRANSITIONS[case.status] else (Status.LOST, Status.PAUSED)
+    return Decision(path, reason, force_stop=force_stop, excused=True)
 
 
 def _is_believed(case: Case, state: State) -> bool:
@@ -384,7 +417,8 @@ def _external_patience_s(settings: Settings) -> float:
 
 def _asked(case: Case, when: str = "") -> str:
     """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
-    what, why = "Cancelled" if case.is_cancelled else "Stopped as asked", case.run.desired_reason
+    ended = "Paused as asked" if case.is_to_pause else "Stopped as asked"
+    what, why = "Cancelled" if case.is_cancelled else ended, case.run.desired_reason
     return f"{what}{when}: {why}" if why else f"{what}{when}"
 
 

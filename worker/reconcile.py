@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from server.database import transaction
 from server.errors import Conflict, NotFound
+from server.runs.fencing import WAITING
 from server.runs.models import Attempt, Run
 from server.runs.service import lock_run
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
@@ -159,7 +160,7 @@ def _orphans(session: Session, now: datetime) -> list[tuple[str, str, int]]:
     given_up = or_(
         Run.status.in_(TERMINAL),
         Run.attempt > Attempt.number,
-        Run.status.in_([Status.QUEUED, Status.LOST, Status.PREEMPTED]),
+        Run.status.in_(WAITING),
     )
     unsettled = or_(Attempt.observed.is_(None), Attempt.observed.in_([str(state) for state in ALIVE]))
     query = select(Attempt.id, Attempt.run_id, Attempt.number).join(Run, Run.id == Attempt.run_id)

@@ -1,4 +1,4 @@
-"""`forecurve run`: submit, fork, list, show, rename, stop, cancel, archive, restore, watch."""
+"""`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
 
 app = typer.Typer(
-    no_args_is_help=True, help="Single runs: submit, fork, list, show, rename, stop, cancel, archive, restore, watch."
+    no_args_is_help=True,
+    help="Single runs: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.",
 )
 
 NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
@@ -102,6 +103,18 @@ def rename(service: Service, run_id: RunId, name: Annotated[str, typer.Argument(
 
 @app.command()
 @asks_service
+def pause(
+    service: Service,
+    run_id: RunId,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
+) -> Answer:
+    """Pause a run: it ends as for a stop, and another run gets its place. Go on with it by `run resume`."""
+    run = service.api.pause_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}{'' if run['status'] == 'paused' else '; pause is asked'}")
+
+
+@app.command()
+@asks_service
 def archive(service: Service, run_id: RunId) -> Answer:
     """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
     run = service.api.archive_run(run_id)
@@ -114,6 +127,14 @@ def restore(service: Service, run_id: RunId) -> Answer:
     """Take a run out of the archive."""
     run = service.api.restore_run(run_id)
     return Answer(run, f"{run['id']}  {run['status']}; it is listed again")
+
+
+@app.command()
+@asks_service
+def resume(service: Service, run_id: RunId) -> Answer:
+    """Queue a paused run; it goes on from its newest checkpoint."""
+    run = service.api.resume_run(run_id)
+    return Answer(run, f"{run['id']}  {run['status']}")
 
 
 @app.command()

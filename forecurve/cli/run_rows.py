@@ -12,6 +12,9 @@ ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budg
 NUMERIC = ["pass rate", "compute"]
 OVER = ("stopped", "succeeded", "failed")
 
+_SHOWS = {"pause": ("pausing", "paused"), "stop": ("stopping",), "cancel": ("stopping",)}
+"""What was asked of a run to the statuses that say so by themselves."""
+
 
 def run_row(run: Mapping[str, Any]) -> list[str]:
     """Cells of RUN_COLUMNS."""
@@ -46,7 +49,7 @@ def arm_row(run: Mapping[str, Any]) -> list[str]:
 def state(run: Mapping[str, Any]) -> str:
     """The status, and what was asked of the run when that differs."""
     wanted = run.get("desired_state")
-    if wanted in ("stop", "cancel") and run["status"] not in (*OVER, "stopping"):
+    if wanted in _SHOWS and run["status"] not in (*OVER, *_SHOWS[wanted]):
         return f"{run['status']} ({wanted} asked)"
     return str(run["status"])
 

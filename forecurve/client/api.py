@@ -97,6 +97,14 @@ class Api:
     def cancel_run(self, run_id: str, reason: str | None = None) -> Json:
         return self.post(f"/v1/runs/{run_id}:cancel", {"reason": reason})
 
+    def pause_run(self, run_id: str, reason: str | None = None) -> Json:
+        """It ends as for a stop and gives its place away, until `resume_run`."""
+        return self.post(f"/v1/runs/{run_id}:pause", {"reason": reason})
+
+    def resume_run(self, run_id: str) -> Json:
+        """Queue a paused run: it goes on from its newest checkpoint."""
+        return self.post(f"/v1/runs/{run_id}:resume", {})
+
     def curve(self, run_id: str) -> Json:
         """All that a chart of the run needs: points, forecast with its band, frozen forecast, marks."""
         return self.get(f"/v1/runs/{run_id}/curve")

@@ -14,7 +14,7 @@ from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import archive, forks, service
+from . import archive, forks, pausing, service
 from .schemas import AttemptRead, ForkCreate, RunChange, RunCounts, RunCreate, RunCreated, RunView, StopRequest
 from .views import run_view, run_views
 
@@ -91,6 +91,21 @@ def cancel_run(run_id: str, session: DbSession, identity: Operator, body: StopRe
     run = service.get_run(session, run_id)
     reason = body.reason if body else None
     return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason))
+
+
+@router.post("/runs/{run_id}:pause", responses=problems(404, 409))
+def pause_run(
+    run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
+) -> RunView:
+    """Ask the run to end as for a stop, and to give its place away until it is resumed. Only runs launched here."""
+    reason = body.reason if body else None
+    return run_view(session, pausing.pause_run(session, run_id, actor=identity.token_id, reason=reason, now=now))
+
+
+@router.post("/runs/{run_id}:resume", responses=problems(404, 409))
+def resume_run(run_id: str, session: DbSession, identity: Operator, now: Now) -> RunView:
+    """Queue a paused run: its next attempt goes on from its newest checkpoint."""
+    return run_view(session, pausing.resume_run(session, run_id, actor=identity.token_id, now=now))
 
 
 @router.post("/runs/{run_id}/forks", status_code=201, responses=problems(404, 409))

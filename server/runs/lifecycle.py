@@ -16,7 +16,7 @@ from .models import Run
 from .states import TERMINAL, TRANSITIONS, Status
 
 INGEST_GRACE = timedelta(hours=1)
-"""How long the ingest tokens of a run that is over stay known, so that a late report is answered 409 and not 401."""
+"""How long the ingest tokens of a run that is over or paused stay known: a late report is answered 409 and not 401."""
 
 
 def transition(
@@ -25,7 +25,8 @@ def transition(
     """Move `run` to status `to` and record event `run.status`; the caller commits.
 
     `reason` says in words why, and replaces `run.reason`. `evidence` is kept with the event as JSON, with the attempt.
-    `started_at` is set when the run first runs, `finished_at` when it is over.
+    `started_at` is set when the run first runs, `finished_at` when it is over. Its ingest tokens run out when it is
+    over or paused: what goes on after a pause is another attempt.
 
     Raises:
         Conflict: `to` may not follow the present status, or another process changed the run since it was read.
@@ -44,7 +45,7 @@ def transition(
     if session.execute(guarded.returning(Run.id), execution_options={"synchronize_session": False}).first() is None:
         raise _changed_meanwhile(run, came_from, to)
     session.refresh(run)
-    if to in TERMINAL:
+    if to in TERMINAL or to is Status.PAUSED:
         _let_ingest_tokens_expire(session, run, now)
     record(
         session,

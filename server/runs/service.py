@@ -156,9 +156,14 @@ def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, re
     run = lock_run(session, run.id)
     if is_over(run):
         raise fencing.over(run)
-    came_from = DesiredState(run.desired_state)
-    if _STRENGTH.index(wanted) <= _STRENGTH.index(came_from):
+    if _STRENGTH.index(wanted) <= _STRENGTH.index(DesiredState(run.desired_state)):
         return run
+    return want(session, run, wanted, actor=actor, reason=reason)
+
+
+def want(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> Run:
+    """Write down what a person wants of a run, which is locked; the reconciler sees to it."""
+    came_from = DesiredState(run.desired_state)
     run.desired_state, run.desired_reason = wanted, reason
     run.version += 1  # whoever decided on what was wanted before must decide anew
     record(

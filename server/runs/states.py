@@ -34,17 +34,18 @@ HOLDS_PLACE = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Statu
 """Statuses in which a run occupies the cluster."""
 
 _ENDS = {Status.STOPPED, Status.SUCCEEDED, Status.FAILED}
+_PAUSES = {Status.PAUSING, Status.PAUSED}
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.QUEUED: frozenset({Status.LAUNCHING, Status.RUNNING, Status.STOPPED, Status.FAILED}),
-    Status.LAUNCHING: frozenset({Status.RUNNING, Status.STOPPING, Status.LOST, Status.QUEUED} | _ENDS),
-    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PAUSING, Status.PREEMPTED, Status.LOST} | _ENDS),
-    Status.SUSPECT: frozenset({Status.RUNNING, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _ENDS),
+    Status.QUEUED: frozenset({Status.LAUNCHING, Status.RUNNING, Status.PAUSED, Status.STOPPED, Status.FAILED}),
+    Status.LAUNCHING: frozenset({Status.RUNNING, Status.STOPPING, Status.LOST, Status.QUEUED} | _PAUSES | _ENDS),
+    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | _ENDS),
+    Status.SUSPECT: frozenset({Status.RUNNING, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | _ENDS),
     Status.STOPPING: frozenset({Status.LOST} | _ENDS),
     Status.PAUSING: frozenset({Status.PAUSED, Status.STOPPING, Status.LOST} | _ENDS),
     Status.PAUSED: frozenset({Status.QUEUED, Status.STOPPED}),
-    Status.PREEMPTED: frozenset({Status.QUEUED, Status.STOPPED, Status.FAILED}),
-    Status.LOST: frozenset({Status.QUEUED, Status.STOPPED, Status.FAILED}),
+    Status.PREEMPTED: frozenset({Status.QUEUED, Status.PAUSED, Status.STOPPED, Status.FAILED}),
+    Status.LOST: frozenset({Status.QUEUED, Status.PAUSED, Status.STOPPED, Status.FAILED}),
     Status.STOPPED: frozenset(),
     Status.SUCCEEDED: frozenset(),
     Status.FAILED: frozenset(),

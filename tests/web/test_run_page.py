@@ -100,6 +100,48 @@ def test_a_withheld_forecast_leaves_the_data_and_the_reason(
     assert (view["withheld"], view["ceiling"], view["ending"], view["at_budget"]) == (True, None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("status", "desired", "buttons", "said"),
+    [
+        ("queued", "run", ["pause", "stop"], "queued"),
+        ("running", "run", ["pause", "stop"], "running"),
+        ("running", "pause", ["stop"], "running pause asked for"),
+        ("pausing", "pause", ["stop"], "pausing"),
+        ("paused", "pause", ["resume", "stop"], "paused"),
+        ("paused", "stop", [], "paused stop asked for"),
+        ("stopping", "stop", [], "stopping"),
+        ("stopped", "pause", [], "stopped"),
+    ],
+)
+def test_pause_and_resume_are_buttons_where_they_can_work(
+    site: TestClient,
+    log_in: Login,
+    sessions: sessionmaker[Session],
+    seeded: Seeded,
+    status: str,
+    desired: str,
+    buttons: list[str],
+    said: str,
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.control)
+        run.status, run.desired_state = status, desired
+    html = site.get(f"/runs/{seeded.control}").text
+    assert re.findall(rf'data-action="/v1/runs/{seeded.control}:(pause|resume|stop)"', html) == buttons
+    assert f" {said} " in text_of(html)
+    read_only = log_in("read").get(f"/runs/{seeded.control}").text
+    assert f'data-action="/v1/runs/{seeded.control}:' not in read_only
+
+
+def test_a_run_of_ones_own_has_no_button_to_pause_it(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.fallen).executor = "external"
+    html = site.get(f"/runs/{seeded.fallen}").text
+    assert re.findall(rf'data-action="/v1/runs/{seeded.fallen}:(pause|resume|stop)"', html) == ["stop"]
+
+
 def test_an_arms_recipe_is_shown_with_its_difference_from_the_control(site: TestClient, seeded: Seeded) -> None:
     words = text_of(site.get(f"/runs/{seeded.arm}").text)
     assert "algorithm.logits_precision bf16" in words

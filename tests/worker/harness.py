@@ -12,8 +12,10 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.checkpoints.schemas import CheckpointCreate
+from server.checkpoints.service import add_checkpoint
 from server.events.models import Event, OutboxMessage
-from server.runs import reports, service
+from server.runs import pausing, reports, service
 from server.runs.models import Attempt, Run
 from server.runs.schemas import Heartbeat, Outcome
 from server.settings import Settings
@@ -122,6 +124,20 @@ class World:
         with self.sessions.begin() as session:
             body = Outcome(attempt=attempt, outcome=outcome, reason=reason)  # type: ignore[arg-type]
             reports.take_outcome(session, run_id, body, now=self.now)
+
+    def checkpoint(self, run_id: str, step: int, attempt: int = 1) -> None:
+        """A checkpoint as the trainer reports it."""
+        with self.sessions.begin() as session:
+            body = CheckpointCreate(attempt=attempt, step=step, path="/c", digest="a" * 64, size_bytes=1)
+            add_checkpoint(session, run_id, body, now=self.now)
+
+    def pause(self, run_id: str, reason: str | None = None) -> None:
+        with self.sessions.begin() as session:
+            pausing.pause_run(session, run_id, actor="a person", reason=reason, now=self.now)
+
+    def resume(self, run_id: str) -> None:
+        with self.sessions.begin() as session:
+            pausing.resume_run(session, run_id, actor="a person", now=self.now)
 
     def ask(self, run_id: str, wanted: str, reason: str | None = None) -> None:
         """A person wants the run to stop or to be cancelled."""

@@ -295,6 +295,71 @@ def test_a_forced_stop_is_believed_at_once():
     assert outcome_of(a_run("stopping", "stop"), attempt, seen("stopped")).path == (Status.STOPPED,)
 
 
+@pytest.mark.parametrize("status", ["running", "suspect"])
+def test_a_pause_is_cooperative_first(status):
+    decision = outcome_of(a_run(status, "pause"), an_attempt(), seen("running"))
+    assert (decision.path, decision.ask_stop, decision.force_stop) == ((Status.PAUSING,), True, False)
+    assert decision.reason == "Paused as asked"
+
+
+@pytest.mark.parametrize(("asked", "forced"), [(29, False), (31, True)])
+def test_the_executor_stops_what_does_not_pause_within_the_grace(asked, forced):
+    attempt = an_attempt(stop_requested_at=ago(asked))
+    decision = outcome_of(a_run("pausing", "pause"), attempt, seen("running"))
+    assert (decision.path, decision.force_stop) == ((), forced)
+
+
+@pytest.mark.parametrize("status", ["launching", "running", "suspect", "pausing"])
+@pytest.mark.parametrize("look", ["succeeded", "stopped", "failed", "gone"])
+def test_a_trainer_that_stopped_to_pause_is_paused_and_the_attempt_is_excused(status, look):
+    attempt = an_attempt(outcome="stopped", outcome_reason="The run is to pause.", ended_at=ago(1))
+    decision = outcome_of(a_run(status, "pause", attempt=3, desired_reason="lunch"), attempt, seen(look))
+    assert (decision.path, decision.reason, decision.excused) == ((Status.PAUSED,), "Paused as asked: lunch.", True)
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("succeeded", Status.SUCCEEDED), ("failed", Status.FAILED)])
+def test_a_trainer_that_ended_otherwise_while_it_was_to_pause_is_taken_at_its_word(outcome, status):
+    attempt = an_attempt(outcome=outcome, ended_at=ago(1))
+    assert outcome_of(a_run("pausing", "pause"), attempt, seen("succeeded")).path == (status,)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [seen("gone"), seen("failed"), seen("failed", retryable=True), seen("stopped"), seen("succeeded")],
+)
+def test_a_job_that_dies_while_it_pauses_ends_paused(look):
+    decision = outcome_of(a_run("pausing", "pause", attempt=3), an_attempt(40, ended_at=ago(40)), look)
+    assert (decision.path, decision.excused) == ((Status.PAUSED,), True)
+    assert decision.reason == f"Paused as asked. The job is {look.state}."
+
+
+def test_what_never_reported_is_paused_without_waiting_for_it():
+    pending = outcome_of(a_run("launching", "pause"), an_attempt(None), seen("pending"))
+    assert (pending.path, pending.force_stop) == ((Status.PAUSING,), True)
+    unsubmitted = an_attempt(None, external_ref=None, submitted_at=None, lease="x", lease_expires_at=ago(1))
+    assert outcome_of(a_run("launching", "pause"), unsubmitted, seen("gone")).path == (Status.PAUSED,)
+    in_hands = an_attempt(None, external_ref=None, submitted_at=None, lease="x", lease_expires_at=ago(-10))
+    assert outcome_of(a_run("launching", "pause"), in_hands, seen("gone")) == WAIT
+
+
+def test_a_pause_that_nobody_answers_is_believed_after_long():
+    values = {"stop_requested_at": ago(700), "stop_forced_at": ago(650), "unreachable_since": ago(700)}
+    assert outcome_of(a_run("pausing", "pause"), an_attempt(590, **values), seen("unreachable")) == WAIT
+    silent = an_attempt(610, **values)
+    assert outcome_of(a_run("pausing", "pause"), silent, seen("unreachable")).path == (Status.PAUSED,)
+
+
+@pytest.mark.parametrize("wanted", ["stop", "cancel"])
+def test_a_stop_overtakes_a_pause(wanted):
+    pausing = outcome_of(a_run("pausing", wanted), an_attempt(stop_requested_at=ago(5)), seen("running"))
+    assert (pausing.path, pausing.force_stop) == ((Status.STOPPING,), wanted == "cancel")
+    assert outcome_of(a_run("paused", wanted), an_attempt(5000), None).path == (Status.STOPPED,)
+
+
+def test_a_paused_run_is_left_alone_however_long_it_is_silent():
+    assert outcome_of(a_run("paused", "pause"), an_attempt(1e6, ended_at=ago(1e6)), None) == WAIT
+
+
 def test_silence_makes_a_run_suspect_and_a_heartbeat_clears_it():
     assert outcome_of(a_run(), an_attempt(21), seen("running")).path == (Status.SUSPECT,)
     assert outcome_of(a_run("suspect"), an_attempt(1), seen("running")).path == (Status.RUNNING,)
@@ -435,3 +500,15 @@ def test_nothing_is_forced_on_a_run_that_is_only_tracked(run, attempt, look, wel
 def test_what_is_wanted_to_end_is_never_started_again(run, attempt, look, well_since):
     if run.desired_state in ("stop", "cancel"):
         assert outcome_of(run, attempt, look, well_since).to not in (Status.QUEUED, Status.LAUNCHING)
+
+
+@given(runs, attempts, looks, well)
+def test_what_is_to_pause_is_neither_started_again_nor_stopped(run, attempt, look, well_since):
+    if run.desired_state == "pause" and run.executor == "ray":
+        rejected = attempt is not None and attempt.observed == REJECTED
+        said = attempt.outcome if attempt is not None else None
+        to = outcome_of(run, attempt, look, well_since).to
+        assert (
+            to in (None, Status.RUNNING, Status.PAUSING, Status.PAUSED) or said in ("succeeded", "failed") or rejected
+        )
+        assert to not in (Status.QUEUED, Status.STOPPED)

@@ -149,6 +149,26 @@ def test_a_run_is_submitted_shown_and_stopped(forecurve: Forecurve, service: str
     assert forecurve("run", "show", submitted["id"], "--json").json["desired_state"] == "stop"
 
 
+def test_a_run_is_paused_and_resumed(forecurve: Forecurve, service: str, sessions: sessionmaker[Session]) -> None:
+    waits = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    runs = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    with sessions.begin() as session:
+        session.get_one(Run, runs).status = "running"
+
+    paused = forecurve("run", "pause", waits, "--reason", "others first")
+    asked = forecurve("run", "pause", runs)
+    shown = forecurve("run", "show", runs)
+    resumed = forecurve("run", "resume", waits)
+    refused = forecurve("run", "resume", runs)
+
+    assert paused.out.split() == [waits, "paused"]
+    assert asked.out.strip() == f"{runs}  running; pause is asked"
+    assert "running (pause asked)" in shown.out
+    assert resumed.out.split() == [waits, "queued"]
+    assert refused.code == 2
+    assert "resume it when its status is paused" in refused.err
+
+
 def test_a_run_is_forked_from_one_of_its_checkpoints(
     forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
 ) -> None:

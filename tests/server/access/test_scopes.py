@@ -37,6 +37,8 @@ DOORS = {
     "GET /v1/runs/{run_id}/recipe": "read or ingest",
     "POST /v1/runs/{run_id}:stop": OPERATE,
     "POST /v1/runs/{run_id}:cancel": OPERATE,
+    "POST /v1/runs/{run_id}:pause": OPERATE,
+    "POST /v1/runs/{run_id}:resume": OPERATE,
     "POST /v1/runs/{run_id}/forks": OPERATE,
     "GET /v1/runs/{run_id}/forks": READ,
     "POST /v1/runs/{run_id}/metrics": INGEST,
