@@ -38,6 +38,7 @@ def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(r
 
     monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
     changes = {"budget.compute": 8, "algorithm.max_staleness": 2, "resources.generators": 2}
+    changes |= {"algorithm.zero_variance_filter": "off"}  # every step trains on something
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
     assert outcome.step == 8
     assert len({os.getpid(), *pids}) == 4  # two generators, a learner, and us
@@ -111,7 +112,7 @@ def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_los
             stopped[0].suspend()
 
     hooks["before_step"] = stop_once
-    monkeypatch.setattr(DirectoryReporter, "message", lambda self, text, step, compute: told.append(text))
+    monkeypatch.setattr(DirectoryReporter, "notice", lambda self, text, step, compute: told.append(text))
     changes = {"budget.compute": 6, "resources.stall_seconds": 6}
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
     assert (outcome.outcome, outcome.step) == ("succeeded", 6)
