@@ -121,7 +121,7 @@ def _mass_loop(
         pull, smallest = 0.0, np.inf
         for part in range(parts):
             if part == 1 and pulled:
-                pull = nu / (rate + smallest / 2.0) / (sd * sd)  # in units of Q, at this hypothesis's best node
+                pull = (rate + smallest / 2.0) / nu / (sd * sd)  # in units of Q, at this hypothesis's best node
             for k in range(size):
                 if log_node_prior[part, k] == -np.inf:  # outside the box, or left out
                     pairs[part, h, k] = -np.inf
