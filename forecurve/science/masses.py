@@ -121,7 +121,7 @@ def _mass_loop(
         pull, smallest = 0.0, np.inf
         for part in range(parts):
             if part == 1 and pulled:
-                pull = nu / (rate + smallest / 2.0) / (sd * sd)  # at this hypothesis's best node
+                pull = (rate + smallest / 2.0) / nu / (sd * sd)  # in units of Q, at this hypothesis's best node
             for k in range(size):
                 if log_node_prior[part, k] == -np.inf:  # outside the box, or left out
                     pairs[part, h, k] = -np.inf
@@ -179,7 +179,7 @@ def _mass_rows(
         log_density = -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
         tops = q
         if part == 1 and pulled:
-            tops = q.pull_ceiling(mean, nu / (rate + least.min(axis=1, keepdims=True) / 2.0) / sd**2)
+            tops = q.pull_ceiling(mean, (rate + least.min(axis=1, keepdims=True) / 2.0) / nu / sd**2)
             R0, A, _ = best_on_triangle(tops)
             least = q.value(R0, A)
             log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)

@@ -110,6 +110,11 @@ def test_an_early_posterior_under_siblings_agrees_with_emcee() -> None:
     _agrees(noisy_curve(5, last=2000.0, points=10), SIBLINGS, steps=1000, slack=0.1)
 
 
+def test_a_posterior_under_a_prior_agrees_with_emcee_where_nothing_is_known_of_the_noise_or_the_start() -> None:
+    told = noisy_curve(3, last=4000.0, points=15)
+    _agrees(Curve(told.compute[1:], told.reward[1:]), PAPER, steps=1500, slack=0.08)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("prior", "last", "points"),
