@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .advice import Advice
     from .fitting import Fit
 
-_PLAIN = (1e-6, 1e9)  # numbers that are written without an exponent
+_PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 
 

@@ -319,7 +319,7 @@ def test_a_run_is_forked_by_a_form_and_listed_below_it(page: Any, site: Site) ->
 
 def test_what_the_server_refuses_is_said_in_words(page: Any, site: Site, faults: list[str]) -> None:
     opened(page, f"/runs/{site.control}")
-    page.evaluate("() => document.querySelector('button[data-action]').dataset.action = '/v1/runs/run_none:stop'")
+    page.evaluate("() => document.querySelector('button[data-action$=stop]').dataset.action = '/v1/runs/run_none:stop'")
     page.click("text=Stop")
     page.click("text=Stop the run")
     page.wait_for_selector("#notice[data-kind=error]")
