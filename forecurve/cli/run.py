@@ -106,7 +106,7 @@ def rename(service: Service, run_id: RunId, name: Annotated[str, typer.Argument(
 def pause(
     service: Service,
     run_id: RunId,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
+    reason: Reason = None,
 ) -> Answer:
     """Pause a run: it ends as for a stop, and another run gets its place. Go on with it by `run resume`."""
     run = service.api.pause_run(run_id, reason)

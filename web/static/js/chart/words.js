@@ -1,4 +1,4 @@
-// Estimates in words, with the digits that their interval supports (the same rule as web/formats.py).
+// Estimates in words, with the digits that their interval supports (the rule of forecurve/digits.py, for rates).
 
 import { interpolate } from "./axis.js";
 
