@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -41,6 +41,27 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(HOME), ignore_errors=True)
 
     config.add_cleanup(remove)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start Ray go to one worker: they take turns anyhow, and no other worker stands in their queue."""
+    for item in items:
+        if item.get_closest_marker("ray") is not None:
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadgroup` gives away groups whole and other tests one by one; here other files stay whole too."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupsAndFiles(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group = super()._split_scope(nodeid)
+            return nodeid.partition("::")[0] if group == nodeid else group
+
+    return GroupsAndFiles(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

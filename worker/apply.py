@@ -15,7 +15,7 @@ from server.runs.models import Attempt, Run
 from server.runs.pausing import goes_on_from
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
-from worker.decide import Decision
+from worker.case import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
 from worker.fallen import KIND
 from worker.launch import record_submission

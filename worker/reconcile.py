@@ -27,8 +27,9 @@ from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
 from server.runs.ticks import healthy_since, tick
 from server.settings import Settings
 from worker.apply import apply, note
+from worker.case import WAIT, Decision
 from worker.context import Context
-from worker.decide import WAIT, Decision, decide
+from worker.decide import decide
 from worker.executors.base import ALIVE, OVER, Observation, State, reference_of
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import pytest
 from forecurve.client import Api
 from tests.forecurve.cli.services import UpProcess, processes_of, wait_until
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.xdist_group("ray"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
 
 RUN: dict[str, Any] = {
     "preset": "scalerl",

@@ -14,7 +14,7 @@ from forecurve.cli.supervisor.files import tail
 from forecurve.client import Api
 from tests.forecurve.cli.services import UpProcess, processes_of, wait_until
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray"), pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(420)]
 
 SWEEP: dict[str, Any] = {
     "name": "end to end",

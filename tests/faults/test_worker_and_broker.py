@@ -21,7 +21,7 @@ from tests.faults.processes import Processes, eventually
 from tests.worker.harness import World
 from tests.worker.receiver import Receiver, receiving
 
-pytestmark = [pytest.mark.xdist_group("faults"), pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(autouse=True)

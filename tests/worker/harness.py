@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.alerts.models import Alert
 from server.checkpoints.schemas import CheckpointCreate
 from server.checkpoints.service import add_checkpoint
 from server.events.models import Event, OutboxMessage
@@ -85,6 +86,10 @@ class World:
         events = select(Event.to_state).where(Event.run_id == run_id, Event.kind == "run.status").order_by(Event.id)
         with self.sessions() as session:
             return [str(status) for status in session.scalars(events)]
+
+    def alerts(self) -> list[Alert]:
+        with self.sessions() as session:
+            return list(session.scalars(select(Alert)))
 
     def outbox(self) -> list[tuple[str, list[Any]]]:
         waiting = select(OutboxMessage).where(OutboxMessage.published_at.is_(None)).order_by(OutboxMessage.id)

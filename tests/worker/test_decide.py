@@ -1,62 +1,13 @@
-"""The reconciler's policy, situation by situation, and the promises that hold in every situation."""
+"""The reconciler's policy, situation by situation."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from server.runs.models import Attempt, Run
-from server.runs.states import HOLDS_PLACE, TERMINAL, TRANSITIONS, DesiredState, Status
-from server.settings import Settings
-from worker.decide import REJECTED, WAIT, Decision, decide, retry_delay_s
-from worker.executors.base import Observation, State
-
-NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-LONG_AGO = NOW - timedelta(days=1)
-SETTINGS = Settings(
-    DATABASE_URL="unused",
-    stop_grace_s=30,
-    launch_deadline_s=300,
-    heartbeat_interval_s=4,
-    suspect_after_s=20,
-    lost_after_s=600,
-    external_lost_after_s=15_000,
-    max_attempts=3,
-)
-
-
-def ago(seconds: float | None) -> datetime | None:
-    return None if seconds is None else NOW - timedelta(seconds=seconds)
-
-
-def a_run(status: str = "running", desired: str = "run", **values: Any) -> Run:
-    usual = {"id": "run_1", "status": status, "desired_state": desired, "executor": "ray", "attempt": 1}
-    return Run(**usual | {"excused_attempts": 0} | values)
-
-
-def an_attempt(beat: float | None = 1, **values: Any) -> Attempt:
-    """An attempt that was submitted 100 s ago and last heard of `beat` seconds ago."""
-    usual = {"id": "att_1", "run_id": "run_1", "number": 1, "external_ref": "run_1-a1"}
-    usual |= {"created_at": ago(101), "submitted_at": ago(100), "last_heartbeat_at": ago(beat)}
-    return Attempt(**usual | values)
-
-
-def seen(state: str, **values: Any) -> Observation:
-    return Observation(State(state), **values)
-
-
-def outcome_of(
-    run: Run,
-    attempt: Attempt | None,
-    look: Observation | None,
-    well_since: datetime = LONG_AGO,
-    settings: Settings = SETTINGS,
-) -> Decision:
-    return decide(run, attempt, look, NOW, settings, well_since)
+from server.runs.states import TERMINAL, Status
+from tests.worker.situations import SETTINGS, a_run, ago, an_attempt, outcome_of, seen
+from worker.case import WAIT
+from worker.decide import REJECTED, retry_delay_s
 
 
 def test_a_healthy_run_is_left_alone():
@@ -421,94 +372,3 @@ def test_an_external_run_that_was_told_to_stop_and_fell_silent_is_stopped():
 
 def test_retries_back_off():
     assert [retry_delay_s(number) for number in (1, 2, 3, 4, 20)] == [5, 10, 20, 40, 300]
-
-
-moments = st.none() | st.floats(-60, 20_000).map(ago)
-runs = st.builds(
-    a_run,
-    status=st.sampled_from([str(status) for status in Status]),
-    desired=st.sampled_from([str(desired) for desired in DesiredState]),
-    executor=st.sampled_from(["ray", "external"]),
-    attempt=st.integers(1, 6),
-    excused_attempts=st.integers(0, 2),
-    reason=st.none() | st.just("so"),
-)
-attempts = st.none() | st.builds(
-    an_attempt,
-    beat=st.none() | st.floats(0, 20_000),
-    external_ref=st.none() | st.just("run_1-a1"),
-    outcome=st.sampled_from([None, None, None, "succeeded", "stopped", "failed", "lost"]),
-    observed=st.sampled_from([None, "pending", "running", "gone", REJECTED]),
-    log_tail=st.none() | st.just("oh no"),
-    lease=st.none() | st.just("x"),
-    lease_expires_at=moments,
-    stop_requested_at=moments,
-    stop_forced_at=moments,
-    unreachable_since=moments,
-    submitted_at=moments,
-    started_at=moments,
-    ended_at=moments,
-)
-looks = st.none() | st.builds(Observation, state=st.sampled_from(State), retryable=st.booleans())
-well = st.floats(0, 20_000).map(ago)
-
-
-@given(runs, attempts, looks, well)
-def test_every_decision_is_a_way_that_the_states_allow(run, attempt, look, well_since):
-    decision = outcome_of(run, attempt, look, well_since)
-    status = Status(run.status)
-    for following in decision.path:
-        assert following in TRANSITIONS[status]
-        status = following
-    assert (decision.retry_in_s is not None) == (decision.to is Status.QUEUED)
-
-
-@given(runs, attempts, looks, well)
-def test_no_run_has_more_attempts_than_it_may(run, attempt, look, well_since):
-    decision = outcome_of(run, attempt, look, well_since)
-    if run.attempt - run.excused_attempts >= SETTINGS.max_attempts and not decision.excused:
-        assert decision.to is not Status.QUEUED
-
-
-@given(runs, attempts, looks, well)
-def test_a_run_whose_trainer_is_heard_and_has_not_ended_is_never_given_up(run, attempt, look, well_since):
-    heard = attempt is not None and attempt.outcome is None and attempt.stop_forced_at is None
-    if heard and run.desired_state == "run" and run.status in ("running", "suspect"):
-        attempt.last_heartbeat_at = ago(1)
-        decision = outcome_of(run, attempt, look, well_since)
-        assert decision.to in (None, Status.RUNNING)
-        assert not decision.force_stop
-
-
-@given(runs, attempts, looks)
-def test_right_after_our_own_outage_nobody_is_judged_by_silence(run, attempt, look):
-    quiet = attempt is not None and attempt.outcome is None and attempt.observed != REJECTED
-    unforced = quiet and attempt.stop_forced_at is None
-    if unforced and run.desired_state == "run" and Status(run.status) in HOLDS_PLACE:
-        assert outcome_of(run, attempt, look, well_since=NOW).to in (None, Status.RUNNING)
-
-
-@given(runs, attempts, looks, well)
-def test_nothing_is_forced_on_a_run_that_is_only_tracked(run, attempt, look, well_since):
-    run.executor = "external"
-    decision = outcome_of(run, attempt, None, well_since)
-    assert not decision.force_stop
-    assert decision.to is not Status.QUEUED
-
-
-@given(runs, attempts, looks, well)
-def test_what_is_wanted_to_end_is_never_started_again(run, attempt, look, well_since):
-    if run.desired_state in ("stop", "cancel"):
-        assert outcome_of(run, attempt, look, well_since).to not in (Status.QUEUED, Status.LAUNCHING)
-
-
-@given(runs, attempts, looks, well)
-def test_what_is_to_pause_is_neither_started_again_nor_stopped(run, attempt, look, well_since):
-    if run.desired_state == "pause" and run.executor == "ray":
-        rejected = attempt is not None and attempt.observed == REJECTED
-        said = attempt.outcome if attempt is not None else None
-        to = outcome_of(run, attempt, look, well_since).to
-        assert (
-            to in (None, Status.RUNNING, Status.PAUSING, Status.PAUSED) or said in ("succeeded", "failed") or rejected
-        )
-        assert to not in (Status.QUEUED, Status.STOPPED)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
 
-from server.alerts.models import Alert
 from server.runs.fencing import Superseded
 from tests.worker.harness import World
 
@@ -38,11 +36,6 @@ def next_attempt(world: World, run: str) -> int:
     return number
 
 
-def alerts(world: World) -> list[Alert]:
-    with world.sessions() as session:
-        return list(session.scalars(select(Alert)))
-
-
 def test_a_pause_is_cooperative_and_gives_the_place_away(world: World):
     world.settings.max_concurrent_runs = 1
     run = world.running()
@@ -60,7 +53,7 @@ def test_a_pause_is_cooperative_and_gives_the_place_away(world: World):
 def test_a_paused_run_stays_so_in_silence_until_it_is_resumed(world: World):
     run = paused(world)
     world.reconcile_for(1200, every_s=20)
-    assert (world.run(run).status, world.run(run).finished_at, alerts(world)) == ("paused", None, [])
+    assert (world.run(run).status, world.run(run).finished_at, world.alerts()) == ("paused", None, [])
     assert world.admit() == []
     world.resume(run)
     assert (world.run(run).status, world.run(run).desired_state) == ("queued", "run")
@@ -108,7 +101,7 @@ def test_a_job_that_dies_while_it_pauses_ends_paused(world: World, step: int | N
     world.reconcile_for(20)
     assert world.run(run).reason == f"Paused as asked. The supervisor died. {goes_on}"
     assert world.statuses(run)[-2:] == ["pausing", "paused"]
-    assert alerts(world) == []
+    assert world.alerts() == []
 
 
 def test_a_trainer_that_does_not_come_to_its_pause_is_ended_after_the_grace(world: World):
@@ -142,7 +135,7 @@ def test_people_are_told_of_a_run_that_failed_on_its_way_to_a_pause(world: World
     world.ray.set(f"{run}-a1", "FAILED", driver_exit_code=1)
     world.reconcile(after_s=2)
     assert world.run(run).status == "failed"
-    assert [alert.kind for alert in alerts(world)] == ["run_failed"]
+    assert [alert.kind for alert in world.alerts()] == ["run_failed"]
 
 
 def test_a_run_that_is_being_launched_is_paused_without_its_job(world: World):

@@ -184,7 +184,6 @@ def is_soon(holds: Callable[[], bool], limit_s: float = 60) -> bool:
 
 
 @pytest.mark.ray
-@pytest.mark.xdist_group("ray")
 def test_a_real_cluster_runs_a_job_once_and_tells_how_it_ended(real: RayJobs, record_property):
     began = time.perf_counter()
     created = real.submit(a_job("run_r-a1", 'echo "token is $FORECURVE_TOKEN"; exit 3'))
@@ -201,7 +200,6 @@ def test_a_real_cluster_runs_a_job_once_and_tells_how_it_ended(real: RayJobs, re
 
 
 @pytest.mark.ray
-@pytest.mark.xdist_group("ray")
 def test_a_real_clusters_job_that_was_killed_may_be_tried_again(real: RayJobs):
     real.submit(a_job("run_k-a1", "kill -9 $$"))
     seen = wait_until_over(real, "run_k-a1")
@@ -209,7 +207,6 @@ def test_a_real_clusters_job_that_was_killed_may_be_tried_again(real: RayJobs):
 
 
 @pytest.mark.ray
-@pytest.mark.xdist_group("ray")
 def test_a_real_cluster_stops_a_job_and_knows_no_stranger(real: RayJobs):
     real.submit(a_job("run_s-a1", "sleep 300"))
     assert is_soon(lambda: real.stop("run_s-a1"))
@@ -219,7 +216,6 @@ def test_a_real_cluster_stops_a_job_and_knows_no_stranger(real: RayJobs):
 
 
 @pytest.mark.ray
-@pytest.mark.xdist_group("ray")
 def test_a_real_cluster_refuses_strangers(ray_head: RayHead):
     stranger = RayJobs(ray_head.url, "wrong")
     assert stranger.observe(["run_r-a1"])["run_r-a1"].state is State.UNREACHABLE
@@ -228,7 +224,6 @@ def test_a_real_cluster_refuses_strangers(ray_head: RayHead):
 
 
 @pytest.mark.ray
-@pytest.mark.xdist_group("ray")
 def test_a_run_goes_through_a_real_cluster_from_admission_to_its_end(real: RayJobs, world: World, tmp_path):
     """The entry point is a line of shell that shows what it was given; it reports nothing, so its exit code counts."""
     context = dataclasses.replace(world.context, executor=real)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
 
-from server.alerts.models import Alert
 from server.alerts.service import open_alert
-from server.events.models import Event
 from server.runs.fencing import Superseded
 from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
 from worker.fallen import KIND
-from worker.reconcile import reconcile_run
 from worker.refit import refit
-
-
-def alerts(world: World) -> list[Alert]:
-    with world.sessions() as session:
-        return list(session.scalars(select(Alert)))
 
 
 def test_a_run_goes_from_launch_to_success(world: World):
@@ -36,7 +26,7 @@ def test_a_run_goes_from_launch_to_success(world: World):
     assert (over.reason, over.finished_at) == ("budget reached", world.now)
     assert ("worker.tasks.refit", [run]) in world.outbox()
     assert ("worker.tasks.admit", []) in world.outbox()
-    assert alerts(world) == []
+    assert world.alerts() == []
 
 
 def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
@@ -53,7 +43,7 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
     world.reconcile_for(20)
     assert world.run(run).status == "failed"
     assert world.attempt(run).log_tail == "Traceback (most recent call last):\nValueError: loss is nan"
-    (alert,) = alerts(world)
+    (alert,) = world.alerts()
     assert (alert.kind, alert.level) == ("run_failed", "ALERT")
     assert alert.text == (
         "`no-cispo` failed at 12.25 CPU-seconds: "
@@ -76,7 +66,7 @@ def test_a_fall_below_the_forecast_is_settled_when_the_run_is_over(world: World)
     world.report(run, "succeeded", "budget reached")
     world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
     world.reconcile()
-    (alert,) = alerts(world)
+    (alert,) = world.alerts()
     assert (alert.resolved_at, alert.resolved_compute) == (world.now, 12.25)
 
 
@@ -85,9 +75,9 @@ def test_an_alert_of_a_run_whose_last_evaluations_are_not_judged_yet_waits_for_t
     world.report(run, "succeeded", "budget reached")
     world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
     world.reconcile()
-    assert [alert.resolved_at for alert in alerts(world)] == [None]
+    assert [alert.resolved_at for alert in world.alerts()] == [None]
     refit(world.sessions, world.settings, run, world.now)
-    assert [alert.resolved_at for alert in alerts(world)] == [world.now]
+    assert [alert.resolved_at for alert in world.alerts()] == [world.now]
 
 
 def test_the_log_of_a_failure_that_the_trainer_reported_is_fetched(world: World):
@@ -121,7 +111,7 @@ def test_a_node_that_dies_costs_an_attempt_and_not_the_run(world: World):
     assert world.ray.submissions == [f"{run}-a1", f"{run}-a2"]
     world.beat(run, attempt=2)
     assert world.run(run).status == "running"
-    assert alerts(world) == []
+    assert world.alerts() == []
 
 
 def test_a_learner_that_is_killed_costs_an_attempt_and_not_the_run(world: World):
@@ -132,7 +122,7 @@ def test_a_learner_that_is_killed_costs_an_attempt_and_not_the_run(world: World)
     assert world.statuses(run)[-2:] == ["lost", "queued"]
     world.wait(5)
     assert len(world.admit()) == 1
-    assert alerts(world) == []
+    assert world.alerts() == []
 
 
 def test_a_run_whose_every_attempt_dies_fails_with_an_alert(world: World):
@@ -145,7 +135,7 @@ def test_a_run_whose_every_attempt_dies_fails_with_an_alert(world: World):
         world.reconcile_for(40)
     assert world.run(run).status == "failed"
     assert (world.run(run).reason or "").endswith("Given up after 3 attempts.")
-    assert len(alerts(world)) == 1
+    assert len(world.alerts()) == 1
 
 
 def test_a_cluster_that_was_restarted_loses_its_jobs_but_not_the_runs(world: World):
@@ -172,7 +162,7 @@ def test_a_service_that_is_restarted_any_number_of_times_uses_up_no_attempts(wor
         world.reconcile(after_s=3)
         assert (world.run(run).status, world.run(run).excused_attempts) == ("queued", number)
         world.wait(5)
-    assert alerts(world) == []
+    assert world.alerts() == []
 
 
 def test_a_cluster_elsewhere_that_was_away_together_with_us_uses_up_no_attempt_either(world: World):
@@ -282,60 +272,6 @@ def test_the_time_of_our_own_health_is_kept(world: World):
         assert session.get_one(Tick, "reconcile").healthy_since == world.now
 
 
-def test_a_stop_is_cooperative(world: World):
-    run = world.running()
-    world.ask(run, "stop")
-    world.reconcile()
-    assert world.run(run).status == "stopping"
-    assert world.beat(run), "the heartbeat's answer says stop"
-    world.report(run, "stopped", "checkpoint written")
-    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
-    world.reconcile(after_s=2)
-    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Stopped as asked")
-    assert world.attempt(run).outcome_reason == "checkpoint written"
-    assert world.ray.stops == []
-    assert alerts(world) == []
-
-
-def test_a_trainer_that_does_not_cooperate_is_stopped_after_the_grace(world: World):
-    run = world.running()
-    world.ask(run, "stop")
-    world.reconcile()
-    for _ in range(14):
-        world.beat(run)
-        world.reconcile(after_s=2)
-    assert world.ray.stops == []
-    world.reconcile_for(6)
-    assert world.ray.stops == [f"{run}-a1"]
-    assert world.run(run).status == "stopped"
-
-
-def test_a_cancel_stops_the_job_at_once(world: World):
-    run = world.running()
-    world.ask(run, "cancel")
-    world.reconcile()
-    assert world.ray.stops == [f"{run}-a1"]
-    world.reconcile(after_s=2)
-    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled; the executor ended the job")
-
-
-def test_a_cancelled_run_keeps_the_persons_reason_and_not_the_signal_by_which_it_came_about(world: World):
-    run = world.running()
-    world.ask(run, "cancel", "now")
-    world.reconcile()
-    world.report(run, "stopped", "SIGTERM received")
-    world.reconcile(after_s=2)
-    assert (world.run(run).status, world.run(run).reason) == ("stopped", "Cancelled: now")
-
-
-def test_a_queued_run_that_is_stopped_never_launches(world: World):
-    run = world.add_run()
-    world.ask(run, "stop")
-    world.reconcile()
-    assert world.statuses(run) == ["stopped"]
-    assert world.admit() == []
-
-
 def test_a_job_that_stays_pending_is_ended_and_tried_again(world: World):
     run = world.launched()
     world.reconcile_for(310, every_s=5)
@@ -386,82 +322,8 @@ def test_an_external_run_that_died_is_failed_after_a_week_and_people_are_told(wo
     assert world.statuses(run) == ["suspect"]
     world.reconcile_for(30, every_s=10)
     assert world.statuses(run) == ["suspect", "failed"]
-    (alert,) = alerts(world)
+    (alert,) = world.alerts()
     assert "Nothing was heard of it for 7.0 days" in alert.text
-
-
-def test_two_reconcilers_at_once_end_a_run_once(world: World):
-    runs = [world.running(), world.running()]
-    for run in runs:
-        world.ray.set(f"{run}-a1", "SUCCEEDED")
-        world.report(run, "failed", "diverged")
-    start = threading.Barrier(4)
-
-    def reconcile() -> None:
-        start.wait()
-        world.reconcile()
-
-    threads = [threading.Thread(target=reconcile) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for run in runs:
-        assert world.statuses(run) == ["launching", "running", "failed"]
-    assert len(alerts(world)) == 2
-
-
-def test_a_pass_that_finds_nothing_new_writes_nothing(world: World):
-    run = world.running()
-    world.reconcile()
-    before = world.run(run).version, _events(world)
-    world.reconcile(after_s=2)
-    assert (world.run(run).version, _events(world)) == before
-
-
-def test_a_run_that_was_changed_while_it_was_looked_at_is_decided_on_anew(world: World):
-    """The trainer reports its outcome between the reconciler's look and its writing."""
-    run = world.running()
-    world.reconcile()
-    world.reconcile_for(28)
-    world.wait(4)
-    look = world.context.executor.observe
-
-    def observe_and_be_overtaken(references):
-        seen = look(references)
-        world.report(run, "succeeded")
-        return seen
-
-    world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
-    world.reconcile()
-    assert "suspect" not in world.statuses(run)
-
-
-def test_a_look_from_before_the_submission_says_nothing_of_the_job(world: World):
-    """The reconciler looks, then the job is submitted, then it decides: "no such job" is old news by then."""
-    world.settings.launch_deadline_s = 20
-    run = world.add_run()
-    (attempt_id,) = world.admit()
-    world.reconcile()
-    world.reconcile_for(20, every_s=10)
-    world.wait(5)
-    look = world.context.executor.observe
-
-    def observe_and_be_overtaken(references):
-        seen = look(references)
-        world.launch(attempt_id)
-        return seen
-
-    world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
-    reconcile_run(world.context, run, world.now)
-    attempt = world.attempt(run)
-    assert (attempt.external_ref, attempt.observed, attempt.ended_at) == (f"{run}-a1", "pending", None)
-    assert world.statuses(run) == ["launching"]
-
-
-def _events(world: World) -> int:
-    with world.sessions() as session:
-        return session.scalar(select(func.count()).select_from(Event)) or 0
 
 
 def _job(run: str):

@@ -18,7 +18,7 @@ from forecurve.client import Api
 from .conftest import spawn
 from .services import UpProcess, clean_environment, processes_of, wait_until
 
-pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(400)]  # one service for the module, tests in order
+pytestmark = pytest.mark.timeout(400)  # one service for the module, tests in order
 
 
 @pytest.fixture(scope="module")
