@@ -17,6 +17,7 @@ from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal, Past
 from .curve import Curve, Evaluation
 from .errors import AdviceError, CompareError, CurveError, FrozenError, PlanError, PriorError
+from .family import sibling_prior
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
 from .misfit import Misfit
@@ -24,7 +25,7 @@ from .outcome import Outcome, predict_mean
 from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
-from .prior import Prior, sibling_prior
+from .prior import Prior
 from .revising import Revision, revision
 from .sweep_advice import advise_sweep
 from .track_record import TrackRecord, score

@@ -25,11 +25,12 @@ from .baselines import last_value, power_law
 from .checks import MIN_POINTS
 from .conformal import Conformal, Past
 from .curve import Curve
+from .family import sibling_prior
 from .fitting import Fit, fit
 from .misfit import HOLDS
 from .outcome import Outcome, predict_mean
 from .paper import paper_fit, scaled_grid
-from .prior import FLAT, Prior, sibling_prior
+from .prior import FLAT, Prior
 from .values import Estimate, finite, jsonable
 
 if TYPE_CHECKING:

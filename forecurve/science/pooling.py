@@ -23,14 +23,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .arrays import Float32Array, FloatArray, IntArray
-from .prior import C_MID_REACH, LOG_B_BOX, Prior, student_t
+from .family import SPREAD
+from .parameters import Parameters, log_density, parameters_of
 from .sigmoid import log_compute, rise
 
 if TYPE_CHECKING:
     from .fitting import Fit
 
 JOINT_DRAWS = 2000
-SPREAD = (0.03, 0.25, 0.4)  # sd of (A, ln B, ln C_mid) between siblings before any is seen
 OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
 _SPREAD_SD = 0.5  # of the logarithm of each spread's factor s: a sweep may be 2.3 times tighter or wider (90 %)
 _THIN = 500  # draws of an arm that a marginal likelihood averages over
@@ -66,7 +66,7 @@ def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, size: int = JOINT
     """
     rng = np.random.default_rng(seed)
     if siblings and len(fits) > 1:
-        chosen = _Siblings([_table(fit) for fit in fits]).choose(size, rng)
+        chosen = _Siblings([parameters_of(fit) for fit in fits]).choose(size, rng)
     else:
         chosen = np.stack([rng.integers(0, len(fit.all_draws.A), size) for fit in fits], axis=1)
     draws = [fit.all_draws for fit in fits]
@@ -75,52 +75,13 @@ def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, size: int = JOINT
     return Joint(A, B, C_mid, R0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The draws of one arm: theta (D, 3) and the log density of the prior it was fitted under (D,)."""
-
-    theta: FloatArray
-    log_prior: FloatArray
-    prior: Prior  # of A in [0, 1]
-    log_flat: float  # log density of that prior's flat part, without A's
-
-
-def _table(fit: Fit) -> _Table:
-    low, width = fit.curve.bounds[0], fit.curve.width
-    d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
-    theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
-    positive = fit.curve.compute[fit.curve.compute > 0]
-    box_mid = 2 * np.log(C_MID_REACH) + np.log(positive[-1] / positive[0])
-    log_flat = -float(np.log(LOG_B_BOX[1] - LOG_B_BOX[0]) + np.log(box_mid))
-    headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
-    return _Table(theta, _log_density(prior, theta, log_flat, -np.log(headroom)), prior, log_flat)
-
-
-def _log_density(prior: Prior, theta: FloatArray, log_flat: float, log_flat_A: FloatArray | float) -> FloatArray:
-    """Log density of a prior at theta (D, 3): its Student-t part and its flat part."""
-    flat = np.full(len(theta), log_flat) + log_flat_A
-    if not prior.informative:
-        return flat
-    known = np.zeros(len(theta))
-    pairs = (prior.A, prior.log_B, prior.log_C_mid)
-    for at, pair in enumerate(pairs):
-        if pair is not None:
-            known += student_t(theta[:, at], *pair, prior.dof)
-    if prior.A is None:
-        known += log_flat_A
-    if prior.log_B is None:
-        known -= np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
-    if prior.log_C_mid is None:
-        known += log_flat + np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
-    return np.asarray(np.logaddexp(np.log(prior.weight) + known, np.log(1 - prior.weight) + flat))
-
-
 class _Siblings:
     """Candidates (mu, s) and how well each explains every arm."""
 
-    def __init__(self, arms: list[_Table]):
+    def __init__(self, arms: list[Parameters]):
         self.arms = arms
-        self.thin = [_Thinned.of(arm) for arm in arms]
+        self.thin = [arm.thinned(_THIN) for arm in arms]
+        self.over_prior = [np.exp(-thin.log_prior).astype(np.float32) for thin in self.thin]
 
     def choose(self, size: int, rng: np.random.Generator) -> IntArray:
         """Indices of the arms' draws, shape (size, K)."""
@@ -131,7 +92,7 @@ class _Siblings:
         candidate = np.repeat(picked, -(-size // _KEPT))[:size]
         chosen = np.empty((size, len(self.arms)), dtype=np.int64)
         for at, (thin, density) in enumerate(zip(self.thin, found.density, strict=True)):
-            chosen[:, at] = thin.index[_pick(thin, density, candidate, rng)]
+            chosen[:, at] = thin.index[_pick(self.over_prior[at], density, candidate, rng)]
         return chosen
 
     def _first(self, rng: np.random.Generator) -> _Round:
@@ -159,13 +120,13 @@ class _Siblings:
     def _explained(self, density: list[Float32Array]) -> FloatArray:
         """Log of the product of the arms' marginal likelihoods under each candidate: (M,)."""
         total = np.zeros(_CANDIDATES)
-        for thin, each in zip(self.thin, density, strict=True):
-            total += np.log((1 - OWN) * (thin.over_prior @ each) / len(thin.theta) + OWN)
+        for over_prior, each in zip(self.over_prior, density, strict=True):
+            total += np.log((1 - OWN) * (over_prior @ each) / len(over_prior) + OWN)
         return total
 
     def _log_centre(self, mu: FloatArray) -> FloatArray:
         """Log prior of the centre: that under which the arms were fitted, averaged where they differ."""
-        densities = [_log_density(arm.prior, mu, arm.log_flat, 0.0) for arm in self.arms]
+        densities = [log_density(arm.prior, mu, arm.log_flat, 0.0) for arm in self.arms]
         inside = np.where((mu[:, 0] > 0) & (mu[:, 0] < 1), 0.0, -50.0)  # a ceiling lies in the reward's range
         return np.asarray(np.mean(densities, axis=0) + inside)
 
@@ -175,18 +136,6 @@ class _Round:
     candidates: FloatArray  # (mu, ln s), (M, 6)
     log_weight: FloatArray  # (M,)
     density: list[Float32Array]  # N(theta | mu, diag (s sd)^2) of every arm's draws, each (D, M)
-
-
-@dataclass(frozen=True, eq=False)
-class _Thinned:
-    theta: FloatArray  # (D, 3)
-    over_prior: Float32Array  # 1 / p0, (D,)
-    index: IntArray  # of the arm's own draws
-
-    @classmethod
-    def of(cls, arm: _Table) -> _Thinned:
-        index = np.linspace(0, len(arm.theta) - 1, min(_THIN, len(arm.theta))).astype(np.int64)
-        return cls(arm.theta[index], np.exp(-arm.log_prior[index]).astype(np.float32), index)
 
 
 def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
@@ -231,11 +180,11 @@ def resample(weight: FloatArray, size: int, u: float) -> IntArray:
     return np.asarray(np.minimum(np.searchsorted(total, places), len(weight) - 1))
 
 
-def _pick(thin: _Thinned, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:
+def _pick(over_prior: Float32Array, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:
     """For every joint draw's candidate one of the arm's draws, in proportion to its term in F: (S,)."""
     rows = []
     columns, counts = np.unique(candidate, return_counts=True)  # candidates come in increasing order
-    terms = (1 - OWN) * thin.over_prior[:, None] * density[:, columns] + OWN
+    terms = (1 - OWN) * over_prior[:, None] * density[:, columns] + OWN
     totals = np.cumsum(terms, axis=0, dtype=np.float64)
     for at, count in enumerate(counts):
         # stratified: the draws taken for one candidate spread over its whole range, in random order

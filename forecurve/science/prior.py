@@ -6,7 +6,6 @@ compute. An informative prior is 0.9 x (independent Student-t with 6 degrees of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from .checks import bounds_of
 
 if TYPE_CHECKING:
     from .curve import Curve
-    from .fitting import Fit
 
 # B outside 0.2 to 10 is a straight line or a step on any real run.
 LOG_B_BOX = (float(np.log(0.2)), float(np.log(10.0)))
@@ -94,11 +92,6 @@ FLAT = Prior("none", weight=0.0)
 # sqrt(1 + 1/10). Its C_mid (3.6k GB200-hours) depends on model, batch and hardware: left flat.
 PAPER = Prior("the paper's table", A=(0.619, 0.040), log_B=(0.61, 0.23), bounds=(0.0, 1.0))
 
-# Spread between siblings before any is seen, worth SIBLING_WEIGHT siblings: the synthetic runs of the paper's scale.
-_SIBLING_SD = (0.03, 0.25, 0.4)
-SIBLING_WEIGHT = 3.0
-MIN_SIBLINGS = 2
-
 
 def named_prior(prior: str | Prior) -> Prior:
     """`none`, `paper`, or a Prior as it is."""
@@ -108,50 +101,6 @@ def named_prior(prior: str | Prior) -> Prior:
     if prior not in known:
         raise errors.PriorError("prior", repr(prior), "no such prior", "use 'none', 'paper' or a Prior")
     return known[prior]
-
-
-def sibling_prior(fits: Sequence[Fit], share: float = 0.5) -> Prior:
-    """An empirical-Bayes prior from finished runs like this one.
-
-    Args:
-        fits: fits of the siblings at full length with the flat prior, in one unit of compute. Ranges of rewards may
-            differ: a ceiling counts as a share of its run's range.
-        share: least identified share of A for a sibling to count.
-
-    Returns:
-        Mean and sd of (A, ln B, ln C_mid) over the siblings that are usable (no misfit, A identified); each sd is
-        shrunk towards a default and inflated by sqrt(1 + 1/n). The flat prior when fewer than 2 are usable. It carries
-        the siblings' unit of compute, and the range of rewards of the first one.
-
-    Raises:
-        PriorError: siblings in different units of compute.
-    """
-    if len({fit.unit for fit in fits}) > 1:
-        units = ", ".join(sorted({fit.unit for fit in fits}))
-        raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
-    usable = [fit for fit in fits if fit.misfit is None and fit.identified["A"] >= share]
-    if len(usable) < MIN_SIBLINGS:
-        return FLAT
-    table = np.array([[_ceiling(fit), np.log(fit.B.median), np.log(fit.C_mid.median)] for fit in usable])
-    size = len(usable)
-    default = np.array(_SIBLING_SD)
-    pooled = (table.var(axis=0, ddof=1) * (size - 1) + default**2 * SIBLING_WEIGHT) / (size - 1 + SIBLING_WEIGHT)
-    sd = np.sqrt(pooled * (1 + 1 / size))
-    mean = table.mean(axis=0)
-    first = usable[0].curve
-    return Prior(
-        f"{size} siblings",
-        A=(float(first.bounds[0] + mean[0] * first.width), float(sd[0] * first.width)),
-        log_B=(float(mean[1]), float(sd[1])),
-        log_C_mid=(float(mean[2]), float(sd[2])),
-        bounds=first.bounds,
-        unit=first.unit,
-    )
-
-
-def _ceiling(fit: Fit) -> float:
-    """The median ceiling as a share of the range of rewards."""
-    return (fit.A.median - fit.curve.bounds[0]) / fit.curve.width
 
 
 def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:

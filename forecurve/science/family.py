@@ -1,0 +1,139 @@
+"""What finished runs tell of the next one like them: an empirical-Bayes prior from every sibling's whole posterior.
+
+Each parameter theta_i of sibling i (A, ln B, ln C_mid, each by itself) is N(mu, s^2), with mu uniform over the range
+that the flat prior allows and s^2 scaled-inverse-chi-squared about the spread that siblings have by default. What a
+sibling's own data say of theta_i is the likelihood L_i: its fit's draws weighed by 1 / (the prior they were made
+under) and by what is known of the two other parameters, on a line of bins. Then
+
+    p(mu, s | all)  =  p(mu) p(s) prod_i F_i(mu, s),    F_i(mu, s) = sum over bins of L_i N(bin | mu, s^2)
+
+on a lattice of (mu, s), from which follow the mean and the sd for one more sibling. A sibling that knows a parameter
+badly thus says little of it, and siblings are not taken to differ by what is only not known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from . import errors
+from .arrays import FloatArray
+from .parameters import Parameters, parameters_of
+from .prior import FLAT, LOG_B_BOX, Prior, box_of
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+Pair = tuple[float, float]
+
+# Spread between siblings before any is seen, worth SPREAD_WEIGHT siblings: the synthetic runs of the paper's scale.
+SPREAD = (0.03, 0.25, 0.4)
+SPREAD_WEIGHT = 3.0
+MIN_SIBLINGS = 2
+PASSED = 0.5  # a run is of the family when it has passed its middle with this probability,
+RISEN = 0.5  # or when even the 5 % quantile of its rise is so much of the median
+MEMBER = 0.9  # weight of the informative part where all siblings are of the family
+TOLD = 0.5  # least share of the flat part's variance that siblings must take away for a parameter to be told
+_ROUNDS = 3  # in which what is known of one parameter sharpens the others
+_BINS_A_SPREAD = 4
+_BINS_A_CENTRE = 2
+_SPREADS: FloatArray = np.geomspace(0.25, 16.0, 25)  # in the default one
+
+
+def sibling_prior(fits: Sequence[Fit]) -> Prior:
+    """An empirical-Bayes prior from finished runs like this one.
+
+    Args:
+        fits: fits of the siblings at full length, in one unit of compute. Ranges of rewards may differ: a ceiling
+            counts as a share of its run's range.
+
+    Returns:
+        Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit, and those that have not risen, are
+        not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter that the
+        family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It carries the
+        siblings' unit of compute and the range of rewards of the first.
+
+    Raises:
+        PriorError: siblings in different units of compute.
+    """
+    if len({fit.unit for fit in fits}) > 1:
+        units = ", ".join(sorted({fit.unit for fit in fits}))
+        raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
+    family = [fit for fit in fits if _is_member(fit)]
+    if len(family) < MIN_SIBLINGS:
+        return FLAT
+    ceiling, log_b, log_mid = _told_of([parameters_of(fit) for fit in family], _boxes(family))
+    if ceiling is None and log_b is None and log_mid is None:
+        return FLAT
+    first = family[0].curve
+    if ceiling is not None:
+        ceiling = first.bounds[0] + ceiling[0] * first.width, ceiling[1] * first.width
+    weight = MEMBER * len(family) / len(fits)
+    return Prior(f"{len(family)} siblings", ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit)
+
+
+def _is_member(fit: Fit) -> bool:
+    """Whether it is one sigmoid that has risen: of a run that has not, nothing is known but that."""
+    if fit.misfit is not None:
+        return False
+    draws, now = fit.all_draws, fit.curve.now
+    if float((draws.C_mid < now).mean()) >= PASSED:
+        return True
+    least, middle = np.quantile(draws.reward_at(now)[0] - draws.R0, (0.05, 0.5))
+    return bool(least >= RISEN * middle)
+
+
+def _boxes(family: Sequence[Fit]) -> list[Pair]:
+    """The range of each parameter under the flat prior of all of them."""
+    mids = np.array([box_of(FLAT, fit.curve.compute).log_mid for fit in family])
+    return [(0.0, 1.0), LOG_B_BOX, (float(mids[:, 0].min()), float(mids[:, 1].max()))]
+
+
+def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair]) -> list[Pair | None]:
+    """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
+    told: list[Pair | None] = [None] * len(boxes)
+    for _ in range(_ROUNDS):
+        told = [_one(siblings, at, box, told) for at, box in enumerate(boxes)]
+    return told
+
+
+def _one(siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None]) -> Pair | None:
+    least, width = SPREAD[at], box[1] - box[0]
+    bins = np.linspace(*box, 1 + int(np.ceil(_BINS_A_SPREAD * width / least)), dtype=np.float64)
+    centres, spreads = bins[::_BINS_A_CENTRE], least * _SPREADS
+    known = np.array([_likelihood(each, at, bins, others) for each in siblings])
+    log_lattice = np.stack([_log_explained(known, bins, centres, spread) for spread in spreads])
+    log_lattice += _log_spread(_SPREADS)[:, None]
+    weight = np.exp(log_lattice - logsumexp(log_lattice))
+    mean = float(weight.sum(axis=0) @ centres)
+    # The scale of the Student-t that averaging over s gives, not its sd: the prior has tails of its own.
+    variance = float(1 / (weight.sum(axis=1) @ spreads**-2) + weight.sum(axis=0) @ (centres - mean) ** 2)
+    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * width**2 / 12 else None
+
+
+def _likelihood(sibling: Parameters, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
+    """What its own data say of one parameter: a share in each bin."""
+    log_weight = -sibling.log_prior
+    for other, pair in enumerate(others):
+        if other != at and pair is not None:
+            log_weight = log_weight - 0.5 * ((sibling.theta[:, other] - pair[0]) / pair[1]) ** 2
+    weight = np.exp(log_weight - log_weight.max())
+    place = np.clip((sibling.theta[:, at] - bins[0]) / (bins[1] - bins[0]), 0.0, len(bins) - 1.001)
+    below = place.astype(np.int64)
+    share = place - below  # of the bin above: the mean stays where it is
+    found = np.bincount(below, weight * (1 - share), len(bins)) + np.bincount(below + 1, weight * share, len(bins))
+    return np.asarray(found / found.sum())
+
+
+def _log_explained(known: FloatArray, bins: FloatArray, centres: FloatArray, spread: float) -> FloatArray:
+    """Log of prod_i F_i for each centre: (M,)."""
+    normal = np.exp(-0.5 * ((bins[:, None] - centres) / spread) ** 2) / spread
+    return np.asarray(np.log(known @ normal + 1e-300).sum(axis=0))
+
+
+def _log_spread(share: FloatArray) -> FloatArray:
+    """Log density of ln s at shares of the default spread: as if SPREAD_WEIGHT siblings had shown the default."""
+    return np.asarray(-SPREAD_WEIGHT * np.log(share) - 0.5 * SPREAD_WEIGHT / share**2)
