@@ -82,7 +82,9 @@ def _with_siblings(flat: list[Fit], at: int) -> Fit:
     prior = sibling_prior([other for index, other in enumerate(flat) if index != at])
     if not prior.informative:
         name = flat[at].curve.name
-        typer.echo(f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior", err=True)
+        typer.echo(
+            f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior", err=True
+        )
         return flat[at]
     return fit(flat[at].curve, prior=prior)
 

@@ -38,6 +38,7 @@ RISEN = 0.5  # or when even the 5 % quantile of its rise is so much of the media
 MEMBER = 0.9  # weight of the informative part where all siblings are of the family
 TOLD = 0.5  # least share of the flat part's variance that siblings must take away for a parameter to be told
 _ROUNDS = 3  # in which what is known of one parameter sharpens the others
+_DRAWS, _FEWEST_DRAWS = 100_000, 200  # of all siblings together, of one
 _BINS_A_SPREAD = 4
 _BINS_A_CENTRE = 2
 _SPREADS: FloatArray = np.geomspace(0.25, 16.0, 25)  # in the default one
@@ -65,7 +66,9 @@ def sibling_prior(fits: Sequence[Fit]) -> Prior:
     family = [fit for fit in fits if _is_member(fit)]
     if len(family) < MIN_SIBLINGS:
         return FLAT
-    ceiling, log_b, log_mid = _told_of([parameters_of(fit) for fit in family], _boxes(family))
+    most = max(_DRAWS // len(family), _FEWEST_DRAWS)
+    siblings = [parameters_of(fit).thinned(most) for fit in family]
+    ceiling, log_b, log_mid = _told_of(siblings, _boxes(family))
     if ceiling is None and log_b is None and log_mid is None:
         return FLAT
     first = family[0].curve
