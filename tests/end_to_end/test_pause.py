@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.end_to_end.cluster import Cluster, Job, cluster
 from tests.trainer.conftest import SMALL
 from tests.worker.harness import ray, world
@@ -14,6 +16,7 @@ STEPS = 24
 CHANGES = SMALL | {"budget.compute": STEPS, "evaluation.every_steps": 1, "checkpoint.every_steps": 7}
 
 
+@pytest.mark.slow  # 40 s; the pause itself is in tests/worker, the exact resume in tests/trainer
 def test_a_paused_run_goes_on_as_if_nobody_had_paused_it(cluster: Cluster) -> None:
     api = cluster.api
     whole = api.create_run({"preset": "scalerl", "changes": CHANGES})["id"]

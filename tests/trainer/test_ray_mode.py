@@ -194,6 +194,7 @@ def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(r
     assert [(line["step"], line["attempt"]) for line in trained] == [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]
 
 
+@pytest.mark.slow  # 35 s; the same without Ray is in test_learner_ranks.py
 def test_two_ranks_of_a_learner_train_as_one_does(recipe, tmp_path):
     changes = {"budget.compute": 3, "algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}
     rewards = {}

@@ -72,7 +72,7 @@ def test_without_usable_siblings_it_says_so(tmp_path: Path, capsys: pytest.Captu
     path = tmp_path / "one.csv"
     path.write_text(HEADER + _series("only", 100, 12, 0))
     assert main(["fit", str(path), "--prior", "siblings"]) in (0, None)
-    assert "only: fewer than 2 siblings" in capsys.readouterr().err
+    assert "only: fewer than 2 other series have risen" in capsys.readouterr().err
 
 
 def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def _distance(a: Fit, b: Fit, name: str = "A") -> float:
     return float(max(abs(x.median - y.median), abs(x.lower - y.lower), abs(x.upper - y.upper)) / y.width)
 
 
-@pytest.mark.parametrize("prior", ["none", "paper"])
+@pytest.mark.parametrize("prior", [pytest.param("none", marks=pytest.mark.slow), "paper"])
 def test_a_stream_of_updates_stays_at_what_refits_say(prior: str) -> None:
     whole = _run(seed=1)
     streamed = fit(whole.until(1400), prior=prior)
