@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import FloatArray, IntArray
-from .prior import C_MID_REACH, LOG_B_BOX, Prior, student_t
+from .prior import FLAT, LOG_B_BOX, Prior, box_of, student_t
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -42,9 +42,7 @@ def parameters_of(fit: Fit) -> Parameters:
     low, width = fit.curve.bounds[0], fit.curve.width
     d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
     theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
-    positive = fit.curve.compute[fit.curve.compute > 0]
-    box_mid = 2 * np.log(C_MID_REACH) + np.log(positive[-1] / positive[0])
-    log_flat = -float(np.log(LOG_B_BOX[1] - LOG_B_BOX[0]) + np.log(box_mid))
+    log_flat = box_of(FLAT, fit.curve.compute).log_density
     headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
     log_prior = log_density(prior, theta, log_flat, -np.log(headroom))
     return Parameters(theta, log_prior, prior, log_flat, np.arange(len(theta)))

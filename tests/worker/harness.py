@@ -125,6 +125,12 @@ class World:
             beat = Heartbeat(attempt=attempt)
             return reports.heartbeat(session, run_id, beat, interval_s=5.0, now=self.now).stop
 
+    def beat_for(self, run_id: str, seconds: float, every_s: float = 2.0) -> None:
+        """The trainer goes on reporting, and the reconciler on looking."""
+        for _ in range(int(seconds / every_s)):
+            self.beat(run_id)
+            self.reconcile(after_s=every_s)
+
     def report(self, run_id: str, outcome: str, reason: str | None = None, attempt: int = 1) -> None:
         with self.sessions.begin() as session:
             body = Outcome(attempt=attempt, outcome=outcome, reason=reason)  # type: ignore[arg-type]

@@ -108,9 +108,7 @@ def test_a_trainer_that_does_not_come_to_its_pause_is_ended_after_the_grace(worl
     run = world.running()
     world.pause(run)
     world.reconcile()
-    for _ in range(14):
-        world.beat(run)
-        world.reconcile(after_s=2)
+    world.beat_for(run, 28)
     assert world.ray.stops == []
     world.reconcile_for(6)
     assert world.ray.stops == [f"{run}-a1"]

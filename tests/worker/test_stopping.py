@@ -24,9 +24,7 @@ def test_a_trainer_that_does_not_cooperate_is_stopped_after_the_grace(world: Wor
     run = world.running()
     world.ask(run, "stop")
     world.reconcile()
-    for _ in range(14):
-        world.beat(run)
-        world.reconcile(after_s=2)
+    world.beat_for(run, 28)
     assert world.ray.stops == []
     world.reconcile_for(6)
     assert world.ray.stops == [f"{run}-a1"]
