@@ -7,12 +7,13 @@ would clearly have made past forecasts better, nothing where not. From n past ru
     shift    the share of the new forecast's expected error
     z_j      |error_j - the share of its expected error|, in half widths of the interval of run j on that side, each
              stretched by (sd told / sd of the posterior)^share
-    factor   the ceil(0.9 (n + 1))-th smallest z_j, stretched likewise for the new run
+    factor   how far 90 % of the z_j reach (`reach`), stretched likewise for the new run
 
-and the interval reaches `factor` half widths to either side of the moved median. Where nothing is taken this is plain
-split-conformal prediction (Vovk, Gammerman and Shafer 2005): if the new run is exchangeable with the past ones, it
-covers with probability at least 0.9 over the draw of all n + 1 runs, whatever is wrong with the model. Otherwise it is
-the jackknife, which covers about 0.9 of exchangeable runs but carries no such guarantee (Barber et al. 2021). Runs of
+and the interval reaches `factor` half widths to either side of the moved median. Where nothing is taken and there are
+19 past runs or more, this is plain split-conformal prediction (Vovk, Gammerman and Shafer 2005): if the new run is
+exchangeable with the past ones, it covers with probability at least 0.9 over the draw of all n + 1 runs, whatever is
+wrong with the model. With 9 to 18 it covers about 0.9, at least (n - 1) / (n + 1). Where something is taken it is the
+jackknife, which covers about as many of exchangeable runs but carries no such guarantee (Barber et al. 2021). Runs of
 another task, size or recipe are not exchangeable; then it is history, not a guarantee.
 
 Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
@@ -29,11 +30,9 @@ import numpy as np
 
 from .analogues import Course, expected_errors, nearest
 from .arrays import FloatArray
+from .reach import LEAST_SCORES, reach
 from .values import Estimate, finite
 
-LEVEL = 0.9
-LEAST_RUNS = 9
-"""With fewer, no score is large enough to cover 90 %."""
 BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
 """Forecasts are compared with past ones of the same range of the share of what is spent in the end: about 0.1, 0.25,
 0.5, later."""
@@ -103,7 +102,7 @@ class Conformal:
         Conformal(shift=0.0, factor=1.0, runs=0)
         """
         known, paths = _asked(_one_a_run(list(past), fraction), course)
-        if len(known) < LEAST_RUNS:
+        if len(known) < LEAST_SCORES:
             return cls()
         said = [*(one.estimate for one in known), estimate]
         wrong = np.array([one.actual - one.estimate.median for one in known])
@@ -114,9 +113,8 @@ class Conformal:
         share = _share(wrong, expected)
         rest, stretch = wrong - share * expected, (told / sds) ** share
         sides = np.array([_side(one.estimate, bool(more > 0)) for one, more in zip(known, rest, strict=True)])
-        apart = np.sort(np.abs(rest) / (sides * stretch[:-1]))
-        rank = math.ceil(LEVEL * (len(known) + 1) - 1e-9)
-        return cls(share * errors.new[0] * width, float(apart[rank - 1] * stretch[-1]), len(known))
+        factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
+        return cls(share * errors.new[0] * width, factor, len(known))
 
     @property
     def label(self) -> str:

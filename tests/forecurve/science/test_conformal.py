@@ -28,12 +28,19 @@ def test_with_eight_past_runs_the_posterior_stays_as_it_is_and_says_so() -> None
     assert conformal.apply(UNIT) == UNIT
 
 
-def test_with_nine_the_largest_error_in_half_widths_is_the_factor() -> None:
+def test_with_nine_the_factor_lies_between_the_two_largest_errors_in_half_widths() -> None:
     conformal = Conformal.of(_past([0.03, -0.04, 0.05, -0.14, 0.01, -0.02, 0.09, -0.09, 0.25]), UNIT)
     assert conformal.label == "conformal (9 past runs)"
-    assert conformal.factor == pytest.approx(2.5)
+    assert 1.4 < conformal.factor < 2.5
     assert conformal.shift == 0
-    assert conformal.apply(UNIT) == Estimate(0.5, pytest.approx(0.25), pytest.approx(0.75))
+    half = 0.1 * conformal.factor
+    assert conformal.apply(UNIT) == Estimate(0.5, pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+
+
+def test_with_nineteen_the_second_largest_error_in_half_widths_is_the_factor() -> None:
+    signs = np.where(np.arange(19) % 2, 1, -1)
+    conformal = Conformal.of(_past(np.array([*(0.01 * np.arange(17)), 0.2, 0.25]) * signs), UNIT)
+    assert (conformal.shift, conformal.factor) == (0, pytest.approx(2.0))
 
 
 def test_errors_are_measured_on_their_own_side_of_a_lopsided_interval() -> None:
