@@ -10,8 +10,9 @@ to 60 % of the budget and recover or stay down; `at 0` never start, or start aft
 
 From --start of the budget on the run is fitted at every evaluation and ends at the first advice to stop. --prior
 siblings gives the fits past runs: 8 other runs of the kind (healthy siblings for `fell` and `at 0`), or the other
-series of the file at full length. Lost is the reward at the budget minus that at the stop: of the true curve, or of
-recorded runs the mean of a tenth of their evaluations (at least 1, at most 30) up to either point.
+series of the file at full length; how forecasts of theirs turned out moves the gain. Lost is the reward at the budget
+minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least 1, at
+most 30) up to either point.
 
 The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
 run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
@@ -29,7 +30,7 @@ import numpy as np
 from advice_cases import Case, recorded, synthetic
 from common import answer, note, parser, table
 
-from forecurve.science import CurveError, advise, fit
+from forecurve.science import CurveError
 from forecurve.science.checks import MIN_POINTS
 
 DELTAS = (0.01, 0.02)
@@ -77,12 +78,10 @@ def _end_by_advice(case: Case, start: float) -> list[Ending]:
         if not open_deltas:
             break
         try:
-            found = fit(curve.until(float(curve.compute[at])), prior=case.prior)
+            advised = case.advised(float(curve.compute[at]), open_deltas)
         except CurveError:
             continue
-        for delta in open_deltas:
-            if advise(found, budget=budget, delta=delta).action == "stop":
-                ended[delta] = _ending(case, at)
+        ended |= {delta: _ending(case, at) for delta, action in advised.items() if action == "stop"}
     return [ended.get(delta, _ending(case, curve.points - 1)) for delta in DELTAS]
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forecurve.curve_files import read_curves
-from forecurve.science import Curve, Prior, fit, sibling_prior
+from forecurve.science import Curve, advise, fit
+from forecurve.science.siblings import Siblings
 from forecurve.science.simulator import SPREADS, synthetic_run
 
 SEED = 30_000
@@ -22,11 +23,20 @@ LEAST_POINTS = 10
 
 
 class Case(NamedTuple):
-    """A run at full length, its worth at any of its evaluations (by index), and what it is fitted with."""
+    """A run at full length, its worth at any of its evaluations (by index), its place among siblings, if any."""
 
     curve: Curve
     worth: Callable[[int], float]
-    prior: Prior | str
+    siblings: Siblings | None
+    at: int
+
+    def advised(self, upto: float, deltas: Sequence[float]) -> dict[float, str]:
+        """The advice after so much compute, for each least gain that matters."""
+        budget, early = self.curve.now, self.curve.until(upto)
+        prior = self.siblings.prior(self.at) if self.siblings else "none"
+        found = fit(early, prior=prior)
+        told = self.siblings.hindsight(found, self.at, budget) if self.siblings else None
+        return {delta: advise(found, budget=budget, delta=delta, hindsight=told).action for delta in deltas}
 
 
 class Simulated(NamedTuple):
@@ -39,15 +49,14 @@ class Simulated(NamedTuple):
 def synthetic(prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:
     """Every kind of simulated run."""
     for name, draw in KINDS.items():
-        known: Prior | str = "none"
-        if prior == "siblings":
-            past = HEALTHY.get(name, draw)  # past runs are finished ones that went well
-            known = sibling_prior([fit(past(np.random.default_rng(PAST_SEED + at)).curve) for at in range(PAST)])
+        past = HEALTHY.get(name, draw)  # past runs are finished ones that went well
+        known = [past(np.random.default_rng(PAST_SEED + at)).curve for at in range(PAST if prior == "siblings" else 0)]
         yield name, [_case(draw(np.random.default_rng(SEED + at)), known) for at in range(runs)]
 
 
-def _case(made: Simulated, prior: Prior | str) -> Case:
-    return Case(made.curve, lambda at: float(made.truth[at]), prior)
+def _case(made: Simulated, past: list[Curve]) -> Case:
+    siblings = Siblings([*past, made.curve]) if past else None
+    return Case(made.curve, lambda at: float(made.truth[at]), siblings, len(past))
 
 
 def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:
@@ -59,19 +68,13 @@ def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str
         curves = [curve for curve in read_curves(file) if curve.points >= LEAST_POINTS]
         chosen = np.random.default_rng(SEED).permutation(len(curves))[:runs]
         if len(chosen):
-            known = _leave_one_out(curves) if prior == "siblings" else ["none"] * len(curves)
-            yield file.stem, [_recorded_case(curves[at], known[at]) for at in sorted(chosen)]
+            siblings = Siblings(curves) if prior == "siblings" else None
+            yield file.stem, [_recorded_case(curves[at], siblings, int(at)) for at in sorted(chosen)]
 
 
-def _leave_one_out(curves: Sequence[Curve]) -> list[Prior]:
-    keys = [(curve.compute.tobytes(), curve.reward.tobytes()) for curve in curves]
-    once = {key: fit(curve) for key, curve in zip(keys, curves, strict=True)}
-    return [sibling_prior([found for other, found in once.items() if other != key]) for key in keys]
-
-
-def _recorded_case(curve: Curve, prior: Prior | str) -> Case:
+def _recorded_case(curve: Curve, siblings: Siblings | None, place: int) -> Case:
     window = min(max(curve.points // 10, 1), 30)
-    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), prior)
+    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), siblings, place)
 
 
 # --- kinds of simulated runs ---

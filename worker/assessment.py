@@ -22,17 +22,17 @@ from forecurve.science import (
     CurveError,
     Fit,
     FrozenForecast,
+    Hindsight,
     Past,
     Revision,
     advise,
     fit,
     freeze,
-    predict_mean,
+    predict_ending,
     revision,
     watch,
 )
 from forecurve.science.misfit import HOLDS
-from forecurve.science.outcome import tail_size
 from server.forecasts.ending import ending_words
 from server.forecasts.service import Said
 from server.forecasts.track_record import course_of
@@ -109,8 +109,8 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
         if len(subject.points) < MIN_POINTS:
             return None
         raise _stands_still(len(subject.points), len(points))
-    fitted, advice = _fit(subject, points)
-    said = _said(subject, points, fitted, advice)
+    fitted = fit(curve_of(subject.name, subject.unit, points))
+    said, advice = _said(subject, points, fitted)
     to_freeze = _to_freeze(subject, points, fitted, said, rule) if subject.frozen is None else None
     frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
     if to_freeze is not None and to_freeze.points == said.points:
@@ -141,19 +141,16 @@ def json_safe(value: Any) -> Any:
     return value
 
 
-def _fit(subject: Subject, points: Sequence[Point]) -> tuple[Fit, Advice]:
-    fitted = fit(curve_of(subject.name, subject.unit, points))
-    return fitted, advise(fitted, now=points[-1].compute, budget=subject.budget)
-
-
-def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice) -> Said:
-    now = points[-1].compute
-    summary = json_safe(fitted.to_dict(budget=subject.budget))
+def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said, Advice]:
+    now, budget = points[-1].compute, subject.budget
+    hindsight = None if budget is None or fitted.misfit not in HOLDS else _hindsight(subject, points, fitted, budget)
+    advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
+    summary = json_safe(fitted.to_dict(budget=budget))
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
-    if subject.budget is not None and summary["at_budget"] is not None:
-        summary["at_budget"] |= json_safe(_ending(subject, points, fitted, subject.budget))
-    sentence = fitted.sentence(now=now, budget=subject.budget)
-    return Said(
+    if hindsight is not None and summary["at_budget"] is not None:
+        summary["at_budget"] |= json_safe(_ending(hindsight, fitted))
+    sentence = fitted.sentence(now=now, budget=budget, hindsight=hindsight)
+    said = Said(
         at_compute=now,
         at_step=points[-1].step,
         points=len(points),
@@ -164,17 +161,17 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit, advice: Advice
         sentence=f"{sentence} {ending_words(summary, subject.unit, now)}".strip(),
         seconds=fitted.seconds,
     )
+    return said, advice
 
 
-def _ending(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> dict[str, Any]:
-    """The mean of the last 10 % of the evaluations at the budget, as it is scored later, with past runs' word on it."""
-    compute = [point.compute for point in points]
-    gap, now = float(np.median(np.diff(compute))), compute[-1]
-    left = max(budget - now, 0.0)
-    size = tail_size(len(points) + math.floor(left / gap))
-    places = np.maximum(budget - gap * np.arange(size), min(now, budget))[::-1]
-    ending = predict_mean(fitted, places)
-    conformal = Conformal.of(subject.past, ending, course=course_of(points), fraction=now / budget)
+def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
+    """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
+    ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
+    return Hindsight.of(subject.past, ending, course=course_of(points), fraction=fraction)
+
+
+def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:
+    ending, conformal = hindsight.estimate, Conformal.of(hindsight)
     calibrated = conformal.apply(ending, fitted.curve.bounds)
     return {"ending": ending.to_dict(), "calibrated": calibrated.to_dict(), "conformal": conformal.to_dict()}
 
@@ -203,9 +200,9 @@ def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Sai
     if first is None:
         return None
     if first < len(points):
-        early, early_advice = _fit(subject, points[:first])
+        early = fit(curve_of(subject.name, subject.unit, points[:first]))
         if early.misfit in HOLDS:
-            return _frozen(subject, points[:first], early, _said(subject, points[:first], early, early_advice))
+            return _frozen(subject, points[:first], early, _said(subject, points[:first], early)[0])
     return _frozen(subject, points, fitted, said) if fitted.misfit in HOLDS else None
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from .curve_input import Range, read_curves
 
 if TYPE_CHECKING:
-    from forecurve.science import Curve, Fit
+    from forecurve.science import Curve, Fit, Hindsight
+    from forecurve.science.siblings import Siblings
 
 
 class PriorChoice(StrEnum):
@@ -42,11 +43,11 @@ def fit_command(
     curves = read_curves(file, unit, range_, series)
     if prior is PriorChoice.siblings and series:
         curves = read_curves(file, unit, range_)  # the others serve as siblings
-    fits = _fits(curves, prior, set(series) if series else None)
+    asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, set(series) if series else None, budget)]
     if as_json:
-        print_json({"series": [fit.to_dict(budget=budget, target=target) for fit in fits]})
+        print_json({"series": [one.fit.to_dict(**one.question) for one in asked]})
         return
-    _show(fits, budget, target)
+    _show(asked)
 
 
 def _check_finite(flag: str, value: float | None) -> None:
@@ -63,61 +64,76 @@ def _check_positive(flag: str, value: float | None) -> None:
         raise bad_input(f"{flag}: a positive number is needed, got {value}; give it in the file's unit of compute")
 
 
-def _fits(curves: list[Curve], prior: PriorChoice, wanted: set[str] | None) -> list[Fit]:
+class _Asked(NamedTuple):
+    """A series and what is asked of it."""
+
+    fit: Fit
+    hindsight: Hindsight | None
+    budget: float | None
+    target: float | None
+
+    @property
+    def question(self) -> dict[str, Any]:
+        return {"budget": self.budget, "target": self.target, "hindsight": self.hindsight}
+
+
+def _fits(
+    curves: list[Curve], prior: PriorChoice, wanted: set[str] | None, budget: float | None
+) -> list[tuple[Fit, Hindsight | None]]:
+    """The series asked for; with siblings and a budget also how those that have spent theirs turned out."""
     from forecurve.science import fit
+    from forecurve.science.siblings import Siblings
 
     def asked(curve: Curve) -> bool:
         return wanted is None or curve.name in wanted or curve.name.rsplit(" (seed ", 1)[0] in wanted
 
     if prior is not PriorChoice.siblings:
-        return [fit(curve, prior=prior.value) for curve in curves if asked(curve)]
-    flat = [fit(curve) for curve in curves]
-    return [_with_siblings(flat, at) for at, curve in enumerate(curves) if asked(curve)]
+        return [(fit(curve, prior=prior.value), None) for curve in curves if asked(curve)]
+    siblings = Siblings(curves)
+    return [_with_siblings(siblings, at, budget) for at, curve in enumerate(curves) if asked(curve)]
 
 
-def _with_siblings(flat: list[Fit], at: int) -> Fit:
-    """The fit of one series with the others as its prior; the flat fit, said so, where they cannot serve."""
-    from forecurve.science import fit, sibling_prior
-
-    prior = sibling_prior([other for index, other in enumerate(flat) if index != at])
-    if not prior.informative:
-        name = flat[at].curve.name
+def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[Fit, Hindsight | None]:
+    """One series with the others as its prior and its past; the flat fit, said so, where they cannot be its prior."""
+    fitted = siblings.fit(at)
+    if not fitted.prior.informative:
+        name = fitted.curve.name
         typer.echo(
             f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior", err=True
         )
-        return flat[at]
-    return fit(flat[at].curve, prior=prior)
+    return fitted, None if budget is None else siblings.hindsight(fitted, at, budget)
 
 
-def _show(fits: list[Fit], budget: float | None, target: float | None) -> None:
+def _show(asked: list[_Asked]) -> None:
     from .output import print_table
 
-    columns = ["series", "points", "now", "ceiling (90 %)", *_extra_columns(fits, budget, target), "advice"]
-    print_table(columns, [_row(fit, budget, target) for fit in fits], right=["points", "now"])
+    columns = ["series", "points", "now", "ceiling (90 %)", *_extra_columns(asked[0]), "advice"]
+    print_table(columns, [_row(one) for one in asked], right=["points", "now"])
     typer.echo()
-    for fit in fits:
-        typer.echo(f"{fit.curve.name}: {fit.sentence(budget=budget, target=target)}")
+    for one in asked:
+        typer.echo(f"{one.fit.curve.name}: {one.fit.sentence(**one.question)}")
 
 
-def _extra_columns(fits: list[Fit], budget: float | None, target: float | None) -> list[str]:
+def _extra_columns(asked: _Asked) -> list[str]:
     from forecurve.science.wording import compute_text
 
-    unit = fits[0].unit
+    unit, budget, target = asked.fit.unit, asked.budget, asked.target
     at = [] if budget is None else [f"at {compute_text(budget)} {unit} (90 %)"]
     to = [] if target is None else [f"{unit} to {target:g} (90 %)"]
     return at + to
 
 
-def _row(fit: Fit, budget: float | None, target: float | None) -> list[str]:
+def _row(asked: _Asked) -> list[str]:
     from forecurve.science.wording import level_text
 
+    fit, budget, target = asked.fit, asked.budget, asked.target
     last = float(fit.curve.reward[-1])
     cells = [fit.curve.name, str(fit.points), f"{last:.2f}", _plain(level_text(fit.A))]
     if budget is not None:
         cells.append(_at_budget(fit, budget))
     if target is not None:
         cells.append(_reach(fit, target))
-    return [*cells, _action(fit, budget, target)]
+    return [*cells, _action(asked)]
 
 
 def _at_budget(fit: Fit, budget: float) -> str:
@@ -144,7 +160,7 @@ def _reach(fit: Fit, target: float) -> str:
     return interval if reach.p_never < 0.005 else f"{interval}, never: {share_text(reach.p_never)}"
 
 
-def _action(fit: Fit, budget: float | None, target: float | None) -> Any:
+def _action(asked: _Asked) -> str:
     from forecurve.science import advise
 
-    return advise(fit, budget=budget, target=target).action
+    return advise(asked.fit, **asked.question).action

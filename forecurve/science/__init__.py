@@ -12,16 +12,17 @@ from .advice import Advice, advise
 from .alternatives import Alternative, alternatives
 from .analogues import Course
 from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
-from .backtesting import Backtest, backtest
+from .backtesting import Backtest, backtest, past_forecast
 from .baselines import PowerLaw, last_value, power_law
-from .conformal import Conformal, Past
+from .conformal import Conformal
 from .curve import Curve, Evaluation
 from .errors import AdviceError, CompareError, CurveError, FrozenError, PlanError, PriorError
 from .family import sibling_prior
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
+from .hindsight import Hindsight, Past
 from .misfit import Misfit
-from .outcome import Outcome, predict_mean
+from .outcome import Outcome, predict_ending, predict_mean
 from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
@@ -52,6 +53,7 @@ __all__ = [
     "Fit",
     "FrozenError",
     "FrozenForecast",
+    "Hindsight",
     "Misfit",
     "Outcome",
     "Outlook",
@@ -80,9 +82,11 @@ __all__ = [
     "least_squares",
     "paper_fit",
     "paper_grid",
+    "past_forecast",
     "plan",
     "pool_seeds",
     "power_law",
+    "predict_ending",
     "predict_mean",
     "revision",
     "scaled_grid",

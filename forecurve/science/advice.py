@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .fitting import Fit
+    from .hindsight import Hindsight
 
 SCALE_SURE = 0.8
 ACTIONS = ("stop", "continue", "scale", "undecided")
@@ -54,6 +55,7 @@ def advise(
     delta: float | None = None,
     price: float | None = None,
     target: float | None = None,
+    hindsight: Hindsight | None = None,
 ) -> Advice:
     """Advise on one run.
 
@@ -65,6 +67,8 @@ def advise(
             `target` are in the reward's own scale.
         price: the least gain in reward per unit of compute that is worth paying for.
         target: a reward to reach.
+        hindsight: how forecasts of past runs at this share of the budget turned out. What they got wrong together is
+            expected of this one too: it moves the gain to the budget.
 
     Rules, in order: a misfit speaks first; a reached target stops; a spent budget asks what twice as much would buy;
     P(gain < delta) >= 0.9 with a mean gain below delta stops; a ceiling that is not identified (unless C_mid is behind
@@ -76,7 +80,7 @@ def advise(
     Raises:
         AdviceError: a `now`, budget, delta or price that cannot be.
     """
-    case = case_of(fit, now, budget, delta, price, target)
+    case = case_of(fit, now, budget, delta, price, target, hindsight)
     numbers = numbers_of(case)
     for rule in _RULES:
         verdict = rule(case)

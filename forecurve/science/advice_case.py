@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from . import errors
 from .aftermath import aftermath, p_lasts, sure_from
 from .arrays import FloatArray
 from .margins import least_gain
+from .misfit import HOLDS
 from .values import estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
     from .fitting import Draws, Fit
+    from .hindsight import Hindsight
 
 SURE = 0.9
 CHANGED = ("collapse", "decline", "break")  # misfits after which a run is a run of its own
 WAITING = (*CHANGED, "pinned", "constant")
+_SILVER = 0.4142135623730951  # irrational: its multiples fall evenly, and unlike the order of the draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +39,9 @@ class Case:
         since: of the fall or break, else 0.
         origin: where the compute of `draws` counts from: `since` with a `later`, else 0.
         draws: of the curve that gains are read from: `later`'s where there is one.
+        hindsight: how forecasts of past runs turned out, None where it is not known or not about `draws`.
         gain, beyond: from now to the end, and from there to twice as much, (K,).
-        at_now, at_end: the curve there, (K,).
+        at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
     """
 
     fit: Fit
@@ -50,6 +55,7 @@ class Case:
     since: float
     origin: float
     draws: Draws
+    hindsight: Hindsight | None
     gain: FloatArray
     beyond: FloatArray
     at_now: FloatArray
@@ -110,8 +116,9 @@ class Case:
 
     @property
     def gain_in_words(self) -> str:
-        """Median and interval."""
-        return gain_text(estimate_of(self.gain))
+        """Median and interval, and whether past runs have a say in it."""
+        told = "" if self.hindsight is None else f" by what {self.hindsight.runs} past runs gained"
+        return f"{gain_text(estimate_of(self.gain))}{told}"
 
     @property
     def expected_in_words(self) -> str:
@@ -121,7 +128,13 @@ class Case:
 
 
 def case_of(
-    fit: Fit, now: float | None, budget: float | None, delta: float | None, price: float | None, target: float | None
+    fit: Fit,
+    now: float | None,
+    budget: float | None,
+    delta: float | None,
+    price: float | None,
+    target: float | None,
+    hindsight: Hindsight | None = None,
 ) -> Case:
     """The case of one question. Raises AdviceError for a number that is not positive."""
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
@@ -136,8 +149,15 @@ def case_of(
     d = (later or fit).all_draws
     at = d.reward_at(np.array([here, end, 2 * (end if open_budget else here)]) - origin)
     beyond = at[2] - at[1] if open_budget else at[1] - at[0]
-    gain = at[1] - at[0]
-    return Case(fit, here, budget, end, delta, price, target, later, since, origin, d, gain, beyond, at[0], at[1])
+    told = hindsight if open_budget and fit.misfit in HOLDS and hindsight is not None and hindsight.runs else None
+    last = at[1] if told is None else np.clip(at[1] + _moved(told, len(at[1])), *fit.curve.bounds)
+    gain = last - at[0]
+    return Case(fit, here, budget, end, delta, price, target, later, since, origin, d, told, gain, beyond, at[0], last)
+
+
+def _moved(hindsight: Hindsight, count: int) -> FloatArray:
+    """Draws of how much higher the run will end than its own data say, (count,): evenly spread, without chance."""
+    return hindsight.shift + hindsight.sd * ndtri((np.arange(count) * _SILVER + 0.5) % 1.0 * 0.9999 + 0.00005)
 
 
 def check_question(fit: Fit, **given: float | None) -> None:
@@ -179,6 +199,8 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "decide_at": case.decide_at,
         "since": case.since if case.stands_still else None,
         "p_stays": case.p_stays if case.stands_still else None,
+        "past_runs": 0 if case.hindsight is None else case.hindsight.runs,
+        "past_shift": None if case.hindsight is None else case.hindsight.shift,
         "price": case.price,
         "target": case.target,
     }

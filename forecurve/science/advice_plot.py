@@ -26,7 +26,8 @@ def plot(advice: Advice) -> go.Figure:
     """The gain over the pass rate now, with its 50 % and 90 % band, against compute.
 
     The dotted line is delta, the least gain that matters; the falling share of the gain above the line of the price,
-    where one was given, is what paying on is worth. With a misfit that withholds the forecast no gain is drawn.
+    where one was given, is what paying on is worth. The band is what the run's own data say, the mark at the end what
+    past runs make of it, where they were given. With a misfit that withholds the forecast no gain is drawn.
 
     Raises:
         ValueError: the advice was not made by `advise`, so that there is no forecast to draw.

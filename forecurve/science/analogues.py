@@ -43,11 +43,22 @@ class Errors:
 
     Attributes:
         new: of the new run.
+        shared: of the new run, but for what is its own: b, g and w without the noise.
         left_out: of every past run, as the others tell it, each of shape (n,).
     """
 
     new: tuple[float, float]
+    shared: tuple[float, float]
     left_out: tuple[FloatArray, FloatArray]
+
+    def times(self, width: float) -> Errors:
+        """In a range of rewards of this width."""
+        mean, sd = self.left_out
+        return Errors(_pair(*self.new, width), _pair(*self.shared, width), (mean * width, sd * width))
+
+
+def _pair(mean: float, sd: float, width: float = 1.0) -> tuple[float, float]:
+    return float(mean) * width, float(sd) * width
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +99,10 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
     evidence = -0.5 * (pull @ errors) - 0.5 * np.linalg.slogdet(among)[1] + knots.log_weight
     to_new = shared[:, -1, :-1]
     mean = np.einsum("ki,ki->k", to_new, pull)
-    variance = shared[:, -1, -1] + noise[:, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new)
-    (centre,), (sd,) = _averaged(evidence[:, None], mean[:, None], variance[:, None])
-    return Errors((float(centre), float(sd)), _left_out(errors, inverse, pull, evidence))
+    unsure = np.maximum(shared[:, -1, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new), 0.0)
+    means = np.repeat(mean[:, None], 2, axis=1)
+    centre, sd = _averaged(evidence[:, None], means, np.stack([unsure + noise[:, -1], unsure], axis=1))
+    return Errors(_pair(centre[0], sd[0]), _pair(centre[1], sd[1]), _left_out(errors, inverse, pull, evidence))
 
 
 @dataclass(frozen=True)

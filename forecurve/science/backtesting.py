@@ -23,10 +23,11 @@ from . import errors
 from .analogues import Course
 from .baselines import last_value, power_law
 from .checks import MIN_POINTS
-from .conformal import Conformal, Past
+from .conformal import Conformal
 from .curve import Curve
 from .family import sibling_prior
 from .fitting import Fit, fit
+from .hindsight import Hindsight, Past
 from .misfit import HOLDS
 from .outcome import Outcome, predict_mean
 from .paper import paper_fit, scaled_grid
@@ -182,7 +183,7 @@ def backtest(
     """
     _check(fractions, baselines)
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
-    past = _past(curves)
+    past = other_runs(curves)
     priors = _priors(curves, past, prior, tick)
     ours = [[_ours(curve, f, known, tick) for f in fractions] for curve, known in zip(curves, priors, strict=True)]
     if prior == "siblings":
@@ -219,7 +220,7 @@ class _Ticker:
             self.progress(self.done, self.total)
 
 
-def _past(curves: Sequence[Curve]) -> list[list[int]]:
+def other_runs(curves: Sequence[Curve]) -> list[list[int]]:
     """For each curve the others that are other runs, copies of one run once."""
     keys = [curve.evaluations for curve in curves]
     first = {key: at for at, key in reversed(list(enumerate(keys)))}
@@ -247,7 +248,7 @@ def early_part(curve: Curve, fraction: float) -> Curve | None:
     return curve.until(limit)
 
 
-def _ours(curve: Curve, fraction: float, prior: str | Prior, tick: _Ticker) -> Row:
+def _ours(curve: Curve, fraction: float, prior: str | Prior, tick: Callable[[], None]) -> Row:
     began = time.perf_counter()
     outcome, early = Outcome.of(curve), early_part(curve, fraction)
     if early is None:
@@ -269,6 +270,17 @@ def _ours(curve: Curve, fraction: float, prior: str | Prior, tick: _Ticker) -> R
         calibration=Conformal().label,
         raw=estimate,
     )
+
+
+def past_forecast(curve: Curve, fraction: float, prior: str | Prior = "none") -> Past | None:
+    """What would have been said of a finished run at this share of its compute, and what came: for `Hindsight.of`.
+
+    None where there are fewer than 3 evaluations by then. `prior` must not be made of the run itself.
+    """
+    row = _ours(curve, fraction, prior, lambda: None)
+    if row.raw is None:
+        return None
+    return Past(curve.name, fraction, row.raw, row.actual, Course(curve.compute, curve.reward))
 
 
 def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Row:
@@ -295,7 +307,8 @@ def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row
         for at, (course, one) in enumerate(others)
         if one.raw is not None
     ]
-    conformal = Conformal.of(past, row.raw, course=Course(early.compute, early.reward), width=curve.width)
+    course = Course(early.compute, early.reward)
+    conformal = Conformal.of(Hindsight.of(past, row.raw, course=course, width=curve.width))
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,

@@ -28,6 +28,8 @@ from .values import Band, Estimate, Reach, band_of, estimate_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from .hindsight import Hindsight
+
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
 _MAX_FITTED = 400  # beyond, neighbouring evaluations are averaged: the curve is smooth, the cost is not
 _LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
@@ -254,17 +256,25 @@ class Fit:
 
         return decide_at(self)
 
-    def sentence(self, now: float | None = None, budget: float | None = None, target: float | None = None) -> str:
-        """One line that a colleague could say."""
+    def sentence(
+        self,
+        now: float | None = None,
+        budget: float | None = None,
+        target: float | None = None,
+        hindsight: Hindsight | None = None,
+    ) -> str:
+        """One line that a colleague could say. Arguments as in `advise`."""
         from .wording import sentence
 
-        return sentence(self, now=now, budget=budget, target=target)
+        return sentence(self, now=now, budget=budget, target=target, hindsight=hindsight)
 
-    def to_dict(self, budget: float | None = None, target: float | None = None) -> dict[str, Any]:
-        """The object that `forecurve fit --json` prints for a series; JSON-safe."""
+    def to_dict(
+        self, budget: float | None = None, target: float | None = None, hindsight: Hindsight | None = None
+    ) -> dict[str, Any]:
+        """The object that `forecurve fit --json` prints for a series; JSON-safe. Arguments as in `advise`."""
         from .report import to_dict
 
-        return to_dict(self, budget=budget, target=target)
+        return to_dict(self, budget=budget, target=target, hindsight=hindsight)
 
     def plot(self, budget: float | None = None) -> go.Figure:
         """A plotly figure: evaluations, median, 50 % and 90 % band. Needs plotly."""

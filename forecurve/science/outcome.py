@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,15 @@ class Outcome:
         """Of a finished run."""
         size = tail_size(curve.points)
         return cls(curve.compute[-size:], float(curve.reward[-size:].mean()))
+
+
+def predict_ending(fit: Fit, budget: float) -> Estimate:
+    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as until now."""
+    curve = fit.curve
+    gap = float(np.median(np.diff(curve.compute)))
+    size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
+    places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
+    return predict_mean(fit, places)
 
 
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:

@@ -10,13 +10,16 @@ from .values import jsonable
 
 if TYPE_CHECKING:
     from .fitting import Fit
+    from .hindsight import Hindsight
 
 
-def to_dict(fit: Fit, budget: float | None = None, target: float | None = None) -> dict[str, Any]:
+def to_dict(
+    fit: Fit, budget: float | None = None, target: float | None = None, hindsight: Hindsight | None = None
+) -> dict[str, Any]:
     """One series. `at_budget` is null without a budget or where a misfit withholds the forecast; `target` is there only
     when one is given.
     """
-    advice = advise(fit, budget=budget, target=target)
+    advice = advise(fit, budget=budget, target=target, hindsight=hindsight)
     found, cutoff = fit.misfit_detail, fit.cutoff
     withheld = found is not None and found.withheld
     answer: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import FloatArray
-from .conformal import BINS, Past, bin_of
+from .hindsight import BINS, Past, bin_of
 from .values import Estimate, jsonable
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Scored:
 
     @property
     def past(self) -> Past:
-        """What `Conformal.of` learns from it."""
+        """What `Hindsight.of` learns from it."""
         one = self.forecast
         return Past(one.run, one.fraction, one.estimate, self.actual)
 
@@ -133,7 +133,7 @@ class TrackRecord:
         return tuple(_line(at, groups[at]) for at in sorted(groups))
 
     def past(self) -> list[Past]:
-        """For `Conformal.of`."""
+        """For `Hindsight.of`."""
         return [one.past for one in self.scored]
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .values import Estimate
 if TYPE_CHECKING:
     from .advice import Advice
     from .fitting import Fit
+    from .hindsight import Hindsight
 
 _PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
@@ -53,7 +54,13 @@ def share_text(share: float) -> str:
     return "under 1 %" if share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
-def sentence(fit: Fit, now: float | None = None, budget: float | None = None, target: float | None = None) -> str:
+def sentence(
+    fit: Fit,
+    now: float | None = None,
+    budget: float | None = None,
+    target: float | None = None,
+    hindsight: Hindsight | None = None,
+) -> str:
     """The one line above a run's curve.
 
     Args:
@@ -61,18 +68,20 @@ def sentence(fit: Fit, now: float | None = None, budget: float | None = None, ta
         now: compute spent; the last evaluation's when left out.
         budget: compute that it may spend; adds the advice.
         target: a reward to reach, which the advice then heeds.
+        hindsight: as in `advise`.
     """
+    advice = None if budget is None else _advice(fit, now, budget, target, hindsight)
     here = fit.curve.now if now is None else float(now)
     if fit.misfit_detail is not None and fit.misfit != "residuals":
         return _misfit_sentence(fit)
     helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW * fit.curve.width
     if not fit.ceiling_identified and not helped:
-        return _unknown_sentence(fit, here, budget, target)
+        return _unknown_sentence(fit, here, budget, advice)
     reached = _share_reached(fit, here)
-    more = _price_of_more(fit, here)
-    advice = "" if budget is None else f": {_advice(fit, here, budget, target).action}"
+    more = _price_of_more(fit, here) + _by_past_runs(fit, advice)
+    action = "" if advice is None else f": {advice.action}"
     source = f" by {fit.prior.name}, hardly by its own data yet" if helped else ""
-    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{advice}."
+    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}."
 
 
 def _misfit_sentence(fit: Fit) -> str:
@@ -82,9 +91,9 @@ def _misfit_sentence(fit: Fit) -> str:
     return f"{found.sentence}{unit}: no ceiling can be read from this curve."
 
 
-def _unknown_sentence(fit: Fit, now: float, budget: float | None, target: float | None) -> str:
+def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice | None) -> str:
     head = f"Ceiling not identified yet ({interval_text(fit.A)})"
-    if budget is not None and (advice := _advice(fit, now, budget, target)).action == "stop":
+    if advice is not None and advice.action == "stop":
         return f"{head}, but stop. {advice.reason}"
     when = fit.decide_at()
     if when is None:
@@ -113,7 +122,15 @@ def _price_of_more(fit: Fit, now: float) -> str:
     return f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
 
 
-def _advice(fit: Fit, now: float, budget: float, target: float | None) -> Advice:
+def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
+    """What past runs had on top, where it is as much as matters: the advice heeds it."""
+    told = None if advice is None else advice.numbers["past_shift"]
+    if advice is None or told is None or abs(told) < least_gain(None, fit.curve):
+        return ""
+    return f" by its own data, {told:+.2g} on top by {advice.numbers['past_runs']} past runs"
+
+
+def _advice(fit: Fit, now: float | None, budget: float, target: float | None, hindsight: Hindsight | None) -> Advice:
     from .advice import advise
 
-    return advise(fit, now=now, budget=budget, target=target)
+    return advise(fit, now=now, budget=budget, target=target, hindsight=hindsight)

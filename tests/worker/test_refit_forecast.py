@@ -176,6 +176,31 @@ def test_policy_auto_stops_a_run_that_has_nothing_left_to_gain(
     assert advice.status == ("accepted" if policy == "auto" else "open")
 
 
+def test_a_run_is_not_stopped_where_past_runs_gained_more_than_was_forecast(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Five runs of the sweep bent as early and ended .04 above what was forecast of them at 60 %."""
+    flat = sigmoid(COMPUTE, C_mid=3.0, B=2.5) + np.random.default_rng(3).normal(0.0, 6e-5**0.5, 51)
+    later = 0.04 * np.clip((COMPUTE - 60) / 20, 0.0, 1.0)
+    grid = np.geomspace(1.0, 125.0, 80)
+    sides = {"median": 0.0, "lower50": -0.005, "upper50": 0.005, "lower90": -0.01, "upper90": 0.01}
+    middle = sigmoid(grid, C_mid=3.0, B=2.5)
+    said = {"compute": grid.tolist(), **{name: (middle + side).tolist() for name, side in sides.items()}}
+    with sessions.begin() as session:
+        sweep_id = make_sweep(session, "auto").id
+        for at in range(5):
+            run = make_run(session, sweep_id=sweep_id, status="succeeded")
+            add_evaluations(session, run, COMPUTE, (flat + later + 0.002 * np.sin(COMPUTE + at + 1)).tolist())
+            make_forecast(session, run, at_compute=60.0, band=said)
+    run_id = grow(sessions, settings, flat, [30], sweep_id=sweep_id)
+    forecast = forecasts(sessions, run_id)[-1]
+    forecast = max(forecasts(sessions, run_id), key=lambda one: one.at_compute)
+    assert forecast.summary["advice"]["action"] == "continue"
+    assert "by what 5 past runs gained" in forecast.summary["advice"]["reason"]
+    assert "on top by 5 past runs: continue." in forecast.sentence
+    assert run_of(sessions, run_id).desired_state == "run"
+
+
 def test_numbers_that_json_does_not_know_become_null() -> None:
     value = {
         "a": np.float64("inf"),

@@ -52,6 +52,26 @@ def test_json_is_one_object_with_every_series(file: Path, capsys: pytest.Capture
     assert body["series"][3]["advice"]["action"] in {"undecided", "continue"}
 
 
+def test_how_the_other_series_turned_out_moves_the_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five series that grew again at 120 steps, and one that has not come so far."""
+    steps = np.linspace(5, 200, 40)
+    path = tmp_path / "late.csv"
+    lines = [f"run{at},{c},{_late(c, at):.5f},1000,16,\n" for at in range(6) for c in steps[: 24 if at == 5 else None]]
+    path.write_text(HEADER + "".join(lines))
+    asked = (str(path), "--series", "run5", "--budget", "200")
+    alone, told = (_json(capsys, *asked, "--prior", prior)["series"][0]["advice"] for prior in ("none", "siblings"))
+    assert alone["action"] == "stop"
+    assert told["action"] != "stop"
+    assert "by what 5 past runs gained" in told["reason"]
+    assert main(["fit", *asked, "--prior", "siblings"]) in (0, None)
+    assert "on top by 5 past runs" in capsys.readouterr().out
+
+
+def _late(step: float, at: int) -> float:
+    noise = 0.003 * np.sin(step * (3 + at))
+    return float(0.2 + 0.3 / (1 + (8 / step) ** 3) + 0.06 / (1 + (150 / step) ** 12) + noise)
+
+
 def test_one_series_and_a_target(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = _json(capsys, str(file), "--series", "arm1", "--target", "0.99")
     (only,) = body["series"]

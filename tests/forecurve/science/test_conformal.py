@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Conformal, Course, Estimate, Past, score
-from forecurve.science.conformal import bin_of
+from forecurve.science import Conformal, Course, Estimate, Hindsight, Past, score
+from forecurve.science.hindsight import bin_of
 from forecurve.science.track_record import Forecast
 
 UNIT = Estimate(0.5, 0.4, 0.6)
+
+
+def _told(*past: Any, **known: Any) -> Conformal:
+    return Conformal.of(Hindsight.of(*past, **known))
 
 
 def _past(errors: list[float] | np.ndarray, fraction: float = 0.25) -> list[Past]:
@@ -23,13 +28,13 @@ def _past(errors: list[float] | np.ndarray, fraction: float = 0.25) -> list[Past
 
 
 def test_with_eight_past_runs_the_posterior_stays_as_it_is_and_says_so() -> None:
-    conformal = Conformal.of(_past([0.5] * 8), UNIT)
+    conformal = _told(_past([0.5] * 8), UNIT)
     assert conformal.label == "posterior"
     assert conformal.apply(UNIT) == UNIT
 
 
 def test_with_nine_the_factor_lies_between_the_two_largest_errors_in_half_widths() -> None:
-    conformal = Conformal.of(_past([0.03, -0.04, 0.05, -0.14, 0.01, -0.02, 0.09, -0.09, 0.25]), UNIT)
+    conformal = _told(_past([0.03, -0.04, 0.05, -0.14, 0.01, -0.02, 0.09, -0.09, 0.25]), UNIT)
     assert conformal.label == "conformal (9 past runs)"
     assert 1.4 < conformal.factor < 2.5
     assert conformal.shift == 0
@@ -39,7 +44,7 @@ def test_with_nine_the_factor_lies_between_the_two_largest_errors_in_half_widths
 
 def test_with_nineteen_the_second_largest_error_in_half_widths_is_the_factor() -> None:
     signs = np.where(np.arange(19) % 2, 1, -1)
-    conformal = Conformal.of(_past(np.array([*(0.01 * np.arange(17)), 0.2, 0.25]) * signs), UNIT)
+    conformal = _told(_past(np.array([*(0.01 * np.arange(17)), 0.2, 0.25]) * signs), UNIT)
     assert (conformal.shift, conformal.factor) == (0, pytest.approx(2.0))
 
 
@@ -47,14 +52,14 @@ def test_errors_are_measured_on_their_own_side_of_a_lopsided_interval() -> None:
     lopsided = Estimate(0.5, 0.45, 0.7)
     ends = [0.45, 0.7, 0.5, 0.55, 0.48, 0.49, 0.52, 0.6, 0.47, 0.7]
     past = [Past(str(at), 0.25, lopsided, end) for at, end in enumerate(ends)]
-    conformal = Conformal.of(past, lopsided)
+    conformal = _told(past, lopsided)
     assert (conformal.shift, conformal.factor) == (0, pytest.approx(1))
     assert conformal.apply(lopsided) == Estimate(0.5, pytest.approx(0.45), pytest.approx(0.7))
 
 
 def test_a_bias_that_all_past_runs_share_is_taken_out() -> None:
     rng = np.random.default_rng(0)
-    moved = Conformal.of(_past(0.15 + 0.01 * rng.normal(size=20)), UNIT)
+    moved = _told(_past(0.15 + 0.01 * rng.normal(size=20)), UNIT)
     scaled = moved.apply(UNIT)
     assert scaled.median == pytest.approx(0.65, abs=0.01)
     assert scaled.width < 0.5 * UNIT.width
@@ -62,7 +67,7 @@ def test_a_bias_that_all_past_runs_share_is_taken_out() -> None:
 
 def test_errors_that_scatter_around_zero_move_hardly_anything() -> None:
     rng = np.random.default_rng(1)
-    moved = [Conformal.of(_past(0.1 * rng.normal(size=12)), UNIT).shift for _ in range(200)]
+    moved = [_told(_past(0.1 * rng.normal(size=12)), UNIT).shift for _ in range(200)]
     assert np.mean(np.abs(moved) > 0.01) < 0.1
     assert np.max(np.abs(moved)) < 0.1
 
@@ -77,9 +82,9 @@ def test_runs_that_went_the_same_way_tell_where_this_one_will_end() -> None:
         course = Course(compute, (early if at % 2 else late) + 0.005 * rng.normal(size=21))
         past.append(Past(str(at), 0.25, UNIT, 0.5 + (-0.1 if at % 2 else 0.1) + 0.01 * rng.normal()))
         past[-1] = replace(past[-1], course=course)
-    unlike = Conformal.of(past, UNIT)
-    like_early = Conformal.of(past, UNIT, course=Course(compute[:9], early[:9]))
-    like_late = Conformal.of(past, UNIT, course=Course(compute[:9], late[:9]))
+    unlike = _told(past, UNIT)
+    like_early = _told(past, UNIT, course=Course(compute[:9], early[:9]))
+    like_late = _told(past, UNIT, course=Course(compute[:9], late[:9]))
     assert abs(unlike.shift) < 0.02
     assert like_early.shift == pytest.approx(-0.1, abs=0.02)
     assert like_late.shift == pytest.approx(0.1, abs=0.02)
@@ -92,7 +97,7 @@ def test_of_many_past_runs_those_are_asked_that_went_most_alike() -> None:
         Past(str(at), 0.25, UNIT, 0.55 if at < 50 else 0.1, Course(compute, compute / (20 if at < 50 else 200)))
         for at in range(100)
     ]
-    conformal = Conformal.of(past, UNIT, course=Course(compute[:4], compute[:4] / 20))
+    conformal = _told(past, UNIT, course=Course(compute[:4], compute[:4] / 20))
     assert conformal.runs == 40
     assert conformal.apply(UNIT).median == pytest.approx(0.55, abs=0.005)
 
@@ -125,7 +130,7 @@ def test_what_comes_out_is_always_an_interval_around_its_median(
     ]
     lower, median, upper = new
     estimate = Estimate(median, lower, upper)
-    scaled = Conformal.of(past, estimate).apply(estimate)
+    scaled = _told(past, estimate).apply(estimate)
     assert 0 <= scaled.lower <= scaled.median <= scaled.upper <= 1
 
 
@@ -138,7 +143,7 @@ def test_exchangeable_runs_are_covered_nine_times_in_ten(runs: int, bias: float)
     for _ in range(600):
         errors = bias + 0.04 * rng.standard_t(3, size=runs + 1)
         past = [Past(str(at), 0.25, said, 0.5 + error) for at, error in enumerate(errors[1:])]
-        scaled = Conformal.of(past, said).apply(said, (-9.0, 9.0))
+        scaled = _told(past, said).apply(said, (-9.0, 9.0))
         covered.append(scaled.lower <= 0.5 + errors[0] <= scaled.upper)
     assert 0.86 <= np.mean(covered) <= 0.95
 
@@ -161,7 +166,7 @@ def test_what_likeness_tells_is_covered_nine_times_in_ten_too(runs: int) -> None
         new, *past = (_of_a_kind(rng, run) for run in range(runs + 1))
         assert new.course is not None
         so_far = Course(new.course.compute[:9], new.course.reward[:9])
-        scaled = Conformal.of(past, new.estimate, course=so_far).apply(new.estimate, (-9.0, 9.0))
+        scaled = _told(past, new.estimate, course=so_far).apply(new.estimate, (-9.0, 9.0))
         covered.append(scaled.lower <= new.actual <= scaled.upper)
     assert 0.85 <= np.mean(covered) <= 0.96
 
@@ -170,8 +175,8 @@ def test_a_range_of_rewards_twice_as_wide_moves_and_stretches_alike() -> None:
     rng = np.random.default_rng(8)
     new, *past = (_of_a_kind(rng, run) for run in range(15))
     assert new.course is not None
-    one = Conformal.of(past, new.estimate, course=new.course)
-    two = Conformal.of([_doubled(run) for run in past], _double(new.estimate), course=_doubled(new).course, width=2.0)
+    one = _told(past, new.estimate, course=new.course)
+    two = _told([_doubled(run) for run in past], _double(new.estimate), course=_doubled(new).course, width=2.0)
     assert one.shift != 0
     assert (two.shift, two.factor) == (pytest.approx(2 * one.shift), pytest.approx(one.factor))
 
@@ -191,11 +196,11 @@ def test_each_run_counts_once_with_its_forecast_nearest_in_the_same_range_of_the
         Past(str(run), fraction, UNIT, 0.5 + error) for run in range(9) for fraction, error in ((0.2, 0.4), (0.25, 0.1))
     ]
     early = [Past(str(run), 0.1, UNIT, 0.9) for run in range(9)]
-    conformal = Conformal.of([*past, *early], UNIT, fraction=0.26)
+    conformal = _told([*past, *early], UNIT, fraction=0.26)
     assert conformal.runs == 9
     assert conformal.shift == pytest.approx(0.1, abs=0.002)
     assert conformal.factor < 0.05
-    assert Conformal.of(early, UNIT, fraction=0.26).runs == 0
+    assert _told(early, UNIT, fraction=0.26).runs == 0
 
 
 def test_ranges_of_the_budget_hold_the_usual_fractions_apart() -> None:
@@ -231,7 +236,7 @@ def test_a_track_record_is_one_json_object_and_feeds_the_scaling() -> None:
     assert body["forecasts"][3]["forecast"] == "f3"
     assert body["forecasts"][9]["covered"] is False
     assert body["table"][0]["runs"] == 10
-    conformal = Conformal.of(record.past(), UNIT, fraction=0.3)
+    conformal = _told(record.past(), UNIT, fraction=0.3)
     assert conformal.factor == pytest.approx(1.8)  # the tenth of ten; the ninth would leave out one in eleven
     assert "10 of 10 runs" in repr(record)
 
