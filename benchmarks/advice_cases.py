@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forecurve.curve_files import read_curves
-from forecurve.science import Curve, advise, fit
-from forecurve.science.siblings import Siblings
+from forecurve.science import Curve, Siblings, advise, fit
 from forecurve.science.simulator import SPREADS, synthetic_run
 
 SEED = 30_000
@@ -28,14 +27,14 @@ class Case(NamedTuple):
     curve: Curve
     worth: Callable[[int], float]
     siblings: Siblings | None
-    at: int
+    at: int | None
 
     def advised(self, upto: float, deltas: Sequence[float]) -> dict[float, str]:
         """The advice after so much compute, for each least gain that matters."""
         budget, early = self.curve.now, self.curve.until(upto)
         prior = self.siblings.prior(self.at) if self.siblings else "none"
         found = fit(early, prior=prior)
-        told = self.siblings.hindsight(found, self.at, budget) if self.siblings else None
+        told = self.siblings.hindsight(found, budget, self.at) if self.siblings else None
         return {delta: advise(found, budget=budget, delta=delta, hindsight=told).action for delta in deltas}
 
 
@@ -51,12 +50,12 @@ def synthetic(prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:
     for name, draw in KINDS.items():
         past = HEALTHY.get(name, draw)  # past runs are finished ones that went well
         known = [past(np.random.default_rng(PAST_SEED + at)).curve for at in range(PAST if prior == "siblings" else 0)]
-        yield name, [_case(draw(np.random.default_rng(SEED + at)), known) for at in range(runs)]
+        siblings = Siblings(known) if known else None
+        yield name, [_case(draw(np.random.default_rng(SEED + at)), siblings) for at in range(runs)]
 
 
-def _case(made: Simulated, past: list[Curve]) -> Case:
-    siblings = Siblings([*past, made.curve]) if past else None
-    return Case(made.curve, lambda at: float(made.truth[at]), siblings, len(past))
+def _case(made: Simulated, siblings: Siblings | None) -> Case:
+    return Case(made.curve, lambda at: float(made.truth[at]), siblings, None)
 
 
 def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str, list[Case]]]:

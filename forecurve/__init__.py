@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from forecurve.science import Plan as Plan
     from forecurve.science import PlanError as PlanError
     from forecurve.science import Prior as Prior
+    from forecurve.science import Siblings as Siblings
     from forecurve.science import Watch as Watch
     from forecurve.science import advise as advise
     from forecurve.science import advise_sweep as advise_sweep
@@ -41,7 +42,7 @@ __version__ = "0.1.0"
 
 _SCIENCE = (
     "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Plan",
-    "PlanError", "Prior", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "watch",
+    "PlanError", "Prior", "Siblings", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),

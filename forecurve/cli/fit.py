@@ -11,8 +11,7 @@ import typer
 from .curve_input import Range, read_curves
 
 if TYPE_CHECKING:
-    from forecurve.science import Curve, Fit, Hindsight
-    from forecurve.science.siblings import Siblings
+    from forecurve.science import Curve, Fit, Hindsight, Siblings
 
 
 class PriorChoice(StrEnum):
@@ -81,8 +80,7 @@ def _fits(
     curves: list[Curve], prior: PriorChoice, wanted: set[str] | None, budget: float | None
 ) -> list[tuple[Fit, Hindsight | None]]:
     """The series asked for; with siblings and a budget also how those that have spent theirs turned out."""
-    from forecurve.science import fit
-    from forecurve.science.siblings import Siblings
+    from forecurve.science import Siblings, fit
 
     def asked(curve: Curve) -> bool:
         return wanted is None or curve.name in wanted or curve.name.rsplit(" (seed ", 1)[0] in wanted
@@ -101,7 +99,7 @@ def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[F
         typer.echo(
             f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior", err=True
         )
-    return fitted, None if budget is None else siblings.hindsight(fitted, at, budget)
+    return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
 
 
 def _show(asked: list[_Asked]) -> None:

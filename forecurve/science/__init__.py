@@ -28,6 +28,7 @@ from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
 from .prior import Prior
 from .revising import Revision, revision
+from .siblings import Siblings
 from .sweep_advice import advise_sweep
 from .track_record import TrackRecord, score
 from .values import Band, Estimate, Reach
@@ -69,6 +70,7 @@ __all__ = [
     "Reach",
     "Revision",
     "SeedSpread",
+    "Siblings",
     "TrackRecord",
     "Watch",
     "advise",

@@ -10,7 +10,9 @@ The covariance of w is a^2 exp(-d^2 / 2 l^2), d the root mean square difference 
 
 a, l, s, kappa and the sizes of b and g are not chosen: a lattice of them is averaged by evidence. Beforehand half of it
 is on "no likeness", half on "no bias" and four fifths on "no overstatement", so that few or contradictory past runs
-leave a forecast nearly as it is. Errors of runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
+leave a forecast nearly as it is. What runs share (b, g and w without the noise) is told with more doubt: .95 are
+on none of the three, for where there is nothing to be learned it must not make a sure forecast unsure. Errors of
+runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _TRUSTS = (0.3, 1.0)
 _BIAS = 0.05
 _OVERSTATED = 0.5
 _NO_LIKENESS, _NO_BIAS, _NO_OVERSTATEMENT = 0.5, 0.5, 0.8
+_NOTHING_SHARED = 0.95
 
 _LEAST_SD = 1e-4
 
@@ -101,13 +104,17 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
     mean = np.einsum("ki,ki->k", to_new, pull)
     unsure = np.maximum(shared[:, -1, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new), 0.0)
     means = np.repeat(mean[:, None], 2, axis=1)
-    centre, sd = _averaged(evidence[:, None], means, np.stack([unsure + noise[:, -1], unsure], axis=1))
+    weights = np.stack([evidence, evidence + knots.doubt], axis=1)
+    centre, sd = _averaged(weights, means, np.stack([unsure + noise[:, -1], unsure], axis=1))
     return Errors(_pair(centre[0], sd[0]), _pair(centre[1], sd[1]), _left_out(errors, inverse, pull, evidence))
 
 
 @dataclass(frozen=True)
 class _Knots:
-    """The lattice of what is not known, K knots; each field of shape (K,)."""
+    """The lattice of what is not known, K knots; each field of shape (K,).
+
+    `doubt` is added to the log weights where it is asked what runs share: beforehand .95 are on nothing.
+    """
 
     amplitude: FloatArray
     length: FloatArray
@@ -116,6 +123,7 @@ class _Knots:
     bias: FloatArray
     overstated: FloatArray
     log_weight: FloatArray
+    doubt: FloatArray
 
 
 @lru_cache(maxsize=2)
@@ -132,7 +140,11 @@ def _knots(likeness: bool) -> _Knots:
             alike, bias, overstated, _SPREADS, _TRUSTS
         )
     ]
-    return _Knots(*np.array(rows).T)
+    columns = np.array(rows).T
+    nothing = (columns[0] == 0) & (columns[4] == 0) & (columns[5] == 0)
+    share = np.exp(columns[6])[nothing].sum() / np.exp(columns[6]).sum()
+    doubt = np.log(np.where(nothing, _NOTHING_SHARED / share, (1 - _NOTHING_SHARED) / (1 - share)))
+    return _Knots(*np.vstack([columns, doubt]))
 
 
 def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> FloatArray:

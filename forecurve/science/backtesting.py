@@ -220,11 +220,15 @@ class _Ticker:
             self.progress(self.done, self.total)
 
 
+def distinct_runs(curves: Sequence[Curve]) -> list[int]:
+    """The places of the first curve of each run: copies of one count once."""
+    return list({curve.evaluations: at for at, curve in reversed(list(enumerate(curves)))}.values())
+
+
 def other_runs(curves: Sequence[Curve]) -> list[list[int]]:
     """For each curve the others that are other runs, copies of one run once."""
-    keys = [curve.evaluations for curve in curves]
-    first = {key: at for at, key in reversed(list(enumerate(keys)))}
-    return [[at for other, at in first.items() if other != key] for key in keys]
+    distinct = distinct_runs(curves)
+    return [[at for at in distinct if curves[at].evaluations != curve.evaluations] for curve in curves]
 
 
 def _priors(

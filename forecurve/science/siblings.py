@@ -1,12 +1,13 @@
-"""Runs of one file as one another's past: their prior, and how forecasts of those that are finished turned out."""
+"""Runs as one another's past: the prior they make, and how forecasts of those that are finished turned out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from .analogues import Course
-from .backtesting import other_runs, past_forecast
+from .backtesting import distinct_runs, other_runs, past_forecast
 from .curve import Curve
 from .family import sibling_prior
 from .fitting import Fit, fit
@@ -19,57 +20,66 @@ FINISHED = 0.9
 
 
 class Siblings:
-    """Runs in one unit and metric.
+    """What runs tell of a further one, or of one another.
+
+        siblings = Siblings(finished)
+        forecast = fit(curve, prior=siblings.prior())
+        advise(forecast, budget=16_000, hindsight=siblings.hindsight(forecast, 16_000))
 
     Args:
-        curves: as far as they went.
+        curves: runs in one unit and metric, as far as they went. Copies of one run count once.
 
-    Copies of one run count once.
+    `at`, wherever it is asked for, is the place among them of the run that is asked about, which tells nothing of
+    itself; None for a run that is not one of them.
     """
 
     def __init__(self, curves: Sequence[Curve]):
         self._curves = curves
+        self._priors: dict[int | None, Prior] = {}
         self._past: dict[tuple[int, float], Past | None] = {}
-        self._priors: dict[int, Prior] = {}
 
-    @cached_property
-    def _others(self) -> list[list[int]]:
-        return other_runs(self._curves)
+    def prior(self, at: int | None = None) -> Prior:
+        """See `sibling_prior`."""
+        if at not in self._priors:
+            self._priors[at] = sibling_prior([self._flat[other] for other in self._others(at)])
+        return self._priors[at]
+
+    def fit(self, at: int) -> Fit:
+        """Of one of the runs with the others as its prior; without a prior where they tell nothing."""
+        prior = self.prior(at)
+        return fit(self._curves[at], prior=prior) if prior.informative else self._flat[at]
+
+    def hindsight(self, forecast: Fit, budget: float, at: int | None = None) -> Hindsight | None:
+        """How forecasts of those that have spent at least 0.9 of this budget turned out, made at the same share of it.
+
+        None where nothing is left of the budget.
+        """
+        curve = forecast.curve
+        if curve.now >= budget:
+            return None
+        share = curve.now / budget
+        finished = [other for other in self._others(at) if self._curves[other].now >= FINISHED * budget]
+        told = [self._told(other, share) for other in finished]
+        return Hindsight.of(
+            [one for one in told if one is not None],
+            predict_ending(forecast, budget),
+            course=Course(curve.compute, curve.reward),
+            width=curve.width,
+        )
 
     @cached_property
     def _flat(self) -> list[Fit]:
         return [fit(curve, prior=FLAT) for curve in self._curves]
 
-    def prior(self, at: int) -> Prior:
-        """Of one run: what the others tell."""
-        if at not in self._priors:
-            self._priors[at] = sibling_prior([self._flat[other] for other in self._others[at]])
-        return self._priors[at]
+    @cached_property
+    def _apart(self) -> list[list[int]]:
+        return other_runs(self._curves)
 
-    def fit(self, at: int) -> Fit:
-        """Of one run, with the others as its prior; without a prior where they tell nothing."""
-        prior = self.prior(at)
-        return fit(self._curves[at], prior=prior) if prior.informative else self._flat[at]
-
-    def hindsight(self, fitted: Fit, at: int, budget: float) -> Hindsight | None:
-        """How forecasts of the finished others at the same share of the budget turned out, for one run.
-
-        None where there is no rest of the budget to forecast.
-        """
-        curve = fitted.curve
-        if curve.now >= budget:
-            return None
-        share = curve.now / budget
-        finished = [other for other in self._others[at] if self._curves[other].now >= FINISHED * budget]
-        told = [self._told(other, share) for other in finished]
-        return Hindsight.of(
-            [one for one in told if one is not None],
-            predict_ending(fitted, budget),
-            course=Course(curve.compute, curve.reward),
-            width=curve.width,
-        )
+    def _others(self, at: int | None) -> list[int]:
+        return distinct_runs(self._curves) if at is None else self._apart[at]
 
     def _told(self, at: int, share: float) -> Past | None:
         if (at, share) not in self._past:
-            self._past[at, share] = past_forecast(self._curves[at], share, self.prior(at))
+            told = past_forecast(self._curves[at], share, self.prior(at))
+            self._past[at, share] = told and replace(told, run=str(at))  # names need not be distinct
         return self._past[at, share]
