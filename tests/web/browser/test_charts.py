@@ -250,6 +250,37 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert page.locator("button[data-action$=':cancel']").count() == 0
 
 
+def test_a_run_is_paused_and_goes_on_by_buttons(page: Any, site: Site) -> None:
+    def wanted() -> tuple[str, str | None]:
+        with site.sessions() as session:
+            run = session.get_one(Run, site.control)
+            return run.desired_state, run.desired_reason
+
+    opened(page, f"/runs/{site.control}")
+    page.click("button[data-action$=':pause']")
+    page.fill("dialog input", "others come first")
+    page.click("text=Pause the run")
+    page.wait_for_selector("text=pause asked for")
+    assert wanted() == ("pause", "others come first")
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).status = "paused"  # as the reconciler finds it in the end
+    opened(page, f"/runs/{site.control}")
+    page.click("button[data-action$=':resume']")
+    page.wait_for_selector("button[data-action$=':pause']")
+    assert wanted()[0] == "run"
+
+
+def test_a_run_is_renamed_by_a_button_that_asks_for_the_name(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Rename")
+    assert page.input_value("dialog input") == "control"
+    page.keyboard.type("the <b>control</b>")  # over the old name, which is selected
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('the <b>control</b>')")
+    with site.sessions() as session:
+        assert session.get_one(Run, site.control).name == "the <b>control</b>"
+
+
 def test_enter_in_the_dialog_does_what_the_dialog_asks(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}")
     page.focus("button[data-action$=':stop']")

@@ -1,6 +1,7 @@
 // Buttons and forms that change something through the public API.
 //
 //   <button data-action="/v1/runs/{id}:stop" data-confirm="..." data-ask="Reason">   asks, then POSTs {reason}
+//   <button ... data-method="PATCH" data-field="name" data-value="as it is now">      asks for {name}
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //
@@ -38,24 +39,25 @@ async function submit(form) {
 }
 
 /** The confirm dialog. @returns {Promise<Record<string, string> | null>} null when the person thought better of it */
-function ask({ confirm, ask: question, verb, required }) {
+function ask({ confirm, ask: question, verb, required, field = "reason", value = "" }) {
   const dialog = document.getElementById("confirm");
   const input = dialog.querySelector("input");
   dialog.querySelector("[data-text]").textContent = confirm;
   dialog.querySelector("label").hidden = !question;
   dialog.querySelector("[data-question]").textContent = question || "";
   dialog.querySelector("[value=yes]").textContent = verb || "Yes";
-  input.value = "";
+  input.value = value;
   input.required = Boolean(question && required !== undefined);
   dialog.querySelector("[data-no]").onclick = () => dialog.close(""); // no submit button, or Enter in the field would press it
   dialog.returnValue = "";
   dialog.showModal();
+  input.select();
   return new Promise((resolve) => {
     dialog.addEventListener(
       "close",
       () => {
         if (dialog.returnValue !== "yes") return resolve(null);
-        resolve(question && input.value.trim() ? { reason: input.value.trim() } : {});
+        resolve(question && input.value.trim() ? { [field]: input.value.trim() } : {});
       },
       { once: true },
     );
