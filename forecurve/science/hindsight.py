@@ -117,10 +117,15 @@ def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatA
     went = [one.course for one in known if one.course is not None]
     if course is None or len(went) < max(len(known), 1):
         return known[-MOST_RUNS:], None
-    now = float(course.compute[-1])
-    paths = np.array([one.path(now) for one in (*went, course)])
-    closest = nearest(paths, MOST_RUNS)
+    closest, paths = most_alike(went, course)
     return [known[at] for at in closest], paths[[*closest, len(known)]]
+
+
+def most_alike(courses: Sequence[Course], course: Course) -> tuple[list[int], FloatArray]:
+    """The places of the `MOST_RUNS` runs that went most like the new one; the paths of all, and last the new one's."""
+    now = float(course.compute[-1])
+    paths = np.array([one.path(now) for one in (*courses, course)])
+    return nearest(paths, MOST_RUNS), paths
 
 
 def _one_a_run(past: Sequence[Past], fraction: float | None) -> list[Past]:

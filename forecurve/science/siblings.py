@@ -11,7 +11,7 @@ from .backtesting import distinct_runs, other_runs, past_forecast
 from .curve import Curve
 from .family import sibling_prior
 from .fitting import Fit, fit
-from .hindsight import Hindsight, Past
+from .hindsight import Hindsight, Past, most_alike
 from .outcome import predict_ending
 from .prior import FLAT, Prior
 
@@ -57,15 +57,12 @@ class Siblings:
         curve = forecast.curve
         if curve.now >= budget:
             return None
-        share = curve.now / budget
+        course = _course(curve)
         finished = [other for other in self._others(at) if self._curves[other].now >= FINISHED * budget]
-        told = [self._told(other, share) for other in finished]
-        return Hindsight.of(
-            [one for one in told if one is not None],
-            predict_ending(forecast, budget),
-            course=Course(curve.compute, curve.reward),
-            width=curve.width,
-        )
+        asked, _ = most_alike([_course(self._curves[other]) for other in finished], course)
+        told = [self._told(finished[place], curve.now / budget) for place in asked]
+        known = [one for one in told if one is not None]
+        return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width)
 
     @cached_property
     def _flat(self) -> list[Fit]:
@@ -83,3 +80,7 @@ class Siblings:
             told = past_forecast(self._curves[at], share, self.prior(at))
             self._past[at, share] = told and replace(told, run=str(at))  # names need not be distinct
         return self._past[at, share]
+
+
+def _course(curve: Curve) -> Course:
+    return Course(curve.compute, curve.reward)
