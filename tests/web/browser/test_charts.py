@@ -301,6 +301,7 @@ def test_over_plain_http_from_another_host_one_logs_in_and_presses_buttons(brows
     assert page.evaluate("() => isSecureContext") is False
     page.fill("[name=token]", token)
     page.click("text=Log in >> nth=-1")
+    page.wait_for_selector("[data-live-sign][data-state=live]")  # a button that nobody listens to yet asks nothing
     page.click("text=Stop")
     page.click("text=Stop the run")
     page.wait_for_selector("text=stop asked for")
