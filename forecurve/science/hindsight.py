@@ -15,17 +15,19 @@ import numpy as np
 
 from .analogues import Course, Errors, expected_errors, nearest
 from .arrays import FloatArray
-from .values import Estimate
+from .values import SDS_TO_A_SIDE, Estimate
 
 LEAST_RUNS = 3
 """Of fewer nothing is learned."""
+FINISHED_AT = 0.9
+"""A run that has spent so much of the budget tells how another ends there. One that was cut short does not: often it
+was cut short for what was forecast of it."""
 MOST_RUNS = 40
 """Of more past runs those are asked that went most like the new one."""
 BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
 """Forecasts are compared with past ones of the same range of the share of what is spent in the end: about 0.1, 0.25,
 0.5, later."""
 
-_TO_SD = 2 * 1.6449  # width of a normal's 90 % interval in standard deviations
 _LEAST_WIDTH = 1e-9
 
 
@@ -89,7 +91,7 @@ class Hindsight:
         known, paths = _asked(_one_a_run(list(past), fraction), course)
         said = [*(one.estimate for one in known), estimate]
         wrong = np.array([one.actual - one.estimate.median for one in known])
-        sds = np.array([max(one.width, _LEAST_WIDTH) / _TO_SD for one in said])
+        sds = np.array([max(one.width, _LEAST_WIDTH) / (2 * SDS_TO_A_SIDE) for one in said])
         if len(known) < LEAST_RUNS:
             return cls(estimate, (), wrong[:0], sds[-1:], None)
         medians = np.array([one.median for one in said]) / width

@@ -8,6 +8,7 @@ import numpy as np
 
 from .arrays import FloatArray
 from .sigmoid import log_compute, rise
+from .values import SDS_TO_A_SIDE
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -54,7 +55,7 @@ def evaluation_noise(fit: Fit) -> float:
     correlation of the residuals, shrunk to 0 as if three more evaluations had shown none.
     """
     evaluation, curve = fit.predict_evaluation(fit.curve.now).at(0), fit.predict(fit.curve.now).at(0)
-    stationary = (evaluation.width**2 - curve.width**2) / (2 * 1.6449) ** 2
+    stationary = (evaluation.width**2 - curve.width**2) / (2 * SDS_TO_A_SIDE) ** 2
     least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little
     residual = fit.curve.reward - fit.predict(fit.curve.compute).median
     total = float(residual @ residual)

@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, stdtr
 
 from .arrays import FloatArray
+from .values import SDS_TO_A_SIDE
 
 LEVEL = 0.9
 LEAST_SCORES = 9
@@ -29,7 +30,6 @@ LEAST_SCORES = 9
 PLAIN_FROM = 19
 """From here on the rank that covers 90 % lies below the largest score."""
 
-_TO_SD = 1.6449  # a normal's 90 % interval reaches so many standard deviations to either side
 _SCALES = np.exp(np.linspace(math.log(0.1), math.log(20.0), 28))
 _TAILS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0)
 
@@ -63,14 +63,14 @@ class _Law:
 
     def __init__(self, scores: FloatArray):
         self._scale, self._tail, log_weight, log_norm = _knots()
-        apart = (_TO_SD * scores[:, None] / self._scale) ** 2 / self._tail
+        apart = (SDS_TO_A_SIDE * scores[:, None] / self._scale) ** 2 / self._tail
         log_likelihood = (log_norm - (self._tail + 1) / 2 * np.log1p(apart)).sum(axis=0)
         weight = np.exp(log_likelihood + log_weight - (log_likelihood + log_weight).max())
         self._weight = weight / weight.sum()
 
     def below(self, score: float) -> float:
         """P(a new score is at most this one)."""
-        return float(self._weight @ (2 * stdtr(self._tail, _TO_SD * score / self._scale) - 1))
+        return float(self._weight @ (2 * stdtr(self._tail, SDS_TO_A_SIDE * score / self._scale) - 1))
 
 
 @lru_cache(maxsize=1)

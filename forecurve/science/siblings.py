@@ -11,12 +11,9 @@ from .backtesting import distinct_runs, other_runs, past_forecast
 from .curve import Curve
 from .family import sibling_prior
 from .fitting import Fit, fit
-from .hindsight import Hindsight, Past, most_alike
+from .hindsight import FINISHED_AT, Hindsight, Past, most_alike
 from .outcome import predict_ending
 from .prior import FLAT, Prior
-
-FINISHED = 0.9
-"""A run that has spent so much of the budget tells how another ends there; one that stopped earlier does not."""
 
 
 class Siblings:
@@ -58,7 +55,7 @@ class Siblings:
         if curve.now >= budget:
             return None
         course = _course(curve)
-        finished = [other for other in self._others(at) if self._curves[other].now >= FINISHED * budget]
+        finished = [other for other in self._others(at) if self._curves[other].now >= FINISHED_AT * budget]
         asked, _ = most_alike([_course(self._curves[other]) for other in finished], course)
         told = [self._told(finished[place], curve.now / budget) for place in asked]
         known = [one for one in told if one is not None]

@@ -10,6 +10,8 @@ import numpy as np
 from .arrays import FloatArray
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+SDS_TO_A_SIDE = 1.6449
+"""A normal's 90 % interval reaches so many standard deviations to either side."""
 
 
 @dataclass(frozen=True)

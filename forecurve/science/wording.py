@@ -70,10 +70,10 @@ def sentence(
         target: a reward to reach, which the advice then heeds.
         hindsight: as in `advise`.
     """
-    advice = None if budget is None else _advice(fit, now, budget, target, hindsight)
     here = fit.curve.now if now is None else float(now)
     if fit.misfit_detail is not None and fit.misfit != "residuals":
         return _misfit_sentence(fit)
+    advice = None if budget is None else _advice(fit, here, budget, target, hindsight)
     helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW * fit.curve.width
     if not fit.ceiling_identified and not helped:
         return _unknown_sentence(fit, here, budget, advice)
@@ -130,7 +130,7 @@ def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
     return f" by its own data, {told:+.2g} on top by {advice.numbers['past_runs']} past runs"
 
 
-def _advice(fit: Fit, now: float | None, budget: float, target: float | None, hindsight: Hindsight | None) -> Advice:
+def _advice(fit: Fit, now: float, budget: float, target: float | None, hindsight: Hindsight | None) -> Advice:
     from .advice import advise
 
     return advise(fit, now=now, budget=budget, target=target, hindsight=hindsight)

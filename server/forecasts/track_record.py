@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
 from forecurve.science import track_record as science
+from forecurve.science.hindsight import FINISHED_AT
 from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
 from server.metrics.curve import Point, validation_curves
@@ -31,9 +32,6 @@ FINISHED = (Status.SUCCEEDED, Status.STOPPED)
 _LEAST_POINTS = 4
 _PAST_RUNS = 60
 _AT_ONCE = 200
-_WENT_THROUGH = 0.9
-"""A past run counts as comparable when it spent at least this share of its budget: others were cut short, often for
-what was forecast of them."""
 
 
 def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> TrackRecord:
@@ -102,7 +100,7 @@ def _comparable(run: Run) -> Select[str, float | None]:
             Run.status.in_(FINISHED),
             Run.archived_at.is_(None),
             Run.compute_unit == run.compute_unit,
-            Run.last_compute >= _WENT_THROUGH * Run.budget_compute,
+            Run.last_compute >= FINISHED_AT * Run.budget_compute,
             alike,
         )
         .order_by(Run.id.desc())

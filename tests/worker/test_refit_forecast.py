@@ -193,7 +193,6 @@ def test_a_run_is_not_stopped_where_past_runs_gained_more_than_was_forecast(
             add_evaluations(session, run, COMPUTE, (flat + later + 0.002 * np.sin(COMPUTE + at + 1)).tolist())
             make_forecast(session, run, at_compute=60.0, band=said)
     run_id = grow(sessions, settings, flat, [30], sweep_id=sweep_id)
-    forecast = forecasts(sessions, run_id)[-1]
     forecast = max(forecasts(sessions, run_id), key=lambda one: one.at_compute)
     assert forecast.summary["advice"]["action"] == "continue"
     assert "by what 5 past runs gained" in forecast.summary["advice"]["reason"]
