@@ -8,7 +8,8 @@ it and takes it again). Both trainers start from it, on the CPU, with 32 prompts
 a step, the same reward and learning rate, an evaluation of 256 held-out prompts x 4 before the first step and every 20,
 logging, and a checkpoint every 50: what their users get. Ours runs as `python -m trainer` does by default (generator
 and learner at the same time, a thread each), TRL on `--threads` threads. They run one after the other, by turns
-(`--runs`). Speed is that of all steps between the first and the last, evaluations and checkpoints included.
+(`--runs`). Speed is that of all steps between the first and the last, evaluations and checkpoints included. Time to the
+pass rate begins where training does, models loaded and workers up, before the first evaluation.
 """
 
 from __future__ import annotations
@@ -139,12 +140,14 @@ def ours(given: Namespace, directory: Path, seed: int) -> dict[str, Any]:
     run(command, threads=1)
     lines = [json.loads(line) for line in (directory / "run" / "metrics.jsonl").read_text().splitlines()]
     steps = [(line["step"], seconds(line["time"])) for line in lines if "train/reward" in line["metrics"]]
+    first = next(line for line in lines if "time/step" in line["metrics"])
+    began = seconds(first["time"]) - first["metrics"]["time/step"]
     judged = [json.loads(line) for line in (directory / "run" / "evaluations.jsonl").read_text().splitlines()]
     evaluations = [(line["step"], seconds(line["time"]), line["reward"]) for line in judged]
     kept = [
         line["metrics"]["train/kept_prompts"] / PROMPTS for line in lines if "train/kept_prompts" in line["metrics"]
     ]
-    return summary(steps, evaluations, given.target) | {"kept_share": sum(kept) / len(kept)}
+    return summary(began, steps, evaluations, given.target) | {"kept_share": sum(kept) / len(kept)}
 
 
 def peer(given: Namespace, directory: Path) -> dict[str, Any]:
@@ -152,9 +155,10 @@ def peer(given: Namespace, directory: Path) -> dict[str, Any]:
     command = [given.peer_python, __file__, "--peer", str(directory), "--base", str(given.base)]
     run([*command, "--steps", str(given.steps), "--threads", str(given.threads)], given.threads)
     lines = [json.loads(line) for line in (directory / "times.jsonl").read_text().splitlines()]
+    began, *lines = lines
     steps = [(line["step"], line["time"]) for line in lines if "reward" not in line]
     evaluations = [(line["step"], line["time"], line["reward"]) for line in lines if "reward" in line]
-    return summary(steps, evaluations, given.target) | {"kept_share": 1.0}
+    return summary(began["time"], steps, evaluations, given.target) | {"kept_share": 1.0}
 
 
 def run(command: list[str], threads: int) -> None:
@@ -195,6 +199,9 @@ def run_peer(given: Namespace) -> None:
         ]
 
     class Times(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            times.write(json.dumps({"time": time.time()}) + "\n")
+
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             times.write(json.dumps({"step": state.global_step, "time": time.time()}) + "\n")
 
@@ -250,11 +257,10 @@ def run_peer(given: Namespace) -> None:
 
 
 def summary(
-    steps: list[tuple[int, float]], evaluations: list[tuple[int, float, float]], target: float
+    began: float, steps: list[tuple[int, float]], evaluations: list[tuple[int, float, float]], target: float
 ) -> dict[str, Any]:
-    """Speed between the first and the last step; seconds from the first evaluation to the first one at the target."""
+    """Speed between the first and the last step; seconds from the beginning to the first evaluation at the target."""
     completions = (steps[-1][0] - steps[0][0]) * PROMPTS * SAMPLES
-    began = evaluations[0][1]
     reached = [time - began for _, time, rate in evaluations if rate >= target]
     return {
         "completions_per_second": completions / (steps[-1][1] - steps[0][1]),

@@ -117,7 +117,7 @@ class GroupBuffer:
             return self._started(self._again.popleft())
         place = len(self._slots)
         batch = self._batch + place // self._per_step
-        if published < self._minimum_version(batch) or batch >= self._horizon():
+        if published < self._minimum_version(batch) or batch >= self._horizon(published):
             return None
         size = min(self._per_step - place % self._per_step, self._wave_size)
         ordinals = range(self._next, self._next + size)
@@ -177,9 +177,10 @@ class GroupBuffer:
     def _minimum_version(self, batch: int) -> int:
         return batch - self._max_staleness if self._round is None else batch // self._round * self._round
 
-    def _horizon(self) -> int:
-        """First batch that may not be generated yet."""
-        return self._batch + self._queue_batches if self._round is None else self._round_end()
+    def _horizon(self, published: int) -> int:
+        """First batch that may not be generated yet. One that waits at the learner is still in the queue."""
+        ahead_of = min(self._batch, published + 1)
+        return ahead_of + self._queue_batches if self._round is None else self._round_end()
 
     def _round_end(self) -> int:
         """First batch of the next round."""

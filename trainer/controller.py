@@ -23,6 +23,7 @@ in this process (deterministic) and Ray actors (truly apart).
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,9 @@ BARREN_BATCHES = 50
 """Batches' worth of groups in a row without variance in their rewards, after which there is nothing left to learn."""
 
 WAIT_S = 0.5
+
+LONG_STEP_S = 5.0
+"""Steps that take so long are not sent ahead of one another: handing over a batch takes some 0.03 s."""
 
 Ending = tuple[str, str]
 """An outcome and its reason."""
@@ -99,7 +103,7 @@ class Controller:
         self._step = 0
         self._published = 0
         self._waves = 0
-        self._learning: Batch | None = None  # the batch that the learner is at
+        self._at_learner: deque[Batch] = deque()  # the one that it is at, and perhaps the next
         self._evaluating: dict[int, tuple[float, WeightVersion]] = {}  # step to the compute of its weights, and those
         self._judged: dict[int, EvaluationResult] = {}  # came back before an earlier one did
         self._evaluated = -1  # newest step whose evaluation was started
@@ -165,17 +169,24 @@ class Controller:
         """
         weights = self._workers.initial_weights()
         self._workers.offer(weights)
-        self._begin_evaluations(weights)
         self._telemetry.begin()
         ended = self._end()
+        if ended is None:
+            self._start_work()  # before what is judged first, during which the learner has something to do then
+        self._begin_evaluations(weights)
         while ended is None:
-            self._start_work()
             stepped = self._collect()
             if stepped is not None:
                 weights = stepped.weights
                 self._after_step(stepped)
-            if self._learning is None:
+            if stepped is not None or not self._at_learner:
                 ended = self._end(between_steps=stepped is None)
+            if ended is None:
+                self._start_work()
+        while self._at_learner:
+            if (stepped := self._collect()) is not None:
+                weights = stepped.weights
+                self._after_step(stepped)
         return self._wind_up(weights, ended)
 
     def _begin_evaluations(self, weights: WeightVersion) -> None:
@@ -201,11 +212,23 @@ class Controller:
                 break
             self._workers.start_wave(wave)
             self._waves += 1
-        if self._learning is None and (batch := self._buffer.take()) is not None:
+        while (not self._at_learner or self._may_send_ahead()) and (batch := self._buffer.take()) is not None:
             self._telemetry.batch_taken()
             self._observe(batch)
-            self._learning = batch
+            self._at_learner.append(batch)
             self._workers.start_step(batch.groups)
+
+    def _may_send_ahead(self) -> bool:
+        """Whether the next batch may go to the learner while that is at one, so that it never waits for us.
+
+        Not past a checkpoint, which wants a learner at rest, nor past the last step as far as that can be told. Where
+        steps are long nothing is to be gained, and a request to stop would come through a step late.
+        """
+        under_way, budget = self._step + 1, self._recipe.budget
+        if len(self._at_learner) >= self._workers.steps_in_flight or self._telemetry.step_seconds >= LONG_STEP_S:
+            return False
+        rests = under_way >= budget.max_steps or under_way % self._recipe.checkpoint.every_steps == 0
+        return not rests and self._ledger.compute + 2 * self._telemetry.step_compute <= budget.compute
 
     def _observe(self, batch: Batch) -> None:
         for group in batch.all:
@@ -234,8 +257,7 @@ class Controller:
 
     def _after_step(self, result: StepResult) -> None:
         """Count, tell, publish."""
-        batch, self._learning = self._learning, None
-        assert batch is not None
+        batch = self._at_learner.popleft()
         assert result.version == self._step + 1, (result.version, self._step)
         self._step = self._published = result.version
         self._workers.offer(result.weights)
@@ -349,7 +371,7 @@ class Controller:
             )
         if self._step >= budget.max_steps:
             return "succeeded", f"{budget.max_steps} steps reached"
-        if self._exhausted and not self._waves and self._learning is None:
+        if self._exhausted and not self._waves and not self._at_learner:
             return "succeeded", self._exhausted
         if self._is_barren():
             return "succeeded", self._barren_reason()

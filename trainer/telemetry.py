@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
 from trainer.batching import kept_groups
@@ -30,7 +31,9 @@ class Telemetry:
     def begin(self) -> None:
         """From here on time counts: the first step begins."""
         self._step_ended = self._learner_free_since = self._clock()
-        self._waited_for_batch = 0.0
+        self._waits: deque[float] = deque()  # of the learner, for each batch that it has
+        self.step_seconds, self.step_compute = math.inf, math.inf
+        """What the last step took."""
 
     def wave(self, result: WaveResult) -> None:
         """A generator brought a wave."""
@@ -51,8 +54,8 @@ class Telemetry:
         self._ledger.charge("waste", loss.cost)
 
     def batch_taken(self) -> None:
-        """The learner gets its next batch."""
-        self._waited_for_batch = self._clock() - self._learner_free_since
+        """The learner gets its next batch, before it is done with the one it has perhaps."""
+        self._waits.append(0.0 if self._waits else self._clock() - self._learner_free_since)
 
     def checkpointed(self, seconds: float) -> None:
         """A checkpoint took so long."""
@@ -66,10 +69,12 @@ class Telemetry:
         """A step is done: charge it, and all there is to say about it."""
         now = self._clock()
         step_seconds, self._step_ended, self._learner_free_since = now - self._step_ended, now, now
+        before = self._ledger.compute
         sampled, trained = batch.all, kept_groups(batch.groups, self._filter)
         self._ledger.charge("generator", generation_cost(sampled))
         self._ledger.charge("learner", result.cost)
         self._ledger.close_step(step_seconds)
+        self.step_seconds, self.step_compute = step_seconds, self._ledger.compute - before
         metrics = batch_metrics(batch, trained) | dict(result.metrics)
         metrics |= speed_metrics(sampled, trained, result.cost, step_seconds)
         metrics |= self._times(step_seconds)
@@ -79,11 +84,11 @@ class Telemetry:
         return metrics | self._ledger.metrics()
 
     def _times(self, step_seconds: float) -> dict[str, float]:
-        window = self._window
+        window, waited = self._window, self._waits.popleft()
         present = window["generator"] + window["evaluation"] + window["generator_waited"]
         return {
-            "time/wait_for_batch": self._waited_for_batch,
-            "time/learner_wait_share": min(1.0, rate(self._waited_for_batch, step_seconds)),
+            "time/wait_for_batch": waited,
+            "time/learner_wait_share": min(1.0, rate(waited, step_seconds)),
             "time/generator_busy": window["generator"],
             "time/generator_waited": window["generator_waited"],
             "time/generator_wait_share": rate(window["generator_waited"], present),

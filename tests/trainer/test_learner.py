@@ -121,6 +121,18 @@ def test_a_learner_put_back_to_a_state_goes_on_bit_for_bit(recipe, model, group,
     assert all((value == straight.weights()[name]).all() for name, value in resumed.weights().items())
 
 
+def test_a_rehearsal_leaves_no_trace(recipe, model, group):
+    knobs = recipe()
+    rehearsed, other = (Learner(knobs, model(knobs)) for _ in range(2))
+    groups = [group(knobs, i, [1, 0, 0, 1]) for i in range(4)]
+    for _ in range(2):
+        rehearsed.rehearse()
+        found, expected = (learner.step(groups) for learner in (rehearsed, other))
+        assert found.metrics == expected.metrics
+        for name, value in expected.weights.source.items():
+            np.testing.assert_array_equal(found.weights.source[name], value)
+
+
 def test_the_state_of_another_model_is_refused(recipe, model):
     learner = Learner(recipe(), model(recipe()))
     with pytest.raises(CheckpointError, match="do not fit"):

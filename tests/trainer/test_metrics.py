@@ -107,6 +107,8 @@ def test_speed_and_staleness_are_of_what_is_trained_on(recipe, group):
     teaching = group(small, 0, [1, 0, 0, 1], [5, 5, 5, 5], version=3)
     groups = [teaching, group(small, 1, [1, 1, 1, 1], [9, 9, 9, 9], version=0)]
     refilled = [group(small, 2, [0, 0, 0, 0], [9, 9, 9, 9], version=0)]
+    telemetry.batch_taken()
+    telemetry.batch_taken()
     now[0] += 2.0
     result = StepResult(5, {}, WeightVersion(5, None), True, False, Cost(2.0, 2.0))
     said = telemetry.step(result, Batch(4, groups, refilled))

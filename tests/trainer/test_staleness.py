@@ -36,11 +36,13 @@ class ErraticWorkers:
 
     def __init__(self, recipe: Recipe, seed: int, generators: int):
         self.generators, self.waves_in_flight = generators, 2 * generators
+        self.steps_in_flight = 1 + seed % 2
         self._task, self._samples = build_task(recipe), recipe.batch.generations_per_prompt
         self._random = random.Random(seed)
         self._pending: list[tuple[Ticket, object]] = []
         self._version, self._held = 0, 0
         self.steps: list[list[Group]] = []
+        self.started: list[tuple[int, tuple[int, ...]]] = []
         self.evaluated: list[int] = []
 
     def initial_weights(self) -> WeightVersion:
@@ -51,19 +53,24 @@ class ErraticWorkers:
 
     def start_wave(self, wave: Wave) -> Ticket:
         assert self._version >= wave.minimum_version
+        self.started.append((self._version, wave.ordinals))
         return self._start("wave", wave)
 
     def start_evaluation(self, weights: WeightVersion) -> Ticket:
         return self._start("evaluation", weights.version)
 
     def start_step(self, groups: Sequence[Group]) -> Ticket:
-        assert not any(ticket.kind == "step" for ticket, _ in self._pending), "one step at a time"
+        assert sum(ticket.kind == "step" for ticket, _ in self._pending) < self.steps_in_flight
         return self._start("step", list(groups))
 
     def wait(self, timeout: float) -> list[tuple[Ticket, object]]:
         if not self._pending:
             raise AssertionError("nothing is under way: the controller is stuck")
-        ticket, work = self._pending.pop(self._random.randrange(len(self._pending)))
+        picked, _ = self._random.choice(self._pending)
+        # the learner takes steps in order, whichever of them was picked
+        same = [ticket is picked or ticket.kind == picked.kind == "step" for ticket, _ in self._pending]
+        at = same.index(True)
+        ticket, work = self._pending.pop(at)
         if ticket.kind == "wave":
             return [(ticket, WaveResult(tuple(self._group(o, work) for o in work.ordinals), FREE))]
         if ticket.kind == "evaluation":
@@ -77,6 +84,7 @@ class ErraticWorkers:
         return {"x": np.full(1, weights.version, dtype=np.float32)}
 
     def learner_state(self) -> LearnerState:
+        assert not any(ticket.kind == "step" for ticket, _ in self._pending), "a learner at rest"
         return LearnerState({"weight.x": np.zeros(1)}, {"version": len(self.steps)})
 
     def load_learner_state(self, state: LearnerState) -> None:
@@ -149,9 +157,10 @@ class Silent:
     queue=st.integers(1, 8),
     prompts=st.integers(1, 5),
     generators=st.integers(1, 4),
+    checkpoint_every=st.sampled_from((4, 1000)),
 )
 def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_that_of_admission(
-    tmp_path_factory, seed, bound, queue, prompts, generators
+    tmp_path_factory, seed, bound, queue, prompts, generators, checkpoint_every
 ):
     recipe = with_changes(
         SCALERL,
@@ -162,7 +171,7 @@ def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_th
             "batch.prompts_per_step": prompts,
             "batch.generations_per_prompt": 2,
             "evaluation.every_steps": 3,
-            "checkpoint.every_steps": 1000,
+            "checkpoint.every_steps": checkpoint_every,
             "budget.unit": "steps",
             "budget.compute": 12,
         },
@@ -176,4 +185,54 @@ def test_no_token_that_is_trained_on_is_older_than_the_bound_and_the_order_is_th
     trained = [group.ordinal for groups in workers.steps for group in groups]
     assert trained == list(range(12 * prompts))
     assert max(metrics.get("staleness/max", 0) for _, metrics in reporter.logged) <= bound
+    for version, ordinals in workers.started:
+        assert max(ordinals) // prompts <= version + queue  # a batch that waits at the learner is still in the queue
     assert reporter.judged == [0, 3, 6, 9, 12]  # told in order, whichever was done first
+
+
+def short_run(**changes) -> Recipe:
+    small = {"batch.prompts_per_step": 3, "batch.generations_per_prompt": 2, "budget.unit": "steps"}
+    return with_changes(SCALERL, small | {"evaluation.every_steps": 4, "budget.compute": 8} | changes)
+
+
+class Patient(ErraticWorkers):
+    """The learner is slowest, an evaluation slower than a wave; notes what was started, and how many steps at once."""
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe, seed=1, generators=1)
+        self.recipe = recipe
+        self.kinds: list[str] = []
+        self.most_steps: dict[int, int] = {}
+
+    def wait(self, timeout: float) -> list[tuple[Ticket, object]]:
+        steps = sum(ticket.kind == "step" for ticket, _ in self._pending)
+        if steps:
+            done = len(self.steps)
+            self.most_steps[done] = max(self.most_steps.get(done, 0), steps)
+        self._pending.sort(key=lambda pending: ("wave", "evaluation", "step").index(pending[0].kind))
+        self._random.choice = lambda pending: pending[0]
+        return super().wait(timeout)
+
+    def _start(self, kind, work) -> Ticket:
+        self.kinds.append(kind)
+        return super()._start(kind, work)
+
+
+def test_the_next_batch_waits_at_the_learner_but_not_past_a_checkpoint_or_the_last_step(tmp_path):
+    workers = Patient(short_run(**{"checkpoint.every_steps": 3}))
+    Controller(workers.recipe, workers, Silent(), tmp_path).run()
+    # by steps done: the first one's length is not known yet; steps 3 and 6 end with a checkpoint, step 8 the run
+    assert workers.most_steps == {0: 1, 1: 2, 2: 1, 3: 2, 4: 2, 5: 1, 6: 2, 7: 1}
+
+
+def test_long_steps_are_not_sent_ahead(tmp_path, monkeypatch):
+    monkeypatch.setattr("trainer.controller.LONG_STEP_S", 0.0)
+    workers = Patient(short_run())
+    Controller(workers.recipe, workers, Silent(), tmp_path).run()
+    assert set(workers.most_steps.values()) == {1}
+
+
+def test_generating_begins_before_the_first_evaluation(tmp_path):
+    workers = Patient(short_run())
+    Controller(workers.recipe, workers, Silent(), tmp_path).run()
+    assert workers.kinds[:3] == ["wave", "wave", "evaluation"]

@@ -85,6 +85,18 @@ class Learner:
         weights = WeightVersion(self.version, self.weights())
         return StepResult(self.version, metrics, weights, applied, not_finite, watch.cost())
 
+    def rehearse(self) -> None:
+        """Go forward and backward once on made-up tokens, for nothing: the first step then is as fast as any.
+
+        Loading kernels and compiled loops takes a second or more, which would otherwise fall into that step.
+        """
+        tokens = torch.zeros(1, 2, dtype=torch.int64, device=self._device)
+        bucket = Bucket(tokens[0, :1], tokens, torch.ones_like(tokens, dtype=torch.bool))
+        prompt = tokens.new_zeros(1, self.policy.shortest_prompt)
+        logprobs, _ = self._forward(prompt, None, [bucket])[0]
+        logprobs.sum().backward()  # type: ignore[no-untyped-call]
+        self._optimizer.clear()
+
     def weights(self) -> dict[str, Any]:
         """A copy of the policy's weights in the precision in which it runs, by the names that engines load.
 

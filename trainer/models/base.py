@@ -53,6 +53,9 @@ class PromptCache:
 class Policy(nn.Module):
     """A causal language model in the shape in which it is sampled and trained."""
 
+    shortest_prompt: int = 1
+    """Tokens of the shortest prompt that it takes."""
+
     @property
     def head_weight(self) -> Tensor:
         """[V, D], the parameter itself, never a copy: it is right after every weight swap."""

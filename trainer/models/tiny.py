@@ -63,6 +63,7 @@ class TinyDecoder(Policy):
     def __init__(self, config: TinyConfig):
         super().__init__()
         self.config = config
+        self.shortest_prompt = config.prompt_length  # and the longest
         places = max(config.prompt_length, config.max_response + 1)
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.positions = nn.Parameter(sinusoids(places, config.width))

@@ -121,6 +121,10 @@ class LearnerActor:
         """Meet the other ranks and make this one's part of the learner."""
         self._learner = self._made(join(address, self._rank, count, self._device))
 
+    def rehearse(self) -> None:
+        """See `Learner.rehearse`."""
+        self._learner.rehearse()
+
     def step(self, groups: Sequence[Group]) -> StepResult:
         """See `Learner.step`."""
         result = self._learner.step(groups)

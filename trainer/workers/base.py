@@ -37,6 +37,8 @@ class Workers(Protocol):
     generators: int
     waves_in_flight: int
     """Waves worth having started at any time: enough that no generator waits for the controller."""
+    steps_in_flight: int
+    """Steps that may have been started and have not come back: 2 where the second waits while the first runs."""
 
     def initial_weights(self) -> WeightVersion:
         """The weights that the learner now holds."""
@@ -51,7 +53,7 @@ class Workers(Protocol):
         """Judge exactly these weights on the held-out prompts."""
 
     def start_step(self, groups: Sequence[Group]) -> Ticket:
-        """One optimiser step on these groups; one at a time."""
+        """One optimiser step on these groups, after those that were started before."""
 
     def wait(self, timeout: float) -> list[tuple[Ticket, Result]]:
         """What has finished, after at most `timeout` seconds of waiting.

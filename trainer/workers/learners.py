@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,12 +24,13 @@ class LearnerRanks:
     def __init__(self, make: Callable[[int], Any], count: int, watch: StallWatch):
         self._watch = watch
         self.actors = [make(rank) for rank in range(count)]
-        self._stepping: dict[Any, int] = {}
-        self._results: dict[int, StepResult] = {}
+        self._stepping: dict[Any, tuple[int, int]] = {}  # call to number of the step and rank
+        self._results: defaultdict[int, dict[int, StepResult]] = defaultdict(dict)  # by step, by rank
+        self._numbers = itertools.count()
 
     @property
     def references(self) -> list[Any]:
-        """Of a step under way."""
+        """Of steps under way."""
         return list(self._stepping)
 
     def meet(self, get: Get) -> None:
@@ -37,15 +40,18 @@ class LearnerRanks:
             get([actor.join.remote(address, len(self.actors)) for actor in self.actors])
 
     def start_step(self, groups: Sequence[Group]) -> None:
-        """One optimiser step; one at a time."""
-        assert not self._stepping
-        shared = ray.put(list(groups))
-        self._results = {}
-        self._stepping = {actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)}
+        """One optimiser step, after those that were started before."""
+        shared, number = ray.put(list(groups)), next(self._numbers)
+        self._stepping |= {actor.step.remote(shared): (number, rank) for rank, actor in enumerate(self.actors)}
+
+    def rehearse(self) -> None:
+        """See `Learner.rehearse`; nobody waits for it."""
+        for actor in self.actors:
+            actor.rehearse.remote()
 
     def check(self) -> None:
         """WorkerLost when a rank that is at a step no longer answers. A rank that waits for another one does."""
-        silent = self._watch.stalled({rank: self.actors[rank] for rank in self._stepping.values()})
+        silent = self._watch.stalled({rank: self.actors[rank] for _, rank in self._stepping.values()})
         if silent:
             raise WorkerLost(
                 f"the learner (rank {silent[0]} of {len(self.actors)}) has not answered for {self._watch.limit_s:g} s, "
@@ -54,13 +60,14 @@ class LearnerRanks:
 
     def finished(self, reference: Any, get: Get) -> StepResult | None:
         """The step's result once all ranks are done: rank 0's, with what all of them cost."""
-        rank = self._stepping.pop(reference)
-        self._results[rank] = get(reference)
-        if self._stepping:
+        number, rank = self._stepping.pop(reference)
+        self._results[number][rank] = get(reference)
+        if len(self._results[number]) < len(self.actors):
             return None
-        costs = [result.cost for result in self._results.values()]
+        results = self._results.pop(number)
+        costs = [result.cost for result in results.values()]
         cost = Cost(sum(cost.cpu_seconds for cost in costs), max(cost.wall_seconds for cost in costs))
-        return replace(self._results[0], cost=cost)
+        return replace(results[0], cost=cost)
 
     def weights(self, get: Get) -> WeightVersion:
         """The weights now, by reference."""

@@ -32,6 +32,7 @@ class LocalWorkers:
 
     generators = 1
     waves_in_flight = 2
+    steps_in_flight = 1
 
     def __init__(self, recipe: Recipe, base: Mapping[str, NDArray[Any]]):
         self._learner = Learner(recipe, load_into(build_model(recipe), base))

@@ -6,6 +6,7 @@ attempt with a named reason: a new attempt resumes from the newest checkpoint.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Literal, cast
@@ -32,12 +33,14 @@ __all__ = ["RayWorkers", "connect"]
 class RayWorkers:
     """See `Workers`. Ray must be initialised; `connect` does that."""
 
+    steps_in_flight = 2
+
     def __init__(self, recipe: Recipe, base: Weights, threads: int = 1):
         resources = recipe.resources
         self.generators = resources.generators
         self.waves_in_flight = 2 * self.generators
         self._numbers = count()
-        self._step: Ticket | None = None
+        self._steps: deque[Ticket] = deque()
         self._limit_s = resources.stall_seconds
         device = "cuda" if resources.gpus else "cpu"
         options = actor_options(recipe, threads)
@@ -63,7 +66,9 @@ class RayWorkers:
 
     def initial_weights(self) -> WeightVersion:
         """See `Workers`."""
-        return self._learner.weights(self._get)
+        weights = self._learner.weights(self._get)
+        self._learner.rehearse()
+        return weights
 
     def offer(self, weights: WeightVersion) -> None:
         """See `Workers`."""
@@ -83,9 +88,10 @@ class RayWorkers:
 
     def start_step(self, groups: Sequence[Group]) -> Ticket:
         """See `Workers`."""
-        self._step = self._ticket("step")
+        ticket = self._ticket("step")
+        self._steps.append(ticket)
         self._learner.start_step(groups)
-        return self._step
+        return ticket
 
     def wait(self, timeout: float) -> list[tuple[Ticket, Result]]:
         """See `Workers`."""
@@ -122,8 +128,7 @@ class RayWorkers:
         if reference not in self._learner.references:
             return self._fleet.finished(reference, value)
         result = self._learner.finished(reference, lambda ref: self._get(ref, "step"))
-        assert self._step is not None
-        return None if result is None else (self._step, result)
+        return None if result is None else (self._steps.popleft(), result)
 
     def _get(self, reference: Any, doing: str = "call") -> Any:
         try:
