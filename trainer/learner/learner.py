@@ -94,7 +94,7 @@ class Learner:
         bucket = Bucket(tokens[0, :1], tokens, torch.ones_like(tokens, dtype=torch.bool))
         prompt = tokens.new_zeros(1, self.policy.shortest_prompt)
         logprobs, _ = self._forward(prompt, None, [bucket])[0]
-        logprobs.sum().backward()  # type: ignore[no-untyped-call]
+        logprobs.sum().backward()
         self._optimizer.clear()
 
     def weights(self) -> dict[str, Any]:
