@@ -16,6 +16,9 @@ wrong with the model. With 9 to 18 it covers about 0.9, at least (n - 1) / (n + 
 jackknife, which covers about as many of exchangeable runs but carries no such guarantee (Barber et al. 2021). Runs of
 another task, size or recipe are not exchangeable; then it is history, not a guarantee.
 
+With 3 to 8 past runs nothing is guaranteed, and the interval is called adjusted, not conformal: what a heavy-tailed law
+of the scores tells that beforehand is half on intervals that are right as they are.
+
 Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
 One factor a side would need 19.
 """
@@ -29,7 +32,7 @@ import numpy as np
 
 from .arrays import FloatArray
 from .hindsight import Hindsight
-from .reach import LEAST_SCORES, reach
+from .reach import RANKS_FROM, reach
 from .values import Estimate, finite
 
 _LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
@@ -52,7 +55,7 @@ class Conformal:
 
     @classmethod
     def of(cls, hindsight: Hindsight) -> Conformal:
-        """What past runs ask for; the posterior as it is where they are fewer than 9.
+        """What past runs ask for; the posterior as it is where they are fewer than 3.
 
         >>> from .hindsight import Past
         >>> unit = Estimate(0.5, 0.4, 0.6)
@@ -60,7 +63,7 @@ class Conformal:
         Conformal(shift=0.0, factor=1.0, runs=0)
         """
         errors, wrong = hindsight.errors, hindsight.wrong
-        if errors is None or hindsight.runs < LEAST_SCORES:
+        if errors is None:
             return cls()
         expected, told = errors.left_out[0], np.append(errors.left_out[1], errors.new[1])
         share = _share(wrong, expected)
@@ -72,8 +75,10 @@ class Conformal:
 
     @property
     def label(self) -> str:
-        """`posterior`, or `conformal (12 past runs)`."""
-        return f"conformal ({self.runs} past runs)" if self.runs else "posterior"
+        """`posterior`, `adjusted (5 past runs)`, or, with 9 and more, `conformal (12 past runs)`."""
+        if not self.runs:
+            return "posterior"
+        return f"{'conformal' if self.runs >= RANKS_FROM else 'adjusted'} ({self.runs} past runs)"
 
     def apply(self, estimate: Estimate, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
         """The estimate moved and stretched, kept within the range of rewards.

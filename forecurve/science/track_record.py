@@ -25,7 +25,7 @@ class Forecast:
         run: whose end it is.
         fraction: the share of all that the run spent in the end that was spent when it was said.
         estimate: median and 90 % interval.
-        calibration: `posterior` or `conformal (n past runs)`.
+        calibration: `posterior`, `adjusted (n past runs)` or `conformal (n past runs)`.
         withheld: it was not shown as a forecast, because of a misfit.
         id: how to find it again.
     """

@@ -1,7 +1,7 @@
 """How a run will end, in words and as a view: the interval of the newest forecast and what it rests on.
 
 What is forecast is the mean of the run's last 10 % of evaluations at its budget, the number by which the forecast is
-scored later. From 9 past runs on its interval is scaled by how their forecasts turned out.
+scored later. From 3 past runs on its interval is adjusted by how their forecasts turned out, from 9 on calibrated.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from forecurve.digits import decimals
 from forecurve.science import Estimate
 from forecurve.science.misfit import HOLDS
+from forecurve.science.reach import RANKS_FROM
 from forecurve.science.wording import compute_text, interval_text
 from server.runs.schemas import Ending
 
@@ -32,8 +33,10 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
 
 
 def calibration(runs: int) -> str:
-    """What an interval rests on: `posterior`, or `calibrated on 12 past runs`."""
-    return f"calibrated on {runs} past runs" if runs else "posterior"
+    """What an interval rests on: `posterior`, `adjusted by 5 past runs`, or `calibrated on 12 past runs`."""
+    if not runs:
+        return "posterior"
+    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs"
 
 
 def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:

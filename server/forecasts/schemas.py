@@ -38,7 +38,9 @@ class BandView(BaseModel):
 class ConformalView(BaseModel):
     """What past runs say of the interval: where in it outcomes are to be expected, and how far it has to reach."""
 
-    calibration: str = Field(description="`posterior` as it is, or `conformal (n past runs)`.")
+    calibration: str = Field(
+        description="`posterior` as it is, `adjusted (n past runs)` (3 to 8), or `conformal (n past runs)`."
+    )
     shift: float = Field(description="By how much the end is expected above the posterior's median.")
     factor: float = Field(description="How many half widths of the posterior's interval reach to either side of there.")
     runs: int

@@ -24,7 +24,10 @@ class Ending(Interval):
     """How the run will end: the mean of its last 10 % of evaluations at the budget, median and 90 % interval."""
 
     compute: float = Field(description="The budget.")
-    calibration: str = Field(description="What the interval rests on: `posterior`, or `calibrated on n past runs`.")
+    calibration: str = Field(
+        description="What the interval rests on: `posterior`, `adjusted by n past runs` (3 to 8), or "
+        "`calibrated on n past runs`."
+    )
 
 
 class AdviceView(BaseModel):

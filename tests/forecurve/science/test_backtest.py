@@ -101,8 +101,13 @@ def test_siblings_help_early_and_scale_the_interval(family: list[Curve]) -> None
     assert 0.8 <= helped.summary[0].coverage <= 1
 
 
-def test_ten_series_are_nine_past_runs_and_nine_are_too_few(family: list[Curve]) -> None:
-    assert {r.calibration for r in backtest(family[:9], fractions=(0.5,), prior="siblings").rows} == {"posterior"}
+@pytest.mark.parametrize(
+    ("series", "label"), [(3, "posterior"), (4, "adjusted (3 past runs)"), (10, "conformal (9 past runs)")]
+)
+def test_ten_series_are_nine_past_runs_four_are_three_and_three_too_few(
+    family: list[Curve], series: int, label: str
+) -> None:
+    assert {r.calibration for r in backtest(family[:series], fractions=(0.5,), prior="siblings").rows} == {label}
 
 
 def test_a_run_never_helps_to_forecast_itself(family: list[Curve]) -> None:
@@ -120,7 +125,7 @@ def test_a_run_never_helps_to_forecast_itself(family: list[Curve]) -> None:
 def test_a_copy_of_a_run_is_no_sibling_of_it(family: list[Curve]) -> None:
     doubled = [*family[:6], *family[:6]]
     rows = backtest(doubled, fractions=(0.5,), prior="siblings").rows
-    assert {row.calibration for row in rows} == {"posterior"}  # five other runs, not eleven
+    assert {row.calibration for row in rows} == {"adjusted (5 past runs)"}  # five other runs, not eleven
     single = backtest(family[:6], fractions=(0.5,), prior="siblings").rows
     assert [row.raw for row in rows[:6]] == [row.raw for row in single]
 

@@ -27,10 +27,19 @@ def _past(errors: list[float] | np.ndarray, fraction: float = 0.25) -> list[Past
     return [Past(str(at), fraction, UNIT, 0.5 + float(error)) for at, error in enumerate(errors)]
 
 
-def test_with_eight_past_runs_the_posterior_stays_as_it_is_and_says_so() -> None:
-    conformal = _told(_past([0.5] * 8), UNIT)
+def test_with_two_past_runs_the_posterior_stays_as_it_is_and_says_so() -> None:
+    conformal = _told(_past([0.5] * 2), UNIT)
     assert conformal.label == "posterior"
     assert conformal.apply(UNIT) == UNIT
+
+
+def test_with_eight_past_runs_the_interval_is_adjusted_and_says_so() -> None:
+    """As told where past runs bear it out, wider where they do not."""
+    signs = np.where(np.arange(8) % 2, 1, -1)
+    borne_out, wrong = (_told(_past(size * signs * np.linspace(0.2, 1, 8)), UNIT) for size in (0.1, 0.4))
+    assert {borne_out.label, wrong.label} == {"adjusted (8 past runs)"}
+    assert 0.7 < borne_out.factor < 1.2
+    assert 3.0 < wrong.factor < 6.0
 
 
 def test_with_nine_the_factor_lies_between_the_two_largest_errors_in_half_widths() -> None:
@@ -118,7 +127,7 @@ ESTIMATES = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).map(sor
 
 @settings(max_examples=60, deadline=None)
 @given(
-    ended=st.lists(st.tuples(ESTIMATES, st.floats(0, 1)), min_size=9, max_size=20),
+    ended=st.lists(st.tuples(ESTIMATES, st.floats(0, 1)), min_size=3, max_size=20),
     new=ESTIMATES,
 )
 def test_what_comes_out_is_always_an_interval_around_its_median(
