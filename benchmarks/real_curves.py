@@ -4,7 +4,8 @@
 
 Every file is one set. Ours (median and 90 % interval for the mean of the last 10 % of the evaluations; the other series
 of the file are the past runs that give the prior, adjust the interval from 3 on and scale it from 9 on), the paper's
-grid of A.5 scaled to the run, a power law and the last value all see the same points. `--runs N` takes N series a file, evenly spread.
+grid of A.5 scaled to the run, a power law and the last value all see the same points. `--runs N` takes N series a
+file, evenly spread.
 
 Asked: MAE below the paper's at every fraction; MAE at 25 % below the paper's at 50 %; coverage 0.80 to 0.97 with
 conformal scaling where there are 9 or more past runs.
