@@ -2,8 +2,8 @@
 
 Weights live in Ray's object store under their version. A generator is told that newer ones exist through a second
 thread (the `mail` concurrency group) and takes them between two decode steps, while requests are running: pulled from
-the store, or received by a third thread (`collective`) from the learner's broadcast, where there is one. Evaluations
-have a thread of their own, so that they need not queue behind waves (see `turns`).
+the store by a third thread, or received by a fourth (`collective`) from the learner's broadcast, where there is one.
+Evaluations have a thread of their own, so that they need not queue behind waves (see `turns`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +42,7 @@ class GeneratorActor:
         torch.set_num_threads(threads)
         self._task = build_task(recipe)
         self._generator = Generator(recipe, self._task, lambda: load_into(build_model(recipe), base), device)
-        self._inbox = Inbox(ray.get)
+        self._inbox = Inbox(ray.get, ahead=ThreadPoolExecutor(1, "weights").submit)
         self._link = Link(recipe)
         self._turns = Turns()
 

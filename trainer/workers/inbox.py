@@ -1,12 +1,14 @@
 """What a generator knows of newer weights: which were offered, and whether they come by broadcast or are pulled.
 
-Three threads meet here: one hears offers, one receives broadcasts, and one generates and takes what there is.
+Several threads meet here: one hears offers, one receives broadcasts, one pulls what is offered ahead of its use, and
+one generates and takes what there is. So generation does not stand still while weights are on their way.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from trainer.errors import WorkerLost
@@ -22,12 +24,21 @@ class Inbox:
     Args:
         pull: the weights of a reference, from the object store.
         timeout_s: how long to wait for weights that must come.
+        ahead: has another thread do something, one thing after the other; None where offers are pulled when they are
+            asked for.
     """
 
-    def __init__(self, pull: Callable[[Any], Weights], timeout_s: float = WEIGHTS_TIMEOUT_S):
-        self._pull, self._timeout_s = pull, timeout_s
+    def __init__(
+        self,
+        pull: Callable[[Any], Weights],
+        timeout_s: float = WEIGHTS_TIMEOUT_S,
+        ahead: Callable[[Callable[[], None]], Any] | None = None,
+    ):
+        self._pull, self._timeout_s, self._ahead = pull, timeout_s, ahead
         self._changed = threading.Condition()
         self._offered, self._epoch, self._failed_epoch = 0, 0, 0
+        self._fetches = 0  # asked of the other thread and not done
+        self._given_up = -1  # newest version that did not come in time
         self._reference: Any = None
         self._arrived = -1
         self._weights: Weights | None = None
@@ -37,6 +48,9 @@ class Inbox:
         with self._changed:
             if version > self._offered or self._reference is None:
                 self._offered, self._reference, self._epoch = version, reference, epoch
+                if self._ahead is not None and not self._by_broadcast:
+                    self._fetches += 1
+                    self._ahead(self._fetch)
             self._changed.notify_all()
 
     def arrive(self, version: int, weights: Weights) -> None:
@@ -78,12 +92,33 @@ class Inbox:
             version, reference = self._offered, self._reference
         return version, self._pull(reference)
 
+    def _fetch(self) -> None:
+        """Pull the newest offer unless it is there or comes by itself. Whoever needs it is told of a failure."""
+        with self._changed:
+            version, reference = self._offered, self._reference
+            wanted = self._arrived < version and not self._by_broadcast
+        weights = None
+        with suppress(Exception):
+            weights = self._pull(reference) if wanted else None
+        with self._changed:
+            self._fetches -= 1
+            if weights is not None and version > self._arrived:
+                self._arrived, self._weights = version, weights
+            self._changed.notify_all()
+
+    @property
+    def _by_broadcast(self) -> bool:
+        """Whether the offered version is to come by broadcast."""
+        return self._epoch > self._failed_epoch
+
     @property
     def _expecting(self) -> bool:
         """True while the offered version is on its way to us."""
-        return self._epoch > self._failed_epoch and self._arrived < self._offered
+        on_its_way = self._by_broadcast or self._fetches > 0
+        return on_its_way and max(self._arrived, self._given_up) < self._offered
 
     def _await_arrival(self, version: int) -> None:
-        """Until `version` or a newer one has arrived, or must be pulled; a broadcast that never ends is given up."""
+        """Until `version` or a newer one has arrived, or must be pulled; what does not come in time is given up."""
         if not self._changed.wait_for(lambda: self._arrived >= version or not self._expecting, self._timeout_s):
             self._failed_epoch = max(self._failed_epoch, self._epoch)
+            self._given_up = self._offered
