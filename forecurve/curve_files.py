@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forecurve.science import Curve, CurveError
-from forecurve.science.checks import MAX_POINTS, short
+from forecurve.science.checks import MAX_POINTS, MIN_POINTS, short
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
@@ -69,21 +69,37 @@ def read_curves(
 
 
 def read_arms(
-    path: str | Path, *, unit: str | None = None, series: Iterable[str] | None = None, bounds: Bounds = (0.0, 1.0)
+    path: str | Path,
+    *,
+    unit: str | None = None,
+    series: Iterable[str] | None = None,
+    bounds: Bounds = (0.0, 1.0),
+    left_out: dict[str, int] | None = None,
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series, several where a series has several seeds.
 
-    Args, Raises: as `read_curves`.
+    Args, Raises: as `read_curves`; and
+
+        left_out: where it is given, series with fewer than 3 evaluations go into it, with how many they have, and are
+            no fault unless all are so short.
     """
     wanted = list(series) if series is not None else None
     gathered, stated_unit = _gather(_rows(Path(path)), set(wanted) if wanted is not None else None)
     _check_found(gathered, wanted, Path(path))
     arms: dict[str, list[Curve]] = {name: [] for name, _ in gathered}
     seeds = Counter(name for name, _ in gathered)
+    only_short = all(_is_short(columns) for columns in gathered.values())
     for (name, seed), columns in gathered.items():
         full = f"{name} (seed {'none' if seed is None else seed})" if seeds[name] > 1 else name
+        if left_out is not None and _is_short(columns) and not only_short:
+            left_out[full] = len(columns.compute)
+            continue
         arms[name].append(_curve(full, seed, columns, unit or stated_unit or DEFAULT_UNIT, bounds))
-    return arms
+    return {name: curves for name, curves in arms.items() if curves}
+
+
+def _is_short(columns: _Series) -> bool:
+    return len(columns.compute) < MIN_POINTS
 
 
 # --- rows, whatever the format ---

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .curve_input import Range, read_curves
+from .curve_input import Range, read_long_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def backtest_command(
 
     shares, names = _shares(fractions), _names(baselines)
     curves = {
-        file: read_curves(file, unit, range_) for file in files
+        file: read_long_curves(file, unit, range_) for file in files
     }  # all of them first: bad input shows before the work
     found = {file: _backtest(file, curves[file], shares, prior, names) for file in files}
     if as_json:

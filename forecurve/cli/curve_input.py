@@ -19,7 +19,11 @@ Range = Annotated[
 
 
 def read_arms(
-    file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None
+    file: Path,
+    unit: str | None,
+    stated: str | None,
+    series: Iterable[str] | None = None,
+    left_out: dict[str, int] | None = None,
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series; `stated` is what came with --range."""
     from forecurve import curve_files
@@ -28,7 +32,7 @@ def read_arms(
 
     bounds = _bounds(stated)
     try:
-        return curve_files.read_arms(file, unit=unit, series=series or None, bounds=bounds)
+        return curve_files.read_arms(file, unit=unit, series=series or None, bounds=bounds, left_out=left_out)
     except curve_files.CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         raise bad_input(f"{file.name}: {text}") from error
@@ -37,6 +41,19 @@ def read_arms(
 def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:
     """All of them, the seeds of a series together."""
     return [curve for curves in read_arms(file, unit, stated, series).values() for curve in curves]
+
+
+def read_long_curves(file: Path, unit: str | None, stated: str | None) -> list[Curve]:
+    """Those that have evaluations enough; of the others it is said on stderr that they are left out."""
+    from forecurve.science.checks import MIN_POINTS
+
+    short: dict[str, int] = {}
+    arms = read_arms(file, unit, stated, left_out=short)
+    for name, points in short.items():
+        typer.echo(
+            f"{name} is left out: {points} of the {MIN_POINTS} evaluations that a forecast needs at least", err=True
+        )
+    return [curve for curves in arms.values() for curve in curves]
 
 
 def _bounds(stated: str | None) -> Bounds:

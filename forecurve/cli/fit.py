@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .curve_input import Range, read_curves
+from .curve_input import Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
     from forecurve.science import Curve, Fit, Hindsight, Siblings
@@ -39,9 +39,9 @@ def fit_command(
 
     _check_positive("--budget", budget)
     _check_finite("--target", target)
-    curves = read_curves(file, unit, range_, series)
+    curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
     if prior is PriorChoice.siblings and series:
-        curves = read_curves(file, unit, range_)  # the others serve as siblings
+        curves = read_long_curves(file, unit, range_)  # the others serve as siblings
     asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, set(series) if series else None, budget)]
     if as_json:
         print_json({"series": [one.fit.to_dict(**one.question) for one in asked]})

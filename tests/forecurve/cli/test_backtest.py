@@ -98,3 +98,11 @@ def test_a_bad_file_among_good_ones_stops_before_the_work(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "bad.csv" in captured.err
+
+
+def test_a_series_of_two_evaluations_is_left_out_by_name(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(file.read_text() + "begun,1,0.1,,,\nbegun,2,0.1,,,\n")
+    assert main(["backtest", str(file), "--fractions", "0.5", "--json"]) in (0, None)
+    captured = capsys.readouterr()
+    assert {row["series"] for row in json.loads(captured.out)["series"]} == {"arm0", "arm1", "arm2"}
+    assert "begun is left out: 2 of the 3 evaluations" in captured.err

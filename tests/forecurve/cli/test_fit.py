@@ -104,10 +104,27 @@ def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytes
     assert "steps more would buy +0.01: stop." in out
 
 
+@pytest.mark.parametrize("arguments", [[], ["--prior", "siblings"]])
+def test_a_series_that_has_just_begun_is_left_out_by_name_and_the_others_are_fitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    path = tmp_path / "sweep.csv"
+    path.write_text(
+        HEADER + "begun,1,0.1,,,\nbegun,2,0.1,,,\n" + "".join(_series(f"arm{i}", 100, 12, i) for i in range(3))
+    )
+    assert main(["fit", str(path), "--json", *arguments]) in (0, None)
+    captured = capsys.readouterr()
+    assert [one["series"] for one in json.loads(captured.out)["series"]] == ["arm0", "arm1", "arm2"]
+    assert "begun is left out: 2 of the 3 evaluations that a forecast needs at least" in captured.err
+    assert main(["fit", str(path), "--series", "begun", *arguments]) == 2
+    assert "at least 3 are needed, got 2 evaluations" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "parts"),
     [
         (HEADER + "a,1,0.1,,,\n", [], ["runs.csv", "'a'", "at least 3"]),
+        (HEADER + "a,1,0.1,,,\nb,1,0.1,,,\n", [], ["runs.csv", "'a'", "at least 3"]),
         (HEADER + "a,1,0.1,,,\na,2,2,,,\na,3,0.3,,,\n", [], ["2 at evaluation 2", "[0, 1]"]),
         (HEADER + "a,1,0.1,,,\na,1,0.2,,,\na,3,0.3,,,\n", [], ["is repeated"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b"], ["no such series, got b"]),
