@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .curve_input import Range, read_arms
+from .curve_input import Range, read_arms, read_long_arms
 
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
@@ -32,12 +32,21 @@ def compare_command(
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
     from .output import print_json
 
-    arms = read_arms(file, unit, range_, dict.fromkeys([control, *series]) if series else None)
+    arms = _arms(file, unit, range_, control, series)
     compared = _compared(arms, control, rope, level, seed_sd)
     if as_json:
         print_json(compared.to_dict())
         return
     _show(compared)
+
+
+def _arms(
+    file: Path, unit: str | None, range_: str | None, control: str, series: list[str] | None
+) -> dict[str, list[Curve]]:
+    """All that are long enough; those that are asked for have to be, and so has the control."""
+    if series:
+        return read_arms(file, unit, range_, dict.fromkeys([control, *series]))
+    return read_long_arms(file, unit, range_, needed=control)
 
 
 def _compared(

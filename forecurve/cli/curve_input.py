@@ -44,16 +44,26 @@ def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterab
 
 
 def read_long_curves(file: Path, unit: str | None, stated: str | None) -> list[Curve]:
-    """Those that have evaluations enough; of the others it is said on stderr that they are left out."""
+    """Those of `read_long_arms`."""
+    return [curve for curves in read_long_arms(file, unit, stated).values() for curve in curves]
+
+
+def read_long_arms(
+    file: Path, unit: str | None, stated: str | None, needed: str | None = None
+) -> dict[str, list[Curve]]:
+    """Those that have evaluations enough; of the others it is said on stderr that they are left out, but for `needed`,
+    which is refused then."""
     from forecurve.science.checks import MIN_POINTS
 
     short: dict[str, int] = {}
     arms = read_arms(file, unit, stated, left_out=short)
+    if needed not in arms and any(name == needed or name.startswith(f"{needed} (seed ") for name in short):
+        return read_arms(file, unit, stated)
     for name, points in short.items():
         typer.echo(
             f"{name} is left out: {points} of the {MIN_POINTS} evaluations that a forecast needs at least", err=True
         )
-    return [curve for curves in arms.values() for curve in curves]
+    return arms
 
 
 def _bounds(stated: str | None) -> Bounds:

@@ -44,6 +44,19 @@ def test_seeds_of_a_series_are_one_arm(file: Path, capsys: pytest.CaptureFixture
     assert once["seed_note"].startswith("single seed")
 
 
+def test_an_arm_that_has_just_begun_is_left_out_by_name_but_not_the_control(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(file.read_text() + "begun,1,0.1,,,\nbegun,2,0.1,,,\n")
+    assert main(["compare", str(file), "--control", "base", "--json"]) in (0, None)
+    captured = capsys.readouterr()
+    assert [arm["arm"] for arm in json.loads(captured.out)["arms"]] == ["low", "once"]
+    assert "begun is left out: 2 of the 3 evaluations" in captured.err
+    for arguments in (["--control", "begun"], ["--control", "base", "--series", "begun"]):
+        assert main(["compare", str(file), *arguments]) == 2
+        assert "'begun', compute: at least 3 are needed, got 2 evaluations" in capsys.readouterr().err
+
+
 def test_the_documented_keys_are_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", str(file), "--control", "base", "--json"])
     body = json.loads(capsys.readouterr().out)
