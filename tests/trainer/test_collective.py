@@ -230,7 +230,7 @@ def test_weights_that_do_not_come_ahead_in_time_are_pulled_by_whom_they_are_need
     assert inbox.newest(2, at_least=3) == (3, {"pulled": "three"})
 
 
-def test_a_version_of_a_failed_broadcast_is_not_pulled_twice_by_a_fetch_that_comes_late():
+def test_what_comes_by_broadcast_is_not_pulled_ahead():
     later = Later()
     inbox = Inbox(pulled, ahead=later)
     inbox.offer(3, "three")

@@ -66,7 +66,7 @@ class ErraticWorkers:
     def wait(self, timeout: float) -> list[tuple[Ticket, object]]:
         if not self._pending:
             raise AssertionError("nothing is under way: the controller is stuck")
-        picked, _ = self._random.choice(self._pending)
+        picked = self._pick()
         # the learner takes steps in order, whichever of them was picked
         same = [ticket is picked or ticket.kind == picked.kind == "step" for ticket, _ in self._pending]
         at = same.index(True)
@@ -79,6 +79,9 @@ class ErraticWorkers:
         self.steps.append(work)
         version = len(self.steps)
         return [(ticket, StepResult(version, {}, WeightVersion(version, None), True, False, FREE))]
+
+    def _pick(self) -> Ticket:
+        return self._random.choice(self._pending)[0]
 
     def arrays(self, weights: WeightVersion) -> dict:
         return {"x": np.full(1, weights.version, dtype=np.float32)}
@@ -195,6 +198,9 @@ def short_run(**changes) -> Recipe:
     return with_changes(SCALERL, small | {"evaluation.every_steps": 4, "budget.compute": 8} | changes)
 
 
+WORK = ("wave", "evaluation", "step")
+
+
 class Patient(ErraticWorkers):
     """The learner is slowest, an evaluation slower than a wave; notes what was started, and how many steps at once."""
 
@@ -209,9 +215,10 @@ class Patient(ErraticWorkers):
         if steps:
             done = len(self.steps)
             self.most_steps[done] = max(self.most_steps.get(done, 0), steps)
-        self._pending.sort(key=lambda pending: ("wave", "evaluation", "step").index(pending[0].kind))
-        self._random.choice = lambda pending: pending[0]
         return super().wait(timeout)
+
+    def _pick(self) -> Ticket:
+        return min((ticket for ticket, _ in self._pending), key=lambda ticket: WORK.index(ticket.kind))
 
     def _start(self, kind, work) -> Ticket:
         self.kinds.append(kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,9 +23,8 @@ class LearnerRanks:
     def __init__(self, make: Callable[[int], Any], count: int, watch: StallWatch):
         self._watch = watch
         self.actors = [make(rank) for rank in range(count)]
-        self._stepping: dict[Any, tuple[int, int]] = {}  # call to number of the step and rank
-        self._results: defaultdict[int, dict[int, StepResult]] = defaultdict(dict)  # by step, by rank
-        self._numbers = itertools.count()
+        self._stepping: dict[Any, int] = {}  # call to rank
+        self._results: defaultdict[int, dict[int, StepResult]] = defaultdict(dict)  # by version, by rank
 
     @property
     def references(self) -> list[Any]:
@@ -41,8 +39,8 @@ class LearnerRanks:
 
     def start_step(self, groups: Sequence[Group]) -> None:
         """One optimiser step, after those that were started before."""
-        shared, number = ray.put(list(groups)), next(self._numbers)
-        self._stepping |= {actor.step.remote(shared): (number, rank) for rank, actor in enumerate(self.actors)}
+        shared = ray.put(list(groups))
+        self._stepping |= {actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)}
 
     def rehearse(self) -> None:
         """See `Learner.rehearse`; nobody waits for it."""
@@ -51,7 +49,7 @@ class LearnerRanks:
 
     def check(self) -> None:
         """WorkerLost when a rank that is at a step no longer answers. A rank that waits for another one does."""
-        silent = self._watch.stalled({rank: self.actors[rank] for _, rank in self._stepping.values()})
+        silent = self._watch.stalled({rank: self.actors[rank] for rank in self._stepping.values()})
         if silent:
             raise WorkerLost(
                 f"the learner (rank {silent[0]} of {len(self.actors)}) has not answered for {self._watch.limit_s:g} s, "
@@ -60,11 +58,12 @@ class LearnerRanks:
 
     def finished(self, reference: Any, get: Get) -> StepResult | None:
         """The step's result once all ranks are done: rank 0's, with what all of them cost."""
-        number, rank = self._stepping.pop(reference)
-        self._results[number][rank] = get(reference)
-        if len(self._results[number]) < len(self.actors):
+        rank = self._stepping.pop(reference)
+        result: StepResult = get(reference)
+        self._results[result.version][rank] = result
+        if len(self._results[result.version]) < len(self.actors):
             return None
-        results = self._results.pop(number)
+        results = self._results.pop(result.version)
         costs = [result.cost for result in results.values()]
         cost = Cost(sum(cost.cpu_seconds for cost in costs), max(cost.wall_seconds for cost in costs))
         return replace(results[0], cost=cost)
