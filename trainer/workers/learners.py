@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,13 +23,13 @@ class LearnerRanks:
     def __init__(self, make: Callable[[int], Any], count: int, watch: StallWatch):
         self._watch = watch
         self.actors = [make(rank) for rank in range(count)]
-        self._stepping: dict[Any, int] = {}  # call to rank
-        self._results: defaultdict[int, dict[int, StepResult]] = defaultdict(dict)  # by version, by rank
+        self._steps: deque[dict[Any, int]] = deque()  # by step, oldest first: call to rank
+        self._results: dict[int, StepResult] = {}  # of the oldest, by rank
 
     @property
     def references(self) -> list[Any]:
-        """Of steps under way."""
-        return list(self._stepping)
+        """Of the oldest step under way. A later one may be known to be done before it, and waits its turn."""
+        return list(self._steps[0]) if self._steps else []
 
     def meet(self, get: Get) -> None:
         """Let the ranks of a sharded learner find each other."""
@@ -40,7 +40,7 @@ class LearnerRanks:
     def start_step(self, groups: Sequence[Group]) -> None:
         """One optimiser step, after those that were started before."""
         shared = ray.put(list(groups))
-        self._stepping |= {actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)}
+        self._steps.append({actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)})
 
     def rehearse(self) -> None:
         """See `Learner.rehearse`; nobody waits for it."""
@@ -49,7 +49,8 @@ class LearnerRanks:
 
     def check(self) -> None:
         """WorkerLost when a rank that is at a step no longer answers. A rank that waits for another one does."""
-        silent = self._watch.stalled({rank: self.actors[rank] for rank in self._stepping.values()})
+        at_work = self._steps[0].values() if self._steps else ()
+        silent = self._watch.stalled({rank: self.actors[rank] for rank in at_work})
         if silent:
             raise WorkerLost(
                 f"the learner (rank {silent[0]} of {len(self.actors)}) has not answered for {self._watch.limit_s:g} s, "
@@ -58,12 +59,12 @@ class LearnerRanks:
 
     def finished(self, reference: Any, get: Get) -> StepResult | None:
         """The step's result once all ranks are done: rank 0's, with what all of them cost."""
-        rank = self._stepping.pop(reference)
-        result: StepResult = get(reference)
-        self._results[result.version][rank] = result
-        if len(self._results[result.version]) < len(self.actors):
+        rank = self._steps[0].pop(reference)
+        self._results[rank] = get(reference)
+        if self._steps[0]:
             return None
-        results = self._results.pop(result.version)
+        self._steps.popleft()
+        results, self._results = self._results, {}
         costs = [result.cost for result in results.values()]
         cost = Cost(sum(cost.cpu_seconds for cost in costs), max(cost.wall_seconds for cost in costs))
         return replace(results[0], cost=cost)
