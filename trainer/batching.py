@@ -5,8 +5,10 @@ All normalisation happens here, over the full batch, before anything is cut into
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,14 @@ from trainer.types import Group
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """Rows [M] of a batch that run as one of some others, and the place [M] of that one among those others."""
+
+    rows: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class TrainingBatch:
     """The rows of one optimiser step: N = kept prompts * G responses, padded to T tokens.
 
@@ -42,6 +52,28 @@ class TrainingBatch:
     def token_count(self) -> int:
         """Response tokens that are trained on."""
         return int(self.trained.sum())
+
+    @cached_property
+    def runs_as(self) -> NDArray[np.int64]:
+        """[N] the first row with the same prompt and the same tokens: the policy runs that one for all of them."""
+        first: dict[tuple[int, bytes], int] = {}
+        rows = zip(self.prompt_of_row.tolist(), self.tokens, self.lengths.tolist(), strict=True)
+        # By digest: long responses would otherwise be held a second time.
+        keys = ((prompt, hashlib.blake2b(tokens[:length]).digest()) for prompt, tokens, length in rows)
+        return np.array([first.setdefault(key, row) for row, key in enumerate(keys)], dtype=np.int64)
+
+    @property
+    def distinct(self) -> NDArray[np.int64]:
+        """Rows that the policy runs."""
+        return np.unique(self.runs_as)
+
+    def alike(self, rows: NDArray[np.int64]) -> Alike:
+        """All rows that run as one of `rows`, in the order of `rows`."""
+        place = np.full(len(self.lengths), -1)
+        place[rows] = np.arange(len(rows))
+        places = place[self.runs_as]
+        order = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
+        return Alike(order, places[order])
 
 
 def kept_groups(groups: Sequence[Group], zero_variance_filter: str) -> list[Group]:

@@ -39,6 +39,7 @@ class Generator:
         self._engine = CountedEngine(build_engine(recipe, task, make_model, device))
         self._evaluator = Evaluator(recipe, task, self._engine)
         self._checked = False
+        self._difference: dict[str, float] = {}  # of engine and learner, until an evaluation tells it
         self._free_since = time.perf_counter()
         self._paused = 0.0  # seconds that weights took, in the present wave
         self._counted: dict[str, float] = {}  # the task's counts that were told already
@@ -47,6 +48,14 @@ class Generator:
     def signs(self) -> float:
         """Decode steps, weights taken and verdicts so far. Read by another thread: it stands still when work does."""
         return self._engine.signs + self._task.metrics().get("verifier/judged", 0.0)
+
+    def check(self) -> None:
+        """See `self_check`, of the weights that the generator was made with; without it, its first work begins so.
+
+        Raises:
+            EngineMismatch: engine and learner are further apart than the recipe allows.
+        """
+        self._self_check(None)
 
     def generate(self, wave: Wave, newest: Newest) -> WaveResult:
         """The groups of a wave, in order, with rewards. Weights are swapped between decode steps, caches kept.
@@ -74,27 +83,28 @@ class Generator:
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
         """See `Evaluator.evaluate`. The first says in its details how far engine and learner are apart."""
         self._engine.load_weights(step, weights)
-        first = self._self_check(weights)
+        self._self_check(weights)
         result = self._evaluator.evaluate(step, weights)
+        told, self._difference = self._difference, {}
         self._free_since = time.perf_counter()
-        return replace(result, details={**result.details, **first})
+        return replace(result, details={**result.details, **told})
 
     def close(self) -> None:
         """Free the engine and end the task's helpers."""
         self._engine.close()
         self._task.close()
 
-    def _self_check(self, weights: Weights | None) -> dict[str, float]:
+    def _self_check(self, weights: Weights | None) -> None:
         """Once, with an idle engine: compare it with the learner's forward pass of the weights that it holds.
 
         None: those it was made with.
         """
         if self._checked:
-            return {}
+            return
         policy = self._make_model()
         found = check(self._recipe, self._task, self._engine, load_into(policy, weights) if weights else policy)
         self._checked = True
-        return {"self_check_logprob_diff": found.mean, "self_check_logprob_diff_max": found.largest}
+        self._difference = {"self_check_logprob_diff": found.mean, "self_check_logprob_diff_max": found.largest}
 
     def _swap(self, newest: Newest) -> Weights | None:
         """Take newer weights if there are any; which."""

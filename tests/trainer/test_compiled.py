@@ -129,9 +129,9 @@ def test_only_layers_that_turn_queries_and_keys_in_the_usual_way_get_our_forward
 def test_short_responses_are_laid_out_for_loops_only_where_they_serve(way):
     pair = torch.zeros(2, 2, 3, 16), torch.zeros(2, 2, 3, 16)
     prompt = PromptCache((pair,), torch.tensor([3, 3]))
-    short, long = kv_cache.make_cache(prompt, 4, 24), kv_cache.make_cache(prompt, 4, 4096)
+    short, long = kv_cache.make_cache(prompt, 24), kv_cache.make_cache(prompt, 4096)
     assert isinstance(short, RowsInnermost) == (way == "compiled")
-    assert isinstance(long, kv_cache.Rectangle)
+    assert isinstance(long, kv_cache.ByRow)
 
 
 def test_the_engine_samples_the_same_log_probs_with_loops_and_without(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 
 from trainer.engines import TorchEngine, cohort
 from trainer.engines.base import SamplingConfig, paused
-from trainer.engines.kv_cache import Rectangle
+from trainer.engines.kv_cache import ByRow
 from trainer.engines.rows_innermost import FIRST_ROOM, RowsInnermost
 from trainer.engines.sampling import NOISE_BLOCK, noise_block, sample
 from trainer.errors import NotFinite
@@ -131,7 +131,7 @@ def test_requests_with_another_number_of_samples_run_beside_each_other(model, re
     assert [len(responses.tokens) for responses in finished] == [4, 4, 1, 3]
 
 
-@pytest.mark.parametrize("layout", [RowsInnermost, Rectangle])
+@pytest.mark.parametrize("layout", [RowsInnermost, ByRow])
 def test_both_layouts_of_the_cache_give_the_log_probs_of_the_plain_forward_beyond_their_first_room(monkeypatch, layout):
     monkeypatch.setattr(cohort, "make_cache", layout)
     torch.manual_seed(0)
@@ -142,6 +142,26 @@ def test_both_layouts_of_the_cache_give_the_log_probs_of_the_plain_forward_beyon
         expected = naive_logprobs(policy, request, responses)
         inside = np.arange(expected.shape[1]) < responses.lengths[:, None]
         np.testing.assert_allclose(responses.logprobs[inside], expected[inside], atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", [RowsInnermost, ByRow])
+def test_rows_that_have_made_the_same_tokens_are_run_once_where_the_cache_is_cheap_to_split(
+    monkeypatch, model, recipe, layout
+):
+    monkeypatch.setattr(cohort, "make_cache", layout)
+    policy, batch = model(recipe()), requests(5, 8)
+    run_rows, decode = [], policy.decode
+    monkeypatch.setattr(policy, "decode", lambda tokens, *rest: run_rows.append(len(tokens)) or decode(tokens, *rest))
+    finished = run(TorchEngine(policy, sampling()), batch)
+    prefixes = {
+        (responses.key, *(row[:place] if layout is RowsInnermost else (*row[:place], i)))
+        for responses in finished
+        for i, (row, length) in enumerate(zip(responses.tokens.tolist(), responses.lengths, strict=True))
+        for place in range(1, length)
+    }
+    # The cache may hold up to 15 % of rows that have ended.
+    assert len(prefixes) <= sum(run_rows) <= len(prefixes) / cohort.COMPACT_BELOW
+    assert len({row.tobytes() for responses in finished for row in responses.tokens}) > len(batch)  # some did part
 
 
 def test_the_noise_of_long_responses_does_not_repeat():
@@ -181,6 +201,12 @@ def test_sampling_follows_the_distribution():
     shares = torch.bincount(sample(logprobs, noise), minlength=4) / 20_000
     assert shares[2] == 0
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.0, 0.2]), atol=0.015, rtol=0)
+
+
+def test_rows_may_share_a_distribution_and_draw_from_it_each_by_its_own_noise():
+    logprobs = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.1, 0.9]]).log()
+    noise, stems = torch.tensor([0.2, 0.7, 0.05, 0.2]), torch.tensor([0, 0, 1, 1])
+    assert sample(logprobs, noise, stems).tolist() == [0, 1, 1, 2]
 
 
 def test_a_policy_that_is_not_finite_is_named_with_its_version(model, recipe):

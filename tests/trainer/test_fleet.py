@@ -112,12 +112,24 @@ def test_what_a_dead_generator_had_to_do_starts_again_with_the_newest_weights_ev
     assert place.made[2].calls == [
         ("ready",),
         ("offer", 7, ["weights of 7"]),
-        ("evaluate", 7, "weights of 7"),
+        ("evaluate", 7, "weights of 7", 0),
         ("generate", FIRST, 1),  # one evaluation before it
     ]
     newcomer, *again = sorted(place.at(2), key=lambda reference: reference[2])
     assert place.fleet.finished(newcomer, place.get) is None
     assert [place.fleet.finished(reference, place.get)[0].number for reference in again] == [2, 0]
+
+
+def test_an_evaluation_is_sent_to_go_after_the_wave_that_its_generator_is_at_and_before_those_that_wait():
+    place = Place()
+    weights = WeightVersion(7, "weights of 7")
+    for number, what in enumerate((FIRST, SECOND, THIRD, FIRST, weights)):
+        place.start(number, what)
+    assert place.made[0].calls[-1] == ("evaluate", 7, "weights of 7", 1)  # of two waves
+    place.fleet.finished(place.at(0)[0], place.get)
+    place.fleet.finished(place.at(1)[0], place.get)
+    place.start(5, weights)
+    assert place.made[1].calls[-1] == ("evaluate", 7, "weights of 7", 2)  # the first is over, the second begun
 
 
 def test_time_before_the_last_result_is_no_loss():

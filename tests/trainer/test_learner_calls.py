@@ -49,9 +49,3 @@ def test_two_steps_in_flight_come_back_one_by_one_each_when_both_ranks_are_done(
     assert ranks.finished(a2, lambda reference: result(2, 1.0, 1.0)) is None
     assert ranks.finished(b2, lambda reference: result(2, 1.0, 2.0)).version == 2
     assert [name for name, _ in ranks.actors[0].calls] == ["step", "step"]
-
-
-def test_a_rehearsal_is_nobodys_step(ranks):
-    ranks.rehearse()
-    assert ranks.references == []
-    assert [actor.calls for actor in ranks.actors] == [[("rehearse", ())]] * 2

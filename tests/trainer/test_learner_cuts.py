@@ -106,13 +106,46 @@ def test_padding_does_not_matter_whatever_is_in_it(some, seed, loss, extra):
     same(gradient(learner, padded, micro_batches(padded, ONE_RUN)), whole)
 
 
+def apart(batch):
+    """The batch with every row run by itself."""
+    each = replace(batch)
+    vars(each)["runs_as"] = np.arange(len(batch.lengths))
+    return each
+
+
+@cases
+@given(st.integers(0, 50), losses, aggregations, st.integers(20, 400), st.lists(st.integers(0, 3), min_size=8))
+def test_responses_that_are_the_same_run_once_and_weigh_what_they_do_by_themselves(
+    some, seed, loss, aggregation, room, copied
+):
+    learner, batch = some(seed, loss, aggregation)
+    for group, source in enumerate(copied[:4]):  # the last row of a group as one of its first, with its own log-probs
+        row, other = 4 * group + 3, 4 * group + source % 3
+        batch.tokens[row], batch.lengths[row] = batch.tokens[other], batch.lengths[other]
+        inside = np.arange(batch.tokens.shape[1]) < batch.lengths[row]
+        batch.trained[row] = inside & (np.arange(len(inside)) != 2)  # and a token less, or more, that counts
+        batch.generator_logprobs[row] = np.where(batch.trained[row], -0.5, 0)
+    plan, each = micro_batches(batch, room), apart(batch)
+    whole = gradient(learner, each, micro_batches(each, ONE_RUN))
+    same(gradient(learner, batch, plan), whole)
+    assert sorted(np.concatenate([micro.rows for micro in plan])) == [row for row in range(16) if row % 4 < 3]
+
+
+def test_the_same_tokens_after_another_prompt_or_before_more_are_not_the_same(recipe, group):
+    first, second = (group(recipe(), seed, [1, 0], lengths=[4, 6]) for seed in range(2))
+    for each in (first, second):
+        each.responses.tokens[:] = 5
+    batch = training_batch([first, second], recipe().algorithm)
+    assert batch.runs_as.tolist() == [0, 1, 2, 3]
+
+
 def rows_of(lengths, prompt_lengths):
     """A batch of which only sizes matter: four rows a prompt."""
     count = len(lengths)
     return TrainingBatch(
         prompts=tuple(np.zeros(n, dtype=np.int64) for n in prompt_lengths),
         prompt_of_row=np.repeat(np.arange(len(prompt_lengths)), count // len(prompt_lengths)),
-        tokens=np.zeros((count, max(lengths)), dtype=np.int64),
+        tokens=np.repeat(np.arange(count)[:, None], max(lengths), axis=1),  # no two alike
         generator_logprobs=np.zeros((count, max(lengths)), dtype=np.float32),
         trained=np.arange(max(lengths)) < np.array(lengths)[:, None],
         lengths=np.array(lengths),

@@ -28,16 +28,18 @@ def built(config, **changes):
 
 @torch.inference_mode()
 def decoded(policy, steps=6, keep=True):
-    """Hidden states of six tokens of 3 prompts x 4 rows, one prompt padded; half of the rows end after three."""
+    """Hidden states of six tokens of 3 prompts x 4 rows, one prompt padded; after three most end and one splits."""
     tokens, mask = torch.randint(1, 32, (3, 7)), torch.ones(3, 7, dtype=torch.bool)
     mask[1, :3] = False
     _, prompt = policy.prefill(tokens, mask)
-    cache = kv_cache.make_cache(prompt, 4, 24)
-    lengths, hidden = prompt.lengths.repeat_interleave(4), []
+    cache = kv_cache.make_cache(prompt, 24)
+    owners = torch.arange(3).repeat_interleave(4)
+    cache.keep(owners, torch.arange(3), owners)
+    lengths, hidden = prompt.lengths[owners], []
     for place in range(steps):
         if place == 3 and keep:
-            cache.keep(torch.tensor([0, 2]), torch.tensor([[0, 3], [2, 1]]))
-            lengths = prompt.lengths[[0, 0, 2, 2]]
+            cache.keep(torch.tensor([0, 3, 3, 10]), torch.tensor([0, 2]), torch.tensor([0, 0, 0, 1]))
+            lengths = prompt.lengths[[0, 0, 0, 2]]
         places = torch.full_like(lengths, place)
         hidden.append(policy.decode(torch.randint(1, 32, lengths.shape), places, lengths, cache.attends()))
         cache.advance()
@@ -92,7 +94,8 @@ def test_gradients_are_not_for_one_token(monkeypatch):
     monkeypatch.setattr(one_token.OneToken, "__call__", lambda *_: pytest.fail("made without a gradient"))
     prompts = torch.randint(1, 32, (2, 5))
     _, prompt = policy.prefill(prompts)
-    cache = kv_cache.Rectangle(prompt, 1, 8)
+    cache = kv_cache.ByRow(prompt, 8)
+    cache.keep(torch.arange(2), torch.arange(2), torch.arange(2))
     policy.decode(
         torch.tensor([3, 4]), torch.zeros(2, dtype=torch.long), prompt.lengths, cache.attends()
     ).sum().backward()

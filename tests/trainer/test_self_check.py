@@ -65,6 +65,14 @@ def test_a_generator_checks_itself_once_and_tells_the_figure_with_its_first_eval
     assert "self_check_logprob_diff" not in generator.evaluate(1, base).details
 
 
+def test_the_figure_is_told_also_where_a_wave_came_before_the_first_evaluation(model, recipe, base):
+    small = recipe()
+    generator = Generator(small, build_task(small), lambda: model(small))
+    generator.check()
+    generator.generate(Wave(((0, 0),), 0), lambda held: None)
+    assert generator.evaluate(0, base).details["self_check_logprob_diff"] < 1e-4
+
+
 def test_a_generator_whose_engine_disagrees_generates_nothing(model, recipe, monkeypatch):
     small = recipe()
     generator = Generator(small, build_task(small), lambda: model(small))

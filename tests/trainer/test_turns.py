@@ -77,6 +77,24 @@ def test_a_wave_does_not_overtake_an_evaluation_that_was_sent_before_it_and_wake
     assert done == ["evaluation", "wave"]
 
 
+def test_an_evaluation_does_not_overtake_the_wave_that_an_idle_generator_was_sent_and_lets_none_wait_but_that():
+    turns, done = Turns(), []
+
+    def evaluation():
+        with turns.evaluation(after=1):
+            done.append("evaluation")
+
+    thread = threading.Thread(target=evaluation, daemon=True)
+    thread.start()
+    thread.join(timeout=0.2)
+    with turns.wave():
+        done.append("first wave")
+    with turns.wave():
+        done.append("second wave")
+    thread.join(timeout=20)
+    assert done == ["first wave", "evaluation", "second wave"]
+
+
 def test_a_turn_that_fails_lets_the_next_one_in():
     turns = Turns()
     with pytest.raises(ZeroDivisionError), turns.evaluation():

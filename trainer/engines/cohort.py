@@ -1,7 +1,11 @@
 """Requests that started together: what has been sampled for them, and which of their rows still go on.
 
-Rows that have ended leave holes in the cache's rectangle. It is compacted when enough of them have: prompts whose
-rows have all ended go, and the rectangle becomes as wide as the most rows that any prompt still has going.
+Rows of a request that have made the same tokens so far are one stem: the policy runs it once, and each row draws its
+own next token from what comes out. All begin as one; a stem splits where its rows draw different tokens. That gives
+every row what it would get by itself. Where a cache is not cheap to split, each row has a stem of its own from its
+first token on.
+
+Stems whose rows have all ended leave holes in the cache. It is compacted when there are enough of them.
 """
 
 from __future__ import annotations
@@ -21,19 +25,21 @@ from .kv_cache import Cache, make_cache
 from .sampling import NOISE_BLOCK, noise_block
 
 COMPACT_BELOW = 0.85
-"""The cache is compacted when that leaves fewer than this share of its rows."""
+"""The cache is compacted when that leaves fewer than this share of its stems."""
 FIRST_ROOM = 64
 """Response places that room is made for at first; it doubles when they are full."""
 NEVER = torch.iinfo(torch.long).max
+_TOKENS = 1 << 32
+"""More than any vocabulary has: a stem and a token are told apart in one number."""
 
 
 class Cohort:
     """R rows for each of P requests (the same number for all), decoded in step.
 
-    `rows` [P', R'] says which original row (request * samples + sample) stands at each place of the cache's
-    rectangle, `going` [P', R'] whether it still counts: a row that has ended, or that only fills the
-    rectangle, does not. Per original row: `tokens` and `logprobs` [rows, room], `lengths`, `finished`,
-    `interrupted`, the place at which it is to be interrupted, and its budget.
+    `rows` [N] are the original rows (request * samples + sample) that still go, rising, and `stems` [N] the place in
+    the cache of what each of them stands on. Per stem: `last`, its newest token, and `owners`, the place in the cache
+    of its prompt. Per original row: `tokens` and `logprobs` [rows, room], `lengths`, `finished`, `interrupted`, the
+    place at which it is to be interrupted, and its budget.
     """
 
     def __init__(self, requests: Sequence[Request], sampling: SamplingConfig, device: torch.device):
@@ -53,64 +59,66 @@ class Cohort:
         self._budgets_differ = self._interrupt_at is not None or int(self._budgets.min()) < self._last_place
         self._ends = torch.tensor(sampling.end_tokens, device=device)
         self._place = 0
-        self._rows = torch.arange(count, device=device).view(len(requests), self._samples)
-        self._going = torch.ones_like(self._rows, dtype=torch.bool)
+        self._rows = torch.arange(count, device=device)
+        self._owners = torch.arange(len(requests), device=device)
+        self.stems = self._owners.repeat_interleave(self._samples)
         self._noise = self._noise_of_block()
         self.cache: Cache | None = None
-        self.last = torch.zeros(count, dtype=torch.long, device=device)
+        self.last = torch.zeros_like(self._owners)
         self.prompt_lengths = self.last
 
     @property
+    def going(self) -> int:
+        """Rows that have not ended."""
+        return len(self._rows)
+
+    @property
     def size(self) -> int:
-        """Rows that are run in a step."""
-        return self._rows.numel()
+        """Stems that are run in a step."""
+        return len(self.last)
 
     @property
     def done(self) -> bool:
         """True when no row is going any more."""
-        return self._place == self._last_place or not self._rows.numel()
+        return self._place == self._last_place or not len(self._rows)
 
     @property
     def places(self) -> Tensor:
-        """Response place of the newest token of each row of the rectangle."""
+        """Response place of the newest token of each stem."""
         return torch.full_like(self.last, self._place - 1)
 
     def prefill(self, policy: Policy) -> Tensor:
-        """Run the prompts; hidden states [P * R, D] from which the first tokens come."""
+        """Run the prompts; hidden states [P, D] from which the first tokens come."""
         tokens, mask = pad_left([request.prompt.tokens for request in self._requests])
         hidden, prompt = policy.prefill(tokens.to(self._device), None if mask is None else mask.to(self._device))
-        self.cache = make_cache(prompt, self._samples, self._sampling.max_tokens)
-        self.prompt_lengths = prompt.lengths.repeat_interleave(self._samples)
-        return hidden.repeat_interleave(self._samples, 0)
+        self.cache = make_cache(prompt, self._sampling.max_tokens)
+        self.prompt_lengths = prompt.lengths
+        return hidden
 
     def noise(self) -> Tensor:
-        """Noise for the next token of each row of the rectangle."""
+        """Noise for the next token of each row."""
         if self._place and self._place % NOISE_BLOCK == 0:
             self._noise = self._noise_of_block()
-        return self._noise[self._rows.flatten(), self._place % NOISE_BLOCK]
+        return self._noise[self._rows, self._place % NOISE_BLOCK]
 
     def record(self, tokens: Tensor, logprobs: Tensor, version: int) -> None:
-        """Take in the next token of each row of the rectangle."""
-        rows, going = self._rows.flatten(), self._going.flatten()
+        """Take in the next token of each row."""
+        rows = self._rows
         self._make_room()
-        forced = self._force(tokens, rows, going)
+        forced = self._force(tokens, rows)
         ended = (tokens == self._ends[0]) if len(self._ends) == 1 else torch.isin(tokens, self._ends)
         if forced is not None:
             logprobs = logprobs.masked_fill(forced, 0.0)
             ended &= ~forced
-        # A row that only fills the rectangle, or has ended, writes what it holds already.
-        self._tokens[rows, self._place] = torch.where(going, tokens, 0)
-        self._logprobs[rows, self._place] = torch.where(going, logprobs, 0.0)
+        self._tokens[rows, self._place] = tokens
+        self._logprobs[rows, self._place] = logprobs
         self._versions[self._place] = version
         self._place += 1
-        ended &= going
-        stopped = ended | (going & (self._budgets[rows] == self._place)) if self._budgets_differ else ended
+        stopped = ended | (self._budgets[rows] == self._place) if self._budgets_differ else ended
         stopped_rows = rows[stopped]
         self._lengths[stopped_rows] = self._place
         self._finished[stopped_rows] = ended[stopped]
-        self.last = tokens
-        self._going = self._going & ~stopped.view_as(self._going)
-        self._compact()
+        self._go_on(~stopped, tokens)
 
     def responses(self) -> list[Responses]:
         """What came of each request."""
@@ -151,13 +159,13 @@ class Cohort:
         at = [never if request.interrupt_at is None else request.interrupt_at for request in self._requests]
         return torch.from_numpy(np.concatenate(at)).to(self._device)
 
-    def _force(self, tokens: Tensor, rows: Tensor, going: Tensor) -> Tensor | None:
+    def _force(self, tokens: Tensor, rows: Tensor) -> Tensor | None:
         """Put the phrase's next token into `tokens` where a row stands in it; which rows those are."""
         interruption = self._sampling.interruption
         if interruption is None or self._interrupt_at is None:
             return None
         at = self._interrupt_at[rows]
-        due = rows[going & (at == self._place)]
+        due = rows[at == self._place]
         if len(due):
             due = due[~self._closed(due, interruption.closing)]
             self._interrupted[due] = True
@@ -184,21 +192,30 @@ class Cohort:
         forced: NDArray[np.bool_] = inside & self._interrupted.cpu().numpy()[:, None]
         return forced
 
-    def _compact(self) -> None:
-        counts = self._going.sum(1)
-        prompts = counts.nonzero()[:, 0]
-        width = int(counts.max())
-        if self.cache is None or len(prompts) * width >= COMPACT_BELOW * self._rows.numel():
+    def _go_on(self, going: Tensor, tokens: Tensor) -> None:
+        """The rows that go on, after these newest tokens [N] of all, and the stems that they then stand on."""
+        self._rows = self._rows[going]
+        if self.cache is None or self.done:
             return
-        if not width:
-            self._rows = self._rows[:0]
-            return
-        order = self._going[prompts].to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :width]
-        flat = (prompts[:, None] * self._rows.shape[1] + order).flatten()
-        self.cache.keep(prompts, order)
-        self._rows = self._rows.flatten()[flat].view(len(prompts), width)
-        self._going = self._going.flatten()[flat].view(len(prompts), width)
-        self.last, self.prompt_lengths = self.last[flat], self.prompt_lengths[flat]
+        parents, newest = self.stems[going], tokens[going]
+        if self.cache.cheap_to_split:
+            both, stems = torch.unique(parents * _TOKENS + newest, return_inverse=True)
+            parents, newest = both // _TOKENS, both % _TOKENS
+        else:
+            stems = torch.arange(len(parents), device=self._device)
+        split = self._place == 1 or bool((parents[1:] == parents[:-1]).any())
+        if split or len(parents) < COMPACT_BELOW * self.size:
+            self._move(parents)
+            self.last, self.stems = newest, stems
+        else:
+            self.last, self.stems = self.last.index_copy(0, parents, newest), parents[stems]
+
+    def _move(self, parents: Tensor) -> None:
+        """Lay the cache out anew, for one stem after each of `parents`."""
+        assert self.cache is not None
+        prompts, owners = torch.unique_consecutive(self._owners[parents], return_inverse=True)
+        self.cache.keep(parents, prompts, owners)
+        self._owners, self.prompt_lengths = owners, self.prompt_lengths[parents]
 
     def _make_room(self) -> None:
         room = self._tokens.shape[1]

@@ -2,9 +2,9 @@
 
 A single query per row makes a batched product of 1 x K matrices, at which a CPU is slow. Here rows are innermost
 instead, and each product is a sum of long element-wise ones. A prompt's keys and values are kept apart from its rows',
-once a query head, and meet its R rows in one matrix product.
+once a query head, and meet all its rows in one matrix product.
 
-Letters in shapes: P prompts, R rows of each, N = P * R, H key heads, H' query heads, K width of a head, S prompt
+Letters in shapes: P prompts, R most rows of a prompt, N rows, H key heads, H' query heads, K width of a head, S prompt
 tokens.
 """
 
@@ -20,8 +20,10 @@ from trainer.compiled import compiled, plain
 from trainer.models.base import Attend, PromptCache
 from trainer.models.one_token import Turn
 
+from .slots import Slots
+
 LONGEST = 256
-"""Responses up to this budget are kept like this. Beside `Rectangle` (256 rows of the testbed's decoder) sampling takes
+"""Responses up to this budget are kept like this. Beside `ByRow` (256 rows of the testbed's decoder) sampling takes
 1.5 times less time at 24 tokens, 1.3 at 128 and 1.1 at 256."""
 FIRST_ROOM = 64
 """Response tokens that room is made for at first; it doubles when they are full."""
@@ -33,13 +35,15 @@ class RowsInnermost:
     """See `Cache`. Responses' keys and values are [room, H, K, N]; prompts' [H', P, S, K] and [H', P, K, S], made when
     the first token tells how many query heads there are."""
 
-    def __init__(self, prompt: PromptCache, rows: int, max_tokens: int):
+    cheap_to_split = True
+
+    def __init__(self, prompt: PromptCache, max_tokens: int):
         self._length, self._max_tokens = 0, max_tokens
-        self._prompts, self._rows = len(prompt.lengths), rows
         self._padding = None if prompt.padding is None else prompt.padding.transpose(0, 1)
         self._given = list(prompt.layers)
         self._prompt: list[tuple[Tensor, Tensor] | None] = [None] * len(self._given)
         self._response: list[tuple[Tensor, Tensor] | None] = [None] * len(self._given)
+        self._slots = Slots.of(prompt.lengths[:0], len(prompt.lengths))
 
     def attends(self) -> list[Attend]:
         """See `Cache`. These also take projections as they are (`AttendProjected`)."""
@@ -49,34 +53,40 @@ class RowsInnermost:
         """See `Cache`."""
         self._length += 1
 
-    def keep(self, prompts: Tensor, rows: Tensor) -> None:
+    def keep(self, rows: Tensor, prompts: Tensor, owners: Tensor) -> None:
         """See `Cache`."""
-        kept = (prompts[:, None] * self._rows + rows).flatten()
-        self._prompts, self._rows = len(prompts), rows.shape[1]
-        self._padding = None if self._padding is None else self._padding.index_select(1, prompts)
-        self._given = [(k.index_select(0, prompts), v.index_select(0, prompts)) for k, v in self._given]
-        for layer, (prompt, response) in enumerate(zip(self._prompt, self._response, strict=True)):
-            if prompt is not None and response is not None:
-                self._prompt[layer] = (prompt[0].index_select(1, prompts), prompt[1].index_select(1, prompts))
-                self._response[layer] = (self._moved(response[0], kept), self._moved(response[1], kept))
+        fewer = len(prompts) < self._slots.prompts
+        self._slots = Slots.of(owners, len(prompts))
+        if fewer:
+            self._padding = None if self._padding is None else self._padding.index_select(1, prompts)
+            self._given = [(k.index_select(0, prompts), v.index_select(0, prompts)) for k, v in self._given]
+            self._prompt = [
+                None if pair is None else (pair[0].index_select(1, prompts), pair[1].index_select(1, prompts))
+                for pair in self._prompt
+            ]
+        self._response = [
+            None if pair is None else (self._moved(pair[0], rows), self._moved(pair[1], rows))
+            for pair in self._response
+        ]
 
     def attend(self, layer: int, queries: Tensor, by_prompt: Tensor) -> Tensor:
         """Queries [H', K, N], and the same as [H', P, K, R], on all so far -> [H', K, N]."""
         keys, values = self._pair(layer)
+        starts = plain(self._slots.starts)
         prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompt_pair(layer, len(queries)))
         groups, tokens, _ = prompt_keys.shape
-        heads, seen, count = len(queries), self._length + 1, self._prompts * self._rows
-        scores = queries.new_empty(heads * (tokens + seen) * count)  # of prompts and responses, one after the other
-        split = heads * tokens * count
-        on_prompt, on_response = scores[:split].view(groups, tokens, self._rows), scores[split:]
+        heads, seen, count, most = len(queries), self._length + 1, queries.shape[-1], self._slots.most
+        split = groups * tokens * most
+        scores = queries.new_empty(split + heads * seen * count)  # of prompts and responses, one after the other
+        on_prompt, on_response = scores[:split].view(groups, tokens, most), scores[split:]
         torch.bmm(prompt_keys, by_prompt.flatten(0, 1), out=on_prompt)
         if self._padding is not None:
-            on_prompt.view(heads, -1, tokens, self._rows).masked_fill_(self._padding, float("-inf"))
+            on_prompt.view(heads, -1, tokens, most).masked_fill_(self._padding, float("-inf"))
         of_both = plain(on_prompt), plain(on_response, heads, seen, count)
-        compiled(_scores)(plain(queries), plain(keys), *of_both)
+        compiled(_scores)(plain(queries), plain(keys), starts, *of_both)
         scores.exp_()
         from_prompt, total = torch.bmm(prompt_values, on_prompt), torch.empty_like(queries)
-        compiled(_mixture)(*of_both, plain(from_prompt), plain(values), plain(total))
+        compiled(_mixture)(*of_both, starts, plain(from_prompt), plain(values), plain(total))
         return total
 
     def lay_out(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,7 +96,7 @@ class RowsInnermost:
         compiled(_lay_out)(_squeezed(q), np.float32(q.shape[-1] ** -0.5), plain(queries))
         compiled(_lay_out)(_squeezed(k), np.float32(1), plain(keys[self._length]))
         compiled(_lay_out)(_squeezed(v), np.float32(1), plain(values[self._length]))
-        compiled(_by_prompt)(plain(queries), plain(by_prompt))
+        compiled(_by_prompt)(plain(queries), plain(self._slots.starts), plain(by_prompt))
         return queries, by_prompt
 
     def lay_out_projected(self, layer: int, qkv: Tensor, key_heads: int, turn: Turn) -> tuple[Tensor, Tensor]:
@@ -100,12 +110,12 @@ class RowsInnermost:
         norms, angles = (plain(q_norm), plain(k_norm), np.float32(epsilon)), (plain(turn.cos), plain(turn.sin))
         compiled(_turn)(of_heads, *norms, *angles, np.float32(width**-0.5), plain(queries), plain(keys[self._length]))
         plain(values[self._length])[:] = of_heads[-key_heads:]
-        compiled(_by_prompt)(plain(queries), plain(by_prompt))
+        compiled(_by_prompt)(plain(queries), plain(self._slots.starts), plain(by_prompt))
         return queries, by_prompt
 
     def _room_for_queries(self, layer: int, heads: int, key_heads: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Empty queries in both forms; makes room for the newest token's keys and values, too."""
-        count, pair = self._prompts * self._rows, self._response[layer]
+        count, pair = len(self._slots.place), self._response[layer]
         room = 0 if pair is None else len(pair[0])
         width = self._given[layer][0].shape[-1]
         if pair is None or self._length == room:
@@ -114,7 +124,8 @@ class RowsInnermost:
             if pair is not None:
                 wider[0][:room], wider[1][:room] = pair
             self._response[layer] = wider
-        return like.new_empty(heads, width, count), like.new_empty(heads, self._prompts, width, self._rows)
+        by_prompt = like.new_empty(heads, self._slots.prompts, width, self._slots.most)
+        return like.new_empty(heads, width, count), by_prompt
 
     def _pair(self, layer: int) -> tuple[Tensor, Tensor]:
         pair = self._response[layer]
@@ -180,14 +191,17 @@ def _lay_back(x: Any, out: Any) -> None:
                 out[n, h, d] = x[h, d, n]
 
 
-def _by_prompt(queries: Any, out: Any) -> None:
-    """queries [H, K, P * R] to [H, P, K, R]."""
-    heads, prompts, width, rows = out.shape
+def _by_prompt(queries: Any, starts: Any, out: Any) -> None:
+    """queries [H, K, N] to [H, P, K, R], 0 where a prompt has no row."""
+    heads, prompts, width, most = out.shape
     for h in range(heads):
         for p in range(prompts):
+            first, rows = starts[p], starts[p + 1] - starts[p]
             for d in range(width):
                 for r in range(rows):
-                    out[h, p, d, r] = queries[h, d, p * rows + r]
+                    out[h, p, d, r] = queries[h, d, first + r]
+                for r in range(rows, most):
+                    out[h, p, d, r] = 0
 
 
 def _turn(
@@ -220,20 +234,19 @@ def _turn(
                 out[half + d, n] = second * cos[d, n] + first * sin[d, n]
 
 
-def _scores(queries: Any, keys: Any, on_prompt: Any, on_response: Any) -> None:
+def _scores(queries: Any, keys: Any, starts: Any, on_prompt: Any, on_response: Any) -> None:
     """on_response[h, t] = sum over d of queries[h, d] * keys[t, own head, d]; both then as seen from the largest."""
     heads, width, count = queries.shape
-    each, prompts = heads // keys.shape[1], len(on_prompt) // heads
-    rows = count // prompts
+    each, prompts = heads // keys.shape[1], len(starts) - 1
     highest = np.empty(count, np.float32)
     for h in range(heads):
         of_prompts, scores = on_prompt[h * prompts : (h + 1) * prompts], on_response[h]
         for n in range(count):
             highest[n] = -np.inf
         for p in range(prompts):
-            most = highest[p * rows : (p + 1) * rows]
+            most = highest[starts[p] : starts[p + 1]]
             for s in range(of_prompts.shape[1]):
-                for r in range(rows):
+                for r in range(len(most)):
                     most[r] = max(most[r], of_prompts[p, s, r])
         for t in range(len(scores)):
             score, key = scores[t], keys[t, h // each]
@@ -245,9 +258,9 @@ def _scores(queries: Any, keys: Any, on_prompt: Any, on_response: Any) -> None:
             for n in range(count):
                 highest[n] = max(highest[n], score[n])
         for p in range(prompts):
-            most = highest[p * rows : (p + 1) * rows]
+            most = highest[starts[p] : starts[p + 1]]
             for s in range(of_prompts.shape[1]):
-                for r in range(rows):
+                for r in range(len(most)):
                     of_prompts[p, s, r] = max(of_prompts[p, s, r] - most[r], LEAST)
         for t in range(len(scores)):
             score = scores[t]
@@ -255,20 +268,19 @@ def _scores(queries: Any, keys: Any, on_prompt: Any, on_response: Any) -> None:
                 score[n] = max(score[n] - highest[n], LEAST)
 
 
-def _mixture(on_prompt: Any, on_response: Any, from_prompt: Any, values: Any, total: Any) -> None:
+def _mixture(on_prompt: Any, on_response: Any, starts: Any, from_prompt: Any, values: Any, total: Any) -> None:
     """total [H', K, N] = (from_prompt + sum over t of on_response[h, t] * values[t, own head]) / sum of the weights."""
     heads, width, count = total.shape
-    each, prompts = heads // values.shape[1], len(on_prompt) // heads
-    rows = count // prompts
+    each, prompts = heads // values.shape[1], len(starts) - 1
     share = np.empty(count, np.float32)
     for h in range(heads):
         weights = on_response[h]
         for n in range(count):
             share[n] = 0
         for p in range(prompts):
-            own = share[p * rows : (p + 1) * rows]
+            own = share[starts[p] : starts[p + 1]]
             for s in range(on_prompt.shape[1]):
-                for r in range(rows):
+                for r in range(len(own)):
                     own[r] += on_prompt[h * prompts + p, s, r]
         for t in range(len(weights)):
             for n in range(count):
@@ -278,8 +290,9 @@ def _mixture(on_prompt: Any, on_response: Any, from_prompt: Any, values: Any, to
         for d in range(width):
             sums = total[h, d]
             for p in range(prompts):
-                for r in range(rows):
-                    sums[p * rows + r] = from_prompt[h * prompts + p, d, r]
+                own = sums[starts[p] : starts[p + 1]]
+                for r in range(len(own)):
+                    own[r] = from_prompt[h * prompts + p, d, r]
             for t in range(len(weights)):
                 value = values[t, h // each, d]
                 for n in range(count):

@@ -12,12 +12,15 @@ NOISE_BLOCK = 256
 """Response places whose noise is drawn at once: a long budget is not paid for before it is used."""
 
 
-def sample(logprobs: Tensor, noise: Tensor) -> Tensor:
-    """Inverse-transform sampling: log-probs [N, V] and uniform noise [N] in [0, 1) -> tokens [N].
+def sample(logprobs: Tensor, noise: Tensor, stems: Tensor | None = None) -> Tensor:
+    """Inverse-transform sampling: log-probs [M, V] and uniform noise [N] in [0, 1) -> tokens [N].
 
-    The noise is a request's own, so a row's tokens do not depend on what else is in the batch.
+    `stems` [N] says which of the M distributions each is drawn from; without it N is M. The noise is a request's own,
+    so a row's tokens do not depend on what else is in the batch.
     """
     cumulative = logprobs.exp().cumsum(-1)
+    if stems is not None:
+        cumulative = cumulative.index_select(0, stems)
     below = cumulative <= noise[:, None] * cumulative[:, -1:]
     return below.sum(-1).clamp(max=logprobs.shape[-1] - 1)
 

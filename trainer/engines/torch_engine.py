@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -72,8 +73,8 @@ class TorchEngine:
         hidden = [self._decode(self._cohorts)] if self._cohorts else []
         hidden += [cohort.prefill(self._policy) for cohort in cohorts[len(self._cohorts) :]]
         noise = torch.cat([cohort.noise() for cohort in cohorts])
-        tokens, chosen = self._sampled(torch.cat(hidden), noise)
-        sizes = [cohort.size for cohort in cohorts]
+        tokens, chosen = self._sampled(torch.cat(hidden), noise, _stems(cohorts))
+        sizes = [cohort.going for cohort in cohorts]
         for cohort, made, said in zip(cohorts, torch.split(tokens, sizes), torch.split(chosen, sizes), strict=True):
             cohort.record(made, said, self._version)
         self._cohorts = [cohort for cohort in cohorts if not cohort.done]
@@ -99,17 +100,18 @@ class TorchEngine:
         self._cohorts.clear()
         self._waiting.clear()
 
-    def _sampled(self, hidden: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def _sampled(self, hidden: Tensor, noise: Tensor, stems: Tensor) -> tuple[Tensor, Tensor]:
+        """A token for every row and its log-prob, from the hidden states of the rows' stems."""
         logits = self._policy.logits(hidden, self._sampling.logits_precision)
         logprobs = (logits / self._sampling.temperature).log_softmax(-1)
-        tokens = sample(logprobs, noise)
-        chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+        tokens = sample(logprobs, noise, stems)
+        chosen = logprobs[stems, tokens]
         if not bool(chosen.isfinite().all()):
             raise NotFinite(f"the policy at weight version {self._version} gives log-probabilities that are not finite")
         return tokens, chosen
 
     def _decode(self, cohorts: Sequence[Cohort]) -> Tensor:
-        """Hidden states of the newest token of every row of these cohorts."""
+        """Hidden states of the newest token of every stem of these cohorts."""
         tokens, places, lengths = (
             torch.cat(parts)
             for parts in zip(*((cohort.last, cohort.places, cohort.prompt_lengths) for cohort in cohorts), strict=True)
@@ -122,7 +124,7 @@ class TorchEngine:
 
     def _joining(self) -> list[Cohort]:
         """Waiting requests for which there is room now, as cohorts of like many samples a request."""
-        free = self._max_rows - sum(cohort.size for cohort in self._cohorts)
+        free = self._max_rows - sum(cohort.going for cohort in self._cohorts)
         if not self._waiting or (self._cohorts and free < JOIN_ABOVE * self._max_rows):
             return []
         joining: list[list[Request]] = []
@@ -134,6 +136,12 @@ class TorchEngine:
             joining[-1].append(request)
             free -= request.samples
         return [Cohort(requests, self._sampling, self._device) for requests in joining]
+
+
+def _stems(cohorts: Sequence[Cohort]) -> Tensor:
+    """The stem of every row, counted over all cohorts."""
+    firsts = accumulate((cohort.size for cohort in cohorts), initial=0)
+    return torch.cat([cohort.stems + first for cohort, first in zip(cohorts, firsts, strict=False)])
 
 
 def _attends(cohorts: Sequence[Cohort]) -> list[Attend]:

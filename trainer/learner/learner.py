@@ -1,8 +1,8 @@
 """The learner: one optimiser step per batch of groups.
 
-Prompts run once and their keys and values serve all G responses; responses run in buckets of like length; a batch
-that does not fit into memory runs in micro-batches. A step whose loss or gradient is not finite leaves the weights
-alone and is counted.
+Prompts run once and their keys and values serve all G responses; responses to a prompt that are the same run once, and
+their gradients add up. Responses run in buckets of like length; a batch that does not fit into memory runs in
+micro-batches. A step whose loss or gradient is not finite leaves the weights alone and is counted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from forecurve.recipes import Recipe
-from trainer.batching import TrainingBatch, training_batch
+from trainer.batching import Alike, TrainingBatch, training_batch
 from trainer.clock import Stopwatch
 from trainer.learner.forward import Bucket, ResponseLogprobs, checkpoint_layers
-from trainer.learner.memory import memory_named
+from trainer.learner.memory import memory_named, suppress_out_of_memory
 from trainer.learner.objective import SUMS, Tokens, means, objective, token_sums
 from trainer.learner.optimizer import PolicyOptimizer
 from trainer.learner.plan import MICRO_TOKENS, ROWS_PER_BUCKET, MicroBatch, Rows, micro_batches, shares
@@ -28,6 +28,9 @@ from trainer.learner.ranks import Ranks, shard, whole
 from trainer.models.base import Policy, pad_left
 from trainer.schedule import learning_rate
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
+
+REHEARSED = 8192
+"""Tokens of the rehearsal, at most: what is enough to be quick afterwards, not what a batch may need."""
 
 
 class Learner:
@@ -88,13 +91,18 @@ class Learner:
     def rehearse(self) -> None:
         """Go forward and backward once on made-up tokens, for nothing: the first step then is as fast as any.
 
-        Loading kernels and compiled loops takes a second or more, which would otherwise fall into that step.
+        Kernels and compiled loops are loaded then, and memory is asked of the system, which would otherwise fall into
+        that step. At most REHEARSED tokens; where even those do not fit it is left to the first batch to say so.
         """
-        tokens = torch.zeros(1, 2, dtype=torch.int64, device=self._device)
-        bucket = Bucket(tokens[0, :1], tokens, torch.ones_like(tokens, dtype=torch.bool))
-        prompt = tokens.new_zeros(1, self.policy.shortest_prompt)
-        logprobs, _ = self._forward(prompt, None, [bucket])[0]
-        logprobs.sum().backward()
+        batch, longest = self.recipe.batch, max(2, min(self.recipe.generation.max_tokens, REHEARSED))
+        tokens = min(REHEARSED, self._micro_tokens, batch.prompts_per_step * batch.generations_per_prompt * longest)
+        rows = max(1, tokens // longest)
+        made_up = torch.zeros(rows, longest, dtype=torch.int64, device=self._device)
+        parts = torch.split(made_up, self._rows_per_bucket)
+        buckets = [Bucket(part[:, 0], part, torch.ones_like(part, dtype=torch.bool)) for part in parts]
+        with suppress_out_of_memory():
+            outputs = self._forward(made_up.new_zeros(1, self.policy.shortest_prompt), None, buckets)
+            torch.stack([logprobs.sum() for logprobs, _ in outputs]).sum().backward()  # type: ignore[no-untyped-call]
         self._optimizer.clear()
 
     def weights(self) -> dict[str, Any]:
@@ -166,14 +174,16 @@ class Learner:
         """Run some rows forward and backward; the sums over their tokens."""
         owners = np.unique(batch.prompt_of_row[micro.rows])
         prompts, mask = pad_left([batch.prompts[owner] for owner in owners])
-        buckets = [self._bucket(batch, rows, owners, micro.counts) for rows in micro.buckets]
+        alike = [batch.alike(rows) for rows in micro.buckets]
+        pairs = zip(micro.buckets, alike, strict=True)
+        buckets = [self._bucket(batch, rows, its, owners, micro.counts) for rows, its in pairs]
         arguments = prompts.to(self._device), None if mask is None else mask.to(self._device), buckets
         outputs = self._forward(*arguments)
         references = self._reference_logprobs(*arguments)
         loss = torch.zeros((), device=self._device)
         sums = torch.zeros(len(SUMS) + 1, device=self._device)
-        for i, rows in enumerate(micro.buckets):
-            tokens = self._tokens(batch, rows, buckets[i].trained, outputs[i], references[i])
+        for i, its in enumerate(alike):
+            tokens = self._tokens(batch, its, micro.counts, outputs[i], references[i])
             of_rows = objective(self.recipe.algorithm, tokens)
             found = token_sums(self.recipe.algorithm, tokens, of_rows.detach())
             sums = torch.cat([sums[:-1] + found[:-1], torch.maximum(sums[-1:], found[-1:])])
@@ -187,30 +197,32 @@ class Learner:
             return [None] * len(buckets)
         return [logprobs for logprobs, _ in self._reference(prompts, mask, buckets)]
 
-    def _bucket(self, batch: TrainingBatch, rows: Rows, owners: NDArray[np.int64], counts: bool) -> Bucket:
+    def _bucket(
+        self, batch: TrainingBatch, rows: Rows, alike: Alike, owners: NDArray[np.int64], counts: bool
+    ) -> Bucket:
         longest = max(2, int(batch.lengths[rows].max()))
+        starts = np.searchsorted(alike.places, np.arange(len(rows)))  # of the rows that run as each
+        trained = np.logical_or.reduceat(_wide(batch.trained[alike.rows], longest), starts)
         return Bucket(
             owner=self._tensor(np.searchsorted(owners, batch.prompt_of_row[rows])),
             tokens=self._tensor(_wide(batch.tokens[rows], longest)),
-            trained=self._tensor(_wide(batch.trained[rows], longest) & counts),
+            trained=self._tensor(trained & counts),
         )
 
     def _tokens(
-        self,
-        batch: TrainingBatch,
-        rows: Rows,
-        trained: Tensor,
-        output: tuple[Tensor, Tensor],
-        reference: Tensor | None,
+        self, batch: TrainingBatch, alike: Alike, counts: bool, output: tuple[Tensor, Tensor], reference: Tensor | None
     ) -> Tokens:
+        """What each of these rows has in the loss, whether it ran itself or another ran for it."""
+        rows, places, longest = alike.rows, self._tensor(alike.places), output[0].shape[1]
+        trained = self._tensor(_wide(batch.trained[rows], longest) & counts)
         return Tokens(
-            logprobs=output[0],
-            generator_logprobs=self._tensor(_wide(batch.generator_logprobs[rows], trained.shape[1])),
+            logprobs=output[0].index_select(0, places),
+            generator_logprobs=self._tensor(_wide(batch.generator_logprobs[rows], longest)),
             advantages=self._tensor(batch.advantages[rows])[:, None],
             weights=self._tensor(batch.weights[rows])[:, None] * trained,
             trained=trained,
-            entropy=output[1],
-            reference=reference,
+            entropy=output[1].index_select(0, places),
+            reference=None if reference is None else reference.index_select(0, places),
         )
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:

@@ -26,6 +26,16 @@ def memory_named(recipe: Recipe, micro_tokens: int) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def suppress_out_of_memory() -> Iterator[None]:
+    """Go on without what did not fit into memory."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+
+
 def _is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True

@@ -1,6 +1,7 @@
 """How a training batch is cut: into micro-batches that fit into memory, and those into buckets of like length.
 
-A prompt's responses stay together as far as they fit, so that the prompt runs once for all of them. Ranks of a sharded
+A prompt's responses stay together as far as they fit, so that the prompt runs once for all of them; of responses that
+are the same, token by token, one is run for all. Ranks of a sharded
 learner gather weights together, so each of them gets the same number of micro-batches, of one bucket each; where one
 has less to do it runs a row that does not count. No cut changes the gradient: weights are global (see `batching`).
 """
@@ -41,7 +42,7 @@ class MicroBatch:
 
 def micro_batches(batch: TrainingBatch, micro_tokens: int, rows_per_bucket: int = ROWS_PER_BUCKET) -> list[MicroBatch]:
     """The whole batch for one process."""
-    everything = np.arange(len(batch.lengths))
+    everything = batch.distinct
     if _cost(batch, everything) <= micro_tokens:
         return [_bucketed(batch, everything, rows_per_bucket)]
     packed: list[MicroBatch] = []
@@ -88,8 +89,9 @@ def _bucketed(batch: TrainingBatch, rows: Rows, rows_per_bucket: int) -> MicroBa
 def _units(batch: TrainingBatch, limit: int) -> list[Rows]:
     """Rows that share a prompt and run together: all of a prompt's where they fit, else as many as do."""
     units: list[Rows] = []
+    distinct = batch.distinct
     for prompt, tokens in enumerate(batch.prompts):
-        rows = np.flatnonzero(batch.prompt_of_row == prompt)
+        rows = distinct[batch.prompt_of_row[distinct] == prompt]
         rows = rows[np.argsort(batch.lengths[rows], kind="stable")]
         start = 0
         for end in range(1, len(rows) + 1):

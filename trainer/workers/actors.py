@@ -47,8 +47,10 @@ class GeneratorActor:
         self._turns = Turns()
 
     def ready(self) -> int:
-        """The process id, once the model is there and the verifiers work; ConfigurationError where they do not."""
+        """The process id, once the model is there, the verifiers work and the engine gives the learner's log-probs;
+        ConfigurationError or EngineMismatch where they do not."""
         self._task.start()
+        self._generator.check()
         return os.getpid()
 
     @ray.method(concurrency_group="mail")
@@ -85,9 +87,9 @@ class GeneratorActor:
             return self._generator.generate(wave, lambda held: self._inbox.newest(held, wave.minimum_version))
 
     @ray.method(concurrency_group="evaluation")
-    def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
-        """See `Generator.evaluate`; between two waves, before those that wait."""
-        with self._turns.evaluation():
+    def evaluate(self, step: int, weights: Weights, waves: int = 0) -> EvaluationResult:
+        """See `Generator.evaluate`; between two waves, before those that wait, but after so many."""
+        with self._turns.evaluation(after=waves):
             return self._generator.evaluate(step, weights)
 
 
@@ -102,7 +104,9 @@ class LearnerActor:
             self._learner = self._made(None)
 
     def ready(self) -> int:
-        """The process id, once the model is there."""
+        """The process id, once the model is there and has been rehearsed; generators start meanwhile."""
+        if self._recipe.resources.learners == 1:
+            self._learner.rehearse()  # not when it is made: memory belongs to the thread that asked for it
         return os.getpid()
 
     @ray.method(concurrency_group="watch")
@@ -121,9 +125,6 @@ class LearnerActor:
     def join(self, address: str, count: int) -> None:
         """Meet the other ranks and make this one's part of the learner."""
         self._learner = self._made(join(address, self._rank, count, self._device))
-
-    def rehearse(self) -> None:
-        """See `Learner.rehearse`."""
         self._learner.rehearse()
 
     def step(self, groups: Sequence[Group]) -> StepResult:

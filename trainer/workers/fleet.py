@@ -78,7 +78,7 @@ class Fleet:
         self._lost_at: deque[float] = deque()
         self._free_since = [clock()] * count
         self._at: dict[int, Ticket] = {}  # place of a generator: what it is doing of its work
-        self._evaluations = [0] * count  # that were sent to each
+        self._evaluations, self._waves = [0] * count, [0] * count  # that were sent to each
         self._starting: dict[Any, tuple[int, float]] = {}  # ready reference of a newcomer: its place, when asked for
 
     @property
@@ -178,7 +178,7 @@ class Fleet:
 
     def _welcome(self, index: int, now: float) -> None:
         self.actors[index] = self._make()
-        self._evaluations[index] = 0
+        self._evaluations[index] = self._waves[index] = 0
         self._free_since[index] = now
         self._starting[self.actors[index].ready.remote()] = index, now
         if self._newest is not None:
@@ -186,13 +186,19 @@ class Fleet:
 
     def _send(self, work: Work) -> None:
         actor, what = self.actors[work.index], work.what
+        self._at.setdefault(work.index, work.ticket)
         if isinstance(what, Wave):
+            self._waves[work.index] += 1
             reference = actor.generate.remote(what, self._evaluations[work.index])
         else:
             self._evaluations[work.index] += 1
-            reference = actor.evaluate.remote(what.version, what.source)
+            reference = actor.evaluate.remote(what.version, what.source, self._begun(work.index))
         self._work[reference] = replace(work, began=self._clock())
-        self._at.setdefault(work.index, work.ticket)
+
+    def _begun(self, index: int) -> int:
+        """Waves that this generator has been let begin: all that were sent to it but those that wait."""
+        own = [work for work in self._work.values() if work.index == index and isinstance(work.what, Wave)]
+        return self._waves[index] - sum(work.ticket != self._at[index] for work in own)
 
     def _goes_on(self, index: int) -> None:
         """The generator has finished what it was at and turns to the next."""

@@ -42,11 +42,6 @@ class LearnerRanks:
         shared = ray.put(list(groups))
         self._steps.append({actor.step.remote(shared): rank for rank, actor in enumerate(self.actors)})
 
-    def rehearse(self) -> None:
-        """See `Learner.rehearse`; nobody waits for it."""
-        for actor in self.actors:
-            actor.rehearse.remote()
-
     def check(self) -> None:
         """WorkerLost when a rank that is at a step no longer answers. A rank that waits for another one does."""
         at_work = self._steps[0].values() if self._steps else ()

@@ -66,9 +66,7 @@ class RayWorkers:
 
     def initial_weights(self) -> WeightVersion:
         """See `Workers`."""
-        weights = self._learner.weights(self._get)
-        self._learner.rehearse()
-        return weights
+        return self._learner.weights(self._get)
 
     def offer(self, weights: WeightVersion) -> None:
         """See `Workers`."""
