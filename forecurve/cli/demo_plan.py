@@ -7,7 +7,7 @@ from typing import Any
 PRESET = "scalerl"
 
 CHANGES: dict[str, Any] = {
-    "budget.compute": 60.0,
+    "budget.compute": 40.0,
     "evaluation.every_steps": 5,
     "evaluation.prompts": 256,
     "evaluation.samples": 2,
