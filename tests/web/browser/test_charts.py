@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from server.access.service import mint, revoke
 from server.dependencies import SESSION_COOKIE
+from server.forecasts.models import Forecast
 from server.runs.models import Run
 from tests.web import seeding
 from tests.web.browsing import MARKS, TRUTH, Site, opened, report, traces
@@ -48,8 +49,24 @@ def test_the_chart_of_a_run_holds_its_evaluations_the_forecast_and_the_band(page
     assert drawn["at budget"]["x"] == [60.0]
     said = page.evaluate("() => document.querySelector('#plot').layout.annotations.map(a => a.text).join(' ')")
     assert "at the budget, 60 CPU-seconds" in said
-    assert "(90 %: 0.71 to 0.76)" in said
+    assert "(90 %: 0.72 to 0.75)" in said  # the expected end
     assert "compute (CPU-seconds)" in page.locator("#plot").inner_text()
+
+
+def test_at_the_budget_stands_the_end_that_past_runs_tell_and_the_curves_own_beside_it(
+    page: Any, site: Site
+) -> None:
+    with site.sessions.begin() as session:
+        control = session.get_one(Run, site.control)
+        seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=site.now, past_runs=12)
+        ending = session.get_one(Forecast, control.forecast_id).summary["at_budget"]["calibrated"]
+    bar = opened(page, f"/runs/{site.control}")["at budget"]
+    assert bar["y"] == [ending["median"]]
+    assert bar["se"][0] == pytest.approx(ending["upper"] - ending["median"])
+    said = page.evaluate("() => document.querySelector('#plot').layout.annotations.map(a => a.text).join(' ')")
+    assert f"(90 %: {ending['lower']:.2f} to {ending['upper']:.2f})" in said
+    hover = page.evaluate("() => document.querySelector('#plot').data.find(t => t.name === 'at budget').hovertemplate")
+    assert "calibrated on 12 past runs<br>the curve by itself: 0.73" in hover
 
 
 def test_the_axis_is_switched_and_the_url_remembers(page: Any, site: Site) -> None:

@@ -2,7 +2,7 @@
 
 import { plain, rateRange } from "./axis.js";
 import { holds } from "./curve-traces.js";
-import { between, escaped, middle } from "./words.js";
+import { between, ending, escaped, middle } from "./words.js";
 import { fade } from "./palette.js";
 
 const ENOUGH = 0.085; // half a text's height and some air, as a share of the vertical range
@@ -64,17 +64,16 @@ export function gutter(axis, ink) {
   return { shapes: [{ type: "line", x0: axis.rule, x1: axis.rule, yref: "paper", y0: 0, y1: 1, line: { color: ink.hairline, width: 1, dash: "2px,3px" }, layer: "below" }] };
 }
 
-/** The budget's line, with the predicted interval written at it where nothing else is drawn. */
+/** The budget's line, with where the run is expected to end written at it where nothing else is drawn. */
 function budget(scene) {
   const { view, forecast, axis, ink } = scene;
   if (!view.budget) return null;
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
-  const at = forecast?.at_budget?.curve;
-  const withheld = forecast && !holds(forecast) ? "forecast withheld<br>" : "";
-  const said = at ? `<b>${middle(at)}</b> (90 %: ${between(at.lower, at.upper)})<br>` : withheld;
-  const text = `${said}<span style="color:${ink.quiet}">at the budget, ${plain(view.budget)} ${escaped(view.unit)}</span>`;
-  const letters = Math.max(`${plain(view.budget)}${view.unit}`.length + 16, said ? 26 : 0);
+  const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
+  const level = said ? `<b>${middle(said.end)}</b> (90 %: ${between(said.end.lower, said.end.upper)})<br>` : forecast && !holds(forecast) ? "forecast withheld<br>" : "";
+  const text = `${level}<span style="color:${ink.quiet}">at the budget, ${plain(view.budget)} ${escaped(view.unit)}</span>`;
+  const letters = Math.max(`${plain(view.budget)}${view.unit}`.length + 16, level ? 26 : 0);
   const y = emptyHeight(scene, x, (letters * LETTER) / scene.width);
   return {
     shapes: [line],

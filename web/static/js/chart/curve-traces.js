@@ -2,7 +2,7 @@
 
 import { interpolate, plain } from "./axis.js";
 import { fade } from "./palette.js";
-import { escaped, estimate, predicted } from "./words.js";
+import { ending, escaped, estimate, predicted } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
@@ -120,19 +120,22 @@ function frozen({ view, forecast, axis, ink }) {
   return [edge("lower90"), edge("upper90"), line];
 }
 
-/** The predicted interval at the budget: the curve's 90 % thick, that of one further evaluation thin. */
+/** Predicted at the budget: the expected end's 90 % thick, that of one further evaluation thin. Past runs move and stretch the
+ * end's, and leave the curve's band as it is. */
 function atBudget({ forecast, axis, ink }) {
   const { compute, curve, evaluation } = forecast.at_budget;
-  const bar = (name, range, width, cap) => ({
+  const { end, restsOn } = ending(forecast.at_budget);
+  const said = `expected end: ${estimate(end)}${restsOn ? `, ${restsOn}` : ""}<br>the curve by itself: ${estimate(curve)}`;
+  const bar = (name, { median, lower, upper }, width, cap) => ({
     name,
     x: [axis.place(compute)],
-    y: [curve.median],
+    y: [median],
     mode: "markers",
-    marker: { size: 1, color: ink.accent },
-    error_y: { type: "data", symmetric: false, array: [range.upper - curve.median], arrayminus: [curve.median - range.lower], color: ink.accent, thickness: width, width: cap },
-    hovertemplate: `at the budget: ${estimate(curve)}<extra></extra>`,
+    marker: { size: width + 1, color: ink.accent },
+    error_y: { type: "data", symmetric: false, array: [upper - median], arrayminus: [median - lower], color: ink.accent, thickness: width, width: cap },
+    hovertemplate: `${said}<extra></extra>`,
   });
-  return [...(evaluation ? [bar("evaluation at budget", evaluation, 1, 4)] : []), bar("at budget", curve, 3, 0)];
+  return [...(evaluation ? [bar("evaluation at budget", evaluation, 1, 4)] : []), bar("at budget", end, 3, 0)];
 }
 
 function evaluations({ view, forecast, replay, axis, ink }) {

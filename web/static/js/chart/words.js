@@ -21,6 +21,13 @@ export function between(lower, upper) {
   return `${lower.toFixed(digits)} to ${upper.toFixed(digits)}`;
 }
 
+/** Where the run is expected to end and what the interval rests on, `adjusted by 5 past runs`; the curve alone where that is all there is.
+ * @param {any} atBudget @returns {{end: Estimate, restsOn: string}} */
+export function ending({ calibrated, curve, conformal }) {
+  const [, how, runs] = conformal?.calibration?.match(/^(adjusted|conformal) \((\d+) past runs\)$/) ?? [];
+  return { end: calibrated ?? curve, restsOn: runs ? `${how === "adjusted" ? "adjusted by" : "calibrated on"} ${runs} past runs` : "" };
+}
+
 /** What a band says of a compute. @param {any} band @param {number} compute @param {"50" | "90"} level @returns {string} */
 export function predicted(band, compute, level) {
   const at = (name) => interpolate(band.compute, band[name], compute);
