@@ -15,12 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import errors
 from .analogues import Course
+from .arms import past_like
 from .baselines import last_value, power_law
 from .checks import MIN_POINTS
 from .conformal import Conformal
@@ -184,11 +186,10 @@ def backtest(
     """
     _check(fractions, baselines)
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
-    past = other_runs(curves)
-    priors = _priors(curves, past, prior, tick)
-    ours = [[_ours(curve, f, known, tick) for f in fractions] for curve, known in zip(curves, priors, strict=True)]
     if prior == "siblings":
-        ours = _calibrated(curves, past, ours)
+        ours = _among_siblings(_Family(curves, tick), fractions, tick)
+    else:
+        ours = [[_ours(curve, f, prior, tick) for f in fractions] for curve in curves]
     rows: list[Row] = []
     for curve, forecasts in zip(curves, ours, strict=True):
         for row in forecasts:
@@ -232,17 +233,26 @@ def other_runs(curves: Sequence[Curve]) -> list[list[int]]:
     return [[at for at in distinct if curves[at].evaluations != curve.evaluations] for curve in curves]
 
 
-def _priors(
-    curves: Sequence[Curve], past: Sequence[Sequence[int]], prior: str | Prior, tick: _Ticker
-) -> list[str | Prior]:
-    """One a curve; for siblings made of the others at full length."""
-    if prior != "siblings":
-        return [prior] * len(curves)
-    flat: list[Fit] = []
-    for curve in curves:
-        flat.append(fit(curve, prior=FLAT))
-        tick()
-    return [sibling_prior([flat[at] for at in others]) for others in past]
+class _Family:
+    """Finished runs as one another's past."""
+
+    def __init__(self, curves: Sequence[Curve], tick: Callable[[], None]):
+        self.curves, self.past = curves, other_runs(curves)
+        self.arms = [curve.arm for curve in curves]
+        self._flat: list[Fit] = []
+        for curve in curves:
+            self._flat.append(fit(curve, prior=FLAT))
+            tick()
+
+    def has_mates(self, at: int) -> bool:
+        """Whether other seeds of its arm are among the others."""
+        return self.arms[at] is not None and any(self.arms[other] == self.arms[at] for other in self.past[at])
+
+    def prior(self, at: int, *, mates: bool = True) -> Prior:
+        """Of one of them, made of the others at full length; of other arms alone without `mates`."""
+        arm = self.arms[at]
+        others = [other for other in self.past[at] if mates or arm is None or self.arms[other] != arm]
+        return sibling_prior([self._flat[other] for other in others], arm)
 
 
 def early_part(curve: Curve, fraction: float) -> Curve | None:
@@ -292,15 +302,27 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
     return Row(curve.name, fraction, method, None, None, None, outcome.reward, withheld=True, seconds=0.0)
 
 
-def _calibrated(
-    curves: Sequence[Curve], past: Sequence[Sequence[int]], ours: Sequence[Sequence[Row]]
-) -> list[list[Row]]:
+def _among_siblings(family: _Family, fractions: Sequence[float], tick: Callable[[], None]) -> list[list[Row]]:
     """Each forecast moved and stretched by how those of the other runs at the same fraction turned out."""
+    curves = family.curves
     courses = [Course(curve.compute, curve.reward) for curve in curves]
-    return [
-        [_scaled(curve, row, [(courses[at], ours[at][column]) for at in others]) for column, row in enumerate(rows)]
-        for curve, others, rows in zip(curves, past, ours, strict=True)
-    ]
+
+    @cache
+    def rows_of(at: int, mates: bool) -> list[Row]:
+        prior = family.prior(at, mates=mates)
+        return [_ours(curves[at], fraction, prior, tick if mates else _nobody) for fraction in fractions]
+
+    made = []
+    for at, curve in enumerate(curves):
+        like, mates = past_like(family.arms, family.past[at], family.arms[at])
+        others = [(courses[other], rows_of(other, mates or not family.has_mates(other))) for other in like]
+        rows = enumerate(rows_of(at, True))
+        made.append([_scaled(curve, row, [(went, told[i]) for went, told in others]) for i, row in rows])
+    return made
+
+
+def _nobody() -> None:
+    """A tick that nobody counts."""
 
 
 def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from forecurve.limits import MOST_COMPUTE
 
 from . import checks, errors
+from .arms import arm_of
 from .arrays import FloatArray, IntArray
 from .noise import SamplingNoise, next_noise, sampling_noise
 
@@ -149,6 +150,11 @@ class Curve:
     def width(self) -> float:
         """Width of the range of rewards: what 1 is where they lie in [0, 1]."""
         return self.bounds[1] - self.bounds[0]
+
+    @property
+    def arm(self) -> str | None:
+        """What it has in common with its other seeds, None without a seed. See `arm_of`."""
+        return arm_of(self.name, self.seed)
 
     @property
     def evaluations(self) -> tuple[bytes, bytes]:

@@ -14,13 +14,16 @@ badly thus says little of it, and siblings are not taken to differ by what is on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
 
 from . import errors
+from .arms import told_apart
 from .arrays import FloatArray
+from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
 from .prior import FLAT, LOG_B_BOX, Prior, box_of
 
@@ -32,6 +35,8 @@ Pair = tuple[float, float]
 # Spread between siblings before any is seen, worth SPREAD_WEIGHT siblings: the synthetic runs of the paper's scale.
 SPREAD = (0.03, 0.25, 0.4)
 SPREAD_WEIGHT = 3.0
+SEED_SPREAD = (0.0125, 0.1, 0.2)
+"""Spread between seeds of one arm before any is seen, worth as many seeds: as attribution has it."""
 MIN_SIBLINGS = 2
 PASSED = 0.5  # a run is of the family when it has passed its middle with this probability,
 RISEN = 0.5  # or when even the 5 % quantile of its rise is so much of the median
@@ -44,12 +49,21 @@ _BINS_A_CENTRE = 2
 _SPREADS: FloatArray = np.geomspace(0.25, 16.0, 25)  # in the default one
 
 
-def sibling_prior(fits: Sequence[Fit]) -> Prior:
+@dataclass(frozen=True)
+class Arms:
+    """Of each sibling, and of the run that they are asked about."""
+
+    of_each: Sequence[str]
+    of_new: str | None
+
+
+def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     """An empirical-Bayes prior from finished runs like this one.
 
     Args:
         fits: fits of the siblings at full length, in one unit of compute. Ranges of rewards may differ: a ceiling
-            counts as a share of its run's range.
+            counts as a share of its run's range. Where some are seeds of one arm (`Curve.arm`) they count as such.
+        arm: of the run that the prior is for: seeds of the same arm tell more of it.
 
     Returns:
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit, and those that have not risen, are
@@ -68,7 +82,10 @@ def sibling_prior(fits: Sequence[Fit]) -> Prior:
         return FLAT
     most = max(_DRAWS // len(family), _FEWEST_DRAWS)
     siblings = [parameters_of(fit).thinned(most) for fit in family]
-    ceiling, log_b, log_mid = _told_of(siblings, _boxes(family))
+    arms = [fit.curve.arm for fit in family]
+    names = told_apart(arms)
+    nested = len(set(names)) < len(names) or arm in names
+    ceiling, log_b, log_mid = _told_of(siblings, _boxes(family), Arms(names, arm) if nested else None)
     if ceiling is None and log_b is None and log_mid is None:
         return FLAT
     first = family[0].curve
@@ -95,19 +112,25 @@ def _boxes(family: Sequence[Fit]) -> list[Pair]:
     return [(0.0, 1.0), LOG_B_BOX, (float(mids[:, 0].min()), float(mids[:, 1].max()))]
 
 
-def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair]) -> list[Pair | None]:
+def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
     """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
     told: list[Pair | None] = [None] * len(boxes)
     for _ in range(_ROUNDS):
-        told = [_one(siblings, at, box, told) for at, box in enumerate(boxes)]
+        told = [_one(siblings, at, box, told, arms) for at, box in enumerate(boxes)]
     return told
 
 
-def _one(siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None]) -> Pair | None:
+def _one(
+    siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None
+) -> Pair | None:
     least, width = SPREAD[at], box[1] - box[0]
     bins = np.linspace(*box, 1 + int(np.ceil(_BINS_A_SPREAD * width / least)), dtype=np.float64)
     centres, spreads = bins[::_BINS_A_CENTRE], least * _SPREADS
     known = np.array([_likelihood(each, at, bins, others) for each in siblings])
+    if arms is not None:
+        spread = least, SEED_SPREAD[at], SPREAD_WEIGHT
+        mean, variance = told_by_arms(known, arms.of_each, arms.of_new, bins, centres, *spread)
+        return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * width**2 / 12 else None
     log_lattice = np.stack([_log_explained(known, bins, centres, spread) for spread in spreads])
     log_lattice += _log_spread(_SPREADS)[:, None]
     weight = np.exp(log_lattice - logsumexp(log_lattice))

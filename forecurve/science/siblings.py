@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from .analogues import Course
+from .arms import past_like
 from .backtesting import distinct_runs, other_runs, past_forecast
 from .curve import Curve
 from .family import sibling_prior
@@ -32,14 +33,15 @@ class Siblings:
 
     def __init__(self, curves: Sequence[Curve]):
         self._curves = curves
-        self._priors: dict[int | None, Prior] = {}
-        self._past: dict[tuple[int, float], Past | None] = {}
+        self._priors: dict[tuple[int | None, str | None], Prior] = {}
+        self._past: dict[tuple[int, float, bool], Past | None] = {}
 
-    def prior(self, at: int | None = None) -> Prior:
-        """See `sibling_prior`."""
-        if at not in self._priors:
-            self._priors[at] = sibling_prior([self._flat[other] for other in self._others(at)])
-        return self._priors[at]
+    def prior(self, at: int | None = None, arm: str | None = None) -> Prior:
+        """See `sibling_prior`. `arm`: of a run that is not one of them, where seeds of its arm may be."""
+        arm = arm if at is None else self._curves[at].arm
+        if (at, arm) not in self._priors:
+            self._priors[at, arm] = self._prior_of(self._others(at), arm)
+        return self._priors[at, arm]
 
     def fit(self, at: int) -> Fit:
         """Of one of the runs with the others as its prior; without a prior where they tell nothing."""
@@ -56,8 +58,9 @@ class Siblings:
             return None
         course = _course(curve)
         finished = [other for other in self._others(at) if self._curves[other].now >= FINISHED_AT * budget]
+        finished, mates = past_like([one.arm for one in self._curves], finished, curve.arm)
         asked, _ = most_alike([_course(self._curves[other]) for other in finished], course)
-        told = [self._told(finished[place], curve.now / budget) for place in asked]
+        told = [self._told(finished[place], curve.now / budget, mates) for place in asked]
         known = [one for one in told if one is not None]
         return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width)
 
@@ -72,11 +75,20 @@ class Siblings:
     def _others(self, at: int | None) -> list[int]:
         return distinct_runs(self._curves) if at is None else self._apart[at]
 
-    def _told(self, at: int, share: float) -> Past | None:
-        if (at, share) not in self._past:
-            told = past_forecast(self._curves[at], share, self.prior(at))
-            self._past[at, share] = told and replace(told, run=str(at))  # names need not be distinct
-        return self._past[at, share]
+    def _told(self, at: int, share: float, mates: bool) -> Past | None:
+        key = at, share, mates
+        if key not in self._past:
+            prior = self.prior(at) if mates else self._prior_of(self._other_arms(at), self._curves[at].arm)
+            told = past_forecast(self._curves[at], share, prior)
+            self._past[key] = told and replace(told, run=str(at))  # names need not be distinct
+        return self._past[key]
+
+    def _other_arms(self, at: int) -> list[int]:
+        arm = self._curves[at].arm
+        return [other for other in self._others(at) if arm is None or self._curves[other].arm != arm]
+
+    def _prior_of(self, others: Sequence[int], arm: str | None) -> Prior:
+        return sibling_prior([self._flat[other] for other in others], arm)
 
 
 def _course(curve: Curve) -> Course:
