@@ -53,9 +53,7 @@ def test_the_chart_of_a_run_holds_its_evaluations_the_forecast_and_the_band(page
     assert "compute (CPU-seconds)" in page.locator("#plot").inner_text()
 
 
-def test_at_the_budget_stands_the_end_that_past_runs_tell_and_the_curves_own_beside_it(
-    page: Any, site: Site
-) -> None:
+def test_at_the_budget_stands_the_end_that_past_runs_tell_and_the_curves_own_beside_it(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         control = session.get_one(Run, site.control)
         seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=site.now, past_runs=12)
