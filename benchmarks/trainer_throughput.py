@@ -9,7 +9,8 @@ a step, the same reward and learning rate, an evaluation of 256 held-out prompts
 logging, and a checkpoint every 50: what their users get. Ours runs as `python -m trainer` does by default (generator
 and learner at the same time, a thread each), TRL on `--threads` threads. They run one after the other, by turns
 (`--runs`). Speed is that of all steps between the first and the last, evaluations and checkpoints included. Time to the
-pass rate begins where training does, models loaded and workers up, before the first evaluation.
+pass rate begins where training does, models loaded and workers up (ours have rehearsed a step by then), before the
+first evaluation.
 """
 
 from __future__ import annotations
