@@ -115,8 +115,8 @@ def _boxes(family: Sequence[Fit]) -> list[Pair]:
 def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
     """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
     told: list[Pair | None] = [None] * len(boxes)
-    for _ in range(_ROUNDS):
-        told = [_one(siblings, at, box, told, arms) for at, box in enumerate(boxes)]
+    for left in reversed(range(_ROUNDS)):  # what sharpens the others need not know of arms, which costs more
+        told = [_one(siblings, at, box, told, None if left else arms) for at, box in enumerate(boxes)]
     return told
 
 
