@@ -50,7 +50,8 @@ class GeneratorActor:
         """The process id, once the model is there, the verifiers work and the engine gives the learner's log-probs;
         ConfigurationError or EngineMismatch where they do not."""
         self._task.start()
-        self._generator.check()
+        with self._turns.other():  # a newcomer's first evaluation may be here already
+            self._generator.check()
         return os.getpid()
 
     @ray.method(concurrency_group="mail")

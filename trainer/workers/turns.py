@@ -41,6 +41,14 @@ class Turns:
             self._busy = True
         yield from self._in()
 
+    @contextmanager
+    def other(self) -> Iterator[None]:
+        """Wait until nobody is in, with what is neither."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
+            self._busy = True
+        yield from self._in()
+
     @property
     def _urgent(self) -> bool:
         """Whether an evaluation waits for nothing but its turn."""
