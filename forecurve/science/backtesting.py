@@ -4,7 +4,7 @@ Every method sees the evaluations with compute <= fraction x the last compute an
 the evaluations (at least 1, at most 30), whose places in compute are known. Ours comes as the median of the posterior
 of that mean with its 90 % interval: curve, wandering part and sampling noise of a mean (see `outcome.predict_mean`).
 
-With `prior="siblings"` the other runs at full length are the past: they give the prior and, where there are at least 9,
+With `prior="siblings"` the other runs at full length are the past: they give the prior and, where there are at least 3,
 their own backtests at the same fraction (each with its own siblings as prior) move and stretch the interval, those most
 that went like the run so far. A
 series with the very same evaluations as another is that run once more, not a sibling of it.
@@ -307,8 +307,8 @@ def _among_siblings(family: _Family, fractions: Sequence[float], tick: Callable[
     curves = family.curves
     courses = [Course(curve.compute, curve.reward) for curve in curves]
 
-    @cache
-    def rows_of(at: int, mates: bool) -> list[Row]:
+    @cache  # by place, never by keyword: that would be another key
+    def rows_of(at: int, mates: bool, /) -> list[Row]:
         prior = family.prior(at, mates=mates)
         return [_ours(curves[at], fraction, prior, tick if mates else _nobody) for fraction in fractions]
 

@@ -8,7 +8,8 @@ under) and by what is known of the two other parameters, on a line of bins. Then
     p(mu, s | all)  =  p(mu) p(s) prod_i F_i(mu, s),    F_i(mu, s) = sum over bins of L_i N(bin | mu, s^2)
 
 on a lattice of (mu, s), from which follow the mean and the sd for one more sibling. A sibling that knows a parameter
-badly thus says little of it, and siblings are not taken to differ by what is only not known of them.
+badly thus says little of it, and siblings are not taken to differ by what is only not known of them. Where some are
+seeds of one arm the family has two levels (`nested`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from forecurve.science import Curve, backtest, fit, sibling_prior
+from forecurve.science import Curve, Siblings, backtest, fit, sibling_prior
 from forecurve.science.arms import arm_of, past_like
 from forecurve.science.arrays import FloatArray
 from forecurve.science.nested import told_by_arms
@@ -81,6 +81,19 @@ def test_runs_that_are_an_arm_each_are_told_as_before() -> None:
     fits = [fit(Curve(c.compute, c.reward, unit=c.unit, name=f"run {at}")) for at, c in enumerate(curves)]
     assert sibling_prior(fits) == sibling_prior(fits, "another")
     assert isinstance(sibling_prior(fits), Prior)
+
+
+def test_a_run_that_is_not_among_the_siblings_may_name_its_arm() -> None:
+    curves = [noisy_curve(seed, last=16_000, points=40) for seed in range(4)]
+    named = [
+        Curve(c.compute, c.reward, unit=c.unit, name=f"{'ab'[at % 2]}_s{at}", seed=at) for at, c in enumerate(curves)
+    ]
+    siblings = Siblings(named)
+    known, new = siblings.prior(arm="a").A, siblings.prior(arm="c").A
+    assert known is not None
+    assert new is not None
+    assert new == siblings.prior().A
+    assert known[1] < new[1]
 
 
 def test_errors_are_asked_of_runs_that_stand_to_the_rest_as_the_past_to_the_new_one() -> None:
