@@ -15,25 +15,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import errors
 from .analogues import Course
-from .arms import past_like
 from .baselines import last_value, power_law
 from .checks import MIN_POINTS
 from .conformal import Conformal
 from .curve import Curve
-from .family import sibling_prior
-from .fitting import Fit, fit
+from .fitting import fit
 from .hindsight import Hindsight, Past
+from .kin import Kin
 from .misfit import HOLDS
 from .outcome import Outcome, predict_mean
 from .paper import paper_fit, scaled_grid
-from .prior import FLAT, Prior
+from .prior import Prior
 from .values import Estimate, finite, jsonable
 
 if TYPE_CHECKING:
@@ -187,9 +185,9 @@ def backtest(
     _check(fractions, baselines)
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
     if prior == "siblings":
-        ours = _among_siblings(_Family(curves, tick), fractions, tick)
+        ours = _among_siblings(Kin(curves, tick), fractions, tick)
     else:
-        ours = [[_ours(curve, f, prior, tick) for f in fractions] for curve in curves]
+        ours = [_each(curve, fractions, prior, tick) for curve in curves]
     rows: list[Row] = []
     for curve, forecasts in zip(curves, ours, strict=True):
         for row in forecasts:
@@ -222,39 +220,6 @@ class _Ticker:
             self.progress(self.done, self.total)
 
 
-def distinct_runs(curves: Sequence[Curve]) -> list[int]:
-    """The places of the first curve of each run: copies of one count once."""
-    return list({curve.evaluations: at for at, curve in reversed(list(enumerate(curves)))}.values())
-
-
-def other_runs(curves: Sequence[Curve]) -> list[list[int]]:
-    """For each curve the others that are other runs, copies of one run once."""
-    distinct = distinct_runs(curves)
-    return [[at for at in distinct if curves[at].evaluations != curve.evaluations] for curve in curves]
-
-
-class _Family:
-    """Finished runs as one another's past."""
-
-    def __init__(self, curves: Sequence[Curve], tick: Callable[[], None]):
-        self.curves, self.past = curves, other_runs(curves)
-        self.arms = [curve.arm for curve in curves]
-        self._flat: list[Fit] = []
-        for curve in curves:
-            self._flat.append(fit(curve, prior=FLAT))
-            tick()
-
-    def has_mates(self, at: int) -> bool:
-        """Whether other seeds of its arm are among the others."""
-        return self.arms[at] is not None and any(self.arms[other] == self.arms[at] for other in self.past[at])
-
-    def prior(self, at: int, *, mates: bool = True) -> Prior:
-        """Of one of them, made of the others at full length; of other arms alone without `mates`."""
-        arm = self.arms[at]
-        others = [other for other in self.past[at] if mates or arm is None or self.arms[other] != arm]
-        return sibling_prior([self._flat[other] for other in others], arm)
-
-
 def early_part(curve: Curve, fraction: float) -> Curve | None:
     """The evaluations with compute <= fraction x the last compute; None when they are fewer than 3."""
     limit = fraction * curve.now * (1 + _ROUNDING)
@@ -263,15 +228,21 @@ def early_part(curve: Curve, fraction: float) -> Curve | None:
     return curve.until(limit)
 
 
-def _ours(curve: Curve, fraction: float, prior: str | Prior, tick: Callable[[], None]) -> Row:
+def _each(curve: Curve, fractions: Sequence[float], prior: str | Prior, tick: Callable[[], None]) -> list[Row]:
+    rows = []
+    for fraction in fractions:
+        rows.append(_ours(curve, fraction, prior))
+        tick()
+    return rows
+
+
+def _ours(curve: Curve, fraction: float, prior: str | Prior) -> Row:
     began = time.perf_counter()
     outcome, early = Outcome.of(curve), early_part(curve, fraction)
     if early is None:
-        tick()
         return _nothing(curve, fraction, OURS, outcome)
     found = fit(early, prior=prior)
     estimate = predict_mean(found, outcome.compute)
-    tick()
     return Row(
         series=curve.name,
         fraction=fraction,
@@ -292,7 +263,7 @@ def past_forecast(curve: Curve, fraction: float, prior: str | Prior = "none") ->
 
     None where there are fewer than 3 evaluations by then. `prior` must not be made of the run itself.
     """
-    row = _ours(curve, fraction, prior, lambda: None)
+    row = _ours(curve, fraction, prior)
     if row.raw is None:
         return None
     return Past(curve.name, fraction, row.raw, row.actual, Course(curve.compute, curve.reward))
@@ -302,27 +273,29 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
     return Row(curve.name, fraction, method, None, None, None, outcome.reward, withheld=True, seconds=0.0)
 
 
-def _among_siblings(family: _Family, fractions: Sequence[float], tick: Callable[[], None]) -> list[list[Row]]:
+def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], None]) -> list[list[Row]]:
     """Each forecast moved and stretched by how those of the other runs at the same fraction turned out."""
-    curves = family.curves
-    courses = [Course(curve.compute, curve.reward) for curve in curves]
+    courses = [Course(curve.compute, curve.reward) for curve in kin.curves]
+    made: dict[tuple[int, Prior], list[Row]] = {}
 
-    @cache  # by place, never by keyword: that would be another key
-    def rows_of(at: int, mates: bool, /) -> list[Row]:
-        prior = family.prior(at, mates=mates)
-        return [_ours(curves[at], fraction, prior, tick if mates else _nobody) for fraction in fractions]
+    def rows_of(at: int, mates: bool) -> list[Row]:
+        prior = kin.prior(at, mates=mates)
+        if (at, prior) not in made:
+            counted = tick if prior == kin.prior(at) else _nobody
+            made[at, prior] = _each(kin.curves[at], fractions, prior, counted)
+        return made[at, prior]
 
-    made = []
-    for at, curve in enumerate(curves):
-        like, mates = past_like(family.arms, family.past[at], family.arms[at])
-        others = [(courses[other], rows_of(other, mates or not family.has_mates(other))) for other in like]
+    scaled = []
+    for at, curve in enumerate(kin.curves):
+        like, mates = kin.past_like(kin.others(at), curve.arm)
+        others = [(courses[other], rows_of(other, mates)) for other in like]
         rows = enumerate(rows_of(at, True))
-        made.append([_scaled(curve, row, [(went, told[i]) for went, told in others]) for i, row in rows])
-    return made
+        scaled.append([_scaled(curve, row, [(went, told[i]) for went, told in others]) for i, row in rows])
+    return scaled
 
 
 def _nobody() -> None:
-    """A tick that nobody counts."""
+    """Counts nothing."""
 
 
 def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row:
