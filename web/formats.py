@@ -14,7 +14,6 @@ from markupsafe import Markup, escape
 from forecurve import digits
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
-from forecurve.science.fitting import IDENTIFIED
 
 _TICKED = re.compile(r"`([^`]+)`")
 _MISFITS = {
@@ -171,8 +170,8 @@ def misfit(name: str) -> str:
 
 
 def knows_ceiling(run: Any) -> bool:
-    """Whether a run's forecast tells its ceiling: identified by its own data, on a curve that is one sigmoid."""
-    return run.ceiling is not None and not run.withheld and (run.identified or 0.0) >= IDENTIFIED
+    """Whether a run's forecast tells its ceiling, on a curve that is one sigmoid."""
+    return run.ceiling is not None and not run.withheld and run.ceiling_known
 
 
 def ticks(text: str) -> Markup:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Select, and_, case, func, or_
 from sqlalchemy.orm import Session
 
-from forecurve.science.fitting import IDENTIFIED
 from forecurve.science.misfit import HOLDS
 from server.forecasts.models import Forecast
 from server.pagination import newest_first
@@ -16,7 +15,7 @@ from server.runs.models import Run
 
 _said = Forecast.summary
 _known = and_(
-    _said["identified"]["A"].as_float() >= IDENTIFIED,
+    _said["ceiling_known"].as_boolean(),
     or_(_said["misfit"].as_string().is_(None), _said["misfit"].as_string().in_([name for name in HOLDS if name])),
 )
 

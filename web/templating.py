@@ -7,7 +7,6 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from forecurve.science.fitting import IDENTIFIED
 from server.runs.states import TERMINAL, DesiredState, Status
 
 from . import drawings, formats
@@ -55,7 +54,6 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "asset": assets.url,
         "modules": assets.urls,
         "knows_ceiling": formats.knows_ceiling,
-        "identified_from": IDENTIFIED,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,

@@ -1,6 +1,6 @@
 """What is to be said of a run from its curve: forecast, freeze, watch, advice. No database, no clock.
 
-points ──► drop what goes back in compute ──► fit ──► Said (summary, band, sentence) + advice
+points ──► drop what goes back in compute ──► fit by itself ──► with past runs as prior ──► Said + advice
                      │                         │
                      │                         └─ far enough and no misfit ──► frozen forecast
                      └─ after the frozen forecast ──► watch ──► WARN, ALERT or fine
@@ -34,12 +34,14 @@ from forecurve.science import (
 )
 from forecurve.science.misfit import HOLDS
 from server.forecasts.ending import ending_words
+from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
 from server.forecasts.track_record import course_of
 from server.metrics.curve import INHERITED, Point
 
 from . import fallen
 from .curves import MIN_POINTS, column, curve_of, rising
+from .siblings import prior_of
 
 _GRID = 80
 _BEYOND = 1.25
@@ -58,8 +60,9 @@ class FreezeRule:
 class Subject:
     """A run as its assessment sees it.
 
-    `frozen` is the state of its frozen forecast and the compute it was made at; `past` how forecasts of comparable
-    finished runs turned out; `settled` the compute up to which its falls below the forecast were resolved.
+    `frozen` is the state of its frozen forecast and the compute it was made at; `siblings` are comparable runs that
+    went as far as it is to go; `past` is how forecasts of comparable runs turned out; `arm` what its other seeds are
+    known by; `settled` the compute up to which its falls below the forecast were resolved.
     """
 
     name: str
@@ -68,6 +71,8 @@ class Subject:
     points: Sequence[Point]
     frozen: tuple[dict[str, Any], float] | None
     past: Sequence[Past] = ()
+    siblings: Sequence[PastRun] = ()
+    arm: str | None = None
     settled: float | None = None
 
 
@@ -109,16 +114,29 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
         if len(subject.points) < MIN_POINTS:
             return None
         raise _stands_still(len(subject.points), len(points))
-    fitted = fit(curve_of(subject.name, subject.unit, points))
+    alone = fit(curve_of(subject.name, subject.unit, points))
+    fitted = _informed(alone, subject)
     said, advice = _said(subject, points, fitted)
-    to_freeze = _to_freeze(subject, points, fitted, said, rule) if subject.frozen is None else None
+    to_freeze = _to_freeze(subject, points, alone, rule) if subject.frozen is None else None
     frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
-    if to_freeze is not None and to_freeze.points == said.points:
+    if to_freeze is not None and to_freeze.points == said.points and fitted is alone:
         said = to_freeze
     alarm = _alarm(subject, points, frozen)
     fell = alarm is not None or subject.settled is not None
-    revised = _revised(subject, fitted, frozen) if not fell and to_freeze is None else None
+    revised = _revised(subject, alone, frozen) if not fell and to_freeze is None else None
     return Assessment(said, advice, to_freeze, alarm, revised)
+
+
+def _informed(alone: Fit, subject: Subject) -> Fit:
+    """The fit with what past runs tell as its prior; the one it has by itself where they tell nothing.
+
+    So it is too where one sigmoid is the wrong curve, and where it would only be with that prior.
+    """
+    prior = prior_of(subject.siblings, subject.arm, subject.unit)
+    if not prior.informative or alone.misfit not in HOLDS:
+        return alone
+    informed = fit(alone.curve, prior=prior)
+    return informed if informed.misfit in HOLDS else alone
 
 
 def _stands_still(evaluations: int, rising: int) -> CurveError:
@@ -146,6 +164,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     hindsight = None if budget is None or fitted.misfit not in HOLDS else _hindsight(subject, points, fitted, budget)
     advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
     summary = json_safe(fitted.to_dict(budget=budget))
+    summary["prior"] = _prior(subject, fitted)
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:
         summary["at_budget"] |= json_safe(_ending(hindsight, fitted))
@@ -162,6 +181,13 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
         seconds=fitted.seconds,
     )
     return said, advice
+
+
+def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
+    """What the fit was told by; `seeds` are those of its own arm."""
+    if not fitted.prior.informative:
+        return None
+    return {"name": fitted.prior.name, "seeds": sum(one.arm == subject.arm is not None for one in subject.siblings)}
 
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
@@ -190,8 +216,9 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Said, rule: FreezeRule) -> Said | None:
-    """The forecast to freeze, if it is time.
+def _to_freeze(subject: Subject, points: Sequence[Point], alone: Fit, rule: FreezeRule) -> Said | None:
+    """The forecast to freeze, if it is time: of the run's own evaluations, so that what rings is that it fell and not
+    that it is unlike others.
 
     It is made from the points up to the first that is far enough, whenever the refit comes: a late worker must not
     freeze a forecast that has already seen the fall it is to be judged by. A misfit there is tried again with all.
@@ -202,8 +229,8 @@ def _to_freeze(subject: Subject, points: Sequence[Point], fitted: Fit, said: Sai
     if first < len(points):
         early = fit(curve_of(subject.name, subject.unit, points[:first]))
         if early.misfit in HOLDS:
-            return _frozen(subject, points[:first], early, _said(subject, points[:first], early)[0])
-    return _frozen(subject, points, fitted, said) if fitted.misfit in HOLDS else None
+            return _frozen(subject, points[:first], early)
+    return _frozen(subject, points, alone) if alone.misfit in HOLDS else None
 
 
 def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) -> int | None:
@@ -222,8 +249,9 @@ def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) 
     return next(far_enough, None)
 
 
-def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit, said: Said) -> Said:
-    """`said` with the state to judge later points by, which expects evaluations to go on as now up to the budget."""
+def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit) -> Said:
+    """What is said, with the state to judge later points by: evaluations are expected to go on as now to the budget."""
+    said = _said(subject, points, fitted)[0]
     usual_gap = float(np.median(np.diff([point.compute for point in points])))
     left = max((subject.budget or 0.0) - points[-1].compute, 0.0)
     horizon = max(1, math.ceil(left / usual_gap))

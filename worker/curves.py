@@ -14,7 +14,7 @@ MIN_POINTS = 4
 """Evaluations, the start included, below which nothing is said of a run."""
 
 
-def curve_of(name: str, unit: str, points: Sequence[Point]) -> Curve:
+def curve_of(name: str, unit: str, points: Sequence[Point], seed: int | None = None) -> Curve:
     """The curve of points whose compute rises.
 
     Raises:
@@ -29,6 +29,7 @@ def curve_of(name: str, unit: str, points: Sequence[Point]) -> Curve:
         samples=column(points, "samples"),
         variance=column(points, "variance"),
         restarts=restarts(points),
+        seed=seed,
     )
 
 

@@ -17,6 +17,7 @@ from server.events.models import Event
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.forecasts.models import Forecast
+from server.forecasts.past_runs import arm_of, has_seeds, past_runs
 from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
@@ -91,13 +92,17 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
 def _subject(session: Session, run_id: str) -> Subject:
     run = session.get_one(Run, run_id)
     frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
+    arm, past = arm_of(session, run), past_runs(session, run)
+    siblings = [one for one in past if one.went_to(run.budget_compute)]
     return Subject(
         name=run.name,
         unit=run.compute_unit,
         budget=run.budget_compute,
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
-        past=past_forecasts(session, run),
+        past=past_forecasts(session, run, past, known=has_seeds(siblings, arm)),
+        siblings=siblings,
+        arm=arm,
         settled=settled_at(session, run_id, KIND),
     )
 

@@ -15,7 +15,7 @@ from . import checks, errors
 from .arrays import FloatArray
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
-from .misfit import Misfit, degenerate, find_misfit
+from .misfit import HOLDS, Misfit, degenerate, find_misfit
 from .noise import clock_ticks
 from .point import PointFit, least_squares
 from .posterior import Table, integrate
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .hindsight import Hindsight
 
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
+_NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 _MAX_FITTED = 400  # beyond, neighbouring evaluations are averaged: the curve is smooth, the cost is not
 _LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
 
@@ -202,6 +203,12 @@ class Fit:
     def ceiling_identified(self) -> bool:
         """Whether the data at least halve what was unknown of A."""
         return self.identified["A"] >= IDENTIFIED
+
+    @property
+    def ceiling_known(self) -> bool:
+        """Whether A is worth saying: identified by the data, or known by the prior to a tenth of the range."""
+        told = self.prior.informative and self.A.width < _NARROW * self.curve.width
+        return self.misfit in HOLDS and (self.ceiling_identified or told)
 
     @property
     def all_draws(self) -> Draws:

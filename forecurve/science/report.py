@@ -30,6 +30,7 @@ def to_dict(
         "C_mid": fit.C_mid.to_dict(),
         "R0": fit.R0.to_dict(),
         "identified": dict(fit.identified),
+        "ceiling_known": fit.ceiling_known,
         "misfit": fit.misfit,
         "withheld": withheld,
         "cutoff": None if cutoff is None else asdict(cutoff),

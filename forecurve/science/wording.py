@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .hindsight import Hindsight
 
 _PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
-_NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 
 
 def interval_text(estimate: Estimate) -> str:
@@ -74,13 +73,12 @@ def sentence(
     if fit.misfit_detail is not None and fit.misfit != "residuals":
         return _misfit_sentence(fit)
     advice = None if budget is None else _advice(fit, here, budget, target, hindsight)
-    helped = not fit.ceiling_identified and fit.prior.informative and fit.A.width < _NARROW * fit.curve.width
-    if not fit.ceiling_identified and not helped:
+    if not fit.ceiling_known:
         return _unknown_sentence(fit, here, budget, advice)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here) + _by_past_runs(fit, advice)
     action = "" if advice is None else f": {advice.action}"
-    source = f" by {fit.prior.name}, hardly by its own data yet" if helped else ""
+    source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}."
 
 

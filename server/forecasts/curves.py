@@ -95,6 +95,12 @@ class _Material:
         return found
 
 
+def _refits(marks: Sequence[RefitMark], frozen: str | None) -> list[RefitMark]:
+    """Without the frozen forecast where another was said of the same evaluations, with past runs as its prior."""
+    said = {mark.at_compute for mark in marks if mark.id != frozen}
+    return [mark for mark in marks if mark.id != frozen or mark.at_compute not in said]
+
+
 def _forecasts(session: Session, ids: Iterable[str]) -> dict[str, ForecastView]:
     rows = session.scalars(select(Forecast).where(Forecast.id.in_(ids)))
     return {row.id: ForecastView.of(row) for row in rows}
@@ -112,7 +118,7 @@ def _view(run: Run, view: Any, material: _Material, cursor: int) -> CurveView:
         frozen=material.forecasts.get(run.frozen_forecast_id or ""),
         checkpoints=[CheckpointMark(step=c.step, compute=c.compute, digest=c.digest) for c in checkpoints],
         restarts=_restarts(points, checkpoints),
-        refits=material.refits[run.id],
+        refits=_refits(material.refits[run.id], run.frozen_forecast_id),
         alerts=material.alerts[run.id],
         recommendation=material.recommendations.get(run.id),
         cursor=cursor,

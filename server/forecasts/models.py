@@ -24,7 +24,7 @@ class Forecast(Base):
     at_step: Mapped[int]
     points: Mapped[int]
     unit: Mapped[str]
-    summary: Mapped[dict[str, Any]]  # Fit.to_dict(): A, B, C_mid, R0, identified, misfit, at_budget, advice
+    summary: Mapped[dict[str, Any]]  # Fit.to_dict(): A, B, C_mid, R0, identified, misfit, at_budget, advice; and prior
     band: Mapped[dict[str, Any]]  # compute, median, lower50, upper50, lower90, upper90: equal-length lists
     state: Mapped[dict[str, Any]]  # what `science.watch` needs to judge later points against it
     sentence: Mapped[str]

@@ -57,6 +57,13 @@ class AtBudget(BaseModel):
     conformal: ConformalView | None = None
 
 
+class PriorView(BaseModel):
+    """What past runs told before the run's own data."""
+
+    name: str = Field(description="E.g. `8 siblings`: so many past runs are in it.")
+    seeds: int = Field(description="How many of the past runs are seeds of the run's own arm.")
+
+
 class Advice(BaseModel):
     action: Action
     reason: str
@@ -77,6 +84,10 @@ class ForecastView(BaseModel):
     C_mid: EstimateView
     R0: EstimateView
     identified: dict[str, float] = Field(description="Share of each parameter's precision that comes from the data.")
+    ceiling_known: bool = Field(
+        description="A is worth saying: identified by the run's own data, or known narrowly by past runs."
+    )
+    prior: PriorView | None = Field(description="Null where the fit rests on the run's own data alone.")
     misfit: str | None
     withheld: bool = Field(description="The misfit forbids a forecast: `band` is not to be drawn beyond the data.")
     sentence: str
@@ -101,6 +112,8 @@ class ForecastView(BaseModel):
             band=BandView.model_validate(forecast.band),
             withheld=is_withheld(said),
             **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
+            ceiling_known=bool(said.get("ceiling_known")),
+            prior=said.get("prior"),
             at_budget=said.get("at_budget"),
             advice=said.get("advice"),
         )

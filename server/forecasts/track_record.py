@@ -11,26 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import Row, Select, func, select
+from sqlalchemy.orm import Session
 
 from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
 from forecurve.science import track_record as science
-from forecurve.science.hindsight import FINISHED_AT
+from forecurve.science.arms import told_apart
 from forecurve.science.misfit import HOLDS
 from forecurve.science.outcome import tail_size
 from server.metrics.curve import Point, validation_curves
-from server.recipes.models import RecipeRow
 from server.runs.models import Run
-from server.runs.states import TERMINAL, Status
+from server.runs.states import TERMINAL
 
 from .models import Forecast
-
-FINISHED = (Status.SUCCEEDED, Status.STOPPED)
-"""Runs that a new forecast learns from, unless archived; one that failed ended for reasons of its own."""
+from .past_runs import PastRun
 
 _LEAST_POINTS = 4
-_PAST_RUNS = 60
 _AT_ONCE = 200
 
 
@@ -46,77 +42,51 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
     return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
 
 
-def past_forecasts(session: Session, run: Run) -> list[Past]:
-    """Forecasts of comparable finished runs that were made at about the same share of the budget, and what came.
+def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, known: bool) -> list[Past]:
+    """Forecasts of past runs that were made at about the same share of the budget, and what came.
 
-    Comparable: in the same unit, of the same sweep or with the same task in its recipe, run through to its budget, and
-    with evaluations of its own. One a run, the nearest in share of the budget. Empty for a run without a budget.
+    One a run, the nearest in share of the budget. Where seeds of the run's own arm are `known`, of all; where its arm
+    is new, of one seed of each arm, said when no other seed of it was over: errors of runs whose arm was known say
+    nothing of a new arm. Empty for a run without a budget.
     """
     if run.budget_compute is None or run.last_compute is None:
         return []
-    fraction = run.last_compute / run.budget_compute
-    budgets = {row.id: row.budget_compute for row in session.execute(_comparable(run))}
-    curves = validation_curves(session, [run.id, *budgets])
-    ours = curves.pop(run.id)
-    curves = {run_id: points for run_id, points in curves.items() if not _begins_alike(points, ours)}
-    outcomes = _outcomes(curves)
+    runs = {one.id: one for one in past}
+    outcomes = _outcomes({run_id: one.points for run_id, one in runs.items()})
+    said = _nearest(session, outcomes, run.last_compute / run.budget_compute, of_new_arms=not known)
+    told = [(runs[row.run_id], row, raw) for row in said if (raw := _raw(row, outcomes[row.run_id])) is not None]
+    if not known:
+        arms = told_apart([one.arm for one, _, _ in told])
+        told = list(dict(zip(arms, told, strict=True)).values())
+    return [
+        Past(
+            run=one.id,
+            fraction=row.at_compute / one.budget,
+            estimate=raw,
+            actual=outcomes[one.id].reward,
+            course=course_of(one.points),
+        )
+        for one, row, raw in told
+    ]
+
+
+def _nearest(session: Session, runs: Iterable[str], fraction: float, *, of_new_arms: bool) -> Sequence[Said]:
+    """Of each run the forecast that was made nearest to this share of its budget, in the order of runs."""
     distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
-    place = func.row_number().over(partition_by=Forecast.run_id, order_by=distance)
+    place = func.row_number().over(partition_by=Forecast.run_id, order_by=(distance, Forecast.id.desc()))
+    seeds = func.coalesce(Forecast.summary["prior"]["seeds"].as_integer(), 0)
     ranked = (
         select(Forecast.id, place.label("place"))
         .join(Run, Run.id == Forecast.run_id)
-        .where(Forecast.run_id.in_(outcomes))
+        .where(Forecast.run_id.in_(runs), *((seeds == 0,) if of_new_arms else ()))
         .subquery()
     )
-    nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1).order_by(Forecast.run_id)
-    told = ((row, _raw(row, outcomes[row.run_id])) for row in session.execute(nearest))
-    return [
-        Past(
-            run=row.run_id,
-            fraction=row.at_compute / budgets[row.run_id],
-            estimate=raw,
-            actual=outcomes[row.run_id].reward,
-            course=course_of(curves[row.run_id]),
-        )
-        for row, raw in told
-        if raw is not None
-    ]
+    nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1)
+    return session.execute(nearest.order_by(Forecast.run_id)).all()
 
 
 def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
     return query if sweep_id is None else query.where(Run.sweep_id == sweep_id)
-
-
-def _comparable(run: Run) -> Select[str, float | None]:
-    own = aliased(RecipeRow)
-    task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
-    alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
-    if run.sweep_id is not None:
-        alike = or_(alike, Run.sweep_id == run.sweep_id)
-    return (
-        select(Run.id, Run.budget_compute)
-        .where(
-            Run.id != run.id,
-            Run.status.in_(FINISHED),
-            Run.archived_at.is_(None),
-            Run.compute_unit == run.compute_unit,
-            Run.last_compute >= FINISHED_AT * Run.budget_compute,
-            alike,
-        )
-        .order_by(Run.id.desc())
-        .limit(_PAST_RUNS)
-    )
-
-
-def _begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
-    """Whether both curves begin with the same evaluation: a fork that inherited it, its parent, another such fork.
-
-    What came of that run came partly of this one: to learn from it would be to learn the forecast from itself.
-    """
-    if not points or not ours:
-        return False
-    (one, other) = ((first.step, first.compute, first.reward, first.time) for first in (points[0], ours[0]))
-    return one == other
 
 
 def _waiting(session: Session, sweep_id: str | None) -> int:

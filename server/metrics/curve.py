@@ -31,7 +31,7 @@ class Point:
     samples: int | None
     variance: float | None
     time: datetime
-    details: dict[str, Any] = field(default_factory=dict)  # only where it was asked for
+    details: dict[str, Any] = field(default_factory=dict, hash=False)  # only where it was asked for
 
 
 def validation_curve(session: Session, run_id: str, *, details: bool = False) -> list[Point]:

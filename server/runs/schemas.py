@@ -79,6 +79,9 @@ class RunView(BaseModel):
     last_reward: float | None
     ceiling: Interval | None = Field(description="A of the newest forecast; null where it is withheld.")
     identified: float | None = Field(description="Share of A's precision that comes from the data, 0 to 1.")
+    ceiling_known: bool = Field(
+        description="The ceiling is worth saying: identified by the run's own data, or known narrowly by past runs."
+    )
     misfit: str | None = Field(description="Why the curve is not the sigmoid that the forecast assumes.")
     withheld: bool = Field(description="The misfit forbids a forecast: no ceiling, and nothing beyond the data.")
     at_budget: Interval | None = Field(description="The curve at the budget, by the newest forecast.")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from forecurve.science import Estimate
-from forecurve.science.fitting import IDENTIFIED
 from forecurve.science.wording import compute_text, interval_text, level_text
 from server.forecasts.ending import is_withheld
 
@@ -27,7 +26,7 @@ def _ceiling(summary: Mapping[str, Any]) -> str:
     ceiling = Estimate(A["median"], A["lower"], A["upper"])
     if is_withheld(summary):
         return "No ceiling can be read from its curve."
-    if (summary.get("identified") or {}).get("A", 0.0) < IDENTIFIED:
+    if not summary.get("ceiling_known"):
         return f"It ended before its ceiling was identified ({interval_text(ceiling)})."
     return f"Ceiling {level_text(ceiling)}."
 

@@ -42,6 +42,7 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         parent=parent_of(run),
         ceiling=None if withheld else _interval(summary.get("A")),
         identified=(summary.get("identified") or {}).get("A"),
+        ceiling_known=bool(summary.get("ceiling_known")),
         misfit=summary.get("misfit"),
         withheld=withheld,
         at_budget=_interval(at_budget["curve"]) if at_budget else None,

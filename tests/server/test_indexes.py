@@ -11,11 +11,10 @@ from sqlalchemy.orm import Session
 
 from server.alerts.service import list_alerts
 from server.forecasts.recommendations import recommend
-from server.forecasts.track_record import past_forecasts
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.states import Status
-from tests.server.forecasts.seeds import START, make_forecast, make_run
+from tests.server.forecasts.seeds import START, learned, make_forecast, make_run
 from worker.reconcile import _orphans
 from worker.sweep_up import find_due, tidy
 
@@ -99,6 +98,6 @@ def test_what_a_run_has_is_found_by_an_index(session: Session, plans: Plans) -> 
 def test_runs_with_the_same_task_are_found_by_an_index(session: Session, plans: Plans) -> None:
     run = make_run(session, recipe_id="rec_77", last_compute=50.0)
     assert session.scalars(select(Run.id).where(Run.recipe_id == "rec_77", Run.id != run.id)).all() == ["run_77"]
-    found = plans(lambda: past_forecasts(session, run))
+    found = plans(lambda: learned(session, run))
     assert "Seq Scan on recipes" not in found
     assert "Seq Scan on runs" not in found

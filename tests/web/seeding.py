@@ -187,6 +187,8 @@ def add_forecast(
         "C_mid": _estimate(truth.C_mid, 25 * doubt),
         "R0": _estimate(truth.R0, 0.008),
         "identified": {"A": max(0.1, 1 - 8 * doubt), "B": 0.9, "C_mid": 0.95},
+        "ceiling_known": 1 - 8 * doubt >= 0.75,
+        "prior": None,
         "misfit": misfit,
         "at_budget": None
         if misfit

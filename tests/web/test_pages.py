@@ -399,7 +399,7 @@ def test_runs_are_counted_and_sorted_by_a_press_on_a_head(
 ) -> None:
     with sessions.begin() as session:  # a ceiling that is not identified is none
         forecast = session.get_one(Forecast, session.get_one(Run, seeded.fallen).forecast_id)
-        forecast.summary = forecast.summary | {"identified": {"A": 0.3}}
+        forecast.summary = forecast.summary | {"ceiling_known": False}
     html = site.get(f"/runs?sort={sort}").text
     assert sorted(re.findall(r'<a href="/runs/run_\w+">([^<]+)<', html)) == sorted(names)
     if sort != "nothing":

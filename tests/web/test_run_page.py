@@ -43,18 +43,18 @@ def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_
 @pytest.mark.parametrize(
     ("known", "misfit", "said"),
     [
-        (0.4, None, "not identified"),
-        (0.95, "residuals", "0.78"),
-        (0.3, "residuals", "not identified"),
-        (0.9, None, "0.78"),
+        (False, None, "not identified"),
+        (True, "residuals", "0.78"),
+        (False, "residuals", "not identified"),
+        (True, None, "0.78"),
     ],
 )
 def test_a_ceiling_that_the_data_cannot_tell_is_never_a_bare_number(
-    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, known: float, misfit: str | None, said: str
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, known: bool, misfit: str | None, said: str
 ) -> None:
     with sessions.begin() as session:
         forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
-        forecast.summary = forecast.summary | {"misfit": misfit, "identified": {"A": known, "B": 1.0, "C_mid": 1.0}}
+        forecast.summary = forecast.summary | {"misfit": misfit, "ceiling_known": known}
     row = row_of(site.get("/runs").text, seeded.control)
     assert f"{said} 0.75 to 0.81" in row
     assert ("+0.0" in row) == (said == "0.78")  # headroom against a ceiling that is not known says nothing
@@ -79,6 +79,16 @@ def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
     view = site.get(f"/v1/runs/{seeded.control}").json()
     assert view["ending"]["calibration"] == "calibrated on 12 past runs"
     assert view["ending"]["lower"] < view["ending"]["median"] < view["ending"]["upper"]
+
+
+def test_a_forecast_says_whom_it_was_told_by(site: TestClient, sessions: sessionmaker[Session], seeded: Seeded) -> None:
+    assert "siblings" not in text_of(site.get(f"/runs/{seeded.control}").text)
+    for seeds, said in ((0, "beside 8 siblings"), (2, "beside 8 siblings, 2 of its arm")):
+        with sessions.begin() as session:
+            forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+            forecast.summary = forecast.summary | {"prior": {"name": "8 siblings", "seeds": seeds}}
+        words = text_of(site.get(f"/runs/{seeded.control}").text)
+        assert f"{said} Pass rate now" in words
 
 
 def test_a_withheld_forecast_leaves_the_data_and_the_reason(

@@ -10,9 +10,8 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 import worker.refit
-from forecurve.science import Past
 from server.events.models import Event, OutboxMessage
-from server.forecasts.track_record import past_forecasts
+from server.forecasts.past_runs import PastRun, past_runs
 from server.runs.models import Run
 from server.runs.views import run_view
 from server.settings import Settings
@@ -132,13 +131,13 @@ def test_ingest_does_not_wait_while_a_refit_reads(
 ) -> None:
     run_id = start_run(sessions)
 
-    def read_and_look(session: Session, run: Run) -> list[Past]:
+    def read_and_look(session: Session, run: Run) -> list[PastRun]:
         with sessions.begin() as other:
             free = select(Run.id).where(Run.id == run_id).with_for_update(skip_locked=True)
             assert other.scalars(free).all() == [run_id]
-        return past_forecasts(session, run)
+        return past_runs(session, run)
 
-    monkeypatch.setattr(worker.refit, "past_forecasts", read_and_look)
+    monkeypatch.setattr(worker.refit, "past_runs", read_and_look)
     refit(sessions, settings, run_id, START)
     assert len(forecasts(sessions, run_id)) == 1
 

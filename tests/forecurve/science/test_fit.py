@@ -302,8 +302,8 @@ def test_the_dictionary_is_plain_json_with_the_fixed_keys() -> None:
     result = fit(noisy_curve(0, last=900, points=5))
     body = json.loads(json.dumps(result.to_dict(budget=16000), allow_nan=False))
     assert list(body) == [
-        "series", "points", "A", "B", "C_mid", "R0", "identified", "misfit", "withheld", "cutoff", "outliers",
-        "at_budget", "advice", "seconds",
+        "series", "points", "A", "B", "C_mid", "R0", "identified", "ceiling_known", "misfit", "withheld", "cutoff",
+        "outliers", "at_budget", "advice", "seconds",
     ]  # fmt: skip
     assert set(body["A"]) == {"median", "lower", "upper"}
     assert set(body["at_budget"]) == {"compute", "curve", "evaluation"}

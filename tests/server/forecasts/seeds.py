@@ -10,10 +10,13 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from forecurve.science import Past
 from server.alerts.models import Channel
 from server.database import new_id
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast
+from server.forecasts.past_runs import past_runs
+from server.forecasts.track_record import past_forecasts
 from server.metrics.models import Evaluation
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
@@ -93,6 +96,11 @@ def add_evaluations(
     session.flush()
 
 
+def learned(session: Session, run: Run, *, known: bool = False) -> list[Past]:
+    """What a forecast of this run would learn from."""
+    return past_forecasts(session, run, past_runs(session, run), known=known)
+
+
 def events(session: Session, run: Run, kind: str) -> list[Event]:
     return list(session.scalars(select(Event).where(Event.run_id == run.id, Event.kind == kind).order_by(Event.id)))
 
@@ -115,6 +123,8 @@ def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **column
         "C_mid": {"median": 12.0, "lower": 10.0, "upper": 15.0},
         "R0": {"median": 0.12, "lower": 0.11, "upper": 0.13},
         "identified": {"A": 0.93, "B": 0.97, "C_mid": 0.98, "R0": 0.9},
+        "ceiling_known": True,
+        "prior": None,
         "misfit": None,
         "at_budget": {"compute": 100.0, "curve": estimate, "evaluation": estimate},
         "advice": {"action": "continue", "reason": "60 GPU-hours more are expected to buy +0.05."},

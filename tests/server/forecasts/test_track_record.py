@@ -10,11 +10,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Conformal
-from server.forecasts.track_record import past_forecasts, track_record
+from server.forecasts.track_record import track_record
 from server.metrics.curve import inherit
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
-from tests.server.forecasts.seeds import add_evaluations, make_forecast, make_run, make_sweep, sigmoid
+from tests.server.forecasts.seeds import add_evaluations, learned, make_forecast, make_run, make_sweep, sigmoid
 
 Headers = dict[str, dict[str, str]]
 Sessions = sessionmaker[Session]
@@ -70,7 +70,7 @@ def test_a_scaled_forecast_is_scored_as_it_was_said_and_taught_as_the_posterior_
         session.flush()
         (one,) = track_record(session).scored
         live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
-        (past,) = past_forecasts(session, live)
+        (past,) = learned(session, live)
     assert one.forecast.calibration == "conformal (12 past runs)"
     assert one.error == pytest.approx(0.01, abs=1e-4)
     assert one.forecast.estimate.width == pytest.approx(2 * 0.2 * 0.02, abs=1e-6)
@@ -150,7 +150,7 @@ def test_a_forecast_learns_from_comparable_runs_only(sessions: Sessions) -> None
             make_forecast(session, other, at_compute=20.0)
             make_forecast(session, other, at_compute=26.0)
         live = make_run(session, sweep_id=sweep.id, last_compute=25.0)
-        past = past_forecasts(session, live)
+        past = learned(session, live)
     assert [(one.run, one.fraction) for one in past] == [(comparable.id, 0.26)]  # the nearest of the two
     assert past[0].actual - past[0].estimate.median == pytest.approx(0.01, abs=1e-4)
 
@@ -167,7 +167,7 @@ def test_runs_of_the_same_task_are_comparable_across_sweeps(sessions: Sessions) 
         for run in (same, other):
             make_forecast(session, run, at_compute=25.0)
         live = make_run(session, recipe_id=recipes[0].id, last_compute=25.0)
-        past = past_forecasts(session, live)
+        past = learned(session, live)
     assert [one.run for one in past] == [same.id]
 
 
@@ -176,7 +176,7 @@ def test_what_is_learnt_goes_by_the_budget_also_where_a_run_went_beyond_it(sessi
         sweep = make_sweep(session)
         beyond = finished(session, sweep_id=sweep.id, budget_compute=80.0)  # and ended at 100
         make_forecast(session, beyond, at_compute=20.0)
-        (past,) = past_forecasts(session, make_run(session, sweep_id=sweep.id, last_compute=25.0))
+        (past,) = learned(session, make_run(session, sweep_id=sweep.id, last_compute=25.0))
         (scored,) = track_record(session).scored
     assert past.fraction == 0.25
     assert scored.forecast.fraction == 0.2
@@ -208,7 +208,7 @@ def family(session: Session) -> tuple[Run, list[Run]]:
 def test_a_run_does_not_learn_from_runs_whose_curve_is_partly_its_own(sessions: Sessions, member: int) -> None:
     with sessions.begin() as session:
         stranger, related = family(session)
-        past = past_forecasts(session, related[member])
+        past = learned(session, related[member])
     assert [one.run for one in past] == [stranger.id]
 
 
@@ -218,11 +218,11 @@ def test_a_fork_that_took_another_course_learns_from_its_parent(sessions: Sessio
         lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": "ckp_0", "parent_step": 50}
         fork = make_run(session, recipe_id=parent.recipe_id, **lineage)
         add_evaluations(session, fork, COMPUTE[6:11], sigmoid(COMPUTE[6:11]), first_step=60)
-        past = past_forecasts(session, fork)
+        past = learned(session, fork)
     assert parent.id in [one.run for one in past]
 
 
 def test_a_run_without_a_budget_or_evaluations_has_nothing_to_learn_from(sessions: Sessions) -> None:
     with sessions.begin() as session:
-        assert past_forecasts(session, make_run(session, budget_compute=None, last_compute=3.0)) == []
-        assert past_forecasts(session, make_run(session, last_compute=None)) == []
+        assert learned(session, make_run(session, budget_compute=None, last_compute=3.0)) == []
+        assert learned(session, make_run(session, last_compute=None)) == []

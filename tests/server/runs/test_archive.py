@@ -9,11 +9,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.service import open_alert
-from server.forecasts.track_record import past_forecasts, track_record
+from server.forecasts.track_record import track_record
 from server.runs.models import Run
 from server.runs.states import Status
 from tests.conftest import Clock
-from tests.server.forecasts.seeds import START, make_forecast, make_run, make_sweep
+from tests.server.forecasts.seeds import START, learned, make_forecast, make_run, make_sweep
 from tests.server.forecasts.test_track_record import finished
 from tests.server.reporting import Headers, external_run, faults, move
 
@@ -95,10 +95,10 @@ def test_nothing_is_learned_from_an_archived_run_but_its_sweep_keeps_it(
         run = finished(session, sweep_id=sweep.id)
         make_forecast(session, run, at_compute=40.0)
         live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
-        assert len(track_record(session).scored) == len(past_forecasts(session, live)) == 1
+        assert len(track_record(session).scored) == len(learned(session, live)) == 1
     api.post(f"/v1/runs/{run.id}:archive", headers=headers["operate"]).raise_for_status()
     with sessions() as session:
         assert not track_record(session).scored
-        assert not past_forecasts(session, session.get_one(Run, live.id))
+        assert not learned(session, session.get_one(Run, live.id))
     runs = api.get(f"/v1/sweeps/{sweep.id}", headers=headers["read"]).json()["runs"]
     assert {one["id"] for one in runs} == {run.id, live.id}

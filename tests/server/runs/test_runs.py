@@ -259,10 +259,10 @@ def test_the_audit_log_is_read_newest_first(api: TestClient, headers: Headers) -
 
 
 @pytest.mark.parametrize(
-    ("action", "identified", "advised", "ceiling"),
+    ("action", "known", "advised", "ceiling"),
     [
-        ("continue", 0.93, None, "Ceiling 0.78 (90 %: 0.76 to 0.81)."),
-        ("scale", 0.4, "scale", "It ended before its ceiling was identified (0.76 to 0.81)."),
+        ("continue", True, None, "Ceiling 0.78 (90 %: 0.76 to 0.81)."),
+        ("scale", False, "scale", "It ended before its ceiling was identified (0.76 to 0.81)."),
     ],
 )
 def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
@@ -271,7 +271,7 @@ def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
     sessions: Sessions,
     clock: Clock,
     action: str,
-    identified: float,
+    known: bool,
     advised: str | None,
     ceiling: str,
 ) -> None:
@@ -281,7 +281,7 @@ def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
         _forecast(session, get_run(session, run.run_id))
         forecast = session.get_one(Forecast, get_run(session, run.run_id).forecast_id)
         advice = {"action": action, "reason": "it still rises"}
-        forecast.summary = forecast.summary | {"advice": advice, "identified": {"A": identified}}
+        forecast.summary = forecast.summary | {"advice": advice, "ceiling_known": known}
     move(sessions, run.run_id, Status.SUCCEEDED, clock.now, "30 steps reached")
     for view in (
         api.get(f"/v1/runs/{run.run_id}", headers=headers["read"]).json(),
@@ -326,6 +326,7 @@ def _forecast(session: Session, run: Run) -> None:
         summary={
             "A": estimate,
             "identified": {"A": 0.93},
+            "ceiling_known": True,
             "misfit": None,
             "at_budget": {"compute": 100.0, "curve": {"median": 0.77, "lower": 0.75, "upper": 0.79}},
             "advice": {"action": "continue", "reason": "it still rises"},

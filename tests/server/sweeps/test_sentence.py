@@ -16,7 +16,7 @@ def run(name: str, **more: Any) -> RunView:
     values |= {"id": name, "name": name, "arm": name, "changes": {}, "is_control": name == "control", "seed": 0}
     values |= {"executor": "ray", "status": "running", "desired_state": "run", "attempt": 1, "version": 1}
     values |= {"compute_unit": "GPU-hours", "sentence": "", "open_alerts": 0, "created_at": NOW, "updated_at": NOW}
-    values |= {"progress": Progress(), "identified": 0.9, "withheld": False}
+    values |= {"progress": Progress(), "identified": 0.9, "ceiling_known": True, "withheld": False}
     return RunView(**(values | more))
 
 

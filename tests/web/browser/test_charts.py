@@ -230,7 +230,7 @@ def test_an_arm_whose_ceiling_is_not_identified_has_its_band_beyond_the_data_and
     with site.sessions.begin() as session:
         arm = session.get_one(Run, site.arm)
         forecast = seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=site.now)
-        forecast.summary = forecast.summary | {"identified": {"A": 0.3, "B": 0.5, "C_mid": 0.5}}
+        forecast.summary = forecast.summary | {"ceiling_known": False}
     drawn = opened(page, f"/sweeps/{site.sweep}")
     name = "no-<b>cispo</b>"
     assert f"{name} forecast" not in drawn

@@ -42,7 +42,7 @@ export function curveLayout(scene) {
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(scene)), domain: [0.07, 1] });
   Object.assign(layout.xaxis, { anchor: "y2" });
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
-  if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 8 + LETTER * Math.max(...ceilingLines(scene).map((line) => line.length)));
+  if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 8 + LETTER * Math.max(...ceilingLines(scene.forecast).map((line) => line.length)));
   const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
@@ -101,15 +101,14 @@ const toAxis = (axis, value) => (axis.mode === "log" ? Math.log10(value) : value
 const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
 
 /** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
-function ceiling({ forecast, ink, identifiedFrom }) {
-  const { A } = forecast;
-  const known = forecast.identified.A >= identifiedFrom;
+function ceiling({ forecast, ink }) {
+  const { A, ceiling_known: known } = forecast;
   const beside = { xsizemode: "pixel", xanchor: 1 };
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
   const interval = { ...rule(CEILING.rule, CEILING.rule, A.lower, A.upper, known ? { width: 3 } : { width: 2, dash: "2px,3px" }), ...beside };
   const across = { ...rule(0, 1, A.median, A.median, { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" }), layer: "below" };
   const tick = { ...rule(CEILING.rule - 6, CEILING.rule + 6, A.median, A.median, { width: 2 }), ...beside };
-  const [said, range] = ceilingLines({ forecast, identifiedFrom });
+  const [said, range] = ceilingLines(forecast);
   const text = `ceiling<br>${known ? `<b>${said}</b>` : said.replace(" ", "<br>")}<br><span style="color:${ink.quiet}">${range}</span>`;
   return {
     shapes: known ? [interval, tick, across] : [interval],
@@ -118,8 +117,8 @@ function ceiling({ forecast, ink, identifiedFrom }) {
 }
 
 /** The ceiling's median, or that there is none, and its interval. */
-function ceilingLines({ forecast: { A, identified }, identifiedFrom }) {
-  return [identified.A >= identifiedFrom ? middle(A) : "not identified", between(A.lower, A.upper).replace(" to ", "–")];
+function ceilingLines({ A, ceiling_known: known }) {
+  return [known ? middle(A) : "not identified", between(A.lower, A.upper).replace(" to ", "–")];
 }
 
 /** Shares of the plot: how far the start's line reaches, how wide its name is at least, and how far it hangs below. */

@@ -16,7 +16,6 @@ const CROWD = 150; // more evaluations than these are drawn small and faint, wit
  * @property {import("./axis.js").ComputeAxis} axis
  * @property {number} width of the plot inside its margins, in pixels
  * @property {Record<string, string>} ink tokens of the palette
- * @property {number} identifiedFrom share of A's precision from the data at which a ceiling counts as known
  */
 
 /** @param {Scene} scene @returns {object[]} Plotly traces, painted from first to last */

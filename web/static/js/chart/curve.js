@@ -32,7 +32,7 @@ function paint(plot, { view, past, mode }) {
   const axis = computeAxis(mode, computes);
   empty(plot, view.points.length === 0);
   const width = Math.max(160, plot.clientWidth - 160); // of the plot inside its margins, more or less
-  const scene = { view, forecast: shown, replay: past !== null, axis, width, ink: tokens(), identifiedFrom: Number(plot.dataset.identifiedFrom) };
+  const scene = { view, forecast: shown, replay: past !== null, axis, width, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));

@@ -19,8 +19,7 @@ const LEAST_GAP = 15; // pixels between the names at the right edge
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
   const shown = fromUrl("show")?.split(",");
-  const identifiedFrom = Number(plot.dataset.identifiedFrom);
-  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series, identifiedFrom };
+  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series };
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
@@ -94,7 +93,7 @@ function armTraces(view, axis, state, ink) {
   const alpha = dim ? 0.22 : 1;
   const band = bandOf(view);
   const traces = [];
-  const identified = band && view.forecast.identified.A >= state.identifiedFrom;
+  const identified = band && view.forecast.ceiling_known;
   if (band && state.focus === run.id) traces.push(bandTrace(view, axis, colour));
   if (band) traces.push(...bandBeyond(view, axis, colour, alpha * (identified ? 0.08 : 0.12)));
   if (band && !identified) traces.push(...edgesBeyond(view, axis, fade(colour, alpha * 0.85)));

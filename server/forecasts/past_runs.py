@@ -1,0 +1,107 @@
+"""Past runs that tell of a further one: which are comparable, and how they went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Text, cast, func, or_, select
+from sqlalchemy.dialects.postgresql import array
+from sqlalchemy.orm import Session, aliased
+
+from forecurve.science.hindsight import FINISHED_AT
+from server.metrics.curve import Point, validation_curves
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from server.runs.states import Status
+
+OVER = (Status.SUCCEEDED, Status.STOPPED)
+"""Runs that others learn from, unless archived; one that failed ended for reasons of its own."""
+
+_MOST = 60
+_NO_PART_OF_AN_ARM = ("name", "seed", "budget")
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A run that was run through to its budget, and its curve.
+
+    Attributes:
+        arm: what it has in common with its other seeds: its recipe but for name, seed and budget; None for a run
+            without a recipe or a seed.
+    """
+
+    id: str
+    arm: str | None
+    seed: int | None
+    budget: float
+    points: tuple[Point, ...]
+
+    def went_to(self, budget: float | None) -> bool:
+        """Whether it tells of a run with this budget: of what lies beyond where it ended it would be too sure."""
+        return self.points[-1].compute >= FINISHED_AT * (budget or 0.0)
+
+
+def past_runs(session: Session, run: Run) -> list[PastRun]:
+    """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same task
+    in their recipe.
+
+    The newest 60. Not among them is a run whose evaluations are in part those of this one.
+    """
+    rows = session.execute(_comparable(run)).all()
+    curves = validation_curves(session, [run.id, *(row.id for row in rows)])
+    ours = curves[run.id]
+    return [
+        PastRun(row.id, None if row.seed is None else row.arm, row.seed, row.budget_compute, tuple(curves[row.id]))
+        for row in rows
+        if curves[row.id] and not _begins_alike(curves[row.id], ours)
+    ]
+
+
+def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:
+    """Whether seeds of this arm are among them."""
+    return arm is not None and any(one.arm == arm for one in past)
+
+
+def arm_of(session: Session, run: Run) -> str | None:
+    """What a run has in common with its other seeds: see `PastRun.arm`."""
+    return None if run.seed is None else session.scalar(select(_arm(run.recipe_id)))
+
+
+def _comparable(run: Run) -> Select[str, str | None, int | None, float | None]:
+    own = aliased(RecipeRow)
+    task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
+    alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
+    if run.sweep_id is not None:
+        alike = or_(alike, Run.sweep_id == run.sweep_id)
+    return (
+        select(Run.id, _arm(Run.recipe_id).label("arm"), Run.seed, Run.budget_compute)
+        .where(
+            Run.id != run.id,
+            Run.status.in_(OVER),
+            Run.archived_at.is_(None),
+            Run.compute_unit == run.compute_unit,
+            Run.last_compute >= FINISHED_AT * Run.budget_compute,
+            alike,
+        )
+        .order_by(Run.id.desc())
+        .limit(_MOST)
+    )
+
+
+def _arm(recipe_id: Any) -> ColumnElement[str | None]:
+    """Two recipes of one arm have the same one; null without a recipe."""
+    arms = RecipeRow.body.op("-")(array(_NO_PART_OF_AN_ARM, type_=Text))
+    return select(func.md5(cast(arms, Text))).where(RecipeRow.id == recipe_id).scalar_subquery()
+
+
+def _begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
+    """Whether both curves begin with the same evaluation: a fork that inherited it, its parent, another such fork.
+
+    What came of that run came partly of this one: to learn from it would be to learn the forecast from itself.
+    """
+    if not points or not ours:
+        return False
+    (one, other) = ((first.step, first.compute, first.reward, first.time) for first in (points[0], ours[0]))
+    return one == other

@@ -1,0 +1,136 @@
+"""Past runs as the prior of a new one: what a refit says with them, and what rests on the run's own data alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.science.prior import FLAT
+from server.forecasts.curves import run_curve
+from server.forecasts.models import Forecast
+from server.forecasts.past_runs import past_runs
+from server.forecasts.schemas import ForecastView
+from server.recipes.models import RecipeRow
+from server.settings import Settings
+from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
+from tests.worker.refitting import COLLAPSING, COMPUTE, forecasts, run_of, start_run
+from worker.curves import curve_of
+from worker.refit import refit
+from worker.siblings import prior_of
+
+Sessions = sessionmaker[Session]
+
+CEILINGS = (0.76, 0.79, 0.77, 0.80, 0.78, 0.775)  # and .78 of the run that is forecast
+
+
+def family(sessions: Sessions, ceilings: tuple[float, ...] = CEILINGS, recipe: str | None = None) -> str:
+    """A sweep whose runs are over; its id. With a recipe they are its seeds."""
+    rng = np.random.default_rng(11)
+    with sessions.begin() as session:
+        sweep_id = make_sweep(session).id
+        for seed, ceiling in enumerate(ceilings):
+            run = make_run(session, sweep_id=sweep_id, status="succeeded", seed=seed, recipe_id=recipe)
+            noise = rng.normal(0.0, 6e-5**0.5, len(COMPUTE))
+            add_evaluations(session, run, COMPUTE, sigmoid(COMPUTE, A=ceiling) + noise)
+            run.dirty_at = None
+    return sweep_id
+
+
+def refitted(sessions: Sessions, settings: Settings, run_id: str) -> Forecast:
+    """What is shown of the run after a refit."""
+    refit(sessions, settings, run_id, START)
+    shown = run_of(sessions, run_id).forecast_id
+    return next(one for one in forecasts(sessions, run_id) if one.id == shown)
+
+
+def width(forecast: Forecast, of: str = "A") -> float:
+    said = forecast.summary[of]
+    return float(said["upper"] - said["lower"])
+
+
+def test_past_runs_tell_where_a_run_that_hardly_began_will_end(sessions: Sessions, settings: Settings) -> None:
+    told = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=family(sessions)))
+    alone = refitted(sessions, settings, start_run(sessions, points=6))
+    assert width(told) < 0.4 * width(alone)
+    assert told.summary["A"]["lower"] < 0.78 < told.summary["A"]["upper"]
+    assert told.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+    assert (told.summary["ceiling_known"], alone.summary["ceiling_known"]) == (True, False)
+    assert told.sentence.startswith("Ceiling 0.78 (90 %: 0.7")
+    assert " by 6 siblings, hardly by its own data yet, " in told.sentence
+    assert alone.summary["prior"] is None
+    assert alone.sentence.startswith("Ceiling not identified yet")
+    prior = ForecastView.of(told).prior
+    assert prior is not None
+    assert prior.name == "6 siblings"
+
+
+def test_seeds_of_its_own_arm_tell_more_and_are_counted(sessions: Sessions, settings: Settings) -> None:
+    with sessions.begin() as session:
+        row = RecipeRow(name="scalerl", digest="sha256:s", body={"seed": 0, "task": {"name": "maze"}})
+        session.add(row)
+        session.flush()
+        recipe = row.id
+    sweep_id = family(sessions, ceilings=(0.776, 0.784, 0.78), recipe=recipe)
+    seed = start_run(sessions, points=6, sweep_id=sweep_id, recipe_id=recipe, seed=7)
+    other = start_run(sessions, points=6, sweep_id=sweep_id, seed=7)
+    known, new = (refitted(sessions, settings, run_id) for run_id in (seed, other))
+    assert known.summary["prior"] == {"name": "3 siblings", "seeds": 3}
+    assert new.summary["prior"] == {"name": "3 siblings", "seeds": 0}
+    assert width(known) < 0.7 * width(new)
+
+
+def test_what_a_run_is_judged_against_rests_on_its_own_evaluations(sessions: Sessions, settings: Settings) -> None:
+    run_id = start_run(sessions, points=19, sweep_id=family(sessions))  # the last one at 36 of 100
+    lone = start_run(sessions, points=19)
+    told, alone = refitted(sessions, settings, run_id), refitted(sessions, settings, lone)
+    run = run_of(sessions, run_id)
+    assert run.frozen_forecast_id not in (None, told.id)
+    frozen = next(one for one in forecasts(sessions, run_id) if one.id == run.frozen_forecast_id)
+    assert told.summary["prior"]["name"] == "6 siblings"
+    assert frozen.summary["prior"] is None
+    assert (frozen.state, frozen.band) == (alone.state, alone.band)
+    assert told.state == {}
+    with sessions() as session:  # one place on the slider, not two
+        assert [mark.id for mark in run_curve(session, run_id).refits] == [told.id]
+
+
+def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_nothing(sessions: Sessions, settings: Settings) -> None:
+    sweep_id = family(sessions)
+    longer = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=150.0))
+    endless = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=None))
+    assert longer.summary["prior"] is None
+    assert endless.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+
+
+def test_a_run_that_is_no_sigmoid_is_told_by_nobody(sessions: Sessions, settings: Settings) -> None:
+    fallen = refitted(sessions, settings, start_run(sessions, COLLAPSING, 40, sweep_id=family(sessions)))
+    assert fallen.summary["misfit"] is not None
+    assert fallen.summary["prior"] is None
+
+
+def test_a_past_run_is_fitted_once_and_one_that_is_no_curve_is_left_out(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id = family(sessions, ceilings=(0.75, 0.77, 0.81))
+    with sessions.begin() as session:
+        broken = make_run(session, sweep_id=sweep_id, status="succeeded")
+        add_evaluations(session, broken, COMPUTE, 100 * sigmoid(COMPUTE))  # in percent: out of range
+        short = make_run(session, sweep_id=sweep_id, status="succeeded")
+        add_evaluations(session, short, COMPUTE[[0, 25, 50]], sigmoid(COMPUTE[[0, 25, 50]]))
+        run = make_run(session, sweep_id=sweep_id)
+        past = past_runs(session, run)
+    assert len(past) == 5
+    fitted: list[str] = []
+
+    def counted(name: str, *rest: object) -> object:
+        fitted.append(name)
+        return curve_of(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("worker.siblings.curve_of", counted)
+    first = prior_of(past, None, "GPU-hours")
+    assert first.name == "3 siblings"
+    assert prior_of(past, None, "GPU-hours") == first
+    assert prior_of(past[:3], None, "GPU-hours") != first  # another prior, of the same fits
+    assert len(fitted) == len(set(fitted)) == 4
+    assert prior_of([], None, "GPU-hours") == FLAT

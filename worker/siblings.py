@@ -1,0 +1,38 @@
+"""The prior that past runs make for one more. They are over and do not change: their fits are kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from forecurve.science import CurveError, Fit, fit
+from forecurve.science.family import sibling_prior
+from forecurve.science.prior import Prior
+from server.forecasts.past_runs import PastRun
+
+from .curves import MIN_POINTS, curve_of, rising
+
+_FITS = 128  # some 350 kB each
+_PRIORS = 64
+
+
+def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
+    """See `sibling_prior`: for a further run of `arm`, in this unit of compute."""
+    return _prior(tuple(past), arm, unit)
+
+
+@lru_cache(maxsize=_PRIORS)
+def _prior(past: tuple[PastRun, ...], arm: str | None, unit: str) -> Prior:
+    return sibling_prior([found for run in past if (found := _alone(run, unit)) is not None], arm)
+
+
+@lru_cache(maxsize=_FITS)
+def _alone(run: PastRun, unit: str) -> Fit | None:
+    """Its curve fitted by itself; None where there is none. Curves of one arm bear its name."""
+    points = rising(run.points)
+    if len(points) < MIN_POINTS:
+        return None
+    try:
+        return fit(curve_of(run.arm or run.id, unit, points, run.seed))
+    except CurveError:
+        return None
