@@ -3,16 +3,17 @@
 Synthetic runs (advice_cases.py) have a budget of 16,000 GPU-hours, 40 evaluations, AR noise with sd .006 and
 correlation .7 on top of white noise of sd .0035. `siblings` are ablations of the paper's recipe (C_mid about 2,600
 GPU-hours, as its runs of 14k to 16k GPU-hours); `table` has the spread of all of Table 1, whose slow rows (C_mid about
-11k) got far larger budgets in the paper and have much left to gain at 16k; `sparse` are siblings with 32,000 GPU-hours
-and only 12 evaluations of 500 prompts, one sample each; `fell` are siblings that lose 40 to 100 % of their gain at 25
-to 60 % of the budget and recover or stay down; `at 0` never start, or start after 5 to 80 % of the budget. FILES
-(series,compute,reward...) are recorded runs of at least 10 evaluations; their budget is their last evaluation.
+11k) got far larger budgets in the paper and have much left to gain at 16k; `better, slower` end .06 above the siblings
+and are 1.7 times as slow; `sparse` are siblings with 32,000 GPU-hours and only 12 evaluations of 500 prompts, one
+sample each; `fell` are siblings that lose 40 to 100 % of their gain at 25 to 60 % of the budget and recover or stay
+down; `at 0` never start, or start after 5 to 80 % of the budget. FILES (series,compute,reward...) are recorded runs of
+at least 10 evaluations; their budget is their last evaluation.
 
 From --start of the budget on the run is fitted at every evaluation and ends at the first advice to stop. --prior
-siblings gives the fits past runs: 8 other runs of the kind (healthy siblings for `fell` and `at 0`), or the other
-series of the file at full length; how forecasts of theirs turned out moves the gain. Lost is the reward at the budget
-minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least 1, at
-most 30) up to either point.
+siblings gives the fits past runs: 8 other runs of the kind (healthy siblings for `better`, `fell` and `at 0`), or the
+other series of the file at full length; how forecasts of theirs turned out moves the gain. Lost is the reward at the
+budget minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least
+1, at most 30) up to either point.
 
 The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
 run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from advice_cases import Case, recorded, synthetic
+from advice_cases import KINDS, Case, recorded, synthetic
 from common import answer, note, parser, table
 
 from forecurve.science import CurveError
@@ -52,9 +53,14 @@ def main() -> None:
     made.add_argument("files", nargs="*", type=Path, help="recorded runs")
     made.add_argument("--start", type=float, default=0.2, help="share of the budget before the first advice")
     made.add_argument("--prior", choices=PRIORS, default="none", help="siblings: past runs of the same kind or file")
+    made.add_argument("--kinds", nargs="*", default=[], choices=tuple(KINDS), help="of simulated runs; all by default")
     asked = made.parse_args()
     rows = []
-    kinds = recorded(asked.files, asked.prior, asked.runs) if asked.files else synthetic(asked.prior, asked.runs)
+    kinds = (
+        recorded(asked.files, asked.prior, asked.runs)
+        if asked.files
+        else synthetic(asked.prior, asked.runs, asked.kinds)
+    )
     for name, cases in kinds:
         note(f"{name}: {len(cases)} runs")
         ended = [_end_by_advice(case, asked.start) for case in cases]
