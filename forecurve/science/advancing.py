@@ -12,6 +12,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .compiled import compiled
+from .elementary import exps, logs
 from .kernels import HUGE, Factors, Filtered, LatticeSums, _filter_loop, _filter_rows, _sums_rows
 from .linear import best_at_node
 from .masses import Constants, Masses, _mass_loop, _mass_rows
@@ -99,7 +100,7 @@ def advance(
     masses = Masses(np.empty((len(wanted.log_node_prior), alive, size)), np.empty(size))
     spread = np.empty(5)
     log_c = log(new.compute) if new.compute > 0 else -inf
-    run = compiled(_advance_loop, _advance_rows, _filter_loop, best_at_node, _mass_loop, _spread_loop)
+    run = compiled(_advance_loop, _advance_rows, _filter_loop, best_at_node, logs, exps, _mass_loop, _spread_loop)
     run(log_c, *new[1:], *factors, *wandering, before.nodes, *wanted, *sums, few, few_totals, *masses, spread)
     return After(sums, LatticeSums(*few), few_totals, masses, Spread(*spread.tolist()))
 
@@ -158,31 +159,21 @@ def _advance_loop(
 
 
 def _spread_loop(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
-    best = nodes.max()
+    mass = nodes - nodes.max()
+    exps(mass)
     total, squares = 0.0, 0.0
-    spread[:] = 0.0
+    for k in range(len(mass)):
+        total += mass[k]
+        squares += mass[k] * mass[k]
+    low_b, high_b, low_mid, high_mid = 0.0, 0.0, 0.0, 0.0
+    for j in range(columns):
+        low_b += mass[j]
+        high_b += mass[(rows - 1) * columns + j]
     for i in range(rows):
-        for j in range(columns):
-            log_mass = nodes[i * columns + j] - best
-            if log_mass < -_NEGLIGIBLE:
-                continue
-            mass = np.exp(log_mass)
-            total += mass
-            squares += mass * mass
-            if i == 0:
-                spread[1] += mass
-            if i == rows - 1:
-                spread[2] += mass
-            if j == 0:
-                spread[3] += mass
-            if j == columns - 1:
-                spread[4] += mass
+        low_mid += mass[i * columns]
+        high_mid += mass[(i + 1) * columns - 1]
     spread[0] = total * total / squares
-    for edge in range(1, 5):
-        spread[edge] /= total
-
-
-_NEGLIGIBLE = 40.0
+    spread[1], spread[2], spread[3], spread[4] = low_b / total, high_b / total, low_mid / total, high_mid / total
 
 
 def _advance_rows(
@@ -223,4 +214,12 @@ def _advance_rows(
     gg, g1, gy, _ = few
     _mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
     rows, columns = middle.shape
-    _spread_loop(nodes, rows, columns, spread)
+    _spread_rows(nodes, rows, columns, spread)
+
+
+def _spread_rows(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+    """`_spread_loop`, all at once."""
+    mass = np.exp(nodes - nodes.max()).reshape(rows, columns)
+    edges = mass[0].sum(), mass[-1].sum(), mass[:, 0].sum(), mass[:, -1].sum()
+    total = mass.sum()
+    spread[:] = total**2 / (mass**2).sum(), *(edge / total for edge in edges)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from .arrays import FloatArray, IntArray
 from .lattice import CUT
-from .linear import best_on_triangle
-from .masses import log_reward_prior
 from .posterior import Table, effective_nodes
 from .problem import Setting
+from .weighing import Pairs, weigh
 
 DRAWS = 2000
 _PROPOSALS = 2600
@@ -57,15 +56,12 @@ def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
         table: its densities.
         last: `Filtered.last` of the hypotheses that are alive, (H, 3).
     """
-    part, hypothesis, node, log_share = _allocate(table.masses.pairs)
-    u, w = _sequence(len(node))
-    R0, A, log_w = _weigh(setting, table, part, hypothesis, node, u, w)
-    log_w -= log_share
-    weight = np.exp(log_w - log_w.max())
-    chosen = resample(weight, A, DRAWS)
-    at_node, at_hypothesis = node[chosen], hypothesis[chosen]
-    A, R0 = A[chosen], R0[chosen]
-    q = table.form(setting, at_hypothesis, at_node).value(R0, A)
+    pairs, log_share = _allocate(table.masses.pairs)
+    found = weigh(setting, table, pairs, *_sequence(len(pairs.node)))
+    log_weight = found.log_weight - log_share
+    chosen = resample(np.exp(log_weight - log_weight.max()), found.A, DRAWS)
+    at_node, at_hypothesis = pairs.node[chosen], pairs.hypothesis[chosen]
+    A, R0 = found.A[chosen], found.R0[chosen]
     nodes = table.lattice.nodes
     state = table.sums.state[at_hypothesis, at_node]
     variance, one, reward = last.T[:, at_hypothesis]
@@ -75,7 +71,7 @@ def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
         B=np.exp(nodes[0][at_node]),
         C_mid=np.exp(nodes[1][at_node]),
         R0=R0,
-        alpha=_alpha(setting, q),
+        alpha=_alpha(setting, found.squares[chosen]),
         hypothesis=index,
         state_mean=reward - R0 * (one - state) - A * state,
         state_variance=variance,
@@ -95,8 +91,8 @@ def _early(setting: Setting, hypothesis: IntArray) -> dict[int, float]:
     return found
 
 
-def _allocate(log_weight: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """(part, hypothesis, node) of each proposal, and the log share with which that pair was proposed.
+def _allocate(log_weight: FloatArray) -> tuple[Pairs, FloatArray]:
+    """The pair of each proposal, and the log share with which it was proposed.
 
     Half by the estimated mass, half by its square root, so that pairs whose mass was underestimated are there too.
     """
@@ -107,8 +103,7 @@ def _allocate(log_weight: FloatArray) -> tuple[IntArray, IntArray, IntArray, Flo
     share = 0.5 * mass / mass.sum() + 0.5 * root / root.sum()
     steps = (np.arange(_PROPOSALS) + 0.5) / _PROPOSALS
     picks = np.minimum(np.searchsorted(np.cumsum(share), steps), len(kept) - 1)
-    part, hypothesis, node = np.unravel_index(kept[picks], log_weight.shape)
-    return part, hypothesis, node, np.log(share[picks])
+    return Pairs(*np.unravel_index(kept[picks], log_weight.shape)), np.log(share)[picks]
 
 
 @cache
@@ -132,58 +127,6 @@ def over_cells(log_values: FloatArray, cell: float) -> FloatArray:
 def _normal_sequence(size: int) -> FloatArray:
     """Standard normal quantiles, evenly spread, in no order that means anything."""
     return np.asarray(ndtri((0.5 + _GOLDEN * np.arange(1, size + 1)) % 1.0 * 0.998 + 0.001))
-
-
-def _weigh(
-    setting: Setting,
-    table: Table,
-    part: IntArray,
-    hypothesis: IntArray,
-    node: IntArray,
-    u: FloatArray,
-    w: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw (R0, A) from truncated normals near the density's top; weigh by target over proposal."""
-    q = table.form(setting, hypothesis, node)
-    informative = np.array(table.parts)[part]
-    _, _, least = best_on_triangle(q)
-    spread = 1.3 * (setting.rate + least / 2) / setting.nu
-    mean, sd = setting.prior.A or (0.5, 1.0)
-    pull = np.where(informative & (setting.prior.A is not None), 1.3 / sd**2, 1.0)
-    centre = np.where(informative, mean, 0.5)
-    # precision of the proposal; the units on the diagonal keep it proper where the data say nothing
-    k00, k01, k11 = q.h00 / spread + 1.0, q.h01 / spread, q.h11 / spread + pull
-    b0, b1 = q.c0 / spread + 0.5, q.c1 / spread + pull * centre
-    det = k00 * k11 - k01**2
-    zero, one = np.zeros(len(u)), np.ones(len(u))
-    A, log_a = _truncated_normal((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
-    R0, log_r = _truncated_normal((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)
-    target = table.log_base(setting, part, hypothesis, node) - setting.nu * np.log(setting.rate + q.value(R0, A) / 2)
-    log_prior = log_reward_prior(setting.prior, False, R0, A)
-    if setting.prior.informative:
-        log_prior = np.where(informative, log_reward_prior(setting.prior, True, R0, A), log_prior)
-    target += log_prior
-    return R0, A, target - log_a - log_r
-
-
-def _truncated_normal(
-    mean: FloatArray, sd: FloatArray, low: FloatArray, high: FloatArray, u: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(x, log density) by inversion; uniform where the normal has no mass on [low, high] to speak of."""
-    flip = mean < (low + high) / 2  # mirrored so that a lies in the lower tail, where ndtr keeps its digits
-    sign = np.where(flip, -1.0, 1.0)
-    a = np.where(flip, mean - high, low - mean) / sd
-    b = np.where(flip, mean - low, high - mean) / sd
-    at_a, at_b = ndtr(a), ndtr(b)
-    mass = at_b - at_a
-    usable = mass > 1e-12
-    z = ndtri(np.clip(at_a + u * mass, 1e-300, 1 - 1e-16))
-    x = np.where(usable, mean + sign * sd * z, low + u * (high - low))
-    x = np.clip(x, low, high)
-    with np.errstate(divide="ignore"):
-        normal = -0.5 * z**2 - 0.9189385332046727 - np.log(sd) - np.log(np.where(usable, mass, 1.0))
-        uniform = -np.log(np.maximum(high - low, 1e-300))
-    return x, np.where(usable, normal, uniform)
 
 
 def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:

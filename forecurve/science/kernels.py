@@ -139,6 +139,9 @@ def _filter_loop(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: 
         last[h, 0], last[h, 1], last[h, 2] = variance, s1, sy
 
 
+_AT_ONCE = 4
+
+
 def _sums_loop(
     started: Any,
     rates: Any,
@@ -160,17 +163,38 @@ def _sums_loop(
         for i in range(rows):
             for j in range(columns):
                 g[t, i * columns + j] = 1.0 / (1.0 + rates[t, i] * factors[i, j]) if started[t] else 0.0
+    whole = len(started) - len(started) % _AT_ONCE
     for h in range(inverse.shape[0]):  # one hypothesis at a time stays in the cache
         at_gg, at_g1, at_gy, at_state = gg[h], g1[h], gy[h], state[h]
-        for t in range(len(started)):
+        for t in range(0, whole, _AT_ONCE):  # so many evaluations between two looks at memory
+            g_a, g_b, g_c, g_d = g[t], g[t + 1], g[t + 2], g[t + 3]
+            f_a, f_b, f_c, f_d = inverse[h, t], inverse[h, t + 1], inverse[h, t + 2], inverse[h, t + 3]
+            k_a, k_b, k_c, k_d = gain[h, t], gain[h, t + 1], gain[h, t + 2], gain[h, t + 3]
+            d_a, d_b, d_c, d_d = decay[h, t], decay[h, t + 1], decay[h, t + 2], decay[h, t + 3]
+            q_a, q_b, q_c, q_d = one[h, t], one[h, t + 1], one[h, t + 2], one[h, t + 3]
+            r_a, r_b, r_c, r_d = reward[h, t], reward[h, t + 1], reward[h, t + 2], reward[h, t + 3]
+            for n in range(nodes):
+                s = d_a * at_state[n]
+                e_a = g_a[n] - s
+                s = d_b * (s + k_a * e_a)
+                e_b = g_b[n] - s
+                s = d_c * (s + k_b * e_b)
+                e_c = g_c[n] - s
+                s = d_d * (s + k_c * e_c)
+                e_d = g_d[n] - s
+                at_state[n] = s + k_d * e_d
+                at_gg[n] += e_a * e_a * f_a + e_b * e_b * f_b + (e_c * e_c * f_c + e_d * e_d * f_d)
+                at_g1[n] += e_a * q_a + e_b * q_b + (e_c * q_c + e_d * q_d)
+                at_gy[n] += e_a * r_a + e_b * r_b + (e_c * r_c + e_d * r_d)
+        for t in range(whole, len(started)):
             at_g = g[t]
-            f, k, d, q1, qy = inverse[h, t], gain[h, t], decay[h, t], one[h, t], reward[h, t]
+            f, k, d, q, r = inverse[h, t], gain[h, t], decay[h, t], one[h, t], reward[h, t]
             for n in range(nodes):
                 s = d * at_state[n]
                 e = at_g[n] - s
                 at_gg[n] += e * e * f
-                at_g1[n] += e * q1
-                at_gy[n] += e * qy
+                at_g1[n] += e * q
+                at_gy[n] += e * r
                 at_state[n] = s + k * e
 
 

@@ -19,14 +19,15 @@ import numpy as np
 
 from .arrays import FloatArray
 from .compiled import compiled
+from .elementary import exps, logs
 from .kernels import LatticeSums
 from .linear import Quadratic, best_at_node, best_on_triangle, quadratic
-from .prior import Prior, student_t, student_t_constant
+from .prior import Prior, student_t_constant
 
-_LEAST_HEADROOM = 1e-3
-_TWO_PI = 6.283185307179586
+LEAST_HEADROOM = 1e-3
+"""R0 ~ U(0, 1); A ~ U(R0, 1) where nothing is told of it: its density is 1 / (1 - R0), kept finite."""
+_LOG_TWO_PI = float(np.log(2 * np.pi))
 _FLAT = 12.0  # 1 / variance of a uniform on [0, 1]
-_NEGLIGIBLE = 40.0  # exp(-40) adds nothing to a sum
 
 
 class Masses(NamedTuple):
@@ -47,13 +48,6 @@ class Constants(NamedTuple):
     scale: float
     dof: float
     top: float
-
-
-def log_reward_prior(prior: Prior, informative: bool, R0: FloatArray, A: FloatArray) -> FloatArray:
-    """R0 ~ U(0, 1); A ~ U(R0, 1) in the flat part, Student-t in the informative one."""
-    if informative and prior.A is not None:
-        return student_t(A, *prior.A, prior.dof)
-    return -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
 
 
 def log_masses(
@@ -78,7 +72,7 @@ def log_masses(
     constants = constants_of(prior, unit, rate, nu)
     size = (len(log_node_prior), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
-    run = compiled(_mass_loop, _mass_rows, best_at_node)
+    run = compiled(_mass_loop, _mass_rows, best_at_node, logs, exps)
     run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulls(prior), constants, *out)
     return out
 
@@ -115,16 +109,20 @@ def _mass_loop(
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     parts, hypotheses, size = pairs.shape
     per_unit = 1.0 / unit
+    narrows, halves, row = np.empty(size), np.empty(size), np.empty(size)
+    nodes[:] = -np.inf
     for h in range(hypotheses):
         oo, oy, yy = totals[h, 0] / unit, totals[h, 1] / unit, totals[h, 2] / unit
-        common = log_hypothesis[h] - totals[h, 3] / 2.0
+        common = log_hypothesis[h] - totals[h, 3] / 2.0 + _LOG_TWO_PI
         pull, smallest = 0.0, np.inf
         for part in range(parts):
-            if part == 1 and pulled:
+            told = part == 1 and pulled
+            if told:
                 pull = (rate + smallest / 2.0) / nu / (sd * sd)  # in units of Q, at this hypothesis's best node
             for k in range(size):
-                if log_node_prior[part, k] == -np.inf:  # outside the box, or left out
-                    pairs[part, h, k] = -np.inf
+                row[k] = log_node_prior[part, k]
+                if row[k] == -np.inf:  # outside the box, or left out
+                    narrows[k] = halves[k] = 1.0
                     continue
                 c = gg[h, k] * per_unit
                 b = g1[h, k] * per_unit - c
@@ -137,25 +135,31 @@ def _mass_loop(
                 least = max(yy - 2.0 * (d0 * R0 + d1 * A) + a * R0 * R0 + 2.0 * b * R0 * A + c * A * A, 0.0)
                 smallest = min(smallest, least)
                 half = rate + least / 2.0
-                per = nu / half
-                area = _TWO_PI / np.sqrt((a * per + _FLAT) * (cc * per + _FLAT) - (b * per) ** 2)
-                if part == 1 and pulled:
-                    density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
-                    mass = np.log(area) + density
+                # the area under a normal of this shape is 2 pi half / sqrt(narrow): one logarithm serves both
+                flat = _FLAT * half
+                narrow = (a * nu + flat) * (cc * nu + flat) - (b * nu) ** 2
+                if told:
+                    row[k] += at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
                 else:
-                    mass = np.log(area / max(1.0 - R0, _LEAST_HEADROOM))
-                pairs[part, h, k] = common + log_node_prior[part, k] + mass - nu * np.log(half)
+                    headroom = max(1.0 - R0, LEAST_HEADROOM)
+                    narrow *= headroom * headroom
+                narrows[k], halves[k] = narrow, half
+            logs(narrows)
+            logs(halves)
+            for k in range(size):
+                pairs[part, h, k] = common + row[k] - 0.5 * narrows[k] - (nu - 1.0) * halves[k]
+                nodes[k] = max(nodes[k], pairs[part, h, k])
+    narrows[:] = 0.0
+    for part in range(parts):
+        for h in range(hypotheses):
+            for k in range(size):
+                row[k] = pairs[part, h, k] - nodes[k] if nodes[k] > -np.inf else 0.0
+            exps(row)
+            for k in range(size):
+                narrows[k] += row[k]
+    logs(narrows)
     for k in range(size):
-        best = -np.inf
-        for part in range(parts):
-            for h in range(hypotheses):
-                best = max(best, pairs[part, h, k])
-        total = 0.0
-        for part in range(parts):
-            for h in range(hypotheses):
-                if pairs[part, h, k] > best - _NEGLIGIBLE:
-                    total += np.exp(pairs[part, h, k] - best)
-        nodes[k] = best + np.log(total) if best > -np.inf else -np.inf
+        nodes[k] += narrows[k]
 
 
 def _mass_rows(
@@ -173,10 +177,10 @@ def _mass_rows(
     """`_mass_loop`, all nodes and hypotheses at once."""
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     q = form_of(LatticeSums(gg, g1, gy, gg), totals[:, None], unit)
-    common = (log_hypothesis - totals[:, 3] / 2.0)[:, None]
+    common = (log_hypothesis - totals[:, 3] / 2.0 + _LOG_TWO_PI)[:, None]
     R0, A, least = best_on_triangle(q)
     for part in range(len(pairs)):
-        log_density = -np.log(np.maximum(1.0 - R0, _LEAST_HEADROOM))
+        log_density = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
         tops = q
         if part == 1 and pulled:
             tops = q.pull_ceiling(mean, (rate + least.min(axis=1, keepdims=True) / 2.0) / nu / sd**2)
@@ -184,9 +188,10 @@ def _mass_rows(
             least = q.value(R0, A)
             log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
         half = rate + least / 2.0
-        per = nu / half
-        area = _TWO_PI / np.sqrt((tops.h00 * per + _FLAT) * (tops.h11 * per + _FLAT) - (tops.h01 * per) ** 2)
-        pairs[part] = common + log_node_prior[part] + np.log(area) + log_density - nu * np.log(half)
+        flat = _FLAT * half
+        narrow = (tops.h00 * nu + flat) * (tops.h11 * nu + flat) - (tops.h01 * nu) ** 2
+        mass = log_density - 0.5 * np.log(narrow)
+        pairs[part] = common + log_node_prior[part] + mass - (nu - 1.0) * np.log(half)
     best = pairs.max(axis=(0, 1))
     nodes[:] = np.where(np.isfinite(best), best, 0.0)
     with np.errstate(divide="ignore"):

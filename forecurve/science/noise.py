@@ -16,12 +16,13 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs
 
 from .arrays import FloatArray, IntArray
+from .compiled import compiled
 
 # Inverse-gamma (shape, rate) of alpha, by what is known. "known": sampling variance from per-prompt counts or given:
 # hardly below it, possibly well above (wandering, changed prompts). "binomial": an upper bound for a fixed prompt set
@@ -190,15 +191,35 @@ def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> t
 
 def _running_median(values: FloatArray) -> FloatArray:
     """The median of the latest WINDOW values up to each, shape (N,)."""
-    medians: list[float] = []
+    medians = np.empty(len(values))
+    compiled(_median_loop, _median_rows)(values, medians)
+    return medians
+
+
+def _median_loop(values: Any, medians: Any) -> None:
+    latest, size = np.empty(WINDOW), 0  # sorted
+    for at in range(len(values)):
+        if size == WINDOW:
+            size -= 1
+            for other in range(np.searchsorted(latest, values[at - WINDOW]), size):
+                latest[other] = latest[other + 1]
+        place = np.searchsorted(latest[:size], values[at])
+        for other in range(size, place, -1):
+            latest[other] = latest[other - 1]
+        latest[place] = values[at]
+        size += 1
+        medians[at] = (latest[(size - 1) // 2] + latest[size // 2]) / 2
+
+
+def _median_rows(values: Any, medians: Any) -> None:
+    """`_median_loop` with a list."""
     latest: list[float] = []  # sorted
     numbers = values.tolist()
     for at, value in enumerate(numbers):
         if at >= WINDOW:
             latest.pop(bisect_left(latest, numbers[at - WINDOW]))
         insort(latest, value)
-        medians.append((latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2)
-    return np.array(medians)
+        medians[at] = (latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2
 
 
 def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:

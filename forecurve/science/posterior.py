@@ -17,7 +17,7 @@ from .arrays import FloatArray, IntArray
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import Lattice, closer_lattice, edge_share, first_lattice, lattice_about
 from .linear import Quadratic, quadratic
-from .masses import Masses, form_of, log_masses
+from .masses import Masses, log_masses
 from .noise import HYPOTHESES
 from .point import search
 from .prior import student_t
@@ -56,16 +56,6 @@ class Table:
     masses: Masses
     parts: tuple[bool, ...]
     passes: int = 1
-
-    def form(self, setting: Setting, hypothesis: IntArray, node: IntArray) -> Quadratic:
-        """Q(R0, A) of some pairs."""
-        sums = LatticeSums(*(part[hypothesis, node] for part in self.sums))
-        return form_of(sums, self.totals[hypothesis], setting.unit_variance)
-
-    def log_base(self, setting: Setting, part: IntArray, hypothesis: IntArray, node: IntArray) -> FloatArray:
-        """All of the log density of some pairs that does not depend on (R0, A)."""
-        common = setting.log_weights[self.alive] - self.totals[:, 3] / 2
-        return np.asarray(common[hypothesis] + self.log_node_prior[part, node])
 
 
 def integrate(problem: Problem) -> Table:

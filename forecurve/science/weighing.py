@@ -1,0 +1,180 @@
+"""(R0, A) at chosen pairs of the table: drawn from truncated normals near the density's top, weighed exactly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .arrays import FloatArray, IntArray
+from .compiled import compiled
+from .kernels import LatticeSums
+from .linear import best_at_node, best_on_triangle
+from .masses import LEAST_HEADROOM, constants_of, form_of, pulls
+from .normal import below, quantile
+from .posterior import Table
+from .problem import Setting
+
+_WIDER = 1.3  # than the density near its top
+_LEAST_MASS = 1e-12
+_LOG_ROOT_TWO_PI = 0.9189385332046727
+
+
+class Pairs(NamedTuple):
+    """Of each proposal the part of the prior, the hypothesis and the node, (K,)."""
+
+    part: IntArray
+    hypothesis: IntArray
+    node: IntArray
+
+
+class Weighed(NamedTuple):
+    """R0, A, the log of target over proposal, and Q(R0, A) of each proposal, (K,)."""
+
+    R0: FloatArray
+    A: FloatArray
+    log_weight: FloatArray
+    squares: FloatArray
+
+
+def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatArray) -> Weighed:
+    """Draw and weigh.
+
+    Args:
+        u, w: coordinates in (0, 1) from which A and R0 are drawn, (K,).
+    """
+    found = Weighed(*(np.empty(len(u)) for _ in range(4)))
+    prior, sums = setting.prior, table.sums
+    common = setting.log_weights[table.alive] - table.totals[:, 3] / 2
+    constants = constants_of(prior, setting.unit_variance, setting.rate, setting.nu)
+    kinds = np.array(table.parts), pulls(prior)
+    inner = sums.gg, sums.g1, sums.gy, table.totals
+    run = compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)
+    run(*inner, common, table.log_node_prior, *kinds, constants, *pairs, u, w, *found)
+    return found
+
+
+def _weigh_loop(
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    totals: Any,
+    common: Any,
+    log_node_prior: Any,
+    informative: Any,
+    pulled: Any,
+    constants: Any,
+    part: Any,
+    hypothesis: Any,
+    node: Any,
+    u: Any,
+    w: Any,
+    R0: Any,
+    A: Any,
+    log_weight: Any,
+    squares: Any,
+) -> None:
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    per_unit = 1.0 / unit
+    for i in range(len(u)):
+        p, h, k = part[i], hypothesis[i], node[i]
+        oo, oy, yy = totals[h, 0] * per_unit, totals[h, 1] * per_unit, totals[h, 2] * per_unit
+        c = gg[h, k] * per_unit
+        b = g1[h, k] * per_unit - c
+        a = max(oo - 2.0 * b - c, 0.0)
+        d1 = gy[h, k] * per_unit
+        d0 = oy - d1
+        x, y, _, _ = best_at_node(a, b, c, d0, d1)
+        least = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        sharp = nu / (_WIDER * (rate + least / 2.0))
+        told = informative[p] and pulled
+        pull, centre = (_WIDER / (sd * sd), mean) if told else (1.0, 0.5)
+        # precision of the proposal; the units on the diagonal keep it proper where the data say nothing
+        k00, k01, k11 = a * sharp + 1.0, b * sharp, c * sharp + pull
+        b0, b1 = d0 * sharp + 0.5, d1 * sharp + pull * centre
+        det = k00 * k11 - k01 * k01
+        y, log_a = _truncated((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), 0.0, 1.0, u[i])
+        x, log_r = _truncated((b0 - k01 * y) / k00, 1.0 / np.sqrt(k00), 0.0, y, w[i])
+        q = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        if told:
+            log_prior = at_top - (dof + 1.0) / 2.0 * np.log1p(((y - mean) / scale) ** 2 / dof)
+        else:
+            log_prior = -np.log(max(1.0 - x, LEAST_HEADROOM))
+        R0[i], A[i], squares[i] = x, y, q
+        target = common[h] + log_node_prior[p, k] + log_prior - nu * np.log(rate + q / 2.0)
+        log_weight[i] = target - log_a - log_r
+
+
+def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, Any]:
+    """`_truncated_rows` of a single one."""
+    if mean < (low + high) / 2.0:
+        sign, a, b = -1.0, (mean - high) / sd, (mean - low) / sd
+    else:
+        sign, a, b = 1.0, (low - mean) / sd, (high - mean) / sd
+    at_a = below(a)
+    mass = below(b) - at_a
+    if mass <= _LEAST_MASS:
+        return low + u * (high - low), -np.log(max(high - low, 1e-300))
+    z = quantile(min(max(at_a + u * mass, 1e-300), 1.0 - 1e-16))
+    x = min(max(mean + sign * sd * z, low), high)
+    return x, -0.5 * z * z - _LOG_ROOT_TWO_PI - np.log(sd * mass)
+
+
+def _weigh_rows(
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    totals: Any,
+    common: Any,
+    log_node_prior: Any,
+    informative: Any,
+    pulled: Any,
+    constants: Any,
+    part: Any,
+    hypothesis: Any,
+    node: Any,
+    u: Any,
+    w: Any,
+    R0: Any,
+    A: Any,
+    log_weight: Any,
+    squares: Any,
+) -> None:
+    """`_weigh_loop`, all at once."""
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    at = hypothesis, node
+    q = form_of(LatticeSums(gg[at], g1[at], gy[at], gg[at]), totals[hypothesis], unit)
+    _, _, least = best_on_triangle(q)
+    spread = _WIDER * (rate + least / 2) / nu
+    told = informative[part] & pulled
+    pull, centre = np.where(told, _WIDER / sd**2, 1.0), np.where(told, mean, 0.5)
+    k00, k01, k11 = q.h00 / spread + 1.0, q.h01 / spread, q.h11 / spread + pull
+    b0, b1 = q.c0 / spread + 0.5, q.c1 / spread + pull * centre
+    det = k00 * k11 - k01**2
+    zero, one = np.zeros(len(u)), np.ones(len(u))
+    A[:], log_a = _truncated_rows((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
+    R0[:], log_r = _truncated_rows((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)
+    squares[:] = q.value(R0, A)
+    log_prior = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
+    log_told = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
+    target = common[hypothesis] + log_node_prior[part, node] + np.where(told, log_told, log_prior)
+    log_weight[:] = target - nu * np.log(rate + squares / 2) - log_a - log_r
+
+
+def _truncated_rows(
+    mean: FloatArray, sd: FloatArray, low: FloatArray, high: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(x, log density) by inversion; uniform where the normal has no mass on [low, high] to speak of."""
+    flip = mean < (low + high) / 2  # mirrored so that a lies in the lower tail, where ndtr keeps its digits
+    sign = np.where(flip, -1.0, 1.0)
+    a = np.where(flip, mean - high, low - mean) / sd
+    b = np.where(flip, mean - low, high - mean) / sd
+    at_a = ndtr(a)
+    mass = ndtr(b) - at_a
+    usable = mass > _LEAST_MASS
+    z = ndtri(np.clip(at_a + u * mass, 1e-300, 1 - 1e-16))
+    x = np.where(usable, np.clip(mean + sign * sd * z, low, high), low + u * (high - low))
+    normal = -0.5 * z**2 - _LOG_ROOT_TWO_PI - np.log(sd * np.where(usable, mass, 1.0))
+    uniform = -np.log(np.maximum(high - low, 1e-300))
+    return x, np.where(usable, normal, uniform)
