@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from forecurve.science.wording import share_text
 from server.runs.states import TERMINAL, DesiredState, Status
 
 from . import drawings, formats
@@ -33,6 +34,7 @@ _FILTERS = {
     "words": formats.words,
     "misfit": formats.misfit,
     "ticks": formats.ticks,
+    "share": share_text,
 }
 
 

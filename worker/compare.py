@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.science import CurveError, compare
+from forecurve.science import Curve, CurveError, SeedSpread, compare, rank
 from forecurve.science.attribution.comparison import ArmVerdict
 from forecurve.science.attribution.wording import needs_text
+from forecurve.science.ranking import ranking_sentence
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -48,10 +49,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Compared:
-    """The runs of a sweep as (arm, name, points); `control` is the control's arm."""
+    """The runs of a sweep as (arm, name, points); `control` is the control's arm, `budget` the largest of the runs'."""
 
     control: str | None
     unit: str
+    budget: float | None
     runs: list[tuple[str, str, list[Point]]]
 
 
@@ -93,7 +95,7 @@ def _find(compared: Compared) -> Found:
 def find(compared: Compared) -> Found:
     """The arms against the control, each with the runs that have evaluations enough."""
     began = time.perf_counter()
-    arms: dict[str, list[Any]] = {}
+    arms: dict[str, list[Curve]] = {}
     for arm, name, points in compared.runs:
         kept = rising(points)
         if len(kept) >= MIN_POINTS:
@@ -105,10 +107,19 @@ def find(compared: Compared) -> Found:
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
+    result["ranking"] = _ranking(compared, arms, comparison.seed_spread)
     return Found(result, None, time.perf_counter() - began)
 
 
-def _add(arms: dict[str, list[Any]], arm: str, name: str, unit: str, points: list[Point]) -> None:
+def _ranking(compared: Compared, arms: Mapping[str, Sequence[Curve]], seed_sd: SeedSpread) -> dict[str, Any]:
+    """Which arm is best at the budget, or where the furthest run is when there is none."""
+    horizon = compared.budget or max(curve.now for curves in arms.values() for curve in curves)
+    ranks = rank(arms, horizon, seed_sd=seed_sd)
+    said = ranking_sentence(ranks, horizon, compared.unit)
+    return {"horizon": horizon, "arms": [one.to_dict() for one in ranks], "sentence": said}
+
+
+def _add(arms: dict[str, list[Curve]], arm: str, name: str, unit: str, points: list[Point]) -> None:
     try:
         curve = curve_of(name, unit, points)
     except CurveError as error:
@@ -117,7 +128,7 @@ def _add(arms: dict[str, list[Any]], arm: str, name: str, unit: str, points: lis
     arms.setdefault(arm, []).append(curve)
 
 
-def _obstacle(compared: Compared, arms: Mapping[str, list[Any]]) -> str | None:
+def _obstacle(compared: Compared, arms: Mapping[str, Sequence[Curve]]) -> str | None:
     """Why nothing can be compared, for people; None where something can."""
     if compared.control is None:
         return "No run is the control, so nothing is compared."
@@ -150,7 +161,8 @@ def _read(session: Session, sweep_id: str) -> Compared:
     curves = validation_curves(session, [run.id for run in runs])
     control = next((_arm(run) for run in runs if run.is_control), None)
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
-    return Compared(control, unit, [(_arm(run), run.name, curves[run.id]) for run in runs])
+    budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
+    return Compared(control, unit, budget, [(_arm(run), run.name, curves[run.id]) for run in runs])
 
 
 def _arm(run: Run) -> str:

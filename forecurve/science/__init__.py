@@ -27,6 +27,7 @@ from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .planner import Allocation, Outlook, Plan, plan
 from .point import PointFit, least_squares
 from .prior import Prior
+from .ranking import Rank, rank
 from .revising import Revision, revision
 from .siblings import Siblings
 from .sweep_advice import advise_sweep
@@ -67,6 +68,7 @@ __all__ = [
     "PowerLaw",
     "Prior",
     "PriorError",
+    "Rank",
     "Reach",
     "Revision",
     "SeedSpread",
@@ -90,6 +92,7 @@ __all__ = [
     "power_law",
     "predict_ending",
     "predict_mean",
+    "rank",
     "revision",
     "scaled_grid",
     "score",

@@ -328,12 +328,17 @@ def _finish(
 
 def check_arms(fits: Sequence[Fit]) -> None:
     """Runs that can be compared: some, of different names, in one unit of compute and one range of rewards."""
-    if not fits:
-        raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
+    check_alike(fits)
     names = [each.curve.name for each in fits]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PlanError("arms", f"{twice[0]!r} twice", "names must be distinct", "name every run")
+
+
+def check_alike(fits: Sequence[Fit]) -> None:
+    """Some runs, in one unit of compute and one range of rewards."""
+    if not fits:
+        raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
     units = sorted({each.unit for each in fits})
     if len(units) > 1:
         raise PlanError("unit", units, "arms must share one unit of compute", "convert them first")

@@ -94,6 +94,25 @@ class ArmVerdictView(BaseModel):
     reason: str
 
 
+class RankView(BaseModel):
+    """Where an arm stands among the others: the mean of its seeds at the horizon, with what few seeds leave open."""
+
+    arm: str
+    runs: int = Field(description="How many it rests on.")
+    end: Interval
+    p_best: float = Field(description="Probability that no other arm is better.")
+    p_within_delta: float = Field(description="Probability that it is within a hundredth of the best.")
+    dominated: bool = Field(description="Whether that is under 5 %.")
+
+
+class RankingView(BaseModel):
+    """Which arm is best at the budget, or where the furthest run is: the likeliest first."""
+
+    horizon: float
+    arms: list[RankView]
+    sentence: str
+
+
 class ComparisonView(BaseModel):
     """The arms against the control. Claims of a difference are wrong with probability 1 - `level`, all together."""
 
@@ -105,6 +124,7 @@ class ComparisonView(BaseModel):
     level: float
     unit: str
     control_advice: str | None
+    ranking: RankingView | None = None
     sentence: str
     compared_at: datetime
     seconds: float = Field(description="How long it took.")

@@ -12,17 +12,18 @@ from server.runs.states import TERMINAL
 from .schemas import ArmVerdictView, ComparisonView
 
 
-def sweep_sentence(runs: Sequence[RunView], compared: str | None = None) -> str:
-    """How far the sweep is, then what its comparison with the control says, or why there is none.
+def sweep_sentence(runs: Sequence[RunView], best: str | None = None, compared: str | None = None) -> str:
+    """How far the sweep is, which arm is best, then what its comparison with the control says, or why there is none.
 
     Args:
         runs: of the sweep.
+        best: of `ranking_sentence`.
         compared: of `forecurve.compare`: which arms moved the ceiling, which only the efficiency, what would decide
             the others.
     """
     if not runs:
         return "No runs."
-    return " ".join([_progress(runs), *([compared] if compared else [])])
+    return " ".join(filter(None, [_progress(runs), best, compared]))
 
 
 def afterwards(comparison: ComparisonView) -> str:

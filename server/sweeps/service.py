@@ -103,7 +103,8 @@ def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
     comparison, reason = read_comparison(session, sweep.id)
     over = all(view.status in TERMINAL for view in views)
     said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
-    return SweepRead(**dict(summary), sentence=sweep_sentence(views, said), comparison=comparison, runs=views)
+    best = comparison.ranking.sentence if comparison and comparison.ranking else None
+    return SweepRead(**dict(summary), sentence=sweep_sentence(views, best, said), comparison=comparison, runs=views)
 
 
 def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:

@@ -260,12 +260,29 @@ def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -
         "level": 0.95,
         "unit": UNIT,
         "control_advice": None,
+        "ranking": {
+            "horizon": BUDGET,
+            "arms": [_rank("control", 0.73, 0.984), _rank(arm, 0.57, 0.016)],
+            "sentence": f"Best at {BUDGET:.0f} {UNIT}: control (98 % sure). Dominated: {arm}.",
+        },
         "sentence": f"Against control: ceiling down: {arm} (-0.16).",
     }
     row = SweepComparison(sweep_id=sweep.id, compared_at=now, seconds=0.2, result=result)
     session.add(row)
     session.flush()
     return row
+
+
+def _rank(arm: str, end: float, p_best: float) -> dict[str, Any]:
+    within = p_best + 0.01
+    return {
+        "arm": arm,
+        "runs": 1,
+        "end": _estimate(end, 0.02),
+        "p_best": p_best,
+        "p_within_delta": within,
+        "dominated": within < 0.05,
+    }
 
 
 def add_recommendation(session: Session, run: Run, forecast: Forecast) -> Recommendation:

@@ -204,6 +204,7 @@ def test_what_happens_while_a_page_is_read_comes_in_its_stream(
 def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
     html = site.get(f"/sweeps/{seeded.sweep}").text
     assert "Against control: ceiling down: no-fp32-logits (-0.16)." in text_of(html)
+    assert "Best at 60 CPU-seconds: control (98 % sure). Dominated: no-fp32-logits." in text_of(html)
     arm = row_of(html, seeded.arm)
     assert "ceiling down ceiling -0.16 (-0.20 to -0.12) 0.92x (0.80 to 1.05) as fast to 0.49" in arm
     assert "not compared yet" in row_of(html, seeded.queued)
@@ -211,7 +212,8 @@ def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, see
     assert series == {seeded.control: None, seeded.arm: 0, seeded.queued: 1}
     assert html.count('<svg class="bar"') == 3
     assert '<g class="neutral">' in html
-    assert "0.73 0.71 to 0.76" in row_of(html, seeded.control)  # the forecast at the budget
+    assert "0.73 0.71 to 0.76 best: 98 %" in row_of(html, seeded.control)  # the forecast at the budget
+    assert " dominated " in arm
     assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' in html
 
 
@@ -375,9 +377,8 @@ def test_a_sweep_that_is_over_asks_for_nothing_more(
         for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
             run.status = "succeeded"
     html = site.get(f"/sweeps/{seeded.sweep}").text
-    assert "All 3 runs are over. Against control: undecided: no-fp32-logits. Forks with a larger budget" in text_of(
-        html
-    )
+    assert "All 3 runs are over. Best at 60 CPU-seconds: control (98 % sure). " in text_of(html)
+    assert " Against control: undecided: no-fp32-logits. Forks with a larger budget" in text_of(html)
     assert "run to" not in text_of(html)
     assert "data-advice" not in html
     assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' not in html

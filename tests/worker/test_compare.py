@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 import worker.compare
-from forecurve.science import Curve, compare
+from forecurve.science import Curve, compare, rank
+from forecurve.science.ranking import ranking_sentence
 from server.events.models import Event, OutboxMessage
 from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK, ask_for_comparison
@@ -77,7 +78,13 @@ def test_the_sentence_and_the_verdicts_of_a_sweep_are_those_of_compare(sessions:
     with sessions() as session:
         read = sweep_read(session, get_sweep(session, sweep_id))
         (event,) = session.scalars(select(Event).where(Event.kind == "comparison")).all()
-    assert read.sentence == f"4 runs: 4 running. {expected.sentence}"
+    ranks = rank(curves, 100.0, seed_sd=expected.seed_spread)
+    best = ranking_sentence(ranks, 100.0, "GPU-hours")
+    assert best == "Best at 100 GPU-hours: control (over 99 % sure). Dominated: lower."
+    assert read.sentence == f"4 runs: 4 running. {best} {expected.sentence}"
+    assert read.comparison is not None
+    assert read.comparison.ranking is not None
+    assert [one.model_dump() for one in read.comparison.ranking.arms] == [one.to_dict() for one in ranks]
     assert read.comparison is not None
     (arm,) = read.comparison.arms
     assert (arm.verdict, arm.direction, arm.seeds, arm.would_decide) == ("ceiling", "down", 2, None)

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 from server.sweeps import service
-from server.sweeps.schemas import ArmVerdictView, SweepRead
+from server.sweeps.schemas import ArmVerdictView, RankView, SweepRead
 from web import reads
 from web.drawings import bar_range
 from web.page import AnyPage
@@ -47,6 +47,7 @@ def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
         series=series,
         series_json=json.dumps(series),
         verdicts=verdicts_of(sweep),
+        ranks=ranks_of(sweep),
         first_of_arm=first_of_arm(sweep.runs),
     )
 
@@ -54,6 +55,13 @@ def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
 def verdicts_of(sweep: SweepRead) -> dict[str, ArmVerdictView | None]:
     """Run to what its arm changed; None where it has not been compared."""
     found = {arm.arm: arm for arm in sweep.comparison.arms} if sweep.comparison else {}
+    return {run.id: found.get(run.arm or run.name) for run in sweep.runs}
+
+
+def ranks_of(sweep: SweepRead) -> dict[str, RankView | None]:
+    """Run to where its arm stands among the others; None where that is not known."""
+    ranking = sweep.comparison.ranking if sweep.comparison else None
+    found = {one.arm: one for one in ranking.arms} if ranking and len(ranking.arms) > 1 else {}
     return {run.id: found.get(run.arm or run.name) for run in sweep.runs}
 
 
