@@ -36,13 +36,15 @@ if TYPE_CHECKING:
     from forecurve.science import fit as fit
     from forecurve.science import freeze as freeze
     from forecurve.science import plan as plan
+    from forecurve.science import rank as rank
     from forecurve.science import watch as watch
 
 __version__ = "0.1.0"
 
 _SCIENCE = (
     "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Plan",
-    "PlanError", "Prior", "Siblings", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "watch",
+    "PlanError", "Prior", "Siblings", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "rank",
+    "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),
