@@ -15,7 +15,7 @@ from . import checks, errors
 from .arrays import FloatArray
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
-from .misfit import HOLDS, Misfit, degenerate, find_misfit
+from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from .noise import clock_ticks
 from .point import PointFit, least_squares
 from .posterior import Table, integrate
@@ -152,7 +152,8 @@ class Fit:
         found = degenerate(self.curve)
         if found is not None:
             return found
-        return find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
+        found = find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
+        return lost_all(self.curve) or found if found is None or not found.withheld else found
 
     @property
     def cutoff(self) -> Cutoff | None:

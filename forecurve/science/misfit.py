@@ -32,6 +32,7 @@ _LEAST_SECOND = 0.05
 _LEAST_BREAK = 0.02
 _COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
 _LARGE = 0.15
+_AT_ONCE = 0.6  # of the loss
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 _SHOULDER = 0.6  # the slope between two phases is below this share of the smaller one's peak
 _STEEPNESS = 6.0  # of the second phase, in log compute
@@ -94,6 +95,23 @@ def _below_start(curve: Curve) -> Misfit | None:
     if curve.compute[0] > 0 or fall < least:
         return None
     return Misfit("decline", 0.0, fall, f"The pass rate fell by {fall:.2f} and never came back, beginning about 0")
+
+
+def lost_all(curve: Curve) -> Misfit | None:
+    """A run whose last evaluations, two or more, lie far below its start: clear without any fit."""
+    reward, noise = curve.reward, curve.noise.variance
+    low = reward < reward[0] - _FAR * np.sqrt(noise[0] + noise)
+    if curve.points < 4 or not low[-2:].all():
+        return None
+    since = int(np.flatnonzero(~low)[-1])
+    peak, width = float(reward[: since + 1].max()), curve.bounds[1] - curve.bounds[0]
+    fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
+    if fall < _LEAST_FALL * width:
+        return None
+    name, verb = ("collapse", "collapsed") if at_once >= _AT_ONCE * fall else ("decline", "fell")
+    when = float(curve.compute[since])
+    text = f"The pass rate {verb} by {fall:.2f}, to less than it began with, beginning about {compute_text(when)}"
+    return Misfit(name, when, fall, text)
 
 
 def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
@@ -165,7 +183,7 @@ def _is_collapse(best: Extended, since: int, peak: float) -> bool:
     lost = peak - float(best.values[since + 1 :].min())
     at_once = peak - float(best.values[since + 1 : since + 1 + _SUDDEN].min())
     gained = peak - float(best.values[0])
-    return at_once >= 0.6 * lost and at_once >= min(_LARGE, max(_COLLAPSE * gained, 2 * _LEAST_FALL))
+    return at_once >= _AT_ONCE * lost and at_once >= min(_LARGE, max(_COLLAPSE * gained, 2 * _LEAST_FALL))
 
 
 # --- two-phase growth and breaks ---

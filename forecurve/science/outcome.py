@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from .aftermath import aftermath, p_lasts
 from .arrays import FloatArray
 from .curve import Curve
 from .noise import clock_ticks
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SHARE = 10  # the last tenth
 MOST = 30
 _GOLDEN = 0.6180339887498949
+_PLASTIC = 0.7548776662466927
 
 
 def tail_size(points: int) -> int:
@@ -62,13 +64,32 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     an Ornstein-Uhlenbeck process that starts where it was last seen, so that its covariance between places i and j is
     alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d the decay since then and p what is unknown of its last
     state; and sampling noise, which shrinks as 1/m. Where residuals hang together more than the noise model explains,
-    the interval is wider by `Fit.widening`.
+    the interval is wider by `Fit.widening`. After a fall or a break it is that of what came since (`aftermath`), as far
+    as that state lasts; else the run ends somewhere between there and where its whole curve would lead.
 
     Args:
         fit: the forecast, made before `compute`.
         compute: where, shape (m,).
     """
     x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+    draws = _draws(fit, x)
+    found = fit.misfit_detail
+    later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
+    if found is not None and found.since is not None and later is not None:
+        lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
+        draws = _mixed(_draws(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+    return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+
+
+def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
+    """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end."""
+    index = np.arange(len(later))
+    u, share = (0.5 + _GOLDEN * index) % 1.0, (0.5 + _PLASTIC * index) % 1.0
+    return np.where(u < lasts, later, later + share * (whole - later))
+
+
+def _draws(fit: Fit, x: FloatArray) -> FloatArray:
+    """Of the mean of evaluations at x, (K,)."""
     p, width = fit.posterior, fit.curve.bounds[1] - fit.curve.bounds[0]
     ahead = np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap
     decay = np.array([(h.rho ** np.maximum(ahead, 0.2)).mean() for h in fit.setting.hypotheses])[p.hypothesis]
@@ -79,8 +100,7 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     sampling = p.alpha * float(fit.curve.noise.variance[-1]) / len(x)
     z = ndtri((0.5 + _GOLDEN * np.arange(len(p.A))) % 1.0 * 0.9999 + 0.00005)
     draws = fit.all_draws.reward_at(x).mean(axis=0) + width * p.state_mean * decay
-    draws = draws + np.sqrt(wandering + sampling) * z
-    return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+    return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
 
 def _shared(rho: float, x: FloatArray, usual_gap: float) -> float:

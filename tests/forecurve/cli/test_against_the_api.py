@@ -69,7 +69,8 @@ def test_a_sweep_is_shown_with_what_each_arm_changed(
     with sessions.begin() as session:
         seeding.add_comparison(session, session.get_one(Sweep, submitted["id"]), "no-cispo", now=datetime.now(UTC))
     shown = forecurve("sweep", "show", submitted["id"]).out
-    assert "6 runs: 6 queued. Against control: ceiling down: no-cispo (-0.16)." in shown
+    assert "6 runs: 6 queued. Best at 60 CPU-seconds: control (98 % sure). Dominated: no-cispo. " in shown
+    assert " Against control: ceiling down: no-cispo (-0.16)." in shown
     assert "  no-cispo: ceiling lower, -0.16 (90 %: -0.20 to -0.12)." in shown
 
 
