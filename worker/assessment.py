@@ -61,8 +61,9 @@ class Subject:
     """A run as its assessment sees it.
 
     `frozen` is the state of its frozen forecast and the compute it was made at; `siblings` are comparable runs that
-    went as far as it is to go; `past` is how forecasts of comparable runs turned out; `arm` what its other seeds are
-    known by; `settled` the compute up to which its falls below the forecast were resolved.
+    went as far as it is to go, `arm` what its other seeds are known by; `past` is how forecasts of comparable runs that
+    rested on their own evaluations alone turned out, `past_informed` those that had past runs as their prior; `settled`
+    the compute up to which its falls below the forecast were resolved.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Subject:
     points: Sequence[Point]
     frozen: tuple[dict[str, Any], float] | None
     past: Sequence[Past] = ()
+    past_informed: Sequence[Past] = ()
     siblings: Sequence[PastRun] = ()
     arm: str | None = None
     settled: float | None = None
@@ -193,7 +195,8 @@ def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
     ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
-    return Hindsight.of(subject.past, ending, course=course_of(points), fraction=fraction)
+    past = subject.past_informed if fitted.prior.informative else subject.past
+    return Hindsight.of(past, ending, course=course_of(points), fraction=fraction)
 
 
 def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select, update
@@ -58,7 +58,9 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
     if claim is None:
         return
     with transaction(sessions) as session:  # the claim is committed: ingest and heartbeats do not wait for this
+        seen = session.get_one(Run, run_id).dirty_at  # before the evaluations are read: what came by now is among them
         subject = _subject(session, run_id)
+    claim = replace(claim, dirty_at=seen)
     found = _assess(subject, settings)
     with transaction(sessions) as session:
         _finish(session, settings, claim, subject, found, now)
@@ -100,7 +102,8 @@ def _subject(session: Session, run_id: str) -> Subject:
         budget=run.budget_compute,
         points=validation_curve(session, run_id),
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
-        past=past_forecasts(session, run, past, known=has_seeds(siblings, arm)),
+        past=past_forecasts(session, run, past, informed=False, known=has_seeds(past, arm)),
+        past_informed=past_forecasts(session, run, past, informed=True, known=has_seeds(siblings, arm)),
         siblings=siblings,
         arm=arm,
         settled=settled_at(session, run_id, KIND),

@@ -27,6 +27,8 @@ from .values import Estimate, estimate_of
 from .wording import compute_text, share_text
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
+_MOST_NAMED = 3
+_AHEAD = 0.5
 _SURE = 0.95
 
 
@@ -110,9 +112,9 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
     if first.p_best >= _SURE:
         said = f"Best at {where}: {first.arm} ({share_text(first.p_best)} sure)."
     else:
-        named = [one for one in others if one.p_best >= _NAMED]
+        named = [one for one in others if one.p_best >= _NAMED][: _MOST_NAMED - 1]
         odds = ", ".join(f"{one.arm} ({share_text(one.p_best)})" for one in (first, *named))
-        said = f"Likeliest best at {where}: {odds}."
+        said = f"{'Likeliest best' if first.p_best >= _AHEAD else 'None stands out as the best'} at {where}: {odds}."
     dominated = [one.arm for one in ranks if one.dominated]
     return f"{said} Dominated: {', '.join(dominated)}." if dominated else said
 

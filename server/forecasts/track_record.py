@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
@@ -42,18 +42,25 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
     return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
 
 
-def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, known: bool) -> list[Past]:
+def past_forecasts(
+    session: Session, run: Run, past: Sequence[PastRun], *, informed: bool, known: bool = False
+) -> list[Past]:
     """Forecasts of past runs that were made at about the same share of the budget, and what came.
 
-    One a run, the nearest in share of the budget. Where seeds of the run's own arm are `known`, of all; where its arm
-    is new, of one seed of each arm, said when no other seed of it was over: errors of runs whose arm was known say
-    nothing of a new arm. Empty for a run without a budget.
+    One a run, the nearest in share of the budget; of those that had past runs as their prior where `informed`, else of
+    those that rested on a run's own evaluations alone: each of the two goes wrong in its own way. Where seeds of the
+    run's own arm are `known`, of all; where its arm is new, of one seed of each arm, said when no other seed of it was
+    over: errors of runs whose arm was known say nothing of a new arm. Empty for a run without a budget.
     """
     if run.budget_compute is None or run.last_compute is None:
         return []
     runs = {one.id: one for one in past}
     outcomes = _outcomes({run_id: one.points for run_id, one in runs.items()})
-    said = _nearest(session, outcomes, run.last_compute / run.budget_compute, of_new_arms=not known)
+    prior, seeds = Forecast.summary["prior"], Forecast.summary["prior"]["seeds"].as_integer()
+    alike = [prior["name"].as_string().is_not(None) if informed else prior["name"].as_string().is_(None)]
+    if not known:
+        alike.append(func.coalesce(seeds, 0) == 0)
+    said = _nearest(session, outcomes, run.last_compute / run.budget_compute, alike)
     told = [(runs[row.run_id], row, raw) for row in said if (raw := _raw(row, outcomes[row.run_id])) is not None]
     if not known:
         arms = told_apart([one.arm for one, _, _ in told])
@@ -70,15 +77,16 @@ def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, known
     ]
 
 
-def _nearest(session: Session, runs: Iterable[str], fraction: float, *, of_new_arms: bool) -> Sequence[Said]:
+def _nearest(
+    session: Session, runs: Iterable[str], fraction: float, alike: Sequence[ColumnElement[bool]]
+) -> Sequence[Said]:
     """Of each run the forecast that was made nearest to this share of its budget, in the order of runs."""
     distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
     place = func.row_number().over(partition_by=Forecast.run_id, order_by=(distance, Forecast.id.desc()))
-    seeds = func.coalesce(Forecast.summary["prior"]["seeds"].as_integer(), 0)
     ranked = (
         select(Forecast.id, place.label("place"))
         .join(Run, Run.id == Forecast.run_id)
-        .where(Forecast.run_id.in_(runs), *((seeds == 0,) if of_new_arms else ()))
+        .where(Forecast.run_id.in_(runs), *alike)
         .subquery()
     )
     nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1)

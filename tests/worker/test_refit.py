@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -10,6 +12,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 import worker.refit
+from server.database import transaction
 from server.events.models import Event, OutboxMessage
 from server.forecasts.past_runs import PastRun, past_runs
 from server.runs.models import Run
@@ -74,6 +77,28 @@ def test_what_arrives_during_a_refit_leaves_the_run_dirty_and_asks_for_another(
     refit(sessions, settings, run_id, START + timedelta(seconds=1))
     assert [f.points for f in forecasts(sessions, run_id)] == [12, 14]
     assert run_of(sessions, run_id).dirty_at is None
+
+
+def test_what_arrives_before_a_refit_reads_is_seen_by_it_and_asks_for_no_other(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, opened = start_run(sessions), 0
+
+    @contextmanager
+    def late(made: Sessions) -> Iterator[Session]:
+        nonlocal opened
+        opened += 1
+        if opened == 2:  # the claim is written, nothing is read yet
+            ingest(sessions, run_id, HEALTHY, 12, 14)
+        with transaction(made) as session:
+            yield session
+
+    monkeypatch.setattr(worker.refit, "transaction", late)
+    refit(sessions, settings, run_id, START)
+    assert [f.points for f in forecasts(sessions, run_id)] == [14]
+    assert run_of(sessions, run_id).dirty_at is None
+    with sessions() as session:
+        assert enqueued(session, REFIT_TASK) == []
 
 
 def test_a_run_is_not_refitted_more_often_than_asked_but_comes_back(sessions: Sessions, settings: Settings) -> None:

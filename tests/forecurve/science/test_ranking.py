@@ -73,6 +73,10 @@ def test_the_sentence_names_the_likely_best_and_who_is_out() -> None:
     assert said.startswith("Likeliest best at 100 GPU-hours: b (")
     assert ", a (" in said
     assert said.endswith("%). Dominated: c.")
+    even = rank({name: [curve(0.6, seed)] for seed, name in enumerate("abcde")}, 100.0, seed_sd=SeedSpread(0.05))
+    said = ranking_sentence(even, 100.0, "GPU-hours")
+    assert said.startswith("None stands out as the best at 100 GPU-hours: ")
+    assert said.count("%") == 3  # of five, who are all as likely
     assert ranking_sentence(rank({"a": [curve(0.6, 0)]}, 100.0), 100.0, "GPU-hours") == ""
 
 

@@ -96,9 +96,9 @@ def add_evaluations(
     session.flush()
 
 
-def learned(session: Session, run: Run, *, known: bool = False) -> list[Past]:
+def learned(session: Session, run: Run, *, informed: bool = False, known: bool = False) -> list[Past]:
     """What a forecast of this run would learn from."""
-    return past_forecasts(session, run, past_runs(session, run), known=known)
+    return past_forecasts(session, run, past_runs(session, run), informed=informed, known=known)
 
 
 def events(session: Session, run: Run, kind: str) -> list[Event]:

@@ -89,23 +89,32 @@ def test_a_new_arm_learns_from_one_seed_of_each_arm_said_without_its_other_seeds
             forecast = make_forecast(session, run, at_compute=25.0)
             seeds = {"name": "2 siblings", "seeds": 0 if run in alone else 2}
             forecast.summary = forecast.summary | {"prior": seeds}
-        make_forecast(session, arms["grpo"][0], at_compute=30.0)  # by its own data alone
+        alone_of_its_arm = make_forecast(session, arms["grpo"][0], at_compute=30.0)
+        alone_of_its_arm.summary = alone_of_its_arm.summary | {"prior": {"name": "3 siblings", "seeds": 0}}
+        make_forecast(session, arms["grpo"][1], at_compute=25.0)  # by its own evaluations alone: another kind
         session.flush()
         live = make_run(session, recipe_id=recipe(session, loss="dapo").id, seed=0, last_compute=25.0)
-        of_a_new_arm, of_a_known_one = learned(session, live), learned(session, live, known=True)
+        of_a_new_arm = learned(session, live, informed=True)
+        of_a_known_one = learned(session, live, informed=True, known=True)
+        by_itself = learned(session, live)
     newest = max(alone, key=lambda run: run.id)
     assert {one.run: one.fraction for one in of_a_new_arm} == {newest.id: 0.25, arms["grpo"][0].id: 0.3}
     assert {one.run for one in of_a_known_one} == {run.id for runs in arms.values() for run in runs}
     assert {one.fraction for one in of_a_known_one} == {0.25}
+    assert {one.run for one in by_itself} == {arms["grpo"][1].id}
 
 
-def test_of_two_forecasts_of_the_same_evaluations_the_one_that_was_shown_counts(sessions: Sessions) -> None:
-    """The frozen one is written first, and rests on the run's own evaluations alone."""
+def test_a_forecast_learns_from_those_that_knew_as_much(sessions: Sessions) -> None:
+    """Of a run's two forecasts from the same evaluations the frozen one rests on these alone."""
     with sessions.begin() as session:
         sweep = make_sweep(session)
         run = finished(session, None, sweep_id=sweep.id)
         frozen = make_forecast(session, run, at_compute=25.0, id="fct_1")
         frozen.band = {**frozen.band, "median": [0.0] * len(frozen.band["median"])}
-        make_forecast(session, run, at_compute=25.0, id="fct_2")
-        (past,) = learned(session, make_run(session, sweep_id=sweep.id, last_compute=25.0))
-    assert past.estimate.median > 0.7
+        shown = make_forecast(session, run, at_compute=25.0, id="fct_2")
+        shown.summary = shown.summary | {"prior": {"name": "4 siblings", "seeds": 0}}
+        session.flush()
+        live = make_run(session, sweep_id=sweep.id, last_compute=25.0)
+        (told,), (alone,) = learned(session, live, informed=True), learned(session, live)
+    assert told.estimate.median > 0.7
+    assert alone.estimate.median == 0.0
