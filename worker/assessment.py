@@ -189,7 +189,8 @@ def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
     """What the fit was told by; `seeds` are those of its own arm."""
     if not fitted.prior.informative:
         return None
-    return {"name": fitted.prior.name, "seeds": sum(one.arm == subject.arm is not None for one in subject.siblings)}
+    seeds = 0 if subject.arm is None else sum(one.arm == subject.arm for one in subject.siblings)
+    return {"name": fitted.prior.name, "seeds": seeds}
 
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
