@@ -12,10 +12,6 @@ from .fitting import Fit, fit
 from .prior import FLAT, Prior
 
 
-def _nobody() -> None:
-    """Counts nothing."""
-
-
 class Kin:
     """Runs at full length, or as far as they went, in one unit and metric. Copies of one run count once.
 
@@ -27,7 +23,7 @@ class Kin:
     itself; None for a run that is not one of them.
     """
 
-    def __init__(self, curves: Sequence[Curve], fitted: Callable[[], None] = _nobody):
+    def __init__(self, curves: Sequence[Curve], fitted: Callable[[], None] = lambda: None):
         self.curves = curves
         self._arms = [curve.arm for curve in curves]
         self._fitted = fitted

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .compiled import compiled
 from .kernels import LatticeSums
 from .linear import best_at_node, best_on_triangle
-from .masses import LEAST_HEADROOM, constants_of, form_of, pulls
+from .masses import LEAST_HEADROOM, Constants, constants_of, form_of, pulls
 from .normal import below, quantile
 from .posterior import Table
 from .problem import Setting
@@ -27,6 +27,27 @@ class Pairs(NamedTuple):
     part: IntArray
     hypothesis: IntArray
     node: IntArray
+
+
+class Density(NamedTuple):
+    """What the loops need of the table: its inner products, (H, K) and (H, 4), and all that does not depend on (R0, A).
+
+    Attributes:
+        common: of each hypothesis, (H,).
+        informative: of each part of the prior: is it the informative one?
+        pulled: whether that says anything of A.
+        constants: of the marginal density.
+    """
+
+    gg: FloatArray
+    g1: FloatArray
+    gy: FloatArray
+    totals: FloatArray
+    common: FloatArray
+    log_node_prior: FloatArray
+    informative: BoolArray
+    pulled: bool
+    constants: Constants
 
 
 class Weighed(NamedTuple):
@@ -46,36 +67,26 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
     """
     found = Weighed(*(np.empty(len(u)) for _ in range(4)))
     prior, sums = setting.prior, table.sums
-    common = setting.log_weights[table.alive] - table.totals[:, 3] / 2
-    constants = constants_of(prior, setting.unit_variance, setting.rate, setting.nu)
-    kinds = np.array(table.parts), pulls(prior)
-    inner = sums.gg, sums.g1, sums.gy, table.totals
-    run = compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)
-    run(*inner, common, table.log_node_prior, *kinds, constants, *pairs, u, w, *found)
+    density = Density(
+        sums.gg,
+        sums.g1,
+        sums.gy,
+        table.totals,
+        common=setting.log_weights[table.alive] - table.totals[:, 3] / 2,
+        log_node_prior=table.log_node_prior,
+        informative=np.array(table.parts),
+        pulled=pulls(prior),
+        constants=constants_of(prior, setting.unit_variance, setting.rate, setting.nu),
+    )
+    compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)(density, pairs, u, w, found)
     return found
 
 
-def _weigh_loop(
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    totals: Any,
-    common: Any,
-    log_node_prior: Any,
-    informative: Any,
-    pulled: Any,
-    constants: Any,
-    part: Any,
-    hypothesis: Any,
-    node: Any,
-    u: Any,
-    w: Any,
-    R0: Any,
-    A: Any,
-    log_weight: Any,
-    squares: Any,
-) -> None:
+def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
+    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    part, hypothesis, node = pairs
+    R0, A, log_weight, squares = found
     per_unit = 1.0 / unit
     for i in range(len(u)):
         p, h, k = part[i], hypothesis[i], node[i]
@@ -121,28 +132,12 @@ def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, An
     return x, -0.5 * z * z - _LOG_ROOT_TWO_PI - np.log(sd * mass)
 
 
-def _weigh_rows(
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    totals: Any,
-    common: Any,
-    log_node_prior: Any,
-    informative: Any,
-    pulled: Any,
-    constants: Any,
-    part: Any,
-    hypothesis: Any,
-    node: Any,
-    u: Any,
-    w: Any,
-    R0: Any,
-    A: Any,
-    log_weight: Any,
-    squares: Any,
-) -> None:
+def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
     """`_weigh_loop`, all at once."""
+    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    part, hypothesis, node = pairs
+    R0, A, log_weight, squares = found
     at = hypothesis, node
     q = form_of(LatticeSums(gg[at], g1[at], gy[at], gg[at]), totals[hypothesis], unit)
     _, _, least = best_on_triangle(q)
