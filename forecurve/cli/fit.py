@@ -97,7 +97,8 @@ def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[F
     if not fitted.prior.informative:
         name = fitted.curve.name
         typer.echo(
-            f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior", err=True
+            f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior of the curve",
+            err=True,
         )
     return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
 

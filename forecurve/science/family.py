@@ -15,15 +15,16 @@ seeds of one arm the family has two levels (`nested`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
 from . import errors
 from .arms import told_apart
 from .arrays import FloatArray
+from .exchangeable import BINS_A_CENTRE, bins_over, share_in_bins, told_by_all
+from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
 from .prior import FLAT, LOG_B_BOX, Prior, box_of
@@ -45,9 +46,6 @@ MEMBER = 0.9  # weight of the informative part where all siblings are of the fam
 TOLD = 0.5  # least share of the flat part's variance that siblings must take away for a parameter to be told
 _ROUNDS = 3  # in which what is known of one parameter sharpens the others
 _DRAWS, _FEWEST_DRAWS = 100_000, 200  # of all siblings together, of one
-_BINS_A_SPREAD = 4
-_BINS_A_CENTRE = 2
-_SPREADS: FloatArray = np.geomspace(0.25, 16.0, 25)  # in the default one
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,16 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit, and those that have not risen, are
         not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter that the
         family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It carries the
-        siblings' unit of compute and the range of rewards of the first.
+        siblings' unit of compute, the range of rewards of the first, and what is known of the noise (`family_noise`).
 
     Raises:
         PriorError: siblings in different units of compute.
     """
+    return replace(parameter_prior(fits, arm), noise=noise_known(fits))
+
+
+def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
+    """`sibling_prior` without what is known of the noise."""
     if len({fit.unit for fit in fits}) > 1:
         units = ", ".join(sorted({fit.unit for fit in fits}))
         raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
@@ -124,21 +127,14 @@ def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair], arms: Arms |
 def _one(
     siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None
 ) -> Pair | None:
-    least, width = SPREAD[at], box[1] - box[0]
-    bins = np.linspace(*box, 1 + int(np.ceil(_BINS_A_SPREAD * width / least)), dtype=np.float64)
-    centres, spreads = bins[::_BINS_A_CENTRE], least * _SPREADS
+    bins = bins_over(*box, SPREAD[at])
     known = np.array([_likelihood(each, at, bins, others) for each in siblings])
-    if arms is not None:
-        spread = least, SEED_SPREAD[at], SPREAD_WEIGHT
+    if arms is None:
+        mean, variance = told_by_all(known, bins, SPREAD[at], SPREAD_WEIGHT)
+    else:
+        spread, centres = (SPREAD[at], SEED_SPREAD[at], SPREAD_WEIGHT), bins[::BINS_A_CENTRE]
         mean, variance = told_by_arms(known, arms.of_each, arms.of_new, bins, centres, *spread)
-        return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * width**2 / 12 else None
-    log_lattice = np.stack([_log_explained(known, bins, centres, spread) for spread in spreads])
-    log_lattice += _log_spread(_SPREADS)[:, None]
-    weight = np.exp(log_lattice - logsumexp(log_lattice))
-    mean = float(weight.sum(axis=0) @ centres)
-    # The scale of the Student-t that averaging over s gives, not its sd: the prior has tails of its own.
-    variance = float(1 / (weight.sum(axis=1) @ spreads**-2) + weight.sum(axis=0) @ (centres - mean) ** 2)
-    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * width**2 / 12 else None
+    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (box[1] - box[0]) ** 2 / 12 else None
 
 
 def _likelihood(sibling: Parameters, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
@@ -147,20 +143,4 @@ def _likelihood(sibling: Parameters, at: int, bins: FloatArray, others: Sequence
     for other, pair in enumerate(others):
         if other != at and pair is not None:
             log_weight = log_weight - 0.5 * ((sibling.theta[:, other] - pair[0]) / pair[1]) ** 2
-    weight = np.exp(log_weight - log_weight.max())
-    place = np.clip((sibling.theta[:, at] - bins[0]) / (bins[1] - bins[0]), 0.0, len(bins) - 1.001)
-    below = place.astype(np.int64)
-    share = place - below  # of the bin above: the mean stays where it is
-    found = np.bincount(below, weight * (1 - share), len(bins)) + np.bincount(below + 1, weight * share, len(bins))
-    return np.asarray(found / found.sum())
-
-
-def _log_explained(known: FloatArray, bins: FloatArray, centres: FloatArray, spread: float) -> FloatArray:
-    """Log of prod_i F_i for each centre: (M,)."""
-    normal = np.exp(-0.5 * ((bins[:, None] - centres) / spread) ** 2) / spread
-    return np.asarray(np.log(known @ normal + 1e-300).sum(axis=0))
-
-
-def _log_spread(share: FloatArray) -> FloatArray:
-    """Log density of ln s at shares of the default spread: as if SPREAD_WEIGHT siblings had shown the default."""
-    return np.asarray(-SPREAD_WEIGHT * np.log(share) - 0.5 * SPREAD_WEIGHT / share**2)
+    return share_in_bins(sibling.theta[:, at], log_weight, bins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +178,11 @@ class Fit:
     def points(self) -> int:
         """Evaluations that were fitted."""
         return self.curve.points
+
+    @property
+    def averaged(self) -> bool:
+        """Whether neighbouring evaluations were averaged, because there are more than the fit needs."""
+        return self.curve.points > _MAX_FITTED
 
     @property
     def unit(self) -> str:
@@ -359,6 +364,8 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
 
 def _problem(curve: Curve, prior: Prior) -> Problem:
     """The curve in the scale where rewards lie in [0, 1]."""
+    if curve.points > _MAX_FITTED:
+        prior = replace(prior, noise=None)  # what is known of single evaluations does not hold for means of several
     low, width = curve.bounds[0], curve.width
     compute, reward, variance = _averaged(curve)
     rate, relative = (reward - low) / width, variance / width**2

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .arrays import FloatArray, IntArray
+from .exchangeable import log_spread
 
 _SHARES: FloatArray = np.geomspace(0.25, 16.0, 9)  # of a default spread
 
@@ -48,7 +49,7 @@ def told_by_arms(
     spreads_b, spreads_w = between * _SHARES, within * _SHARES
     log_kernel = np.stack([_log_normal(centres, centres, spread) for spread in spreads_b])  # [b, alpha, mu]
     log_g = np.stack([_log_together(known, of_arm, bins, centres, spread) for spread in spreads_w])  # [w, arm, alpha]
-    log_seen = _log_spread(weight)
+    log_seen = log_spread(_SHARES, weight)
     log_m = _log_mixed(log_g, np.exp(log_kernel))  # [b, w, arm, mu]
     log_p = log_m.sum(axis=2) + log_seen[:, None, None] + log_seen[:, None]  # [b, w, mu]
     log_p -= logsumexp(log_p)
@@ -90,8 +91,3 @@ def _log_normal(places: FloatArray, centres: FloatArray, spread: float) -> Float
     """Log of N(place | centre, spread^2) as shares of the places that sum to 1 for each centre: (places, centres)."""
     log = -0.5 * ((places[:, None] - centres) / spread) ** 2
     return np.asarray(log - logsumexp(log, axis=0))
-
-
-def _log_spread(weight: float) -> FloatArray:
-    """Log density of ln s at shares of the default spread: as if so many had shown the default."""
-    return np.asarray(-weight * np.log(_SHARES) - 0.5 * weight / _SHARES**2)

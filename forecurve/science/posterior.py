@@ -30,6 +30,7 @@ _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
 _EDGE_SHARE = 1e-3
 _STILL_SHRINKING = 0.6  # of the last lattice's cell: else the mass (heavy tails) fills it as well as it ever will
+_WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
 
@@ -113,7 +114,7 @@ def _near_optimum(problem: Problem) -> Lattice | None:
 def _scouts(setting: Setting) -> IntArray:
     """A few hypotheses, unlike one another, that find where the mass lies before all are asked."""
     early = [at for at, guess in enumerate(setting.hypotheses) if guess.early and not guess.eta]
-    return np.array([0, len(HYPOTHESES) - 1, *early[-1:]])
+    return np.array([0, _WIDEST, *early[-1:]])
 
 
 def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 1) -> Table:

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 from . import errors
 from .arrays import FloatArray
 from .checks import bounds_of
+from .noise import NoiseKnown
 
 if TYPE_CHECKING:
     from .curve import Curve
@@ -37,6 +38,7 @@ class Prior:
         bounds: the range of rewards in which A is told, the curve's own where left out. For a curve with another range
             A is moved along: what is known is a share of the range.
         unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
+        noise: what is known of the evaluations' noise, the usual where left out.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Prior:
     dof: float = 6.0
     bounds: tuple[float, float] | None = None
     unit: str | None = None
+    noise: NoiseKnown | None = None
 
     def __post_init__(self) -> None:
         for what in ("A", "log_B", "log_C_mid"):

@@ -12,6 +12,7 @@ from .kernels import Filtered, noise_filter
 from .noise import (
     ALPHA_PRIOR,
     EARLY_SD,
+    HYPOTHESES,
     REFERENCE_POINTS,
     NoiseHypothesis,
     Whitener,
@@ -49,12 +50,18 @@ class Setting:
     @property
     def rate(self) -> float:
         """Of alpha's inverse-gamma prior."""
-        return ALPHA_PRIOR[self.source][1]
+        return self.size[1]
 
     @property
     def nu(self) -> float:
         """Exponent of the marginal density once alpha is integrated: the prior's shape + N / 2."""
-        return ALPHA_PRIOR[self.source][0] + self.points / 2
+        return self.size[0] + self.points / 2
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Shape and rate of alpha's inverse-gamma prior."""
+        noise = self.prior.noise
+        return ALPHA_PRIOR[self.source] if noise is None else noise.size(self.source)
 
     @property
     def prior_parts(self) -> tuple[bool, ...]:
@@ -126,6 +133,8 @@ def make_problem(
     eta, rho, weight, early = (
         np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight", "early")
     )
+    if prior.noise is not None:
+        weight[: len(HYPOTHESES)] = prior.noise.weights
     setting = Setting(
         points=len(compute),
         unit_variance=float(variance[:REFERENCE_POINTS].mean()),

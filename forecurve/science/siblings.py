@@ -12,7 +12,7 @@ from .fitting import Fit, fit
 from .hindsight import FINISHED_AT, Hindsight, Past, most_alike
 from .kin import Kin
 from .outcome import predict_ending
-from .prior import Prior
+from .prior import FLAT, Prior
 
 
 class Siblings:
@@ -40,7 +40,7 @@ class Siblings:
     def fit(self, at: int) -> Fit:
         """Of one of the runs with the others as its prior; without a prior where they tell nothing."""
         prior = self.prior(at)
-        return fit(self._kin.curves[at], prior=prior) if prior.informative else self._kin.alone[at]
+        return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
 
     def hindsight(self, forecast: Fit, budget: float, at: int | None = None) -> Hindsight | None:
         """How forecasts of those that have spent at least 0.9 of this budget turned out, made at the same share of it.

@@ -10,7 +10,7 @@ import pytest
 
 from forecurve.science import Curve, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
-from forecurve.science.family import MEMBER, SPREAD, SPREAD_WEIGHT
+from forecurve.science.family import MEMBER, SPREAD, SPREAD_WEIGHT, parameter_prior
 from forecurve.science.prior import FLAT
 from tests.forecurve.science.synthetic import noisy_curve
 
@@ -28,7 +28,7 @@ def stand_in(mean: FloatArray, sd: FloatArray, seed: int = 0) -> Any:
 
 def told(fits: list[Any]) -> FloatArray:
     """(mean, sd) of (A, ln B, ln C_mid): (3, 2)."""
-    prior = sibling_prior(fits)
+    prior = parameter_prior(fits)
     assert prior.A is not None
     assert prior.log_B is not None
     assert prior.log_C_mid is not None

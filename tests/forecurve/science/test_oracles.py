@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import t as student
 
-from forecurve.science import Curve, Prior, fit, least_squares
+from forecurve.science import Curve, Fit, Prior, fit, least_squares
 from forecurve.science.arrays import FloatArray
-from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
+from forecurve.science.drawing import over_cells
+from forecurve.science.noise import ALPHA_PRIOR, EARLY_SD, HYPOTHESES, NoiseKnown, hypotheses_for
 from forecurve.science.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
 from .synthetic import noisy_curve, sigmoid
 
 
-def _covariances(curve: Curve) -> tuple[list[FloatArray], FloatArray]:
+def _covariances(curve: Curve, noise: NoiseKnown | None = None) -> tuple[list[FloatArray], FloatArray]:
     """Dense covariance of the evaluations under each noise hypothesis in units of v, and its log prior weight."""
     x, v = curve.compute, curve.noise.variance
     clock = np.concatenate([[0.0], np.cumsum(np.clip(np.diff(x) / np.median(np.diff(x)), 0.2, 5))])
@@ -28,15 +30,18 @@ def _covariances(curve: Curve) -> tuple[list[FloatArray], FloatArray]:
     for guess in guesses:
         early = np.where(np.arange(len(x)) < guess.early, EARLY_SD**2, 0.0)
         dense.append(np.diag((v + early) / unit) + guess.eta * (guess.rho**apart if guess.eta else 0 * apart))
-    return dense, np.log([guess.weight for guess in guesses])
+    weights = np.array([guess.weight for guess in guesses])
+    if noise is not None:
+        weights[: len(noise.weights)] = noise.weights
+    return dense, np.log(weights)
 
 
-def _log_likelihood(curve: Curve) -> Callable[[FloatArray], FloatArray]:
+def _log_likelihood(curve: Curve, noise: NoiseKnown | None = None) -> Callable[[FloatArray], FloatArray]:
     """Of mean curves (W, N), up to a constant: alpha integrated, hypotheses summed."""
-    dense, weights = _covariances(curve)
+    dense, weights = _covariances(curve, noise)
     inverses = np.stack([np.linalg.inv(m) for m in dense])
     constants = weights - np.array([np.linalg.slogdet(m)[1] for m in dense]) / 2
-    shape, rate = ALPHA_PRIOR[curve.noise.source]
+    shape, rate = ALPHA_PRIOR[curve.noise.source] if noise is None else noise.sizes[0][1:]
     unit, y = curve.noise.variance[:8].mean(), curve.reward
 
     def log_likelihood(mean: FloatArray) -> FloatArray:
@@ -49,7 +54,7 @@ def _log_likelihood(curve: Curve) -> Callable[[FloatArray], FloatArray]:
 
 def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatArray]:
     """Of (A, R0, ln B, ln C_mid), shape (W, 4)."""
-    likelihood = _log_likelihood(curve)
+    likelihood = _log_likelihood(curve, prior.noise)
     first, last = curve.compute[curve.compute > 0][0], curve.compute[-1]
     low = np.array([0, 0, LOG_B_BOX[0], np.log(first / C_MID_REACH)])
     high = np.array([1, 1, LOG_B_BOX[1], np.log(last * C_MID_REACH)])
@@ -92,10 +97,15 @@ def _emcee(curve: Curve, prior: Prior, steps: int) -> FloatArray:
     return np.asarray(sampler.get_chain(discard=steps // 4, thin=5, flat=True).T)
 
 
+def _read(found: Fit) -> tuple[FloatArray, ...]:
+    """Draws of (A, R0, ln B, ln C_mid) as intervals are read off them: a node stands for its cell of the lattice."""
+    draws, (b, mid) = found.all_draws, found.table.lattice.cell
+    return draws.A, draws.R0, over_cells(np.log(draws.B), b), over_cells(np.log(draws.C_mid), mid)
+
+
 def _agrees(curve: Curve, prior: Prior, steps: int, slack: float) -> None:
     chain, result = _emcee(curve, prior, steps), fit(curve, prior=prior)
-    draws = result.all_draws
-    for ours, theirs in zip((draws.A, draws.R0, np.log(draws.B), np.log(draws.C_mid)), chain, strict=True):
+    for ours, theirs in zip(_read(result), chain, strict=True):
         expected = np.quantile(theirs, (0.05, 0.25, 0.5, 0.75, 0.95))
         width = expected[-1] - expected[0]
         np.testing.assert_allclose(np.quantile(ours, (0.05, 0.25, 0.5, 0.75, 0.95)), expected, atol=slack * width)
@@ -104,10 +114,16 @@ def _agrees(curve: Curve, prior: Prior, steps: int, slack: float) -> None:
 
 FLAT = Prior("none", weight=0.0)
 SIBLINGS = Prior("siblings", A=(0.6, 0.02), log_B=(0.6, 0.2), log_C_mid=(float(np.log(2500)), 0.3))
+_SLOWER = np.array([1.0 + 9 * (kind.rho >= 0.8) for kind in HYPOTHESES])
+NOISE = NoiseKnown(tuple(_SLOWER / _SLOWER.sum()), (("binomial", 12.0, 9.0),))
 
 
 def test_an_early_posterior_under_siblings_agrees_with_emcee() -> None:
     _agrees(noisy_curve(5, last=2000.0, points=10), SIBLINGS, steps=1000, slack=0.1)
+
+
+def test_a_posterior_with_what_is_known_of_the_noise_agrees_with_emcee() -> None:
+    _agrees(noisy_curve(5, last=4000.0, points=20), replace(PAPER, noise=NOISE), steps=1500, slack=0.08)
 
 
 def test_a_posterior_under_a_prior_agrees_with_emcee_where_nothing_is_known_of_the_noise_or_the_start() -> None:
@@ -170,11 +186,8 @@ def test_an_early_flat_posterior_agrees_with_a_plain_sum_over_a_grid_of_all_four
 ) -> None:
     """Long and bent: the ceiling is hardly identified."""
     curve = noisy_curve(seed, last=last, points=points)
-    draws = fit(curve).all_draws
     marginals = _dense_marginals(curve, np.linspace(0.17, 0.23, 81), np.linspace(0.2, 1.0, 61))
-    for ours, (values, weight) in zip(
-        (draws.A, draws.R0, np.log(draws.B), np.log(draws.C_mid)), marginals, strict=True
-    ):
+    for ours, (values, weight) in zip(_read(fit(curve)), marginals, strict=True):
         half = (values[1] - values[0]) / 2  # a cell reaches half a step to both sides
         expected = np.interp((0.05, 0.25, 0.5, 0.75, 0.95), np.cumsum(weight) / weight.sum(), values + half)
         width = expected[-1] - expected[0]

@@ -38,9 +38,9 @@ def _futures(frozen: FrozenForecast, runs: int, inflation: float, seed: int) -> 
 
 @pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.01), (1.2, 0.05, 0.01), (1.5, 0.1, 0.02)])
 def test_false_alarms_are_rare_when_the_forecast_holds(inflation: float, warn: float, alert: float) -> None:
-    """3,000 futures of 75 evaluations, also with a noise larger than assumed."""
+    """10,000 futures of 75 evaluations, also with a noise larger than assumed."""
     forecast = FROZEN.mixture(LATER)
-    reward = _futures(FROZEN, 3000, inflation, seed=0)
+    reward = _futures(FROZEN, 10_000, inflation, seed=1)
     below = reward < forecast.moments()[0]
     sharp = np.where(below, e_process(innovations(forecast, reward), FROZEN.horizon), -np.inf).max(axis=1)
     robust = np.where(below, e_process(innovations(forecast, reward, CLIP), FROZEN.horizon), -np.inf).max(axis=1)
