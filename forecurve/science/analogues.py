@@ -8,11 +8,18 @@ with b a bias that all share, g the share by which forecasts overstate how runs 
 usual one), w a smooth function of how the run went up to the forecast, and h_j the forecast's own standard deviation.
 The covariance of w is a^2 exp(-d^2 / 2 l^2), d the root mean square difference of two paths (`Course.path`).
 
-a, l, s, kappa and the sizes of b and g are not chosen: a lattice of them is averaged by evidence. Beforehand half of it
-is on "no likeness", half on "no bias" and four fifths on "no overstatement", so that few or contradictory past runs
-leave a forecast nearly as it is. What runs share (b, g and w without the noise) is told with more doubt: .95 are
-on none of the three, for where there is nothing to be learned it must not make a sure forecast unsure. Errors of
-runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
+Or forecasts say nothing that past ends do not say, and runs that went alike end alike,
+
+    end_j = m + b + w(path_j) + noise_j,    noise_j ~ N(0, s^2)
+
+which is half of what is believed beforehand, and less where the new run is a stranger: more unlike the past run
+nearest to it than any of those is to its own nearest (`_strangeness`).
+
+a, l, s, kappa and the sizes of b and g are not chosen: a lattice of them is averaged by evidence. Beforehand half of
+what is believed of errors is on "no likeness", half on "no bias" and four fifths on "no overstatement", so that few or
+contradictory past runs leave a forecast nearly as it is. What runs share (b, g and w without the noise) is told with
+more doubt: .95 are on none of the three, for where there is nothing to be learned it must not make a sure forecast
+unsure. Errors of runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from .arrays import FloatArray
 PLACES = 6
 """A path is the mean reward in so many equal parts of the compute seen."""
 
-_AMPLITUDES = (0.03, 0.1)
+_AMPLITUDES = (0.03, 0.1, 0.3)
 _LENGTHS = (0.02, 0.05, 0.1, 0.2)
 _SPREADS = (0.003, 0.01, 0.03, 0.1)
 _TRUSTS = (0.3, 1.0)
@@ -36,6 +43,10 @@ _BIAS = 0.05
 _OVERSTATED = 0.5
 _NO_LIKENESS, _NO_BIAS, _NO_OVERSTATEMENT = 0.5, 0.5, 0.8
 _NOTHING_SHARED = 0.95
+_BY_ENDS = 0.5  # beforehand on "forecasts say nothing that past ends do not say"
+_LEVEL = 0.2  # sd of what such ends share, about the usual forecast
+_ENDS_NO_LIKENESS = 0.3
+_STRANGER = 0.25  # so much stranger than any past run, in units of the strangest: the weight falls by exp(-1/2)
 
 _LEAST_SD = 1e-4
 
@@ -94,26 +105,36 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
         paths: how these n + 1 runs went, shape (n + 1, PLACES), or None where that is not known.
     """
     knots = _knots(paths is not None)
-    shared = _shared(knots, medians - np.median(medians[:-1]), None if paths is None else _apart(paths))
+    above = medians - np.median(medians[:-1])
+    apart = None if paths is None else _apart(paths)
+    shared = _shared(knots, above, apart)
     noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * np.maximum(sds, _LEAST_SD)) ** 2
     among = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
     inverse: FloatArray = np.linalg.inv(among).astype(np.float64)
-    pull = inverse @ errors  # (K, n)
-    evidence = -0.5 * (pull @ errors) - 0.5 * np.linalg.slogdet(among)[1] + knots.log_weight
+    forecast = knots.by_ends[:, None] * above  # what such a knot takes the forecast's median to have said for nothing
+    told = errors + forecast[:, :-1]
+    pull = np.einsum("kij,kj->ki", inverse, told)
+    log_likelihood = -0.5 * (pull * told).sum(axis=1) - 0.5 * np.linalg.slogdet(among)[1]
+    strange = np.zeros(len(medians)) if apart is None else _strangeness(apart)
+    each = (log_likelihood + knots.log_weight)[:, None] - knots.by_ends[:, None] * strange  # (K, n + 1)
+    evidence = each[:, -1]
     to_new = shared[:, -1, :-1]
-    mean = np.einsum("ki,ki->k", to_new, pull)
+    mean = np.einsum("ki,ki->k", to_new, pull) - forecast[:, -1]
     unsure = np.maximum(shared[:, -1, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new), 0.0)
     means = np.repeat(mean[:, None], 2, axis=1)
     weights = np.stack([evidence, evidence + knots.doubt], axis=1)
     centre, sd = _averaged(weights, means, np.stack([unsure + noise[:, -1], unsure], axis=1))
-    return Errors(_pair(centre[0], sd[0]), _pair(centre[1], sd[1]), _left_out(errors, inverse, pull, evidence))
+    variance = 1 / np.diagonal(inverse, axis1=1, axis2=2)
+    left_out = _left_out(told, pull, variance, forecast[:, :-1], each[:, :-1])
+    return Errors(_pair(centre[0], sd[0]), _pair(centre[1], sd[1]), left_out)
 
 
 @dataclass(frozen=True)
 class _Knots:
     """The lattice of what is not known, K knots; each field of shape (K,).
 
-    `doubt` is added to the log weights where it is asked what runs share: beforehand .95 are on nothing.
+    `by_ends` is 1 where the end is told and not the error, else 0. `doubt` is added to the log weights where it is
+    asked what runs share: beforehand .95 are on nothing.
     """
 
     amplitude: FloatArray
@@ -122,29 +143,40 @@ class _Knots:
     trust: FloatArray
     bias: FloatArray
     overstated: FloatArray
+    by_ends: FloatArray
     log_weight: FloatArray
     doubt: FloatArray
 
 
 @lru_cache(maxsize=2)
 def _knots(likeness: bool) -> _Knots:
-    alike: list[tuple[float, float, float]] = [(0.0, 1.0, _NO_LIKENESS if likeness else 1.0)]
-    if likeness:
-        each = (1 - _NO_LIKENESS) / (len(_AMPLITUDES) * len(_LENGTHS))
-        alike += [(amplitude, length, each) for amplitude, length in product(_AMPLITUDES, _LENGTHS)]
+    alike = _alike(_NO_LIKENESS) if likeness else [(0.0, 1.0, 1.0)]
     bias = [(0.0, _NO_BIAS), (_BIAS, 1 - _NO_BIAS)]
     overstated = [(0.0, _NO_OVERSTATEMENT), (_OVERSTATED, 1 - _NO_OVERSTATEMENT)]
+    by_errors = (1 - _BY_ENDS if likeness else 1.0) / (len(_SPREADS) * len(_TRUSTS))
     rows = [
-        (amplitude, length, spread, trust, by, over, np.log(a * b * c))
+        (amplitude, length, spread, trust, by, over, 0.0, np.log(a * b * c * by_errors))
         for (amplitude, length, a), (by, b), (over, c), spread, trust in product(
             alike, bias, overstated, _SPREADS, _TRUSTS
         )
     ]
+    if likeness:
+        by_ends = _BY_ENDS / len(_SPREADS)
+        rows += [
+            (amplitude, length, spread, 0.0, _LEVEL, 0.0, 1.0, np.log(a * by_ends))
+            for (amplitude, length, a), spread in product(_alike(_ENDS_NO_LIKENESS), _SPREADS)
+        ]
     columns = np.array(rows).T
     nothing = (columns[0] == 0) & (columns[4] == 0) & (columns[5] == 0)
-    share = np.exp(columns[6])[nothing].sum() / np.exp(columns[6]).sum()
+    share = np.exp(columns[-1])[nothing].sum() / np.exp(columns[-1]).sum()
     doubt = np.log(np.where(nothing, _NOTHING_SHARED / share, (1 - _NOTHING_SHARED) / (1 - share)))
     return _Knots(*np.vstack([columns, doubt]))
+
+
+def _alike(none: float) -> list[tuple[float, float, float]]:
+    """(amplitude, length, share of the weight) of w, so much of it on none."""
+    each = (1 - none) / (len(_AMPLITUDES) * len(_LENGTHS))
+    return [(0.0, 1.0, none), *((amplitude, length, each) for amplitude, length in product(_AMPLITUDES, _LENGTHS))]
 
 
 def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> FloatArray:
@@ -161,14 +193,28 @@ def _apart(paths: FloatArray) -> FloatArray:
     return np.asarray(((paths[:, None] - paths[None]) ** 2).mean(axis=2))
 
 
+def _strangeness(apart: FloatArray) -> FloatArray:
+    """Half a squared distance of each run from all past ones but itself, (n + 1,).
+
+    0 where one of them is as near as they are among themselves.
+    """
+    to_past = (np.sqrt(apart) + np.diag(np.full(len(apart), np.inf)))[:, :-1]
+    return np.array([_stranger(to_past, at) for at in range(len(apart))])
+
+
+def _stranger(to_past: FloatArray, at: int) -> float:
+    others = np.flatnonzero(np.arange(to_past.shape[1]) != at)
+    usual = max(float(to_past[np.ix_(others, others)].min(axis=1).max()), _LEAST_SD)
+    return float(0.5 * (max(to_past[at].min() / usual - 1, 0.0) / _STRANGER) ** 2)
+
+
 def _left_out(
-    errors: FloatArray, inverse: FloatArray, pull: FloatArray, evidence: FloatArray
+    told: FloatArray, pull: FloatArray, variance: FloatArray, forecast: FloatArray, evidence: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and sd of each past error given the others, and with the knots weighed without it."""
-    variance = 1 / np.diagonal(inverse, axis1=1, axis2=2)
-    mean = errors - pull * variance
-    own = -0.5 * (errors - mean) ** 2 / variance - 0.5 * np.log(variance)
-    return _averaged(evidence[:, None] - own, mean, variance)
+    mean = told - pull * variance
+    own = -0.5 * (told - mean) ** 2 / variance - 0.5 * np.log(variance)
+    return _averaged(evidence - own, mean - forecast, variance)
 
 
 def _averaged(evidence: FloatArray, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -112,8 +112,8 @@ def _side(estimate: Estimate, above: bool) -> float:
 def _share(wrong: FloatArray, expected: FloatArray) -> float:
     """How much of it is taken: all where past forecasts would clearly have been better for it, none where not.
 
-    1 - (se / gain)^2, with gain the mean absolute error that it would have saved past forecasts.
+    gain^2 / (gain^2 + se^2), with gain the mean absolute error that it would have saved past forecasts.
     """
     gain = np.abs(wrong) - np.abs(wrong - expected)
     mean, error = float(gain.mean()), float(gain.std(ddof=1)) / math.sqrt(len(gain))
-    return 1 - (error / mean) ** 2 if mean > error else 0.0
+    return mean**2 / (mean**2 + error**2) if mean > 0 else 0.0
