@@ -200,7 +200,7 @@ def test_a_fork_is_not_blamed_for_its_parents_fall_but_for_its_own(sessions: Ses
         assert [alert.run_id for alert in session.scalars(select(Alert))] == [healthy]
 
 
-SLOWER = HEALTHY - np.interp(COMPUTE, [36.0, 100.0], [0.0, 0.06])
+SLOWER = HEALTHY - np.interp(COMPUTE, [36.0, 100.0], [0.0, 0.065])
 """Bends earlier than its forecast thought, a little at each evaluation."""
 
 

@@ -46,3 +46,23 @@ def test_the_path_of_a_run_stops_where_the_new_run_is() -> None:
     assert Course(compute, reward).path(12.0).tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     short = Course(compute[:2], reward[:2]).path(12.0)
     assert short.tolist() == pytest.approx([0.1] * 6)
+
+
+def _told_by_ends(new_path: float) -> tuple[float, float]:
+    """Expected error of a forecast of .9 where past ones said anything and all ended at .6, after a path at .3."""
+    rng = np.random.default_rng(6)
+    medians, ends = np.append(rng.uniform(0.4, 0.95, 12), 0.9), 0.6 + 0.01 * rng.normal(size=12)
+    paths = np.vstack([0.3 + 0.02 * rng.normal(size=(12, 6)), np.full(6, new_path)])
+    return expected_errors(ends - medians[:-1], medians, np.full(13, 0.2), paths).new
+
+
+def test_where_past_forecasts_said_nothing_past_ends_tell_the_end() -> None:
+    mean, sd = _told_by_ends(0.3)
+    assert mean == pytest.approx(0.6 - 0.9, abs=0.03)
+    assert sd < 0.1
+
+
+def test_of_a_stranger_past_ends_tell_less_and_with_doubt() -> None:
+    near, far = _told_by_ends(0.3), _told_by_ends(0.6)
+    assert far[0] > near[0] + 0.02
+    assert far[1] > 5 * near[1]
