@@ -71,7 +71,7 @@ class Errors:
         return Errors(_pair(*self.new, width), _pair(*self.shared, width), (mean * width, sd * width))
 
 
-def _pair(mean: float, sd: float, width: float = 1.0) -> tuple[float, float]:
+def _pair(mean: float | FloatArray, sd: float | FloatArray, width: float = 1.0) -> tuple[float, float]:
     return float(mean) * width, float(sd) * width
 
 
@@ -111,22 +111,19 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
     noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * np.maximum(sds, _LEAST_SD)) ** 2
     among = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
     inverse: FloatArray = np.linalg.inv(among).astype(np.float64)
-    forecast = knots.by_ends[:, None] * above  # what such a knot takes the forecast's median to have said for nothing
-    told = errors + forecast[:, :-1]
+    said = knots.by_ends[:, None] * above  # by forecasts, where they are taken to say nothing: (K, n + 1)
+    told = errors + said[:, :-1]
     pull = np.einsum("kij,kj->ki", inverse, told)
     log_likelihood = -0.5 * (pull * told).sum(axis=1) - 0.5 * np.linalg.slogdet(among)[1]
-    strange = np.zeros(len(medians)) if apart is None else _strangeness(apart)
-    each = (log_likelihood + knots.log_weight)[:, None] - knots.by_ends[:, None] * strange  # (K, n + 1)
-    evidence = each[:, -1]
+    evidence = (log_likelihood + knots.log_weight)[:, None] - knots.by_ends[:, None] * _strangeness(apart, len(medians))
     to_new = shared[:, -1, :-1]
-    mean = np.einsum("ki,ki->k", to_new, pull) - forecast[:, -1]
+    mean = np.einsum("ki,ki->k", to_new, pull) - said[:, -1]
     unsure = np.maximum(shared[:, -1, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new), 0.0)
-    means = np.repeat(mean[:, None], 2, axis=1)
-    weights = np.stack([evidence, evidence + knots.doubt], axis=1)
-    centre, sd = _averaged(weights, means, np.stack([unsure + noise[:, -1], unsure], axis=1))
+    new = _averaged(evidence[:, -1], mean, unsure + noise[:, -1])
+    common = _averaged(evidence[:, -1] + knots.doubt, mean, unsure)
     variance = 1 / np.diagonal(inverse, axis1=1, axis2=2)
-    left_out = _left_out(told, pull, variance, forecast[:, :-1], each[:, :-1])
-    return Errors(_pair(centre[0], sd[0]), _pair(centre[1], sd[1]), left_out)
+    left_out = _left_out(told, pull, variance, said[:, :-1], evidence[:, :-1])
+    return Errors(_pair(*new), _pair(*common), left_out)
 
 
 @dataclass(frozen=True)
@@ -193,11 +190,13 @@ def _apart(paths: FloatArray) -> FloatArray:
     return np.asarray(((paths[:, None] - paths[None]) ** 2).mean(axis=2))
 
 
-def _strangeness(apart: FloatArray) -> FloatArray:
+def _strangeness(apart: FloatArray | None, runs: int) -> FloatArray:
     """Half a squared distance of each run from all past ones but itself, (n + 1,).
 
-    0 where one of them is as near as they are among themselves.
+    0 where one of them is as near as they are among themselves, and where it is not known how runs went.
     """
+    if apart is None:
+        return np.zeros(runs)
     to_past = (np.sqrt(apart) + np.diag(np.full(len(apart), np.inf)))[:, :-1]
     return np.array([_stranger(to_past, at) for at in range(len(apart))])
 
@@ -209,12 +208,12 @@ def _stranger(to_past: FloatArray, at: int) -> float:
 
 
 def _left_out(
-    told: FloatArray, pull: FloatArray, variance: FloatArray, forecast: FloatArray, evidence: FloatArray
+    told: FloatArray, pull: FloatArray, variance: FloatArray, said: FloatArray, evidence: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and sd of each past error given the others, and with the knots weighed without it."""
     mean = told - pull * variance
     own = -0.5 * (told - mean) ** 2 / variance - 0.5 * np.log(variance)
-    return _averaged(evidence - own, mean - forecast, variance)
+    return _averaged(evidence - own, mean - said, variance)
 
 
 def _averaged(evidence: FloatArray, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
