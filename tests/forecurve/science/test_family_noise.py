@@ -11,6 +11,7 @@ from forecurve.science import Curve, Fit, fit, sibling_prior
 from forecurve.science.family_noise import noise_known
 from forecurve.science.noise import ALPHA_PRIOR, HYPOTHESES, UNKNOWN_SD, NoiseKnown
 from forecurve.science.prior import FLAT
+from forecurve.science.siblings import Siblings
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -115,13 +116,12 @@ def test_what_is_known_of_single_evaluations_is_not_asked_of_averages():
 
 def test_siblings_that_have_not_risen_still_tell_of_the_noise():
     rng = np.random.default_rng(0)
-    flat = [
-        fit(Curve(np.arange(1.0, 61.0), 0.2 + rng.normal(0, 0.0035, 60), prompts=1000, samples=16)) for _ in range(8)
-    ]
-    prior = sibling_prior(flat)
+    flat = [Curve(np.arange(1.0, 61.0), 0.2 + rng.normal(0, 0.0035, 60), prompts=1000, samples=16) for _ in range(8)]
+    prior = sibling_prior([fit(curve) for curve in flat])
     assert not prior.informative
     assert prior.noise is not None
     assert np.array(prior.noise.weights)[WHITE].sum() > 0.5
+    assert Siblings(flat).fit(0).prior.noise is not None
 
 
 def test_a_stream_keeps_what_is_known_of_the_noise():
