@@ -33,7 +33,6 @@ from forecurve.science import (
     watch,
 )
 from forecurve.science.misfit import HOLDS
-from forecurve.science.prior import FLAT
 from server.forecasts.ending import ending_words
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
@@ -136,7 +135,7 @@ def _informed(alone: Fit, subject: Subject) -> Fit:
     So it is too where one sigmoid is the wrong curve, and where it would only be with that prior.
     """
     prior = prior_of(subject.siblings, subject.arm, subject.unit)
-    if prior == FLAT or alone.misfit not in HOLDS:
+    if not prior.informative or alone.misfit not in HOLDS:
         return alone
     informed = fit(alone.curve, prior=prior)
     return informed if informed.misfit in HOLDS else alone

@@ -12,6 +12,11 @@ from scipy.special import logsumexp
 
 from .arrays import FloatArray
 
+LEAST_RUNS = 2
+WORTH = 3.0
+"""Runs that what is usual counts for, before any is seen."""
+TOLD = 0.5
+"""Least share of the usual variance that runs must take away for a quantity to count as told."""
 _SHARES: FloatArray = np.geomspace(0.25, 16.0, 25)  # of the usual spread
 _BINS_A_SPREAD = 4
 BINS_A_CENTRE = 2
@@ -32,17 +37,17 @@ def share_in_bins(values: FloatArray, log_weight: FloatArray, bins: FloatArray) 
     return np.asarray(found / found.sum())
 
 
-def told_by_all(known: FloatArray, bins: FloatArray, spread: float, weight: float) -> tuple[float, float]:
+def told_by_all(known: FloatArray, bins: FloatArray, spread: float) -> tuple[float, float]:
     """Mean for one more run, and the squared scale of the Student-t that averaging over its spread gives.
 
     Args:
         known: likelihood of each run in each bin, (R, bins).
         bins: where theta is looked at.
-        spread: of runs before any is seen, worth `weight` of them.
+        spread: of runs before any is seen.
     """
     centres, spreads = bins[::BINS_A_CENTRE], spread * _SHARES
     log_lattice = np.stack([_log_explained(known, bins, centres, each) for each in spreads])
-    log_lattice += log_spread(_SHARES, weight)[:, None]
+    log_lattice += log_spread(_SHARES, WORTH)[:, None]
     share = np.exp(log_lattice - logsumexp(log_lattice))
     mean = float(share.sum(axis=0) @ centres)
     return mean, float(1 / (share.sum(axis=1) @ spreads**-2) + share.sum(axis=0) @ (centres - mean) ** 2)

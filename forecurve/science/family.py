@@ -23,7 +23,7 @@ import numpy as np
 from . import errors
 from .arms import told_apart
 from .arrays import FloatArray
-from .exchangeable import BINS_A_CENTRE, bins_over, share_in_bins, told_by_all
+from .exchangeable import BINS_A_CENTRE, LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
@@ -34,16 +34,13 @@ if TYPE_CHECKING:
 
 Pair = tuple[float, float]
 
-# Spread between siblings before any is seen, worth SPREAD_WEIGHT siblings: the synthetic runs of the paper's scale.
+# Spread between siblings before any is seen: the synthetic runs of the paper's scale.
 SPREAD = (0.03, 0.25, 0.4)
-SPREAD_WEIGHT = 3.0
 SEED_SPREAD = (0.0125, 0.1, 0.2)
 """Spread between seeds of one arm before any is seen, worth as many seeds: as attribution has it."""
-MIN_SIBLINGS = 2
 PASSED = 0.5  # a run is of the family when it has passed its middle with this probability,
 RISEN = 0.5  # or when even the 5 % quantile of its rise is so much of the median
 MEMBER = 0.9  # weight of the informative part where all siblings are of the family
-TOLD = 0.5  # least share of the flat part's variance that siblings must take away for a parameter to be told
 _ROUNDS = 3  # in which what is known of one parameter sharpens the others
 _DRAWS, _FEWEST_DRAWS = 100_000, 200  # of all siblings together, of one
 
@@ -82,7 +79,7 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
         units = ", ".join(sorted({fit.unit for fit in fits}))
         raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
     family = [fit for fit in fits if _is_member(fit)]
-    if len(family) < MIN_SIBLINGS:
+    if len(family) < LEAST_RUNS:
         return FLAT
     most = max(_DRAWS // len(family), _FEWEST_DRAWS)
     siblings = [parameters_of(fit).thinned(most) for fit in family]
@@ -130,9 +127,9 @@ def _one(
     bins = bins_over(*box, SPREAD[at])
     known = np.array([_likelihood(each, at, bins, others) for each in siblings])
     if arms is None:
-        mean, variance = told_by_all(known, bins, SPREAD[at], SPREAD_WEIGHT)
+        mean, variance = told_by_all(known, bins, SPREAD[at])
     else:
-        spread, centres = (SPREAD[at], SEED_SPREAD[at], SPREAD_WEIGHT), bins[::BINS_A_CENTRE]
+        spread, centres = (SPREAD[at], SEED_SPREAD[at], WORTH), bins[::BINS_A_CENTRE]
         mean, variance = told_by_arms(known, arms.of_each, arms.of_new, bins, centres, *spread)
     return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (box[1] - box[0]) ** 2 / 12 else None
 

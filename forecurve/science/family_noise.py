@@ -23,18 +23,14 @@ from scipy.special import digamma, logsumexp, polygamma
 from scipy.stats import invgamma
 
 from .arrays import FloatArray
-from .exchangeable import bins_over, share_in_bins, told_by_all
+from .exchangeable import LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .misfit import HOLDS
 from .noise import ALPHA_PRIOR, HYPOTHESES, NoiseKnown
 
 if TYPE_CHECKING:
     from .fitting import Fit
 
-WORTH = 3.0
-"""Runs that the usual weights of kinds, and the usual spread of sizes, count for."""
 SIZE_SPREAD = 0.3  # of ln alpha between runs, before any is seen
-LEAST_RUNS = 2
-_TOLD = 0.5  # least share of the usual variance of ln alpha that runs must take away for its size to be told
 _ROUNDS = 50
 _FAINT = 12.0  # a kind that a fit has left out lies so far below its best one
 _TAIL = 5e-4  # of the usual sizes on either side, left out
@@ -90,8 +86,8 @@ def _size(source: str, fits: Sequence[Fit]) -> tuple[float, float] | None:
     for fit in fits:
         alpha = fit.posterior.alpha
         known.append(share_in_bins(np.log(alpha), -usual.logpdf(alpha) - np.log(alpha), bins))
-    mean, variance = told_by_all(np.array(known), bins, SIZE_SPREAD, WORTH)
-    return _inverse_gamma(mean, variance) if variance <= (1 - _TOLD) * polygamma(1, shape) else None
+    mean, variance = told_by_all(np.array(known), bins, SIZE_SPREAD)
+    return _inverse_gamma(mean, variance) if variance <= (1 - TOLD) * polygamma(1, shape) else None
 
 
 def _inverse_gamma(mean: float, variance: float) -> tuple[float, float]:

@@ -10,7 +10,8 @@ import pytest
 
 from forecurve.science import Curve, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
-from forecurve.science.family import MEMBER, SPREAD, SPREAD_WEIGHT, parameter_prior
+from forecurve.science.exchangeable import WORTH
+from forecurve.science.family import MEMBER, SPREAD, parameter_prior
 from forecurve.science.prior import FLAT
 from tests.forecurve.science.synthetic import noisy_curve
 
@@ -45,9 +46,9 @@ def flat_curve(seed: int) -> Curve:
 def test_known_siblings_give_the_closed_form():
     mean, sd = told([stand_in(row, np.full(3, 1e-4)) for row in KNOWN]).T
     size = len(KNOWN)
-    scatter = ((KNOWN - KNOWN.mean(axis=0)) ** 2).sum(axis=0) + SPREAD_WEIGHT * np.array(SPREAD) ** 2
+    scatter = ((KNOWN - KNOWN.mean(axis=0)) ** 2).sum(axis=0) + WORTH * np.array(SPREAD) ** 2
     # scale of a new sibling's Student-t, and the variance of the centre
-    variance = scatter / (size - 1 + SPREAD_WEIGHT) + scatter / size / (size + SPREAD_WEIGHT - 3)
+    variance = scatter / (size - 1 + WORTH) + scatter / size / (size + WORTH - 3)
     assert mean == pytest.approx(KNOWN.mean(axis=0), abs=0.02 * SPREAD[0])
     assert sd == pytest.approx(np.sqrt(variance), rel=0.02)
 
