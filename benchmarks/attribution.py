@@ -1,6 +1,6 @@
 """Attribution: how often a verdict is wrong, and how often it sees what is there, by seeds.
 
-    python benchmarks/attribution.py [--runs N] [--fits N] [--check N] [--json]
+    python benchmarks/attribution.py [--runs N] [--fits N] [--check N] [--past N] [--json]
 
 A sweep has a control and 7 arms with 1, 2, 3 or 5 seeds each. Its recipe is one of four 14k to 16k GPU-hour rows of
 ScaleRL's Table 1; runs are evaluated at compute 0 and at 20 places to 16,000 GPU-hours, half of the sweeps with white
@@ -18,6 +18,8 @@ far, from seed to seed; `edge`, every arm's ceiling exactly 0.02 higher, where a
 is as easily wrong as it can be; `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two arms that need 1.5 and 2
 times the compute. An error is a claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where speed
 and ceiling are the control's.
+
+`--past N` tells each sweep what N arms of 4 seeds, whose seeds vary as its own do, say of tau (`pool_seeds`).
 
 Beside it, on the same runs: the paper's rule (least-squares ceilings more than 0.02 apart) and the curve-only test
 (Wald form of the likelihood-ratio test on the same least-squares fits at 5 %, seeds' variance ignored).
@@ -39,6 +41,7 @@ from forecurve.science import Curve, Draws, fit, least_squares
 from forecurve.science.arrays import FloatArray
 from forecurve.science.attribution.comparison import Comparison
 from forecurve.science.attribution.judge import Rules, judge
+from forecurve.science.attribution.pool import PooledSeeds, pool_runs
 from forecurve.science.attribution.runs import Run, run_of
 from forecurve.science.attribution.seeds import CEILING_SPREAD, COMPUTE_SPREAD
 
@@ -49,6 +52,8 @@ SEED_LOG_MID, WIDE_LOG_MID, SEED_LOG_B = 0.10, 0.20, 0.05
 TAUS = (0.005, 0.009, 0.0125, 0.018)
 SEEDS = (1, 2, 3, 5)
 ROPE, LEVEL = 0.02, 0.95
+PAST_SEEDS = 4
+Key = tuple[str, float, int]  # sweep, true tau, seeds
 
 
 @dataclass(frozen=True)
@@ -183,9 +188,15 @@ def _name(at: int) -> str:
     return "control" if at == 0 else f"arm{at}"
 
 
-def verdicts(sweep: Sweep) -> Comparison:
+def past_seeds(bank: Bank, rng: np.random.Generator, spread: SeedEffect, arms: int) -> PooledSeeds:
+    """What so many arms of past sweeps say of the spread between seeds."""
+    sweeps = [banked_sweep(bank, rng, (), spread, PAST_SEEDS) for _ in range(arms)]
+    return pool_runs([[one.run for one in sweep["control"]] for sweep in sweeps])
+
+
+def verdicts(sweep: Sweep, known: PooledSeeds) -> Comparison:
     """Ours."""
-    rules = Rules(ROPE, LEVEL, CEILING_SPREAD, COMPUTE_SPREAD)
+    rules = Rules(ROPE, LEVEL, known.ceiling, known.log_compute)
     return judge({name: [one.run for one in runs] for name, runs in sweep.items()}, "control", rules, "GPU-hours")
 
 
@@ -209,14 +220,16 @@ class Tally:
 Maker = Callable[[Bank, np.random.Generator, tuple[Shift, ...], SeedEffect, int], Sweep]
 
 
-def cell(maker: Maker, bank: Bank, kind: str, tau: float, seeds: int, sweeps: int, rng: np.random.Generator) -> Tally:
+def cell(maker: Maker, bank: Bank, key: Key, sweeps: int, past: int, rng: np.random.Generator) -> Tally:
     """Simulate one cell."""
+    kind, tau, seeds = key
     shifts = SWEEPS[kind]
     tally = Tally(sweeps, 0, 0, 0, [{} for _ in shifts], 0, 0, 0, 0, np.zeros(len(shifts)), np.zeros(len(shifts)))
     spread = SeedEffect(tau, WIDE_LOG_MID if kind == "wide" else SEED_LOG_MID)
     for _ in range(sweeps):
         sweep = maker(bank, rng, shifts, spread, seeds)
-        _count_ours(tally, verdicts(sweep), shifts)
+        known = past_seeds(bank, rng, spread, past) if past else PooledSeeds(CEILING_SPREAD, COMPUTE_SPREAD)
+        _count_ours(tally, verdicts(sweep, known), shifts)
         _count_rivals(tally, sweep, shifts)
     return tally
 
@@ -257,6 +270,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60, help="sweeps a cell")
     parser.add_argument("--fits", type=int, default=48, help="fits for each recipe and noise, at least 40")
     parser.add_argument("--check", type=int, default=20, help="sweeps of the cell that is fitted in full")
+    parser.add_argument("--past", type=int, default=0, help="arms of past sweeps that tell of the seeds")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
     asked = parser.parse_args()
     began = time.perf_counter()
@@ -264,9 +278,9 @@ def main() -> None:
     _say(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
     rng = np.random.default_rng(2)
     tallies = {}
-    for kind, tau, seeds in CELLS:
-        tallies[kind, tau, seeds] = cell(banked_sweep, bank, kind, tau, seeds, asked.runs, rng)
-    check = cell(full_sweep, bank, "null", 0.0125, 2, asked.check, rng) if asked.check else None
+    for key in CELLS:
+        tallies[key] = cell(banked_sweep, bank, key, asked.runs, asked.past, rng)
+    check = cell(full_sweep, bank, ("null", 0.0125, 2), asked.check, 0, rng) if asked.check else None
     _say(f"all: {time.perf_counter() - began:.0f} s")
     rows = [_row(key, tally) for key, tally in tallies.items()]
     if asked.json:
@@ -276,7 +290,7 @@ def main() -> None:
     _print_power(tallies)
 
 
-def _row(key: tuple[str, float, int], tally: Tally) -> dict[str, object]:
+def _row(key: Key, tally: Tally) -> dict[str, object]:
     kind, tau, seeds = key
     shares = {
         "any_wrong": tally.any_wrong, "wrong_ceiling": tally.wrong_ceiling, "wrong_efficiency": tally.wrong_efficiency,
@@ -292,7 +306,7 @@ def _row(key: tuple[str, float, int], tally: Tally) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _print_errors(tallies: dict[tuple[str, float, int], Tally], check: Tally | None) -> None:
+def _print_errors(tallies: dict[Key, Tally], check: Tally | None) -> None:
     print("\nProbability of any wrong claim in a sweep of 7 arms (asked: at most 5 %), in %")
     columns = f"{'sweep':6} {'true tau':>8} {'seeds':>5} | {'ours':>5} {'ceil.':>5} {'effic.':>6}"
     print(f"{columns} | {'paper rule':>10} {'curve only':>10}")
@@ -311,7 +325,7 @@ def _error_line(kind: str, tau: float, seeds: int, tally: Tally) -> str:
     return f"{kind:6} {tau:8.4f} {seeds:5d} | {ours:5.1f} {ceil:5.1f} {effic:6.1f} | {rivals}"
 
 
-def _print_power(tallies: dict[tuple[str, float, int], Tally]) -> None:
+def _print_power(tallies: dict[Key, Tally]) -> None:
     print("\nmixed sweep: verdict 'ceiling' (or, for the slower arms, 'efficiency'), in % of sweeps")
     print(
         f"{'true tau':>8} {'seeds':>5} | "

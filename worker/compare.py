@@ -20,6 +20,7 @@ from forecurve.science.ranking import ranking_sentence
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
+from server.forecasts.past_runs import PastRun, past_runs
 from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.settings import Settings
@@ -27,6 +28,7 @@ from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
 
 from .curves import MIN_POINTS, curve_of, rising
+from .siblings import seeds_of
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +51,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class Compared:
-    """The runs of a sweep as (arm, name, points); `control` is the control's arm, `budget` the largest of the runs'."""
+    """The runs of a sweep as (arm, name, points); `control` is the control's arm, `budget` the largest of the runs'.
+
+    `past` are runs of other sweeps, which tell how far seeds lie apart.
+    """
 
     control: str | None
     unit: str
     budget: float | None
     runs: list[tuple[str, str, list[Point]]]
+    past: list[PastRun]
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,8 @@ def find(compared: Compared) -> Found:
     note = _obstacle(compared, arms)
     if note is not None or compared.control is None:
         return Found(None, note, time.perf_counter() - began)
-    comparison = compare(arms, compared.control)
+    seeds = seeds_of(compared.past, compared.unit)
+    comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
@@ -159,10 +166,12 @@ def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -
 def _read(session: Session, sweep_id: str) -> Compared:
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
     curves = validation_curves(session, [run.id for run in runs])
-    control = next((_arm(run) for run in runs if run.is_control), None)
+    control = next((run for run in runs if run.is_control), None)
+    past = past_runs(session, control, of_its_sweep=False) if control is not None else []
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
     budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
-    return Compared(control, unit, budget, [(_arm(run), run.name, curves[run.id]) for run in runs])
+    ours = [(_arm(run), run.name, curves[run.id]) for run in runs]
+    return Compared(None if control is None else _arm(control), unit, budget, ours, past)
 
 
 def _arm(run: Run) -> str:

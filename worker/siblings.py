@@ -1,11 +1,13 @@
-"""The prior that past runs make for one more. They are over and do not change: their fits are kept in memory."""
+"""What past runs tell: the prior of one more, and how far seeds lie apart. They are over and do not change: their fits
+are kept in memory."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
-from forecurve.science import CurveError, Fit, fit
+from forecurve.science import CurveError, Fit, PooledSeeds, fit, pool_seeds
 from forecurve.science.family import sibling_prior
 from forecurve.science.prior import Prior
 from server.forecasts.past_runs import PastRun
@@ -24,6 +26,20 @@ def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
 @lru_cache(maxsize=_PRIORS)
 def _prior(past: tuple[PastRun, ...], arm: str | None, unit: str) -> Prior:
     return sibling_prior([found for run in past if (found := _alone(run, unit)) is not None], arm)
+
+
+def seeds_of(past: Sequence[PastRun], unit: str) -> PooledSeeds:
+    """See `pool_seeds`: the spread between the seeds of arms of past sweeps."""
+    return _seeds(tuple(past), unit)
+
+
+@lru_cache(maxsize=_PRIORS)
+def _seeds(past: tuple[PastRun, ...], unit: str) -> PooledSeeds:
+    arms: dict[str, list[Fit]] = defaultdict(list)
+    for run in past:
+        if run.arm is not None and (found := _alone(run, unit)) is not None:
+            arms[run.arm].append(found)
+    return pool_seeds(arms.values())
 
 
 @lru_cache(maxsize=_FITS)

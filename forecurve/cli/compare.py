@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,12 @@ def compare_command(
     seed_sd: Annotated[
         float | None, typer.Option("--seed-sd", help="Standard deviation of the ceiling between seeds, if known.")
     ] = None,
+    past: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--past", metavar="FILE", help="Past sweeps with seeds: how far seeds lie apart; may be repeated."
+        ),
+    ] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
     range_: Range = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
@@ -33,7 +39,8 @@ def compare_command(
     from .output import print_json
 
     arms = _arms(file, unit, range_, control, series)
-    compared = _compared(arms, control, rope, level, seed_sd)
+    known = _known_seeds(past or [], seed_sd, unit, range_)
+    compared = _compared(arms, control, rope, level, known)
     if as_json:
         print_json(compared.to_dict())
         return
@@ -49,15 +56,32 @@ def _arms(
     return read_long_arms(file, unit, range_, needed=control)
 
 
+def _known_seeds(past: list[Path], seed_sd: float | None, unit: str | None, range_: str | None) -> dict[str, Any]:
+    """What is known of the spread between seeds, as `compare` takes it."""
+    from forecurve.science import fit, pool_seeds
+
+    from .errors import bad_input
+
+    if not past:
+        return {"seed_sd": seed_sd}
+    if seed_sd is not None:
+        raise bad_input(f"--seed-sd: {seed_sd:g} is given and --past would tell it; leave one of them out")
+    arms = [curves for file in past for curves in read_long_arms(file, unit, range_).values()]
+    pooled = pool_seeds([[fit(curve) for curve in curves] for curves in arms if len(curves) > 1])
+    if not pooled.ceiling.past:
+        typer.echo("--past: no arm in it has two seeds with a ceiling that is identified; it tells nothing", err=True)
+    return {"seed_sd": pooled.ceiling, "seed_sd_log_compute": pooled.log_compute}
+
+
 def _compared(
-    arms: dict[str, list[Curve]], control: str, rope: float | None, level: float, seed_sd: float | None
+    arms: dict[str, list[Curve]], control: str, rope: float | None, level: float, known: dict[str, Any]
 ) -> Comparison:
     from forecurve.science import CompareError, compare
 
     from .errors import bad_input
 
     try:
-        return compare(arms, control, rope=rope, level=level, seed_sd=seed_sd)
+        return compare(arms, control, rope=rope, level=level, **known)
     except CompareError as error:
         raise bad_input(str(error)) from error
 
@@ -72,3 +96,4 @@ def _show(compared: Comparison) -> None:
         note = "" if arm.seed_note is None else f" ({arm.seed_note})"
         typer.echo(f"{arm.reason}{note}")
     typer.echo(compared.sentence)
+    typer.echo(f"{compared.seed_note.capitalize()}.")

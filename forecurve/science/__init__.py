@@ -11,7 +11,7 @@ compare({"base": [curve, other_seed], "no-fp32": third}, control="base")
 from .advice import Advice, advise
 from .alternatives import Alternative, alternatives
 from .analogues import Course
-from .attribution import ArmVerdict, Comparison, SeedSpread, compare, pool_seeds
+from .attribution import ArmVerdict, Comparison, PooledSeeds, SeedSpread, compare, pool_seeds
 from .backtesting import Backtest, backtest, past_forecast
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal
@@ -65,6 +65,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "PointFit",
+    "PooledSeeds",
     "PowerLaw",
     "Prior",
     "PriorError",

@@ -43,13 +43,17 @@ class PastRun:
         return self.points[-1].compute >= FINISHED_AT * (budget or 0.0)
 
 
-def past_runs(session: Session, run: Run) -> list[PastRun]:
+def past_runs(session: Session, run: Run, *, of_its_sweep: bool = True) -> list[PastRun]:
     """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same task
     in their recipe.
 
-    The newest 60. Not among them is a run whose evaluations are in part those of this one.
+    The newest 60. Not among them is a run whose evaluations are in part those of this one, and without `of_its_sweep`
+    none of its sweep.
     """
-    rows = session.execute(_comparable(run)).all()
+    comparable = _comparable(run)
+    if not of_its_sweep and run.sweep_id is not None:
+        comparable = comparable.where(Run.sweep_id.is_distinct_from(run.sweep_id))
+    rows = session.execute(comparable).all()
     curves = validation_curves(session, [run.id, *(row.id for row in rows)])
     ours = curves[run.id]
     return [

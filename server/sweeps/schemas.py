@@ -113,6 +113,14 @@ class RankingView(BaseModel):
     sentence: str
 
 
+class SeedSpreadView(BaseModel):
+    """How far runs of one arm lie apart that differ in their seed alone."""
+
+    sd: float
+    dof: float | None = Field(description="How many replicates' worth of knowledge stands behind it.")
+    past: int = Field(default=0, description="Replicates of past sweeps among them.")
+
+
 class ComparisonView(BaseModel):
     """The arms against the control. Claims of a difference are wrong with probability 1 - `level`, all together."""
 
@@ -123,6 +131,9 @@ class ComparisonView(BaseModel):
     rope: float = Field(description="Ceilings within this of one another are the same in practice.")
     level: float
     unit: str
+    seed_spread: SeedSpreadView = Field(description="Of the ceiling.")
+    replicates: int = Field(description="Runs beyond the first of an arm, from which that was learned here.")
+    seed_note: str | None = Field(default=None, description="Both in a few words.")
     control_advice: str | None
     ranking: RankingView | None = None
     sentence: str

@@ -259,6 +259,9 @@ def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -
         "rope": 0.02,
         "level": 0.95,
         "unit": UNIT,
+        "seed_spread": {"sd": 0.0125, "dof": 6.0, "past": 0},
+        "replicates": 0,
+        "seed_note": "seed sd assumed to be about 0.0125",
         "control_advice": None,
         "ranking": {
             "horizon": BUDGET,

@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 import worker.compare
 from forecurve.science import Curve, compare, rank
 from forecurve.science.ranking import ranking_sentence
+from server.database import new_id
 from server.events.models import Event, OutboxMessage
+from server.recipes.models import RecipeRow
+from server.runs.models import Run
 from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK, ask_for_comparison
 from server.sweeps.models import SweepComparison
@@ -222,6 +226,60 @@ def test_a_comparison_that_was_overtaken_writes_nothing(
     around_find(monkeypatch, be_slow)
     compare_sweep(sessions, settings, sweep_id, LATER)
     assert row_of(sessions, sweep_id).compared_at == LATER + timedelta(seconds=61)
+
+
+def past_sweep(sessions: Sessions, task: str, *, seeds: int = 3) -> None:
+    """Two arms, run through, whose seeds end where they would with any other seed."""
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        for at, loss in enumerate(("cispo", "grpo")):
+            for seed in range(seeds):
+                recipe = maze(session, task, loss=loss, seed=seed)
+                run = make_run(session, f"{task} {loss} {seed}", sweep_id=sweep.id, status="succeeded", seed=seed)
+                run.recipe_id = recipe
+                noise = np.random.default_rng([at, seed, 7]).normal(0.0, 6e-5**0.5, len(COMPUTE))
+                add_evaluations(session, run, COMPUTE, sigmoid(COMPUTE, A=0.6 + 0.1 * at) + noise)
+
+
+def maze(session: Session, task: str, **body: Any) -> str:
+    row = RecipeRow(name="r", digest=new_id("sha256"), body={"task": {"name": task}} | body)
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def compared_with_past(sessions: Sessions, settings: Settings, task: str = "maze", **sweep: Any) -> dict[str, Any]:
+    """The comparison of a sweep whose runs have this task."""
+    sweep_id = start_sweep(sessions, **sweep)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == sweep_id)):
+            run.recipe_id = maze(session, task, loss=run.arm, seed=run.seed)
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    result = row_of(sessions, sweep_id).result
+    assert result is not None
+    return result
+
+
+def test_seeds_of_past_sweeps_of_the_task_tell_how_far_seeds_lie_apart(sessions: Sessions, settings: Settings) -> None:
+    past_sweep(sessions, "maze")
+    past_sweep(sessions, "other", seeds=5)
+    told = compared_with_past(sessions, settings, seeds=1)
+    assert told["seed_spread"]["past"] == told["compute_spread"]["past"] == 4
+    assert told["seed_spread"]["sd"] < 0.0125
+    assert told["seed_note"] == f"seed sd about {told['seed_spread']['sd']:.2g} by replicates (4 in past sweeps)"
+
+
+def test_the_seeds_of_the_sweep_itself_are_not_past(sessions: Sessions, settings: Settings) -> None:
+    past_sweep(sessions, "other")
+    sweep_id = start_sweep(sessions)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == sweep_id)):
+            run.recipe_id, run.status = maze(session, "maze", loss=run.arm, seed=run.seed), "succeeded"
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    result = row_of(sessions, sweep_id).result
+    assert result is not None
+    assert (result["replicates"], result["seed_spread"]["past"]) == (2, 0)
+    assert result["seed_note"].endswith("by replicates (2 here)")
 
 
 def test_the_same_result_again_is_no_event(sessions: Sessions, settings: Settings) -> None:

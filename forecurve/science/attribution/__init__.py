@@ -6,7 +6,7 @@ compare({"base": [curve, curve], "no-fp32": curve}, control="base").verdicts
 from .common_ceiling import PaperColumn, refit_at_ceiling
 from .compare import compare
 from .comparison import ArmVerdict, Comparison, Multiplier
-from .pool import pool_seeds
+from .pool import PooledSeeds, pool_seeds
 from .seeds import SeedSpread
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Comparison",
     "Multiplier",
     "PaperColumn",
+    "PooledSeeds",
     "SeedSpread",
     "compare",
     "pool_seeds",

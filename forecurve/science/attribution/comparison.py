@@ -106,9 +106,9 @@ class Comparison:
         rope: half-width of the region of practical equivalence of the ceiling.
         level: certainty of the claims.
         unit: of compute.
-        seed_spread: sd of the ceiling between seeds, as assumed and then learned.
+        seed_spread: sd of the ceiling between seeds, as assumed (or told by past sweeps) and then learned.
         compute_spread: the same for ln compute to a level.
-        replicates: runs beyond the first of an arm, from which the spreads were learned.
+        replicates: runs beyond the first of an arm, from which the spreads were learned here.
         control_advice: a sentence when further seeds of the control would decide arms, or None.
         control_paper: the control's own line of the paper's procedure.
     """
@@ -130,6 +130,13 @@ class Comparison:
     def verdicts(self) -> dict[str, str]:
         """arm -> verdict with its direction, e.g. `ceiling down`."""
         return {arm.arm: arm.label for arm in self.arms}
+
+    @property
+    def seed_note(self) -> str:
+        """How far runs of one arm lie apart, and how that is known, in a few words."""
+        from .wording import spread_note
+
+        return spread_note(self.seed_spread, self.replicates)
 
     @property
     def table(self) -> list[dict[str, str]]:
@@ -158,6 +165,7 @@ class Comparison:
             "seed_spread": self.seed_spread.to_dict(),
             "compute_spread": self.compute_spread.to_dict(),
             "replicates": self.replicates,
+            "seed_note": self.seed_note,
             "arms": [arm.to_dict() for arm in self.arms],
             "control_advice": self.control_advice,
             "sentence": self.sentence,

@@ -21,8 +21,8 @@ from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
 from .family import adjusted, below, critical
 from .matched import matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
-from .runs import Run, ceilings, proven_ceilings, standard_error
-from .seeds import Differences, Group, SeedSpread, differences
+from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
+from .seeds import Differences, SeedSpread, differences
 
 DRAWS = 10_000
 
@@ -123,17 +123,13 @@ def _speeds(
     found = {arm.name: matched_level(base.runs, arm.runs) for arm in judged}
     levels = {name: level for name, level in found.items() if level is not None}
     pairs = [
-        (_log_compute(base.runs, levels[arm.name]), _log_compute(arm.runs, levels[arm.name]))
+        (log_computes(base.runs, levels[arm.name]), log_computes(arm.runs, levels[arm.name]))
         for arm in judged
         if arm.name in levels
     ]
     own = [(group, own_level(group)) for group in groups if len(group) > 1]
-    replicated = [_log_compute(group, level) for group, level in own if level is not None]
+    replicated = [log_computes(group, level) for group, level in own if level is not None]
     return differences(pairs, replicated, rules.compute_spread, DRAWS), levels
-
-
-def _log_compute(runs: Sequence[Run], level: float) -> Group:
-    return [run.log_compute_to(level) for run in runs]
 
 
 # --- claims of a difference ---
@@ -223,7 +219,7 @@ class _Facts(NamedTuple):
         """What an undecided arm seems to have changed: the ceiling, and the compute to the matched level."""
         found = [Effect(self.design(arm), difference.median)]
         if arm.name in self.levels:
-            noise = standard_error(_log_compute([*self.base.runs, *arm.runs], self.levels[arm.name]))
+            noise = standard_error(log_computes([*self.base.runs, *arm.runs], self.levels[arm.name]))
             slower = float(np.median(self.speeds.draws[:, list(self.levels).index(arm.name)]))
             design = Design(noise, self.speeds.spread, 0.0, self.rules.level, self.strictest / 2)  # a two-sided claim
             found.append(Effect(design, slower))

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from .. import errors
 from ..fitting import Fit
-from .runs import ceilings, distinct, run_of
-from .seeds import CEILING_SPREAD, SeedSpread, learn, summarised
+from .matched import own_level
+from .runs import Run, ceilings, distinct, log_computes, run_of
+from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, Group, SeedSpread, learn, summarised
 
 
-def pool_seeds(groups: Iterable[Sequence[Fit]], prior: SeedSpread | None = None) -> SeedSpread:
-    """sd of the ceiling between seeds, for `compare(..., seed_sd=)`.
+class PooledSeeds(NamedTuple):
+    """For `compare(..., seed_sd=pooled.ceiling, seed_sd_log_compute=pooled.log_compute)`."""
+
+    ceiling: SeedSpread
+    log_compute: SeedSpread
+
+
+def pool_seeds(groups: Iterable[Sequence[Fit]]) -> PooledSeeds:
+    """How far runs of past sweeps lie apart that differ in their seed alone, over what `compare` guesses of it.
 
     Args:
         groups: each the fits of runs that differ in their seed alone, flat prior; groups of one teach nothing, and
-            copies of one run count once.
-        prior: what is believed before; the paper's three runs by default, as a share of the range of rewards.
+            copies of one run count once. Only runs with an identified ceiling count.
 
     Returns:
-        The posterior of the sd, in the reward's own scale, summarised by a scaled inverse chi-square.
+        The sds of the ceiling, in the reward's own scale, and of the logarithm of the compute to a level.
 
     Raises:
         CompareError: runs with different ranges of the reward.
     """
     fits = [list(group) for group in groups]
-    prior = CEILING_SPREAD.scaled(_width(fits)) if prior is None else prior
-    runs = [[run_of(fit) for fit in distinct(group)] for group in fits]
-    usable = [[run for run in group if run.usable and run.identified] for group in runs]
-    return summarised(prior, learn([ceilings(group) for group in usable], prior))
+    return pool_runs([[run_of(fit) for fit in distinct(group)] for group in fits], _width(fits))
+
+
+def pool_runs(groups: Iterable[Sequence[Run]], width: float = 1.0) -> PooledSeeds:
+    """`pool_seeds` for runs whose draws are known, `width` the range of their rewards."""
+    known = [[run for run in group if run.usable and run.identified] for group in groups]
+    levels = [(group, own_level(group)) for group in known if len(group) > 1]
+    return PooledSeeds(
+        _learned(CEILING_SPREAD.scaled(width), [ceilings(group) for group in known]),
+        _learned(COMPUTE_SPREAD, [log_computes(group, level) for group, level in levels if level is not None]),
+    )
+
+
+def _learned(before: SeedSpread, groups: Sequence[Group]) -> SeedSpread:
+    replicates = sum(max(len(group) - 1, 0) for group in groups)
+    return replace(summarised(before, learn(groups, before)), past=replicates) if replicates else before
 
 
 def _width(groups: Sequence[Sequence[Fit]]) -> float:

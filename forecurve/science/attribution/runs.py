@@ -98,6 +98,11 @@ def proven_ceilings(runs: Sequence[Run]) -> list[FloatArray]:
     return [run.draws.A if run.identified else run.reached for run in runs]
 
 
+def log_computes(runs: Sequence[Run], level: float) -> list[FloatArray]:
+    """Draws of ln C to a level, of each run."""
+    return [run.log_compute_to(level) for run in runs]
+
+
 def standard_error(group: Sequence[FloatArray]) -> float:
     """Root mean square of the runs' own sd of a value, from the draws of each; 0 without runs."""
     return float(np.sqrt(np.mean([np.var(draws) for draws in group]))) if group else 0.0

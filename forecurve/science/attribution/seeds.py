@@ -13,7 +13,7 @@ Fourier transform a run, for each tau on a grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -43,10 +43,12 @@ class SeedSpread:
     Args:
         sd: the sd.
         dof: how many replicates' worth of knowledge stands behind it; infinite when it is simply known.
+        past: runs beyond the first of an arm in past sweeps, from which it was learned.
     """
 
     sd: float
     dof: float = np.inf
+    past: int = 0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.sd) and self.sd > 0):
@@ -65,7 +67,7 @@ class SeedSpread:
 
     def scaled(self, factor: float) -> SeedSpread:
         """The same knowledge of a value that is `factor` times as large."""
-        return SeedSpread(self.sd * factor, self.dof)
+        return replace(self, sd=self.sd * factor)
 
     def interval(self) -> Estimate:
         """Median and 90 % interval of the sd."""
@@ -91,7 +93,7 @@ class SeedSpread:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe: `dof` is null when the sd is known."""
-        return {"sd": self.sd, "dof": finite(self.dof)}
+        return {"sd": self.sd, "dof": finite(self.dof), "past": self.past}
 
 
 # ScaleRL (App. A.5): three runs that differ by their seed vary in A "by at most +-0.015", an sd between .009 (total
@@ -142,7 +144,7 @@ def summarised(prior: SeedSpread, log_mass: FloatArray) -> SeedSpread:
     variance = float(mass @ (log_variance - mean) ** 2)
     dof = _dof_of(variance)
     scale = mean - np.log(dof / 2) + float(polygamma(0, dof / 2))
-    return SeedSpread(float(np.exp(scale / 2)), dof)
+    return replace(prior, sd=float(np.exp(scale / 2)), dof=dof)
 
 
 def _dof_of(variance: float) -> float:

@@ -110,11 +110,17 @@ def _seed_note(seeds: int, control_seeds: int, replicates: int, spread: SeedSpre
     if seeds == 0 or min(seeds, control_seeds) > 1:
         return None
     who = "single seed" if seeds == 1 else "single seed of the control"
+    return f"{who}, {spread_note(spread, replicates)}"
+
+
+def spread_note(spread: SeedSpread, replicates: int) -> str:
+    """How far seeds lie apart, and how that is known: `replicates` of this comparison and those of past sweeps."""
     if spread.known:
-        return f"{who}, seed sd given as {spread.sd:.4g}"
-    if replicates == 0:
-        return f"{who}, seed sd assumed to be about {spread.sd:.4g}"
-    return f"{who}, seed sd {spread.sd:.2g} from {replicates} replicates of other arms and a rough guess"
+        return f"seed sd given as {spread.sd:.4g}"
+    told = [f"{count} {whose}" for count, whose in ((replicates, "here"), (spread.past, "in past sweeps")) if count]
+    if not told:
+        return f"seed sd assumed to be about {spread.sd:.4g}"
+    return f"seed sd about {spread.sd:.2g} by replicates ({' and '.join(told)})"
 
 
 def control_advice(more: int, decided: int, undecided: int) -> str:

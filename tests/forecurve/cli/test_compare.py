@@ -79,7 +79,35 @@ def test_only_some_arms_and_a_known_spread(file: Path, capsys: pytest.CaptureFix
     body = json.loads(capsys.readouterr().out)
     assert [arm["arm"] for arm in body["arms"]] == ["once"]
     assert body["arms"][0]["verdict"] == "no difference shown"
-    assert (body["rope"], body["level"], body["seed_spread"]) == (0.03, 0.9, {"sd": 0.001, "dof": None})
+    assert (body["rope"], body["level"], body["seed_spread"]) == (0.03, 0.9, {"sd": 0.001, "dof": None, "past": 0})
+
+
+def test_past_sweeps_tell_how_far_seeds_lie_apart(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    past = tmp_path / "past.csv"
+    runs = [
+        _series(name, seed, 0.55 + 0.02 * at, 30 + 5 * at + seed) for at, name in enumerate("xyz") for seed in range(4)
+    ]
+    past.write_text(HEADER + "".join(runs))
+    assert main(["compare", str(file), "--control", "base", "--past", str(past), "--json"]) in (0, None)
+    body = json.loads(capsys.readouterr().out)
+    assert body["seed_spread"]["past"] == 9
+    assert body["seed_spread"]["sd"] < 0.0125
+    assert body["seed_note"].endswith("by replicates (2 here and 9 in past sweeps)")
+    assert main(["compare", str(file), "--control", "base", "--past", str(past)]) in (0, None)
+    assert f"S{body['seed_note'][1:]}.\n" in capsys.readouterr().out
+
+
+def test_a_past_without_seeds_says_that_it_tells_nothing(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    past = tmp_path / "past.csv"
+    past.write_text(HEADER + _series("x", None, 0.6, 1) + _series("y", None, 0.5, 2))
+    assert main(["compare", str(file), "--control", "base", "--past", str(past), "--json"]) in (0, None)
+    captured = capsys.readouterr()
+    assert "--past: no arm in it has two seeds" in captured.err
+    assert json.loads(captured.out)["seed_spread"]["past"] == 0
 
 
 @pytest.mark.parametrize(
@@ -91,6 +119,8 @@ def test_only_some_arms_and_a_known_spread(file: Path, capsys: pytest.CaptureFix
         (["--control", "base", "--rope", "-1"], ["rope", "-1"]),
         (["--control", "base", "--level", "2"], ["level", "2"]),
         (["--control", "base", "--seed-sd", "0"], ["seed sd", "0"]),
+        (["--control", "base", "--seed-sd", "0.01", "--past", "p.csv"], ["--seed-sd", "0.01", "--past"]),
+        (["--control", "base", "--past", "gone.csv"], ["gone.csv"]),
         ([], ["--control"]),
     ],
 )

@@ -65,7 +65,7 @@ def test_replicates_add_their_degrees_of_freedom_and_their_variance() -> None:
 def test_a_known_spread_stays_as_it_is() -> None:
     known = SeedSpread(0.01)
     assert summarised(known, learn([_exact(0.5, 0.7)], known)) == known
-    assert known.to_dict() == {"sd": 0.01, "dof": None}
+    assert known.to_dict() == {"sd": 0.01, "dof": None, "past": 0}
 
 
 def test_with_an_uncertain_spread_a_difference_of_single_seeds_has_the_tails_of_a_t() -> None:

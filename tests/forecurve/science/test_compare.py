@@ -76,7 +76,7 @@ def test_a_ceiling_that_is_not_identified_says_where_to_run_to() -> None:
     assert young.p_same is None
     assert "its ceiling not identified yet: run to" in young.reason
     assert young.seed_note is not None
-    assert young.seed_note.startswith("single seed, seed sd 0.0")
+    assert young.seed_note.startswith("single seed, seed sd about 0.0")
 
 
 def test_the_answer_is_json_without_nan_and_has_a_figure_and_a_table() -> None:
@@ -260,10 +260,43 @@ def test_a_swap_of_arm_and_control_turns_the_verdict_round(difference: float, se
 
 def test_the_seeds_of_past_sweeps_give_a_spread() -> None:
     pooled = pool_seeds([_arm(0.61), _arm(0.69, first=10), [_young()]])
-    assert pooled.dof == pytest.approx(10, abs=1.0)
+    assert pooled.ceiling.past == pooled.log_compute.past == 4
+    assert pooled.ceiling.dof == pytest.approx(10, abs=1.0)
     squares = 2 * 2 * np.var(SEEDS, ddof=1)
-    assert pooled.sd == pytest.approx(np.sqrt((6 * 0.0125**2 + squares) / 10), rel=0.15)
-    assert compare({"base": _arm(0.61), "up": _arm(0.69, first=10)}, "base", seed_sd=pooled).verdicts["up"]
+    assert pooled.ceiling.sd == pytest.approx(np.sqrt((6 * 0.0125**2 + squares) / 10), rel=0.15)
+
+
+def test_past_seeds_tell_how_far_the_compute_to_a_level_varies() -> None:
+    apart = [fit(noisy_run(60 + at, 0.61, C_mid)) for at, C_mid in enumerate((1500.0, 2500.0, 4200.0))]
+    alike = [fit(noisy_run(60 + at, 0.61, 2500.0)) for at in range(3)]
+    told = pool_seeds([apart]).log_compute
+    squares = 2 * np.var(np.log((1500.0, 2500.0, 4200.0)), ddof=1)
+    assert told.sd == pytest.approx(np.sqrt((6 * 0.20**2 + squares) / 8), rel=0.15)
+    assert pool_seeds([alike]).log_compute.sd < 0.20 < told.sd
+
+
+def test_past_seeds_decide_what_single_seeds_leave_open() -> None:
+    sweep = {"base": _arm(0.61)[1], "up": _arm(0.67, first=10)[1], "slow": _arm(0.61, 5500.0, first=30)[1]}
+    steady = [[fit(noisy_run(70 + 10 * arm + seed, 0.5 + 0.05 * arm)) for seed in range(4)] for arm in range(3)]
+    pooled = pool_seeds(steady)
+    alone = compare(sweep, "base")
+    told = compare(sweep, "base", seed_sd=pooled.ceiling, seed_sd_log_compute=pooled.log_compute)
+    assert alone.verdicts == {"up": "undecided", "slow": "undecided"}
+    assert told.verdicts == {"up": "ceiling up", "slow": "efficiency slower"}
+    assert alone.seed_note == "seed sd assumed to be about 0.0125"
+    assert told.seed_note == f"seed sd about {told.seed_spread.sd:.2g} by replicates (9 in past sweeps)"
+    assert told.to_dict()["seed_spread"]["past"] == 9
+    assert told.arms[0].seed_note == f"single seed, {told.seed_note}"
+
+
+def test_past_seeds_that_lie_apart_make_a_comparison_more_careful() -> None:
+    sweep = {"base": _arm(0.61)[:2], "up": _arm(0.69, first=10)[:2]}
+    wild = [[fit(noisy_run(100 + 10 * arm + seed, 0.5 + 0.04 * seed)) for seed in range(4)] for arm in range(2)]
+    pooled = pool_seeds(wild)
+    assert compare(sweep, "base").verdicts == {"up": "ceiling up"}
+    careful = compare(sweep, "base", seed_sd=pooled.ceiling, seed_sd_log_compute=pooled.log_compute)
+    assert careful.verdicts == {"up": "undecided"}
+    assert careful.seed_note.endswith("by replicates (2 here and 6 in past sweeps)")
 
 
 def test_the_public_door_is_the_same() -> None:
