@@ -1,29 +1,30 @@
-// The compute axis: log or linear. On a log axis compute 0 has no place, so the start gets a gutter of its own at the left edge,
+// The axis: compute, log or linear, or steps or time in its place. On a log axis compute 0 has no place, so the start gets a gutter of its own at the left edge,
 // set apart by a dotted rule and labelled 0.
 
 const GUTTER = 0.055; // share of the axis, in log space
 const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
 
 /**
+ * @typedef {"log" | "linear" | "steps" | "time"} Mode compute twice, then what a run had done when it had spent it
  * @typedef {object} ComputeAxis
- * @property {"log" | "linear"} mode
- * @property {(compute: number) => number} place where a compute stands, in axis data values
+ * @property {Mode} mode
+ * @property {(compute: number) => number} place where a compute stands (steps or seconds, until `along` a run), in axis data values
  * @property {number | null} start place of compute 0 when it has a gutter
  * @property {number | null} rule where the gutter ends
  * @property {[number, number]} range in Plotly's terms: log10 on a log axis
  */
 
 /**
- * @param {"log" | "linear"} mode
- * @param {number[]} computes every compute that the chart must show, 0 for a start
+ * @param {Mode} mode
+ * @param {number[]} computes every compute (step, second) that the chart must show, 0 for a start
  * @returns {ComputeAxis}
  */
 export function computeAxis(mode, computes) {
   const within = (compute) => (compute > 0 ? Math.min(Math.max(compute, LEAST), MOST) : compute);
   const positive = computes.filter((compute) => compute > 0).map(within);
   const last = positive.length > 0 ? Math.max(...positive) : 1;
-  if (mode === "linear" || positive.length === 0) {
-    return { mode: "linear", place: within, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
+  if (mode !== "log" || positive.length === 0) {
+    return { mode: mode === "log" ? "linear" : mode, place: within, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
   }
   const first = Math.min(...positive);
   const span = Math.max(Math.log10(last / first), 0.3);
@@ -47,6 +48,10 @@ export function computeAxis(mode, computes) {
 export function computeTicks(axis, range, most) {
   const [low, high] = axis.mode === "log" ? range.map((v) => 10 ** v) : range;
   const floor = Math.max(low, axis.rule ?? -Infinity);
+  if (axis.mode === "time") {
+    const seconds = timeTicks(Math.max(0, floor), high, most);
+    return { tickvals: seconds, ticktext: seconds.map(lasting) };
+  }
   const values = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
   const showsStart = axis.start !== null && axis.start >= low && axis.start <= high;
   return {
@@ -75,9 +80,33 @@ function linearTicks(low, high, most) {
   const rough = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  return multiples(step, low, high);
+}
+
+function multiples(step, low, high) {
   const values = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(Number((k * step).toPrecision(10)));
   return values;
+}
+
+const LENGTHS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]; // seconds
+
+/** Round times: minutes and hours have other round numbers than steps have. */
+function timeTicks(low, high, most) {
+  const rough = (high - low) / most;
+  const step = ROUND.find((size) => size >= rough);
+  return step && rough > 0.5 ? multiples(step, low, high) : linearTicks(low, high, most);
+}
+
+/** @param {number} seconds @returns {string} `1 h 30 min` */
+export function lasting(seconds) {
+  if (seconds < 1) return `${plain(seconds)} s`;
+  const at = LENGTHS.findIndex(([size]) => seconds >= size);
+  const [[size, name], finer] = [LENGTHS[at], LENGTHS[at + 1]];
+  const rest = finer ? Math.round((seconds % size) / finer[0]) : 0;
+  const whole = Math.floor(seconds / size) * size;
+  return rest > 0 ? `${lasting(whole)} ${rest} ${finer[1]}` : `${plain(finer ? whole / size : seconds)} ${name}`;
 }
 
 /** @param {number} value @returns {string} three significant digits, no exponent for everyday sizes */

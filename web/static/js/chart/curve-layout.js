@@ -25,7 +25,7 @@ export function baseLayout(axis, unit, ink) {
     hoverdistance: 24,
     hoverlabel: { bgcolor: ink.paper, bordercolor: ink.hairlineStrong, font: { family: ink.font, size: 12, color: ink.ink }, align: "left" },
     margin: { l: MARGIN.left, r: MARGIN.right, t: 12, b: 48 },
-    xaxis: { ...line, type: axis.mode, range: axis.range, title: { text: `compute (${escaped(unit)})`, font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false },
+    xaxis: { ...line, type: axis.mode === "log" ? "log" : "linear", range: axis.range, title: { text: titleOf(axis, unit), font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false },
     yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformat: ".2f", showline: false },
     uirevision: axis.mode, // the zoom survives redrawing, and is given up when the axis changes
     modebar: { bgcolor: "rgba(0,0,0,0)", color: fade(ink.quiet, 0.6), activecolor: ink.accent },
@@ -33,6 +33,12 @@ export function baseLayout(axis, unit, ink) {
     shapes: [],
     annotations: [],
   };
+}
+
+function titleOf({ mode }, unit) {
+  if (mode === "steps") return "steps, beyond the evaluations at their pace";
+  if (mode === "time") return "time since the first evaluation, beyond the evaluations at their pace";
+  return `compute (${escaped(unit)})`;
 }
 
 /** @param {import("./curve-traces.js").Scene} scene @returns {object} Plotly layout */

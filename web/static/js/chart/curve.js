@@ -6,6 +6,7 @@ import { computeAxis, computeTicks, plain } from "./axis.js";
 import { curveLayout } from "./curve-layout.js";
 import { curveTraces, holds, showsFrozen } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
+import { along, paceOf } from "./pace.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
 import { modeFromUrl, startModeSwitch } from "./view.js";
@@ -29,7 +30,7 @@ function paint(plot, { view, past, mode }) {
   const forecast = past ?? view.forecast;
   const shown = forecast?.band?.compute?.length ? forecast : null;
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
-  const axis = computeAxis(mode, computes);
+  const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
   empty(plot, view.points.length === 0);
   const width = Math.max(160, plot.clientWidth - 160); // of the plot inside its margins, more or less
   const scene = { view, forecast: shown, replay: past !== null, axis, width, ink: tokens() };

@@ -28,7 +28,7 @@ function plotly(url) {
 export async function draw(plot, traces, layout, ticks) {
   const Plotly = await plotly(plot.dataset.plotly);
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
-  const zoomed = plot.dataset.zoomed === layout.xaxis.type;
+  const zoomed = plot.dataset.zoomed === layout.uirevision;
   if (!zoomed) delete plot.dataset.zoomed;
   Object.assign(layout.xaxis, ticks(zoomed ? plot.layout.xaxis.range : layout.xaxis.range, most));
   plot.ticks = ticks;
@@ -42,7 +42,7 @@ function follow(plot) {
   plot.on("plotly_relayout", (change) => {
     const range = change["xaxis.range"] ?? (change["xaxis.range[0]"] === undefined ? null : [change["xaxis.range[0]"], change["xaxis.range[1]"]]);
     if (change["xaxis.autorange"]) delete plot.dataset.zoomed;
-    else if (range) plot.dataset.zoomed = plot.layout.xaxis.type;
+    else if (range) plot.dataset.zoomed = plot.layout.uirevision;
     if (range || change["xaxis.autorange"]) retick(plot);
   });
   plot.on("plotly_doubleclick", () => {

@@ -7,6 +7,7 @@ import { computeAxis, computeTicks, plain, rateRange } from "./axis.js";
 import { baseLayout, gutter } from "./curve-layout.js";
 import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
+import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
 import { fromUrl, modeFromUrl, startModeSwitch, toUrl } from "./view.js";
 import { escaped, predicted } from "./words.js";
@@ -65,7 +66,7 @@ function paint(plot, state) {
   const nothing = state.view.runs.every((view) => view.points.length === 0);
   plot.hidden = nothing;
   document.querySelector("[data-chart-empty]").hidden = !nothing;
-  const axis = computeAxis(state.mode, withPoints.flatMap(computesOf));
+  const axis = computeAxis(state.mode, withPoints.flatMap((view) => computesOf(view).map(paceOf(state.mode, view.points))));
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
   const named = plot.clientWidth >= NAMES.least;
@@ -74,7 +75,7 @@ function paint(plot, state) {
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
   layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
-  return draw(plot, withPoints.flatMap((view) => armTraces(view, axis, state, ink)), layout, (range, most) => computeTicks(axis, range, most));
+  return draw(plot, withPoints.flatMap((view) => armTraces(view, along(axis, view.points), state, ink)), layout, (range, most) => computeTicks(axis, range, most));
 }
 
 function pressKeys(drawn) {
@@ -144,9 +145,9 @@ function medians({ run, forecast }, axis, colour, series) {
   return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
 }
 
-/** One line a budget, all runs of a sweep mostly share it. */
+/** One line a budget, all runs of a sweep mostly share it; in steps or time each of them would have its own. */
 function budgets(views, axis, ink) {
-  const amounts = [...new Set(views.map((view) => view.budget).filter(Boolean))];
+  const amounts = countsOtherwise(axis.mode) ? [] : [...new Set(views.map((view) => view.budget).filter(Boolean))];
   return {
     shapes: amounts.map((amount) => ({ type: "line", x0: axis.place(amount), x1: axis.place(amount), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" })),
     annotations: amounts.map((amount) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", xanchor: "right", xshift: -4, showarrow: false, text: `budget ${plain(amount)}`, font: { size: 11, color: ink.quiet } })),

@@ -13,10 +13,12 @@ export function toUrl(changes) {
   history.replaceState(history.state, "", url);
 }
 
-/** @returns {"log" | "linear"} the compute axis that the URL asks for */
-export const modeFromUrl = () => (fromUrl("x") === "linear" ? "linear" : "log");
+const MODES = ["log", "linear", "steps", "time"];
 
-/** The switch between them. @param {{mode: "log" | "linear"}} state @param {() => void} show */
+/** @returns {import("./axis.js").Mode} the axis that the URL asks for */
+export const modeFromUrl = () => (MODES.includes(fromUrl("x")) ? fromUrl("x") : "log");
+
+/** The switch between them. @param {{mode: import("./axis.js").Mode}} state @param {() => void} show */
 export function startModeSwitch(state, show) {
   for (const input of document.querySelectorAll("input[name=x]")) {
     input.checked = input.value === state.mode;

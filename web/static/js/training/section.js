@@ -115,11 +115,11 @@ function panelsOf(names) {
 /** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
 function drawn({ names, metrics }, kind) {
   const hasCompute = (series) => series.buckets.every((bucket) => bucket.compute !== null);
-  const shared = computeAxis(kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
+  const shared = computeAxis(kind === "time" ? "linear" : kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
   const byName = new Map(metrics.items.map((series) => [series.metric, series]));
   return panelsOf(names).filter(({ metric }) => byName.has(metric)).map((panel) => {
     const series = byName.get(panel.metric);
-    const column = hasCompute(series) ? "compute" : "step";
+    const column = hasCompute(series) && kind !== "steps" ? "compute" : "step";
     const values = series.buckets.map((bucket) => bucket[column]);
     const axis = column === "compute" ? shared : computeAxis(kind, values);
     const chart = smallChart(panel, series, values.map((value) => share(axis, value)));
@@ -140,8 +140,10 @@ function removal(metric) {
 
 /** Over what the charts are, while no place is pointed at. */
 function extent({ metrics }) {
-  const last = Math.max(0, ...(metrics?.items ?? []).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute ?? 0)));
-  return last > 0 ? `over compute, up to ${plain(last)} ${metrics.unit}` : "";
+  const column = mode() === "steps" ? "step" : "compute";
+  const last = Math.max(0, ...(metrics?.items ?? []).flatMap(({ buckets }) => buckets.map((bucket) => bucket[column] ?? 0)));
+  if (last === 0) return "";
+  return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${metrics.unit}`;
 }
 
 /** What is not shown yet, by the first part of its name. */
