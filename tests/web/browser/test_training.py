@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from server.metrics.models import MetricPoint
+from server.runs.models import Run
 from tests.web.browsing import MARKS, Site, report
 
 pytestmark = MARKS
@@ -110,6 +111,38 @@ def test_the_axis_follows_the_switch_of_the_chart_above_and_news_arrive(page: An
         session.add(MetricPoint(run_id=logged.control, metric="train/reward", **values))
     report(logged, 44.0, 0.7)  # an evaluation tells open pages that there is more
     page.wait_for_function("() => document.querySelector('#training-head').innerText.includes('up to 44')")
+
+
+def test_while_a_run_goes_on_its_steps_appear_without_an_evaluation(page: Any, logged: Site) -> None:
+    page.clock.install()
+    see(page, f"/runs/{logged.control}")
+    page.mouse.move(0, 0)
+
+    def log(step: int, compute: float) -> None:
+        with logged.sessions.begin() as session:
+            values = {"attempt": 1, "step": step, "compute": compute, "value": 0.6, "time": logged.now}
+            session.add(MetricPoint(run_id=logged.control, metric="train/reward", **values))
+
+    log(STEPS, 43.0)
+    page.clock.fast_forward(11_000)
+    page.wait_for_function("() => document.querySelector('#training-head').innerText.includes('up to 43')")
+    log(STEPS + 1, 45.0)
+    page.hover("[data-metric='train/reward']")  # somebody reads: nothing moves under the pointer
+    page.clock.fast_forward(11_000)
+    page.mouse.move(0, 0)
+    assert "up to 43" in page.inner_text("#training-head")
+    page.clock.fast_forward(11_000)
+    page.wait_for_function("() => document.querySelector('#training-head').innerText.includes('up to 45')")
+
+    with logged.sessions.begin() as session:
+        session.get_one(Run, logged.control).status = "succeeded"
+    page.reload()
+    page.wait_for_selector("#training[data-drawn]")
+    log(STEPS + 2, 47.0)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.fast_forward(31_000)
+    assert [url for url in asked if "/metrics" in url] == []
 
 
 def test_a_run_without_metrics_says_how_to_log_them(page: Any, site: Site) -> None:

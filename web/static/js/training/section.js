@@ -8,6 +8,7 @@ import { element, smallChart } from "./small-chart.js";
 
 const BUCKETS = 120; // one for every second pixel of a small chart
 const MOST_CHOSEN = 30;
+const LOOK_EVERY_MS = 10_000;
 
 /** @param {HTMLElement} section `data-run` names the run */
 export async function startTraining(section) {
@@ -91,6 +92,8 @@ export async function startTraining(section) {
     toUrl(names);
     return load();
   };
+  // Steps are too many to tell open pages of each: while the run goes on they look by themselves, but not under a reader's hand.
+  setInterval(() => document.querySelector("[data-going]") && !document.hidden && !place.matches(":hover, :focus-within") && load(), LOOK_EVERY_MS);
   await load();
 }
 
