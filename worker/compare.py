@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.science import Curve, CurveError, SeedSpread, compare, rank
+from forecurve.science import CurveError, Fit, SeedSpread, compare, fit, rank
 from forecurve.science.attribution.comparison import ArmVerdict
 from forecurve.science.attribution.wording import needs_text
 from forecurve.science.ranking import ranking_sentence
@@ -33,8 +33,10 @@ from .siblings import seeds_of
 log = logging.getLogger(__name__)
 
 COMPARED = "comparison"
-MOST_RUNS = 100
+MOST_RUNS = 300
 """Of a sweep whose comparison is made by itself: about a third of what a task has time for on one busy core."""
+
+_TOO_MANY = f"More than {MOST_RUNS} runs are not compared by themselves; `forecurve compare` takes them from a file."
 
 _RESTS = 10.0
 """Times what it took: however many arms a sweep has, its comparison takes no more than a tenth of one core."""
@@ -101,14 +103,17 @@ def _find(compared: Compared) -> Found:
 def find(compared: Compared) -> Found:
     """The arms against the control, each with the runs that have evaluations enough."""
     began = time.perf_counter()
-    arms: dict[str, list[Curve]] = {}
+    if compared.control is None:
+        return Found(None, "No run is the control, so nothing is compared.", 0.0)
+    if len(compared.runs) > MOST_RUNS:
+        return Found(None, _TOO_MANY, 0.0)
+    arms: dict[str, list[Fit]] = {}  # each fitted once, for both questions
     for arm, name, points in compared.runs:
         kept = rising(points)
         if len(kept) >= MIN_POINTS:
             _add(arms, arm, name, compared.unit, kept)
-    note = _obstacle(compared, arms)
-    if note is not None or compared.control is None:
-        return Found(None, note, time.perf_counter() - began)
+    if compared.control not in arms or len(arms) < 2:
+        return Found(None, _too_short(compared.control in arms), time.perf_counter() - began)
     seeds = seeds_of(compared.past, compared.unit)
     comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
@@ -118,34 +123,25 @@ def find(compared: Compared) -> Found:
     return Found(result, None, time.perf_counter() - began)
 
 
-def _ranking(compared: Compared, arms: Mapping[str, Sequence[Curve]], seed_sd: SeedSpread) -> dict[str, Any]:
+def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: SeedSpread) -> dict[str, Any]:
     """Which arm is best at the budget, or where the furthest run is when there is none."""
-    horizon = compared.budget or max(curve.now for curves in arms.values() for curve in curves)
+    horizon = compared.budget or max(one.curve.now for fits in arms.values() for one in fits)
     ranks = rank(arms, horizon, seed_sd=seed_sd)
     said = ranking_sentence(ranks, horizon, compared.unit)
     return {"horizon": horizon, "arms": [one.to_dict() for one in ranks], "sentence": said}
 
 
-def _add(arms: dict[str, list[Curve]], arm: str, name: str, unit: str, points: list[Point]) -> None:
+def _add(arms: dict[str, list[Fit]], arm: str, name: str, unit: str, points: list[Point]) -> None:
     try:
-        curve = curve_of(name, unit, points)
+        found = fit(curve_of(name, unit, points))
     except CurveError as error:
         log.warning("run %s cannot be compared: %s", name, error)
         return
-    arms.setdefault(arm, []).append(curve)
+    arms.setdefault(arm, []).append(found)
 
 
-def _obstacle(compared: Compared, arms: Mapping[str, Sequence[Curve]]) -> str | None:
-    """Why nothing can be compared, for people; None where something can."""
-    if compared.control is None:
-        return "No run is the control, so nothing is compared."
-    if len(compared.runs) > MOST_RUNS:
-        return f"More than {MOST_RUNS} runs are not compared by themselves; `forecurve compare` takes them from a file."
-    if compared.control not in arms:
-        return f"Arms are compared once the control has {MIN_POINTS} evaluations."
-    if len(arms) < 2:
-        return f"Arms are compared once they have {MIN_POINTS} evaluations."
-    return None
+def _too_short(control: bool) -> str:
+    return f"Arms are compared once {'they have' if control else 'the control has'} {MIN_POINTS} evaluations."
 
 
 def _would_decide(arm: ArmVerdict, unit: str) -> str | None:

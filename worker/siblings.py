@@ -29,17 +29,17 @@ def _prior(past: tuple[PastRun, ...], arm: str | None, unit: str) -> Prior:
 
 
 def seeds_of(past: Sequence[PastRun], unit: str) -> PooledSeeds:
-    """See `pool_seeds`: the spread between the seeds of arms of past sweeps."""
+    """See `pool_seeds`: the spread between the seeds of arms of past sweeps, one run a seed."""
     return _seeds(tuple(past), unit)
 
 
 @lru_cache(maxsize=_PRIORS)
 def _seeds(past: tuple[PastRun, ...], unit: str) -> PooledSeeds:
-    arms: dict[str, list[Fit]] = defaultdict(list)
+    arms: dict[str, dict[int | None, Fit]] = defaultdict(dict)  # a fork has its parent's seed, and half of its curve
     for run in past:
         if run.arm is not None and (found := _alone(run, unit)) is not None:
-            arms[run.arm].append(found)
-    return pool_seeds(arms.values())
+            arms[run.arm].setdefault(run.seed, found)
+    return pool_seeds([list(seeds.values()) for seeds in arms.values()])
 
 
 @lru_cache(maxsize=_FITS)

@@ -39,7 +39,7 @@ def compare_command(
     from .output import print_json
 
     arms = _arms(file, unit, range_, control, series)
-    known = _known_seeds(past or [], seed_sd, unit, range_)
+    known = _known_seeds(file, past or [], seed_sd, unit, range_)
     compared = _compared(arms, control, rope, level, known)
     if as_json:
         print_json(compared.to_dict())
@@ -56,7 +56,9 @@ def _arms(
     return read_long_arms(file, unit, range_, needed=control)
 
 
-def _known_seeds(past: list[Path], seed_sd: float | None, unit: str | None, range_: str | None) -> dict[str, Any]:
+def _known_seeds(
+    file: Path, past: list[Path], seed_sd: float | None, unit: str | None, range_: str | None
+) -> dict[str, Any]:
     """What is known of the spread between seeds, as `compare` takes it."""
     from forecurve.science import fit, pool_seeds
 
@@ -66,7 +68,9 @@ def _known_seeds(past: list[Path], seed_sd: float | None, unit: str | None, rang
         return {"seed_sd": seed_sd}
     if seed_sd is not None:
         raise bad_input(f"--seed-sd: {seed_sd:g} is given and --past would tell it; leave one of them out")
-    arms = [curves for file in past for curves in read_long_arms(file, unit, range_).values()]
+    if file.resolve() in [one.resolve() for one in past]:
+        raise bad_input(f"--past: {file} is the sweep itself, whose seeds count already; name files of other sweeps")
+    arms = [curves for one in past for curves in read_long_arms(one, unit, range_).values()]
     pooled = pool_seeds([[fit(curve) for curve in curves] for curves in arms if len(curves) > 1])
     if not pooled.ceiling.past:
         typer.echo("--past: no arm in it has two seeds with a ceiling that is identified; it tells nothing", err=True)

@@ -133,6 +133,18 @@ def test_where_nothing_can_be_compared_the_sentence_says_why(
     assert read.sentence.endswith(f"running. {note}")
 
 
+def test_a_sweep_of_too_many_runs_is_not_fitted_at_all(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id = start_sweep(sessions)
+    monkeypatch.setattr(worker.compare, "MOST_RUNS", 3)
+    monkeypatch.setattr(worker.compare, "fit", None)
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    with sessions() as session:
+        said = sweep_read(session, get_sweep(session, sweep_id)).sentence
+    assert "are not compared by themselves; `forecurve compare` takes them from a file." in said
+
+
 def test_an_arm_that_is_too_short_is_left_out_and_the_others_are_compared(
     sessions: Sessions, settings: Settings
 ) -> None:
@@ -228,7 +240,7 @@ def test_a_comparison_that_was_overtaken_writes_nothing(
     assert row_of(sessions, sweep_id).compared_at == LATER + timedelta(seconds=61)
 
 
-def past_sweep(sessions: Sessions, task: str, *, seeds: int = 3) -> None:
+def past_sweep(sessions: Sessions, task: str, *, seeds: int = 3, again: bool = False) -> None:
     """Two arms, run through, whose seeds end where they would with any other seed."""
     with sessions.begin() as session:
         sweep = make_sweep(session)
@@ -237,7 +249,7 @@ def past_sweep(sessions: Sessions, task: str, *, seeds: int = 3) -> None:
                 recipe = maze(session, task, loss=loss, seed=seed)
                 run = make_run(session, f"{task} {loss} {seed}", sweep_id=sweep.id, status="succeeded", seed=seed)
                 run.recipe_id = recipe
-                noise = np.random.default_rng([at, seed, 7]).normal(0.0, 6e-5**0.5, len(COMPUTE))
+                noise = np.random.default_rng([at, seed, 7 + again]).normal(0.0, 6e-5**0.5, len(COMPUTE))
                 add_evaluations(session, run, COMPUTE, sigmoid(COMPUTE, A=0.6 + 0.1 * at) + noise)
 
 
@@ -262,6 +274,7 @@ def compared_with_past(sessions: Sessions, settings: Settings, task: str = "maze
 
 def test_seeds_of_past_sweeps_of_the_task_tell_how_far_seeds_lie_apart(sessions: Sessions, settings: Settings) -> None:
     past_sweep(sessions, "maze")
+    past_sweep(sessions, "maze", again=True)  # the same seeds once more, as forks are: no further replicates
     past_sweep(sessions, "other", seeds=5)
     told = compared_with_past(sessions, settings, seeds=1)
     assert told["seed_spread"]["past"] == told["compute_spread"]["past"] == 4

@@ -121,13 +121,14 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
         (["--control", "base", "--seed-sd", "0"], ["seed sd", "0"]),
         (["--control", "base", "--seed-sd", "0.01", "--past", "p.csv"], ["--seed-sd", "0.01", "--past"]),
         (["--control", "base", "--past", "gone.csv"], ["gone.csv"]),
+        (["--control", "base", "--past", "{file}"], ["--past", "the sweep itself"]),
         ([], ["--control"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
     file: Path, capsys: pytest.CaptureFixture[str], options: list[str], parts: list[str]
 ) -> None:
-    assert main(["compare", str(file), *options]) == 2
+    assert main(["compare", str(file), *(option.format(file=file) for option in options)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.strip().splitlines()) == 1
