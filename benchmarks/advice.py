@@ -13,7 +13,8 @@ From --start of the budget on the run is fitted at every evaluation and ends at 
 siblings gives the fits past runs: 8 other runs of the kind (healthy siblings for `better`, `fell` and `at 0`), or the
 other series of the file at full length; how forecasts of theirs turned out moves the gain. Lost is the reward at the
 budget minus that at the stop: of the true curve, or of recorded runs the mean of a tenth of their evaluations (at least
-1, at most 30) up to either point.
+1, at most 30) up to either point. `surely` counts losses above 0.02 by more than two standard errors of such a
+difference, from how each evaluation of the second half lies aside of its two neighbours.
 
 The level asked: 20 % or more of the compute saved at delta 0.01 and no loss above 0.02. Beside it a constant cut: every
 run stopped at one share of its budget, so that as much is saved; and the largest saving at which a constant cut, known
@@ -45,6 +46,7 @@ class Ending(NamedTuple):
 
     share: float
     lost: float
+    noise: float  # standard error of the loss, 0 where the truth is known
 
 
 def main() -> None:
@@ -108,7 +110,8 @@ def _oracle(case: Case, delta: float, start: float) -> Ending:
 
 def _ending(case: Case, at: int) -> Ending:
     curve = case.curve
-    return Ending(float(curve.compute[at]) / curve.now, case.worth(curve.points - 1) - case.worth(at))
+    lost = case.worth(curve.points - 1) - case.worth(at)
+    return Ending(float(curve.compute[at]) / curve.now, lost, case.noise)
 
 
 def _row(name: str, delta: float, cases: list[Case], ended: list[Ending], start: float) -> dict[str, Any]:
@@ -125,6 +128,7 @@ def _row(name: str, delta: float, cases: list[Case], ended: list[Ending], start:
         "mean_lost": float(np.mean([each.lost for each in ended])),
         "most_lost": most,
         "above": float(np.mean([each.lost > ALLOWED for each in ended])),
+        "surely_above": float(np.mean([each.lost - 2 * each.noise > ALLOWED for each in ended])),
         "cut_mean_lost": float(np.mean([each.lost for each in same])),
         "cut_most_lost": max(each.lost for each in same),
         "cut_saves_at_same_worst": _best_cut(cases, max(most, ALLOWED)),
@@ -143,9 +147,20 @@ def _best_cut(cases: list[Case], most: float) -> float:
 
 def _show(prior: str, rows: list[dict[str, Any]]) -> None:
     print(f"Prior {prior}. Asked at delta {DELTAS[0]}: saved at least {ASKED}, most lost at most {ALLOWED}\n")
-    columns = ["runs", "n", "delta", "stopped", "saved", "oracle", "mean lost", "most lost", f"lost > {ALLOWED}"]
+    columns = [
+        "runs",
+        "n",
+        "delta",
+        "stopped",
+        "saved",
+        "oracle",
+        "mean lost",
+        "most lost",
+        f"lost > {ALLOWED}",
+        "surely",
+    ]
     columns += ["cut: mean lost", "cut: most lost", "cut saves at same worst", "reached"]
-    keys = ("n", "delta", "stopped", "saved", "oracle_saves", "mean_lost", "most_lost", "above")
+    keys = ("n", "delta", "stopped", "saved", "oracle_saves", "mean_lost", "most_lost", "above", "surely_above")
     keys += ("cut_mean_lost", "cut_most_lost", "cut_saves_at_same_worst")
     verdict = {True: "yes", False: "no", None: "-"}
     table(columns, [[row["runs"], *(row[key] for key in keys), verdict[row["reached"]]] for row in rows])

@@ -22,12 +22,14 @@ LEAST_POINTS = 10
 
 
 class Case(NamedTuple):
-    """A run at full length, its worth at any of its evaluations (by index), its place among siblings, if any."""
+    """A run at full length, its worth at any of its evaluations (by index), its place among siblings, if any; `noise`
+    is the standard error of a difference of two worths."""
 
     curve: Curve
     worth: Callable[[int], float]
     siblings: Siblings | None
     at: int | None
+    noise: float = 0.0
 
     def advised(self, upto: float, deltas: Sequence[float]) -> dict[float, str]:
         """The advice after so much compute, for each least gain that matters."""
@@ -74,7 +76,14 @@ def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str
 
 def _recorded_case(curve: Curve, siblings: Siblings | None, place: int) -> Case:
     window = min(max(curve.points // 10, 1), 30)
-    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), siblings, place)
+    noise = float(np.sqrt(2 / window) * _scatter(curve.reward[curve.points // 2 :]))
+    return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), siblings, place, noise)
+
+
+def _scatter(reward: np.ndarray) -> float:
+    """Standard deviation of an evaluation about its neighbours, white noise taken for granted."""
+    aside = reward[1:-1] - (reward[:-2] + reward[2:]) / 2
+    return float(np.sqrt(np.mean(aside**2) / 1.5))
 
 
 # --- kinds of simulated runs ---
