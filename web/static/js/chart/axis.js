@@ -1,5 +1,5 @@
-// The axis: compute, log or linear, or steps or time in its place. On a log axis compute 0 has no place, so the start gets a gutter of its own at the left edge,
-// set apart by a dotted rule and labelled 0.
+// The axis: compute, log or linear, or steps or time in its place. On a log axis compute 0 has no place, so the start gets a gutter of
+// its own at the left edge, set apart by a dotted rule and labelled 0.
 
 const GUTTER = 0.055; // share of the axis, in log space
 const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
