@@ -29,7 +29,8 @@ _TRUSTED_POINTS = 20
 _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
 _EDGE_SHARE = 1e-3
-_STILL_SHRINKING = 0.6  # of the last lattice's cell: else the mass (heavy tails) fills it as well as it ever will
+_FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller; a stream needs 20
+_STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
@@ -84,15 +85,16 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
     last_area = np.inf
     for passes in range(2, MAX_PASSES + 2):
         log_node = table.masses.nodes
-        power, area = _temper(log_node), table.lattice.cell_area
-        settled = effective_nodes(log_node) >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area
+        power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
+        lattice = closer_lattice(table.lattice, log_node, power, setting.box)
+        spared = carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
+        settled = carry >= ENOUGH_NODES or spared or area > _STILL_SHRINKING * last_area
         if (power == 1.0 and settled and all_asked) or passes > MAX_PASSES:
             break
         alive = table.alive
         if power == 1.0:
             alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
             all_asked = True
-        lattice = closer_lattice(table.lattice, log_node, power, setting.box)
         table, last_area = tabulate(problem, lattice, alive, passes), area
     return table
 
