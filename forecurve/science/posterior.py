@@ -81,13 +81,13 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
     """Lay lattice after lattice until enough nodes carry the mass under every hypothesis."""
     setting = problem.setting
     everyone = np.arange(len(setting.hypotheses))
-    all_asked = len(scouts) == len(everyone)
+    all_asked = near = len(scouts) == len(everyone)  # near: laid about a sharp optimum
     last_area = np.inf
     for passes in range(2, MAX_PASSES + 2):
         log_node = table.masses.nodes
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
         lattice = closer_lattice(table.lattice, log_node, power, setting.box)
-        spared = carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
+        spared = near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
         settled = carry >= ENOUGH_NODES or spared or area > _STILL_SHRINKING * last_area
         if (power == 1.0 and settled and all_asked) or passes > MAX_PASSES:
             break
