@@ -200,6 +200,10 @@ class VllmAdapter:
         which ends when this process does."""
         await self._llm.collective_rpc("end_with_parent")
 
+    async def keep_weights_where_they_lie(self) -> bool:
+        """Have swaps write over the weights: once, before any request. False for a model that vLLM must reload."""
+        return all(await self._llm.collective_rpc("keep_weights_where_they_lie"))
+
     async def name_version(self, version: int) -> None:
         """Tokens from now on say that `version` made them."""
         await self._llm.update_weight_version(str(version))

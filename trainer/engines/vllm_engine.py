@@ -17,8 +17,9 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import psutil
@@ -33,6 +34,9 @@ from trainer.types import Request, Responses
 from .base import SamplingConfig
 from .vllm_adapter import Completion, VllmAdapter, VllmOptions, check
 from .vllm_rows import Row, budget_after_interruption, row, sample_seed, to_responses
+
+if TYPE_CHECKING:
+    from trainer.models.huggingface import SavedForm
 
 POLL_S = 0.02
 """How long a `step` waits for a finished request: the caller looks for new weights between two steps."""
@@ -53,7 +57,8 @@ class VllmEngine:
     def __init__(self, options: VllmOptions, sampling: SamplingConfig, version: int = 0):
         check(options, sampling.temperature)
         self._sampling, self._version = sampling, version
-        self._names = tensor_names(Path(options.model))
+        self._folder = Path(options.model)
+        self._names = tensor_names(self._folder)
         self._outstanding = 0
         self._standing_since: float | None = None
         self._paused_seconds = 0.0
@@ -68,6 +73,8 @@ class VllmEngine:
         try:
             self._adapter = self._call(_start(options, sampling), "start")
             self._call(self._adapter.end_with_parent(), "start")
+            if options.device == "cpu":  # on a GPU vLLM's own reload is what its graphs were made for
+                self._call(self._adapter.keep_weights_where_they_lie(), "start")
             self._call(self._adapter.name_version(version), "start")
         except TrainerError:
             self.close()
@@ -123,8 +130,7 @@ class VllmEngine:
         Raises:
             TrainerError: a tensor of the model is not among them; the engine keeps the weights it has.
         """
-        self._refuse_missing(tensors)
-        path, doing = self._stage(version, tensors), f"load weights of version {version}"
+        path, doing = self._stage(version, self._as_in_the_folder(tensors)), f"load weights of version {version}"
         adapter, stood = self._running, 0.0  # a pause of the caller's is counted when it ends
         try:
             if self._standing:
@@ -243,17 +249,27 @@ class VllmEngine:
             return self._lost(doing)
         return WorkerLost(f"vLLM failed to {doing}: {type(error).__name__}: {str(error).strip()[:500]}")
 
-    def _refuse_missing(self, tensors: Mapping[str, Any]) -> None:
-        """vLLM would only warn, and sample from a mixture of old and new weights."""
+    def _as_in_the_folder(self, tensors: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """What vLLM loads: of tensors that lack one it would only warn, and sample from old and new weights mixed."""
+        given = {name: _tensor(value) for name, value in tensors.items()}
         needed = self._names - ({"lm_head.weight"} if self._running.tied_head else set())
-        absent = sorted(needed - tensors.keys())
+        if not needed <= given.keys():
+            given = self._saved_form(given)
+        absent = sorted(needed - given.keys())
         if absent:
             raise TrainerError(f"the new weights lack {len(absent)} of the model's tensors: {', '.join(absent[:3])}")
+        return given
 
-    def _stage(self, version: int, tensors: Mapping[str, Any]) -> Path:
+    @cached_property
+    def _saved_form(self) -> SavedForm:
+        from trainer.models.huggingface import SavedForm
+
+        return SavedForm(self._folder)
+
+    def _stage(self, version: int, tensors: Mapping[str, torch.Tensor]) -> Path:
         """The weights as a file that every worker can read, in memory where the machine has such a folder."""
         path = self.staging / f"{version}.safetensors"
-        save_file({name: _tensor(value) for name, value in tensors.items()}, path)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
         return path
 
     async def _respond(self, request: Request) -> None:
@@ -298,7 +314,7 @@ async def _start(options: VllmOptions, sampling: SamplingConfig) -> VllmAdapter:
 
 def _tensor(value: Any) -> torch.Tensor:
     tensor = value.detach() if isinstance(value, torch.Tensor) else torch.from_numpy(np.array(value))
-    return tensor.cpu().contiguous()
+    return tensor.cpu()
 
 
 def tensor_names(folder: Path) -> frozenset[str]:

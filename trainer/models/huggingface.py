@@ -7,7 +7,7 @@ engine's layout. Nothing is downloaded and no code from the folder is run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
 from transformers.initialization import no_init_weights
 from transformers.modeling_utils import AttentionInterface
 from transformers.utils import logging as transformers_logging
@@ -162,6 +163,21 @@ def blank(config: Any, dtype: str = "fp32") -> HuggingFacePolicy:
         model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
     model.tie_weights()  # part of what was left out
     return HuggingFacePolicy(model.eval())
+
+
+class SavedForm:
+    """Names and shapes that weights have in the files of a folder's model: transformers itself may hold them otherwise
+    (the matrices of all experts of a layer as one)."""
+
+    def __init__(self, folder: str | Path):
+        quiet_transformers()
+        with torch.device("meta"):
+            self._model = AutoModelForCausalLM.from_config(read_config(folder))
+
+    def __call__(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The same weights, named as `Policy.named_tensors` names them, as `save_folder` would write them."""
+        saved: dict[str, Tensor] = revert_weight_conversion(self._model, dict(tensors))
+        return saved
 
 
 def checked_config(path: str | Path) -> Any:
