@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from forecurve.recipes import RecipeError, load_recipe
-from trainer.arguments import parser, recipe_of
+from trainer.arguments import directory_of, parser, recipe_of
 from trainer.checks import check_recipe, describe
 from trainer.errors import ConfigurationError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         doors.error("--resume goes on with a run as it was, --fork from it as another; give one of them")
     if given.digest and not given.fork:
         doors.error("--digest is that of the checkpoint to begin at; name it by --fork")
-    if not given.run and not given.out and not given.dry_run:
+    if not (given.run or given.out or given.resume or given.dry_run):
         doors.error("needs --out DIR, where the run is written")
     try:
         return _as_job(given) if given.run else _alone(given)
@@ -73,7 +73,7 @@ def _alone(given: argparse.Namespace) -> int:
         return DONE
     source = Path(given.fork or given.resume) if given.fork or given.resume else None
     launch = Launch(
-        given.out,
+        directory_of(given),
         ray=not given.no_ray,
         threads=given.threads,
         resume=given.resume is not None,

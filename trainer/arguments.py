@@ -15,9 +15,9 @@ examples:
       ScaleRL on the testbed in this process, deterministic: metrics.jsonl, evaluations.jsonl, checkpoints/
   python -m trainer --recipe preset:scalerl --dry-run --set algorithm.loss=dapo
       the resolved recipe and what it amounts to; nothing is trained
-  python -m trainer --resume --out runs/a --no-ray
+  python -m trainer --resume runs/a --no-ray
       go on from the newest checkpoint in runs/a, with the recipe it was made by
-  python -m trainer --resume runs/a/checkpoints/step_000100 --out runs/a --no-ray
+  python -m trainer --resume runs/a/checkpoints/step_000100 --no-ray
       go on from step 100; later checkpoints are set aside, later metrics dropped
   python -m trainer --fork runs/a --out runs/b --no-ray --set optimizer.learning_rate=1e-4
       go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--recipe", metavar="FILE", help="JSON or YAML file, or preset:NAME")
     made.add_argument("--run", action="store_true", help="report to the service whose job this is")
-    made.add_argument("--out", type=Path, metavar="DIR", help="where metrics and checkpoints are written")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where the run is written; with --resume DIR: there")
     made.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="replace a field of the recipe")
     made.add_argument("--engine", choices=("torch", "vllm"), help="what generates: short for --set generation.engine=")
     made.add_argument("--no-ray", action="store_true", help="everything in this process, deterministic")
@@ -46,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="DIR",
-        help="go on from the newest valid checkpoint in --out, or from this checkpoint or run, with the same recipe",
+        help="go on from this checkpoint or the newest valid one of this run (without DIR: of --out), with the same "
+        "recipe; written to the run itself, or to --out",
     )
     made.add_argument("--fork", metavar="DIR", help="go on from this checkpoint or run with a changed recipe")
     made.add_argument("--digest", metavar="SHA256", help="with --fork: of its manifest; begin at no other checkpoint")
@@ -76,6 +77,17 @@ def recipe_of(given: argparse.Namespace) -> Recipe:
     if given.engine:
         changes["generation.engine"] = given.engine
     return with_changes(recipe, changes)
+
+
+def directory_of(given: argparse.Namespace) -> Path:
+    """Where the run is written: --out, else the run that --resume names.
+
+    Raises:
+        ConfigurationError: no valid checkpoint to resume from.
+    """
+    if given.out:
+        return Path(given.out)
+    return checkpoint_at(Path(given.resume)).path.parent.parent
 
 
 def read_recipe(source: str) -> Recipe:

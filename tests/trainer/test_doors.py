@@ -59,10 +59,12 @@ def test_resuming_needs_no_recipe_and_takes_that_of_the_checkpoint(run, tmp_path
     assert "last step" in said or "budget of 6 steps reached" in said
 
 
-def test_going_on_from_an_earlier_checkpoint_sets_later_ones_aside_and_takes_the_same_way(run, tmp_path):
+@pytest.mark.parametrize("said", [True, False])
+def test_going_on_from_an_earlier_checkpoint_sets_later_ones_aside_and_takes_the_same_way(said, run, tmp_path):
     out = tmp_path / "a"
+    into = ["--out", out] if said else []
     before, newest = counts(out), checkpoints.newest_valid(out / "checkpoints").digest
-    assert run("--resume", out / "checkpoints" / "step_000003", "--out", out, "--no-ray")[0] == 0
+    assert run("--resume", out / "checkpoints" / "step_000003", *into, "--no-ray")[0] == 0
     assert steps(out) == [0, 2, 4, 6]
     assert counts(out) == before
     assert {line["attempt"] for line in lines(out, "metrics.jsonl") if line["step"] > 3} == {2}
@@ -157,6 +159,8 @@ def test_there_must_be_a_checkpoint_to_go_on_from(tmp_path, capsys):
         [],
         ["--recipe", "preset:scalerl"],
         ["--run", "--recipe", "preset:scalerl"],
+        ["--resume"],
+        ["--fork", "a"],
         ["--resume", "a", "--fork", "b", "--out", "c"],
         ["--recipe", "preset:scalerl", "--out", "a", "--engine", "sglang"],
     ],
@@ -214,7 +218,7 @@ def test_a_number_is_read_as_people_write_it(capsys):
 
 def test_help_shows_examples_for_every_way_to_begin():
     text = parser().format_help()
-    for flag in ("--recipe preset:scalerl --out", "--dry-run", "--resume --out", "--fork runs/a", "exit codes"):
+    for flag in ("--recipe preset:scalerl --out", "--dry-run", "--resume runs/a", "--fork runs/a", "exit codes"):
         assert flag in text
 
 
