@@ -63,13 +63,13 @@ def _ways_taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Fills with whether each engine that starts writes over its weights."""
     from trainer.engines.vllm_adapter import VllmAdapter
 
-    taken, asked = [], VllmAdapter.keep_weights_where_they_lie
+    taken, asked = [], VllmAdapter.open_transfer
 
     async def remembered(adapter: VllmAdapter) -> bool:
         taken.append(await asked(adapter))
         return taken[-1]
 
-    monkeypatch.setattr(VllmAdapter, "keep_weights_where_they_lie", remembered)
+    monkeypatch.setattr(VllmAdapter, "open_transfer", remembered)
     return taken
 
 

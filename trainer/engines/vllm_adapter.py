@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import os
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,7 +34,9 @@ CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """Widths of an attention head that vLLM's CPU kernels take; with another its engine dies at the first prompt."""
 SHUTDOWN_S = 5.0
 """After which processes that do not end are killed."""
-WORKER_EXTENSION = "trainer.engines.vllm_worker.WeightLoading"
+WORKER_EXTENSION = "trainer.engines.vllm_worker.WorkerExtension"
+TRANSFER = "forecurve-file"
+"""Our backend of vLLM's weight transfer, `vllm_transfer.FileTransfer`."""
 PRECISIONS = {"fp32": "float32", "bf16": "bfloat16"}
 
 
@@ -174,8 +177,7 @@ class VllmAdapter:
 
     async def load(self, path: str, version: int) -> None:
         """Load a safetensors file in every worker and name what comes after it `version`; the engine is paused."""
-        await self._llm.collective_rpc("load_weights_from", args=(path,))
-        await self.name_version(version)
+        await asyncio.gather(*self._transfer(path), self.name_version(version))
 
     async def swap(self, path: str, version: int) -> float:
         """The same between two steps of a running engine; seconds for which no token was made.
@@ -184,25 +186,36 @@ class VllmAdapter:
         awaited by itself would leave the core idle until this process, busy with the outputs of hundreds of rows, has
         read the answer and sent the next.
         """
-        load = self._llm.collective_rpc("load_weights_from", args=(path,))
-        rest = (load, self.name_version(version), self.resume())
+        stood = self._llm.collective_rpc("swap_seconds")
+        rest = (*self._transfer(path), self.name_version(version), self.resume(), stood)
         if self._one_step_ahead:
             # A step is under way when the pause arrives, and would be named by the new version.
             await self.pause()
             began = time.perf_counter()
             await asyncio.gather(*rest)
             return time.perf_counter() - began
-        _, seconds, *_ = await asyncio.gather(self.pause(), *rest)  # sent in this order
+        *_, seconds = await asyncio.gather(self.pause(), *rest)  # sent in this order
         return float(max(seconds))
+
+    def _transfer(self, path: str) -> tuple[Coroutine[Any, Any, None], ...]:
+        """A session of vLLM's weight transfer, to be sent in this order."""
+        from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
+
+        file = WeightTransferUpdateRequest(update_info={"path": path})
+        return self._llm.start_weight_update(), self._llm.update_weights(file), self._llm.finish_weight_update()
 
     async def end_with_parent(self) -> None:
         """From now on a worker ends when the process that started it does. With one device that is the engine core,
         which ends when this process does."""
         await self._llm.collective_rpc("end_with_parent")
 
-    async def keep_weights_where_they_lie(self) -> bool:
-        """Have swaps write over the weights: once, before any request. False for a model that vLLM must reload."""
-        return all(await self._llm.collective_rpc("keep_weights_where_they_lie"))
+    async def open_transfer(self) -> bool:
+        """Make the workers ready for new weights, once and before any request. True where a swap writes over the
+        weights, False for a model that vLLM must reload."""
+        from vllm.distributed.weight_transfer.base import WeightTransferInitRequest
+
+        await self._llm.init_weight_transfer_engine(WeightTransferInitRequest())
+        return all(await self._llm.collective_rpc("swaps_in_place"))
 
     async def name_version(self, version: int) -> None:
         """Tokens from now on say that `version` made them."""
@@ -229,6 +242,8 @@ def _completion(output: Any) -> Completion:
 
 
 def _engine_arguments(options: VllmOptions, precision: str) -> dict[str, Any]:
+    from vllm.config import WeightTransferConfig
+
     arguments: dict[str, Any] = {
         "model": options.model,
         "dtype": PRECISIONS[options.dtype],
@@ -241,6 +256,7 @@ def _engine_arguments(options: VllmOptions, precision: str) -> dict[str, Any]:
         "max_num_seqs": options.rows,
         "tensor_parallel_size": options.tensor_parallel,
         "worker_extension_cls": WORKER_EXTENSION,
+        "weight_transfer_config": WeightTransferConfig(backend=TRANSFER),
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
         "distributed_executor_backend": "mp" if options.tensor_parallel > 1 else "uni",

@@ -73,8 +73,7 @@ class VllmEngine:
         try:
             self._adapter = self._call(_start(options, sampling), "start")
             self._call(self._adapter.end_with_parent(), "start")
-            if options.device == "cpu":  # on a GPU vLLM's own reload is what its graphs were made for
-                self._call(self._adapter.keep_weights_where_they_lie(), "start")
+            self._call(self._adapter.open_transfer(), "start")
             self._call(self._adapter.name_version(version), "start")
         except TrainerError:
             self.close()
