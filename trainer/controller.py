@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
@@ -69,6 +70,15 @@ class Outcome:
     compute: float
 
 
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Weights whose evaluation has not come back, and what had been spent on the way to them."""
+
+    compute: float
+    tokens: int
+    weights: WeightVersion
+
+
 class Controller:
     """One run, from its first evaluation to its last.
 
@@ -104,7 +114,7 @@ class Controller:
         self._published = 0
         self._waves = 0
         self._at_learner: deque[Batch] = deque()  # the one that it is at, and perhaps the next
-        self._evaluating: dict[int, tuple[float, WeightVersion]] = {}  # step to the compute of its weights, and those
+        self._evaluating: dict[int, Judging] = {}  # by step
         self._judged: dict[int, EvaluationResult] = {}  # came back before an earlier one did
         self._evaluated = -1  # newest step whose evaluation was started
         self._checkpointed = -1
@@ -130,8 +140,8 @@ class Controller:
         self._counters |= state.counters
         self._telemetry.verifier.update(state.verifier)
         self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
-        for step, (compute, weights) in state.evaluations.items():
-            self._evaluating[step] = (compute, WeightVersion(step, weights))
+        for step, (compute, tokens, weights) in state.evaluations.items():
+            self._evaluating[step] = Judging(compute, tokens, WeightVersion(step, weights))
 
     def fork(self, checkpoint: Checkpoint) -> None:
         """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
@@ -191,9 +201,9 @@ class Controller:
 
     def _begin_evaluations(self, weights: WeightVersion) -> None:
         """Judge what the run starts from, or what was being judged when its checkpoint was written."""
-        for step, (compute, judged) in sorted(self._evaluating.items()):
-            known = weights if judged.source is None else judged
-            self._evaluating[step] = (compute, known)
+        for step, judging in sorted(self._evaluating.items()):
+            known = weights if judging.weights.source is None else judging.weights
+            self._evaluating[step] = replace(judging, weights=known)
             self._workers.start_evaluation(known)
         self._evaluate_if(weights, due=self._evaluated < 0)
 
@@ -309,15 +319,16 @@ class Controller:
             self._evaluated = weights.version
             if self._on_cadence(weights.version):
                 self._counters["evaluated"] = weights.version
-            self._evaluating[weights.version] = (self._ledger.compute, weights)
+            self._evaluating[weights.version] = Judging(self._ledger.compute, self._ledger.tokens, weights)
             self._workers.start_evaluation(weights)
 
     def _report_evaluation(self, result: EvaluationResult) -> None:
         """Tell of evaluations by rising step, whichever generator was the faster."""
         self._judged[result.step] = result
         while self._evaluating and (step := min(self._evaluating)) in self._judged:
-            compute, _ = self._evaluating.pop(step)
-            self._reporter.evaluation(self._judged.pop(step), compute)
+            judging, judged = self._evaluating.pop(step), self._judged.pop(step)
+            told = replace(judged, details={**judged.details, "tokens": float(judging.tokens)})
+            self._reporter.evaluation(told, judging.compute)
 
     def _notice(self, text: str) -> None:
         self._reporter.notice(text, self._step, self._ledger.compute)
@@ -342,8 +353,8 @@ class Controller:
 
     def _state(self) -> run_state.RunState:
         evaluations = {
-            step: (compute, None if step == self._step else self._workers.arrays(weights))
-            for step, (compute, weights) in self._evaluating.items()
+            step: (judging.compute, judging.tokens, self._arrays(step, judging.weights))
+            for step, judging in self._evaluating.items()
             if self._on_cadence(step)  # what is judged because the run ends here is not, once it goes on
         }
         return run_state.RunState(
@@ -358,6 +369,10 @@ class Controller:
             evaluations=evaluations,
             offsets=self._reporter.offsets(),
         )
+
+    def _arrays(self, step: int, weights: WeightVersion) -> Mapping[str, Any] | None:
+        """None for the learner's own, which the checkpoint holds anyway."""
+        return None if step == self._step else self._workers.arrays(weights)
 
     def _end(self, between_steps: bool = False) -> Ending | None:
         """How the run ends, if it ends here. Between steps it can be long before `refill` has found a batch."""

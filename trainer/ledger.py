@@ -42,6 +42,8 @@ class Ledger:
         self._lost = 0.0  # by attempts that ended in the middle: waste, but none of the time reserved by this one
         self._reserved = 0.0
         self._steps = 0
+        self.tokens = 0
+        """Sampled on the way to the present weights, those of groups that were left out of their batch included."""
 
     @property
     def on_gpus(self) -> bool:
@@ -67,9 +69,10 @@ class Ledger:
         devices = self._role_devices * (self._learners if role == "learner" else 1)
         self._seconds[role] += cost.wall_seconds * devices if self.on_gpus else cost.cpu_seconds
 
-    def close_step(self, wall_seconds: float) -> None:
-        """One optimiser step is done, `wall_seconds` after the one before."""
+    def close_step(self, wall_seconds: float, tokens: int) -> None:
+        """One optimiser step is done, `wall_seconds` after the one before; `tokens` were sampled for it."""
         self._steps += 1
+        self.tokens += tokens
         self._reserved += wall_seconds * self._devices
 
     def account_for(self, spent: float) -> None:
@@ -82,16 +85,18 @@ class Ledger:
         values["ledger/waste"] += self._lost
         if self.on_gpus:
             values["ledger/idle"] = max(0.0, self._reserved - sum(self._seconds.values()))
-        return values | {"ledger/compute": self.compute}
+        return values | {"ledger/compute": self.compute, "ledger/tokens": float(self.tokens)}
 
     def state(self) -> dict[str, float]:
         """For a checkpoint."""
-        return {**self._seconds, "lost": self._lost, "reserved": self._reserved, "steps": float(self._steps)}
+        counted = {"steps": float(self._steps), "tokens": float(self.tokens)}
+        return {**self._seconds, "lost": self._lost, "reserved": self._reserved, **counted}
 
     def load_state(self, state: Mapping[str, float]) -> None:
         """From a checkpoint."""
         self._seconds = {role: state[role] for role in ROLES}
-        self._lost, self._reserved, self._steps = state["lost"], state["reserved"], int(state["steps"])
+        self._lost, self._reserved = state["lost"], state["reserved"]
+        self._steps, self.tokens = int(state["steps"]), int(state["tokens"])
 
     def _training_seconds(self) -> float:
         if self.on_gpus:

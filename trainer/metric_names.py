@@ -73,6 +73,10 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "throughput/tokens_per_second": ("1/s", "sampled tokens trained on per wall second, end to end"),
     "throughput/generation_tokens_per_cpu_second": ("1/s", "all sampled tokens per CPU second of generating"),
     "throughput/learning_tokens_per_cpu_second": ("1/s", "tokens trained on per CPU second of learning"),
+    "ledger/tokens": (
+        "tokens",
+        "sampled for the steps so far, of dropped groups too; every evaluation says it as well",
+    ),
     "ledger/generator": ("device-seconds", "generation of what was trained on, dropped groups included"),
     "ledger/learner": ("device-seconds", "optimiser steps"),
     "ledger/evaluation": ("device-seconds", "evaluations; not on the x-axis"),

@@ -35,8 +35,8 @@ class RunState:
     `buffer` holds the finished groups that wait, log-probs and versions with them, and the waves under way, which
     are generated again under the same ordinals, prompts and seeds. `order` is the prompt order with its pass-rate
     table, `verifier` what verifiers counted. `evaluations` are those that had not come back: step to (compute,
-    weights), None for the learner's own. `offsets` are the lengths of the run's files of metrics when it was written:
-    what lies beyond is done again.
+    tokens, weights), None for the learner's own. `offsets` are the lengths of the run's files of metrics when it was
+    written: what lies beyond is done again.
     """
 
     step: int
@@ -47,7 +47,7 @@ class RunState:
     ledger: Mapping[str, float]
     counters: Mapping[str, int]
     verifier: Mapping[str, float]
-    evaluations: Mapping[int, tuple[float, Arrays | None]]
+    evaluations: Mapping[int, tuple[float, int, Arrays | None]]
     offsets: Mapping[str, int]
 
 
@@ -64,7 +64,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "ledger": state.ledger,
         "counters": state.counters,
         "verifier": state.verifier,
-        "evaluations": [[step, compute] for step, (compute, _) in sorted(state.evaluations.items())],
+        "evaluations": [[step, compute, tokens] for step, (compute, tokens, _) in sorted(state.evaluations.items())],
         "offsets": state.offsets,
         "batches_taken": buffer.batches_taken,
         "next_ordinal": buffer.next_ordinal,
@@ -74,7 +74,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
     }
     weights = {
         _weights_file(step): save_torch({name: _tensor(value) for name, value in weights.items()})
-        for step, (_, weights) in state.evaluations.items()
+        for step, (*_, weights) in state.evaluations.items()
         if weights is not None
     }
     return weights | {
@@ -112,7 +112,9 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
             ledger=body["ledger"],
             counters=body["counters"],
             verifier=body["verifier"],
-            evaluations={step: (compute, _weights(checkpoint, step)) for step, compute in body["evaluations"]},
+            evaluations={
+                step: (compute, tokens, _weights(checkpoint, step)) for step, compute, tokens in body["evaluations"]
+            },
             offsets=body["offsets"],
         )
     except (KeyError, ValueError, OSError, SafetensorError) as error:

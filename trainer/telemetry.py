@@ -73,7 +73,7 @@ class Telemetry:
         sampled, trained = batch.all, kept_groups(batch.groups, self._filter)
         self._ledger.charge("generator", generation_cost(sampled))
         self._ledger.charge("learner", result.cost)
-        self._ledger.close_step(step_seconds)
+        self._ledger.close_step(step_seconds, sum(group.token_count for group in sampled))
         self.step_seconds, self.step_compute = step_seconds, self._ledger.compute - before
         metrics = batch_metrics(batch, trained) | dict(result.metrics)
         metrics |= speed_metrics(sampled, trained, result.cost, step_seconds)

@@ -133,6 +133,7 @@ def _point(point: Point) -> PointView:
         reward=point.reward,
         se=None if point.variance is None else math.sqrt(point.variance),
         time=point.time,
+        tokens=point.tokens,
     )
 
 

@@ -208,6 +208,7 @@ class PointView(BaseModel):
     reward: float
     se: float | None = Field(description="Standard error of the reward.")
     time: datetime
+    tokens: float | None = Field(description="Sampled in training so far: `details.tokens` of the evaluation.")
 
 
 class CheckpointMark(BaseModel):

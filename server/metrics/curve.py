@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session, aliased
 
 from .models import Evaluation
 
+_TOKENS = Evaluation.details["tokens"].as_float()
+
 INHERITED = 0
 """The attempt by which a fork's curve holds its parent's evaluations; its own attempts count from 1."""
 
@@ -31,6 +33,7 @@ class Point:
     samples: int | None
     variance: float | None
     time: datetime
+    tokens: float | None = None  # `details.tokens`, where whoever trained says them
     details: dict[str, Any] = field(default_factory=dict, hash=False)  # only where it was asked for
 
 
@@ -48,7 +51,8 @@ def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool
     curves: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     if not curves:
         return curves
-    columns = (getattr(Evaluation, each.name) for each in fields(Point) if details or each.name != "details")
+    wanted = [each.name for each in fields(Point) if details or each.name != "details"]
+    columns = [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
     kept = select(Evaluation.run_id, *columns).where(*_in_curves(curves))
     for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
         curves[run_id].append(Point(*values))

@@ -12,7 +12,7 @@ def test_cpu_compute_is_the_working_time_of_generator_and_learner_without_evalua
     ledger = Ledger("CPU-seconds")
     for role, cpu in (("generator", 3.0), ("learner", 2.0), ("evaluation", 100.0), ("waste", 50.0)):
         ledger.charge(role, Cost(cpu_seconds=cpu, wall_seconds=9 * cpu))
-    ledger.close_step(1000.0)
+    ledger.close_step(1000.0, tokens=70)
     assert ledger.compute == pytest.approx(5.0)
     assert ledger.metrics() == {
         "ledger/generator": 3.0,
@@ -20,6 +20,7 @@ def test_cpu_compute_is_the_working_time_of_generator_and_learner_without_evalua
         "ledger/evaluation": 100.0,
         "ledger/waste": 50.0,
         "ledger/compute": 5.0,
+        "ledger/tokens": 70.0,
     }
 
 
@@ -34,7 +35,7 @@ def test_gpu_compute_is_reserved_wall_time_with_waiting_but_without_evaluation()
     ledger.charge("generator", Cost(0.1, 3.0))
     ledger.charge("learner", Cost(0.1, 5.0))
     ledger.charge("evaluation", Cost(0.1, 1.0))
-    ledger.close_step(10.0)
+    ledger.close_step(10.0, tokens=0)
     assert ledger.compute == pytest.approx(10 * 4 - 1 * 2)
     assert ledger.metrics()["ledger/idle"] == pytest.approx(40 - 2 * (3 + 5 + 1))
 
@@ -43,14 +44,16 @@ def test_the_unit_steps_counts_steps():
     ledger = Ledger("steps")
     ledger.charge("learner", Cost(5.0, 5.0))
     assert ledger.compute == 0
-    ledger.close_step(1.0)
+    ledger.close_step(1.0, tokens=0)
     assert ledger.compute == 1
 
 
 def test_a_ledger_goes_on_from_its_state():
     ledger = Ledger("CPU-seconds")
     ledger.charge("generator", Cost(1.5, 2.0))
-    ledger.close_step(2.0)
+    ledger.close_step(2.0, tokens=30)
+    ledger.close_step(2.0, tokens=12)
+    assert ledger.tokens == 42
     other = Ledger("CPU-seconds")
     other.load_state(ledger.state())
     assert (other.compute, other.metrics()) == (ledger.compute, ledger.metrics())

@@ -71,6 +71,7 @@ def test_a_curve_view_has_everything_the_contract_names(api: TestClient, headers
     assert len(view["points"]) == 21
     assert without(view["points"][1], "time") == {
         "step": 10, "attempt": 1, "compute": 2.0, "reward": pytest.approx(float(sigmoid(2.0))), "se": math.sqrt(6e-5),
+        "tokens": None,
     }  # fmt: skip
     forecast = view["forecast"]
     assert forecast["A"] == {"median": 0.78, "lower": 0.76, "upper": 0.81}

@@ -124,6 +124,26 @@ def test_steps_and_time_stand_in_for_compute_and_go_on_at_the_pace_of_the_run(pa
     page.wait_for_function(f"() => ({AXIS})().title.startsWith('steps')")
 
 
+def test_tokens_are_an_axis_where_every_evaluation_says_them(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}?x=tokens")
+    assert not page.is_visible("label[for=x-tokens]")
+    assert page.is_checked("#x-log")
+    assert page.evaluate(AXIS)["title"].startswith("compute")
+    with site.sessions.begin() as session:
+        for evaluation in session.scalars(select(Evaluation).where(Evaluation.run_id == site.control)):
+            evaluation.details = {**evaluation.details, "tokens": 8192.0 * evaluation.step}
+    opened(page, f"/runs/{site.control}")
+    axis = switched(page, "tokens", "tokens sampled")
+    assert page.url.endswith("?x=tokens")
+    drawn = traces(page)
+    assert drawn["evaluations"]["x"] == [81920.0 * k for k in range(22)]
+    assert drawn["forecast"]["x"][0] == 8192.0 * 210
+    assert axis["range"][1] > drawn["frozen"]["x"][-1] == pytest.approx(8192.0 * 420)
+    opened(page, f"/sweeps/{site.sweep}?x=tokens")  # the other arm does not say them
+    assert not page.is_visible("label[for=x-tokens]")
+    assert page.evaluate(AXIS)["title"].startswith("compute")
+
+
 def test_in_steps_every_arm_of_a_sweep_stands_where_it_was(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         of_arm = update(Evaluation).where(Evaluation.run_id == site.arm)

@@ -1,14 +1,14 @@
-// The axis: compute, log or linear, or steps or time in its place. On a log axis compute 0 has no place, so the start gets a gutter of
+// The axis: compute, log or linear, or steps, tokens or time in its place. On a log axis compute 0 has no place, so the start gets a gutter of
 // its own at the left edge, set apart by a dotted rule and labelled 0.
 
 const GUTTER = 0.055; // share of the axis, in log space
 const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
 
 /**
- * @typedef {"log" | "linear" | "steps" | "time"} Mode compute twice, then what a run had done when it had spent it
+ * @typedef {"log" | "linear" | "steps" | "tokens" | "time"} Mode compute twice, then what a run had done when it had spent it
  * @typedef {object} ComputeAxis
  * @property {Mode} mode
- * @property {(compute: number) => number} place where a compute stands (steps or seconds, until `along` a run), in axis data values
+ * @property {(compute: number) => number} place where a compute stands (steps, tokens or seconds, until `along` a run), in axis data values
  * @property {number | null} start place of compute 0 when it has a gutter
  * @property {number | null} rule where the gutter ends
  * @property {[number, number]} range in Plotly's terms: log10 on a log axis
@@ -16,7 +16,7 @@ const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what 
 
 /**
  * @param {Mode} mode
- * @param {number[]} computes every compute (step, second) that the chart must show, 0 for a start
+ * @param {number[]} computes every compute (step, token, second) that the chart must show, 0 for a start
  * @returns {ComputeAxis}
  */
 export function computeAxis(mode, computes) {

@@ -37,6 +37,7 @@ export function baseLayout(axis, unit, ink) {
 
 function titleOf({ mode }, unit) {
   if (mode === "steps") return "steps, beyond the evaluations at their pace";
+  if (mode === "tokens") return "tokens sampled in training, beyond the evaluations at their pace";
   if (mode === "time") return "time since the first evaluation, beyond the evaluations at their pace";
   return `compute (${escaped(unit)})`;
 }

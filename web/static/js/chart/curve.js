@@ -9,7 +9,7 @@ import { draw, whenLive } from "./draw.js";
 import { along, paceOf } from "./pace.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
-import { modeFromUrl, startModeSwitch } from "./view.js";
+import { modeFromUrl, offered, startModeSwitch } from "./view.js";
 
 /** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run */
 export async function startCurve(plot) {
@@ -26,7 +26,8 @@ export async function startCurve(plot) {
   }, show);
 }
 
-function paint(plot, { view, past, mode }) {
+function paint(plot, { view, past, mode: asked }) {
+  const mode = offered(asked, [view]);
   const forecast = past ?? view.forecast;
   const shown = forecast?.band?.compute?.length ? forecast : null;
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];

@@ -9,7 +9,7 @@ import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
-import { fromUrl, modeFromUrl, startModeSwitch, toUrl } from "./view.js";
+import { fromUrl, modeFromUrl, offered, startModeSwitch, toUrl } from "./view.js";
 import { escaped, predicted } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
@@ -66,7 +66,8 @@ function paint(plot, state) {
   const nothing = state.view.runs.every((view) => view.points.length === 0);
   plot.hidden = nothing;
   document.querySelector("[data-chart-empty]").hidden = !nothing;
-  const axis = computeAxis(state.mode, withPoints.flatMap((view) => computesOf(view).map(paceOf(state.mode, view.points))));
+  const mode = offered(state.mode, state.view.runs);
+  const axis = computeAxis(mode, withPoints.flatMap((view) => computesOf(view).map(paceOf(mode, view.points))));
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
   const named = plot.clientWidth >= NAMES.least;
@@ -145,7 +146,7 @@ function medians({ run, forecast }, axis, colour, series) {
   return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
 }
 
-/** One line a budget, all runs of a sweep mostly share it; in steps or time each of them would have its own. */
+/** One line a budget, all runs of a sweep mostly share it; in steps, tokens or time each of them would have its own. */
 function budgets(views, axis, ink) {
   const amounts = countsOtherwise(axis.mode) ? [] : [...new Set(views.map((view) => view.budget).filter(Boolean))];
   return {

@@ -1,16 +1,16 @@
-// Steps and time in place of compute. A forecast knows compute alone: what it says of a compute is drawn where the run stood, or at the
+// Steps, tokens or time in place of compute. A forecast knows compute alone: what it says of a compute is drawn where the run stood, or at the
 // pace of its latter half will stand, when it has spent that.
 
 /** @typedef {import("./axis.js").Mode} Mode */
 
 /**
  * @param {Mode} mode
- * @param {{compute: number, step: number, time: string}[]} points evaluations, their compute rising
- * @returns {(compute: number) => number} compute itself, steps, or seconds since the first evaluation
+ * @param {{compute: number, step: number, tokens: number | null, time: string}[]} points evaluations, their compute rising
+ * @returns {(compute: number) => number} compute itself, steps, tokens, or seconds since the first evaluation
  */
 export function paceOf(mode, points) {
   if (!countsOtherwise(mode) || points.length === 0) return (compute) => compute;
-  const reached = rising(points.map(mode === "steps" ? ({ step }) => step : ({ time }) => (Date.parse(time) - Date.parse(points[0].time)) / 1000));
+  const reached = rising(points.map(COUNTS[mode](points[0])));
   const compute = points.map((point) => point.compute);
   const [half, last] = [Math.floor((points.length - 1) / 2), points.length - 1];
   const pace = compute[last] > compute[half] ? (reached[last] - reached[half]) / (compute[last] - compute[half]) : 0;
@@ -23,8 +23,15 @@ export function paceOf(mode, points) {
   };
 }
 
+/** What a point had done, by mode, and from which point on. */
+const COUNTS = {
+  steps: () => ({ step }) => step,
+  tokens: () => ({ tokens }) => tokens,
+  time: (first) => ({ time }) => (Date.parse(time) - Date.parse(first.time)) / 1000,
+};
+
 /** Whether something else than compute stands on the axis. @param {Mode} mode */
-export const countsOtherwise = (mode) => mode === "steps" || mode === "time";
+export const countsOtherwise = (mode) => mode in COUNTS;
 
 /** The axis for one run: compute goes to where that run stood. @param {import("./axis.js").ComputeAxis} axis @param {any[]} points */
 export function along(axis, points) {

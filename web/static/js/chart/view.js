@@ -13,10 +13,25 @@ export function toUrl(changes) {
   history.replaceState(history.state, "", url);
 }
 
-const MODES = ["log", "linear", "steps", "time"];
+const MODES = ["log", "linear", "steps", "tokens", "time"];
 
 /** @returns {import("./axis.js").Mode} the axis that the URL asks for */
 export const modeFromUrl = () => (MODES.includes(fromUrl("x")) ? fromUrl("x") : "log");
+
+/**
+ * The axis to draw: tokens stand on it, and are offered, where every evaluation says how many there were.
+ * @param {import("./axis.js").Mode} mode the axis asked for
+ * @param {{points: {tokens: number | null}[]}[]} views
+ * @returns {import("./axis.js").Mode}
+ */
+export function offered(mode, views) {
+  const counted = views.some(({ points }) => points.length > 0) && views.every(({ points }) => points.every(({ tokens }) => tokens !== null));
+  const input = document.getElementById("x-tokens");
+  for (const each of [input, ...input.labels]) each.hidden = !counted;
+  if (mode !== "tokens" || counted) return mode;
+  document.getElementById("x-log").checked = true;
+  return "log";
+}
 
 /** The switch between them. @param {{mode: import("./axis.js").Mode}} state @param {() => void} show */
 export function startModeSwitch(state, show) {

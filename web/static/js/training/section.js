@@ -118,7 +118,7 @@ function panelsOf(names) {
 /** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
 function drawn({ names, metrics }, kind) {
   const hasCompute = (series) => series.buckets.every((bucket) => bucket.compute !== null);
-  const shared = computeAxis(kind === "time" ? "linear" : kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
+  const shared = computeAxis(kind === "time" || kind === "tokens" ? "linear" : kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
   const byName = new Map(metrics.items.map((series) => [series.metric, series]));
   return panelsOf(names).filter(({ metric }) => byName.has(metric)).map((panel) => {
     const series = byName.get(panel.metric);
