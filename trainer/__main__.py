@@ -89,7 +89,11 @@ def _as_job(given: argparse.Namespace) -> int:
     from forecurve import client
 
     directory = given.out or Path(os.environ.get("FORECURVE_OUT") or f".data/runs/{os.environ.get('FORECURVE_RUN')}")
-    return run_attached(client.attach(directory), directory, given)
+    try:
+        run = client.attach(directory)
+    except client.ClientError as error:
+        raise ConfigurationError(str(error)) from None
+    return run_attached(run, directory, given)
 
 
 def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> int:

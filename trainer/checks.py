@@ -27,6 +27,8 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
         )
     if gpus and not ray:
         raise ConfigurationError(f"resources.gpus is {gpus:g} but --no-ray runs on the CPU; leave --no-ray out")
+    if not ray:
+        _refuse_many(recipe)
     task = build_task(recipe)
     if isinstance(recipe.model, HuggingFaceModel):
         from trainer.models.huggingface import checked_config  # transformers takes a second to import
@@ -34,6 +36,8 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
         tokens_needed(recipe, task, checked_config(recipe.model.path))
     vllm_setup.refuse(recipe, task)
     _refuse_phrase(recipe, task)
+    if isinstance(task, DatasetTask):
+        _refuse_idle_knobs(recipe, task)
     build_order(recipe, task)
     task.training_prompt(0)  # draws the pool
     prompts = len(task.held_out_prompts(recipe.evaluation.prompts))
@@ -44,6 +48,30 @@ def check_recipe(recipe: Recipe, ray: bool) -> None:
         )
     task.start()
     task.close()
+
+
+def _refuse_many(recipe: Recipe) -> None:
+    for name in ("generators", "learners"):
+        count = getattr(recipe.resources, name)
+        if count > 1:
+            raise ConfigurationError(
+                f"resources.{name} is {count} but --no-ray is one process; leave --no-ray out, or ask for 1"
+            )
+
+
+def _refuse_idle_knobs(recipe: Recipe, task: DatasetTask) -> None:
+    """Fields that would do nothing with these data."""
+    count, floor = task.training_count or 0, recipe.algorithm.min_active_prompts
+    if recipe.algorithm.no_positive_resampling is not None and count <= floor:
+        raise ConfigurationError(
+            f"algorithm.min_active_prompts is {floor} and task.train has {count} prompts, so that no prompt could ever "
+            "be left out; lower it, or set algorithm.no_positive_resampling to null"
+        )
+    if recipe.curriculum == "easy-first" and not task.graded:
+        raise ConfigurationError(
+            "curriculum is easy-first but no row of task.train has another `difficulty` than the others; give them, or "
+            "set curriculum to none"
+        )
 
 
 def _refuse_phrase(recipe: Recipe, task: Task) -> None:

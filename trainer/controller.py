@@ -35,7 +35,8 @@ from trainer import state as run_state
 from trainer.advantages import has_variance
 from trainer.buffer import Batch, GroupBuffer
 from trainer.checkpoint import Checkpoint
-from trainer.errors import CheckpointError, NotFinite, NothingToLearn
+from trainer.errors import CheckpointError, ConfigurationError, NotFinite, NothingToLearn
+from trainer.inputs import refuse_changed
 from trainer.ledger import Ledger
 from trainer.metrics import generation_cost
 from trainer.prompts import PromptOrder, PromptsExhausted
@@ -90,6 +91,7 @@ class Controller:
         stop_reason: asked between steps.
         order: which prompt comes at which place; None for an endless task.
         text: readable text of response tokens, for samples of rollouts.
+        inputs: what the run reads, by `inputs.digests`.
     """
 
     def __init__(
@@ -101,12 +103,15 @@ class Controller:
         stop_reason: Callable[[], str | None] = lambda: None,
         order: PromptOrder | None = None,
         text: Callable[[Group], list[str]] | None = None,
+        inputs: Mapping[str, str] | None = None,
     ):
         self._recipe, self._workers, self._reporter = recipe, workers, reporter
         self._checkpoints = directory / "checkpoints"
         self._stop_reason = stop_reason
         self._order = order or PromptOrder(None, recipe.seed)
         self._text = text
+        self._inputs = inputs or {}
+        self._to_tell: list[str] = []  # before the run may write
         self._buffer = _buffer(recipe, workers.generators, self._order)
         self._ledger = _ledger(recipe)
         self._telemetry = Telemetry(self._ledger, recipe.algorithm.zero_variance_filter)
@@ -126,14 +131,16 @@ class Controller:
         """Go on from a checkpoint.
 
         Raises:
-            CheckpointError: it belongs to another recipe or another model, or the files of prompts have changed.
+            CheckpointError: it belongs to another recipe or another model.
+            ConfigurationError: the files of prompts, or the weights that the run began with, have changed.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe)
         if not self._order.fits(state.order):
-            raise CheckpointError(
+            raise ConfigurationError(
                 f"{checkpoint.path} was made with other training prompts: the files of task.train have changed since; "
                 "bring them back, or go on from it with --fork, which starts the order of prompts anew"
             )
+        refuse_changed(checkpoint.path, state.inputs, self._inputs)
         self._load(state)
         self._order.load_state(state.order)
         self._buffer.restore(state.buffer)
@@ -158,7 +165,7 @@ class Controller:
         if same_prompts:
             self._order.load_state(state.order)
         else:
-            self._notice("the training prompts or their mixture are not the parent's; their order starts anew")
+            self._to_tell.append("the training prompts or their mixture are not the parent's; their order starts anew")
         self._buffer.restore(run_state.without_groups(state, from_the_first=not same_prompts))
         self._counters["first"] = state.step
 
@@ -177,6 +184,8 @@ class Controller:
         Raises:
             TrainerError: the run cannot go on; its text is the reason. Checkpoints stay as they are.
         """
+        for text in self._to_tell:
+            self._notice(text)
         weights = self._workers.initial_weights()
         self._workers.offer(weights)
         self._telemetry.begin()
@@ -363,6 +372,7 @@ class Controller:
             learner=self._workers.learner_state(),
             buffer=self._buffer.state(),
             order=self._order.state(),
+            inputs=self._inputs,
             ledger=self._ledger.state(),
             counters=dict(self._counters),
             verifier=dict(self._telemetry.verifier),

@@ -45,6 +45,7 @@ class DirectoryReporter:
         self._outcome = directory / "outcome.json"
         self._before = _read(self._outcome)
         self._progress = progress
+        self._begun = False
 
     def begin(self, step: int, offsets: Mapping[str, int]) -> float:
         """An attempt begins at `step`: drop what was written beyond `offsets`, for it is done again (files not named
@@ -55,6 +56,7 @@ class DirectoryReporter:
         for file in self._files():
             file.cut(offsets.get(file.path.name, 0))
         self._outcome.unlink(missing_ok=True)
+        self._begun = True
         return spent
 
     def _spent(self) -> float:
@@ -127,7 +129,13 @@ class DirectoryReporter:
             file.settle()
 
     def finish(self, outcome: str, reason: str | None) -> None:
-        """See `Reporter`."""
+        """See `Reporter`. What failed before it began has written nothing, and leaves what the run was before."""
+        if self._begun or outcome == "lost":
+            self._write_outcome(outcome, reason)
+        if self._progress:
+            self._progress.note(f"{outcome}: {reason}" if reason else outcome)
+
+    def _write_outcome(self, outcome: str, reason: str | None) -> None:
         body = {"outcome": outcome, "reason": reason, "attempt": self._attempt}
         if outcome == "lost":
             body |= {"step": self._last_step(), "losses": self._losses()}
@@ -137,8 +145,6 @@ class DirectoryReporter:
             partial.replace(self._outcome)
         except OSError as error:
             print(f"{self._outcome} cannot be written ({error}): {outcome}, {reason}", file=sys.stderr)
-        if self._progress:
-            self._progress.note(f"{outcome}: {reason}" if reason else outcome)
 
     def _last_step(self) -> int:
         last = self._metrics.last()

@@ -15,6 +15,9 @@ from trainer.streams import Stream
 from trainer.tasks import Task
 from trainer.types import EvaluationResult, Prompt, Request, Responses
 
+MOST_TASKS = 50
+"""Tasks whose pass rates an evaluation tells apart."""
+
 
 class Evaluator:
     """Samples answers to held-out prompts in an engine that has nothing else to do meanwhile."""
@@ -27,7 +30,9 @@ class Evaluator:
     def evaluate(self, step: int, weights: Mapping[str, NDArray[Any]]) -> EvaluationResult:
         """Successes per held-out prompt under exactly `weights`. Its noise depends on the seed and the step only.
 
-        The pass rate of every downstream set is in the details, as `downstream/<name>`, with `.../prompts`.
+        The pass rate of every downstream set is in the details, as `downstream/<name>`, with `.../prompts`; where the
+        held-out prompts are of several tasks, that of each as `task/<name>`. `pass@n` is the share of prompts with a
+        right answer among their n.
         """
         watch = Stopwatch.start(self._engine.cpu_seconds)
         self._engine.load_weights(step, weights)
@@ -43,7 +48,18 @@ class Evaluator:
             details[f"downstream/{name}"] = sum(counts) / (len(counts) * self._recipe.evaluation.samples)
             details[f"downstream/{name}/prompts"] = float(len(counts))
         counts = self._counts(self._held_out, answers)
+        details[f"pass@{self._recipe.evaluation.samples}"] = float(np.mean([count > 0 for count in counts]))
+        details |= self._by_task(counts)
         return EvaluationResult(step, counts, self._recipe.evaluation.samples, details, watch.cost())
+
+    def _by_task(self, counts: Sequence[int]) -> dict[str, float]:
+        passed: dict[str, list[int]] = {}
+        for prompt, count in zip(self._held_out, counts, strict=True):
+            passed.setdefault(prompt.task, []).append(count)
+        if not 2 <= len(passed) <= MOST_TASKS:
+            return {}
+        samples = self._recipe.evaluation.samples
+        return {f"task/{task}": sum(of) / (len(of) * samples) for task, of in sorted(passed.items())}
 
     def _counts(self, prompts: Sequence[Prompt], answers: Sequence[Responses]) -> tuple[int, ...]:
         pairs = zip(prompts, answers, strict=True)

@@ -14,6 +14,7 @@ from trainer.clock import Stopwatch
 from trainer.counted_engine import CountedEngine
 from trainer.engines import build_engine, interruption_places
 from trainer.evaluation import Evaluator
+from trainer.memory import generator_memory_named
 from trainer.models.base import Policy
 from trainer.rewards import rewards
 from trainer.self_check import check
@@ -62,6 +63,10 @@ class Generator:
 
         `newest` must by now be able to give at least `wave.minimum_version`.
         """
+        with generator_memory_named(self._recipe):
+            return self._generated(wave, newest)
+
+    def _generated(self, wave: Wave, newest: Newest) -> WaveResult:
         waited, self._paused = time.perf_counter() - self._free_since, 0.0
         self._self_check(self._swap(newest))
         watch = Stopwatch.start(self._engine.cpu_seconds)
@@ -82,9 +87,10 @@ class Generator:
 
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
         """See `Evaluator.evaluate`. The first says in its details how far engine and learner are apart."""
-        self._engine.load_weights(step, weights)
-        self._self_check(weights)
-        result = self._evaluator.evaluate(step, weights)
+        with generator_memory_named(self._recipe):
+            self._engine.load_weights(step, weights)
+            self._self_check(weights)
+            result = self._evaluator.evaluate(step, weights)
         told, self._difference = self._difference, {}
         self._free_since = time.perf_counter()
         return replace(result, details={**result.details, **told})

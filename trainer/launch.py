@@ -17,6 +17,7 @@ from trainer.controller import Controller, Outcome
 from trainer.directory import DirectoryReporter
 from trainer.errors import CheckpointError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
+from trainer.inputs import digests
 from trainer.origin import record
 from trainer.progress import Progress
 from trainer.prompts import build_order
@@ -86,7 +87,14 @@ def _train(
         workers = _workers(recipe, weights, launch, stack, stop)
         task = build_task(recipe)
         controller = Controller(
-            recipe, workers, reporter, launch.directory, stop, build_order(recipe, task), partial(_texts, task)
+            recipe,
+            workers,
+            reporter,
+            launch.directory,
+            stop,
+            build_order(recipe, task),
+            partial(_texts, task),
+            digests(recipe, task, weights),
         )
         _go_on(controller, beginning, launch, local, reporter)
         return controller.run()
@@ -116,8 +124,10 @@ def _workers(recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack,
 def _go_on(
     controller: Controller, beginning: Beginning, launch: Launch, local: DirectoryReporter, tell: Reporter
 ) -> None:
-    """Bring the directory and the controller to where the run begins."""
+    """Bring the controller and the directory to where the run begins. A refusal leaves the directory as it was."""
     found = beginning.checkpoint
+    if found is not None:
+        (controller.fork if beginning.forked else controller.resume)(found)
     try:
         spent = _supersede(beginning, launch, local)
     except OSError as error:
@@ -130,7 +140,6 @@ def _go_on(
             tell.notice(f"begins at step {found.step} of {found.path}", found.step, 0.0)
         if code_of(found) != code_versions():
             tell.notice(f"goes on with {code_versions()} from a checkpoint of {code_of(found)}", found.step, 0.0)
-        (controller.fork if beginning.forked else controller.resume)(found)
     controller.account_for(spent)
 
 

@@ -66,6 +66,8 @@ def speed_metrics(
         "time/learning": learning.wall_seconds,
         "throughput/completions_per_second": rate(completions, step_seconds),
         "throughput/tokens_per_second": rate(tokens, step_seconds),
+        "throughput/generation_tokens_per_second": rate(generated, generation.wall_seconds),
+        "throughput/learning_tokens_per_second": rate(tokens, learning.wall_seconds),
         "throughput/generation_tokens_per_cpu_second": rate(generated, generation.cpu_seconds),
         "throughput/learning_tokens_per_cpu_second": rate(tokens, learning.cpu_seconds),
     }

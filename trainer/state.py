@@ -34,9 +34,9 @@ class RunState:
 
     `buffer` holds the finished groups that wait, log-probs and versions with them, and the waves under way, which
     are generated again under the same ordinals, prompts and seeds. `order` is the prompt order with its pass-rate
-    table, `verifier` what verifiers counted. `evaluations` are those that had not come back: step to (compute,
-    tokens, weights), None for the learner's own. `offsets` are the lengths of the run's files of metrics when it was
-    written: what lies beyond is done again.
+    table, `inputs` are digests (see `trainer.inputs`), `verifier` what verifiers counted. `evaluations` are those that
+    had not come back: step to (compute, tokens, weights), None for the learner's own. `offsets` are the lengths of the
+    run's files of metrics when it was written: what lies beyond is done again.
     """
 
     step: int
@@ -44,6 +44,7 @@ class RunState:
     learner: LearnerState
     buffer: BufferState
     order: Mapping[str, Any]
+    inputs: Mapping[str, str]
     ledger: Mapping[str, float]
     counters: Mapping[str, int]
     verifier: Mapping[str, float]
@@ -61,6 +62,7 @@ def to_files(state: RunState) -> dict[str, bytes]:
         "code": code_versions(),
         "learner": dict(state.learner.counters),
         "order": state.order,
+        "inputs": state.inputs,
         "ledger": state.ledger,
         "counters": state.counters,
         "verifier": state.verifier,
@@ -109,6 +111,7 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
                 waves=[Wave(tuple((o, i) for o, i in items), version) for version, items in body["waves"]],
             ),
             order=body["order"],
+            inputs=body["inputs"],
             ledger=body["ledger"],
             counters=body["counters"],
             verifier=body["verifier"],

@@ -11,7 +11,7 @@ import typer
 from .curve_input import Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
-    from forecurve.science import Curve, Fit, Hindsight, Siblings
+    from forecurve.science import Advice, Curve, Fit, Hindsight, Siblings
 
 
 class PriorChoice(StrEnum):
@@ -38,8 +38,8 @@ def fit_command(
     from .output import print_json
 
     _check_positive("--budget", budget)
-    _check_finite("--target", target)
     curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
+    _check_target(curves, target)
     if prior is PriorChoice.siblings and series:
         curves = read_long_curves(file, unit, range_)  # the others serve as siblings
     asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, set(series) if series else None, budget)]
@@ -49,11 +49,12 @@ def fit_command(
     _show(asked)
 
 
-def _check_finite(flag: str, value: float | None) -> None:
+def _check_target(curves: list[Curve], target: float | None) -> None:
     from .errors import bad_input
 
-    if value is not None and not abs(value) < float("inf"):
-        raise bad_input(f"{flag}: a finite number is needed, got {value}; give a reward inside the range")
+    low, high = curves[0].bounds
+    if target is not None and not low <= target <= high:
+        raise bad_input(f"--target: no reward can be {target:g}; rewards here are from {low:g} to {high:g} (--range)")
 
 
 def _check_positive(flag: str, value: float | None) -> None:
@@ -111,6 +112,8 @@ def _show(asked: list[_Asked]) -> None:
     typer.echo()
     for one in asked:
         typer.echo(f"{one.fit.curve.name}: {one.fit.sentence(**one.question)}")
+        if one.target is not None:
+            typer.echo(f"{one.fit.curve.name}: {_advice(one).action}: {_advice(one).reason}")
 
 
 def _extra_columns(asked: _Asked) -> list[str]:
@@ -132,7 +135,7 @@ def _row(asked: _Asked) -> list[str]:
         cells.append(_at_budget(fit, budget))
     if target is not None:
         cells.append(_reach(fit, target))
-    return [*cells, _action(asked)]
+    return [*cells, _advice(asked).action]
 
 
 def _at_budget(fit: Fit, budget: float) -> str:
@@ -155,11 +158,13 @@ def _reach(fit: Fit, target: float) -> str:
     def end(value: float) -> str:
         return compute_text(value) if value < float("inf") else "never"
 
+    if reach.p_never >= 0.95:
+        return f"never: {share_text(reach.p_never)}"
     interval = f"{end(reach.median)} ({end(reach.lower)} to {end(reach.upper)})"
     return interval if reach.p_never < 0.005 else f"{interval}, never: {share_text(reach.p_never)}"
 
 
-def _action(asked: _Asked) -> str:
+def _advice(asked: _Asked) -> Advice:
     from forecurve.science import advise
 
-    return advise(asked.fit, **asked.question).action
+    return advise(asked.fit, **asked.question)

@@ -12,7 +12,7 @@ from . import errors
 from .aftermath import aftermath, p_lasts, sure_from
 from .arrays import FloatArray
 from .margins import least_gain
-from .misfit import HOLDS
+from .misfit import CHANGED, HOLDS, SHAPELESS
 from .values import estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from .hindsight import Hindsight
 
 SURE = 0.9
-CHANGED = ("collapse", "decline", "break")  # misfits after which a run is a run of its own
-WAITING = (*CHANGED, "pinned", "constant")
+WAITING = (*CHANGED, *SHAPELESS)
 _SILVER = 0.4142135623730951  # irrational: its multiples fall evenly, and unlike the order of the draws
 
 
@@ -138,6 +137,7 @@ def case_of(
 ) -> Case:
     """The case of one question. Raises AdviceError for a number that is not positive."""
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
+    _check_target(fit, target)
     delta = least_gain(delta, fit.curve)
     here = fit.curve.now if now is None else float(now)
     open_budget = budget is not None and budget > here
@@ -170,6 +170,14 @@ def check_question(fit: Fit, **given: float | None) -> None:
         if value is not None and not (np.isfinite(value) and value > 0):
             way_out = ways_out.get(name, f"give compute in {fit.unit}")
             raise errors.AdviceError(name, value, "a positive finite number is needed", way_out)
+
+
+def _check_target(fit: Fit, target: float | None) -> None:
+    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached."""
+    low, high = fit.curve.bounds
+    if target is not None and np.isfinite(target) and not low <= target <= high:  # else: `compute_to_reach`
+        way_out = f"rewards of this run are from {low:g} to {high:g}"
+        raise errors.AdviceError("target", target, "no reward can be that", way_out)
 
 
 def _change_of(fit: Fit) -> float | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .advice_case import CHANGED, SURE, Case
+from .advice_case import SURE, Case
 from .checks import MIN_POINTS
-from .misfit import HOLDS, Misfit
+from .misfit import CHANGED, HOLDS, Misfit
 from .wording import compute_text, share_text
 
 Verdict = tuple[str, str] | None
@@ -34,18 +34,36 @@ def misfit_verdict(case: Case) -> Verdict:
 
 def _fallen(case: Case, found: Misfit) -> tuple[str, str]:
     fell = f"{found.sentence} {case.fit.unit}"
+    if case.spent and _surely_grows(case):
+        grows = f"what began then still grows: {case.expected_in_words}"
+        return "undecided", f"{fell}, and the budget is spent; {grows}. Give it more, or {_way_back(case, found)}."
     if case.spent:
-        return "stop", f"{fell}, and the budget is spent; go back to the checkpoint before it."
+        return "stop", f"{fell}, and the budget is spent; {_way_back(case, found)}."
     if _surely_over(case):
-        return "stop", f"{fell}, and {_little(case)}; go back to the checkpoint before it."
-    return "undecided", f"{fell}: it may recover. Go back to the checkpoint before it, or {_wait(case)}."
+        return "stop", f"{fell}, and {_little(case)}; {_way_back(case, found)}."
+    return "undecided", f"{fell}: it may recover. {_way_back(case, found).capitalize()}, or {_wait(case)}."
+
+
+def _way_back(case: Case, found: Misfit) -> str:
+    if found.since is not None and found.since > case.fit.curve.compute[0]:
+        return "go back to the checkpoint before it"
+    return "look at how its first evaluation was made"
 
 
 def _broken(case: Case, found: Misfit) -> tuple[str, str]:
     broke = f"{found.sentence} {case.fit.unit}"
+    if case.spent:
+        return _broken_and_spent(case, broke)
     if _surely_over(case):
         return "stop", f"{broke}; {_little(case)}."
     return "undecided", f"{broke}: one sigmoid cannot describe both sides; {_wait(case)}."
+
+
+def _broken_and_spent(case: Case, broke: str) -> tuple[str, str]:
+    if case.later is None:
+        return "undecided", f"{broke}, and the budget is spent; what came since is too short to tell."
+    action = "stop" if case.surely_small else "undecided"
+    return action, f"{broke}, and the budget is spent; by what came since {case.expected_in_words}."
 
 
 def _shapeless(case: Case, found: Misfit) -> tuple[str, str]:
@@ -66,6 +84,11 @@ def _just_begun(case: Case) -> Verdict:
         return None
     since = f"{compute_text(float(curve.compute[idle - 1]))} {case.fit.unit}"
     return "undecided", f"The reward was {curve.bounds[0]:g} until {since} and has just begun to move: keep going."
+
+
+def _surely_grows(case: Case) -> bool:
+    """What has begun since a fall gains something with 90 %."""
+    return case.later is not None and case.p_small <= 1 - SURE
 
 
 def _surely_over(case: Case) -> bool:

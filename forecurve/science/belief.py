@@ -60,6 +60,8 @@ class Belief:
         prospects: the arms' bins.
         now: compute of each arm, (K,).
         width: of the range of rewards.
+        most: what knowing each arm's end exactly would be worth, (K,), where that is less than a Gaussian of its mean
+            and variance makes of it; infinite by default.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Belief:
         prospects: list[Prospect],
         now: FloatArray,
         width: float = 1.0,
+        most: FloatArray | None = None,
     ):
         self.size = ends.shape[1]
         self.mean = ends.mean(axis=0)
@@ -81,12 +84,14 @@ class Belief:
         offsets = np.cumsum([self.size, *[middle.shape[1] for middle in middles]])
         self.columns: list[IntArray] = [np.arange(a, b) for a, b in pairwise(offsets)]
         self.seen = [0] * self.size
+        self.most = np.full(self.size, np.inf) if most is None else np.array(most, dtype=np.float64)
 
     def look(self, arm: int, edge: int) -> Look:
         """The knowledge gradient of taking `arm` to its `edge`-th compute."""
         compute = float(self.prospects[arm].edges[edge])
         moved = self._moved(arm, self.columns[arm][self.seen[arm] : edge + 1], self._noise(arm, edge))
-        return Look(arm, edge, compute, compute - float(self.now[arm]), knowledge_gradient(self.mean, moved))
+        value = min(knowledge_gradient(self.mean, moved), float(self.most[arm]))
+        return Look(arm, edge, compute, compute - float(self.now[arm]), value)
 
     def best_look(self, most: float, arms: Sequence[int] | None = None) -> Look | None:
         """The look at one of `arms` with the largest value per unit of compute that costs at most `most`, or None."""
@@ -107,6 +112,7 @@ class Belief:
         self.covariance = self.covariance - cross @ np.linalg.solve(block, cross.T)
         self.seen[look.arm] = look.edge + 1
         self.now[look.arm] = look.compute
+        self.most[look.arm] -= look.value
 
     def _noise(self, arm: int, edge: int) -> FloatArray:
         return self.prospects[arm].noise[self.seen[arm] : edge + 1]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from . import checks, errors
-from .arrays import FloatArray
+from .arrays import FloatArray, IntArray
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
 from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
 _MAX_FITTED = 400  # beyond, neighbouring evaluations are averaged: the curve is smooth, the cost is not
+_WIDEST_BLOCK = 1.1  # last compute of a block of neighbours over its first
 _LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
 
 
@@ -378,7 +379,7 @@ def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
     if curve.points <= _MAX_FITTED:
         return curve.compute, curve.reward, variance
     head = 1 if curve.compute[0] == 0 else 0  # the start stays by itself
-    edges = np.linspace(head, curve.points, _MAX_FITTED - head + 1).astype(int)[:-1]
+    edges = _block_edges(curve.compute, head)
     sizes = np.diff(np.append(edges, curve.points))
     middle = np.add.reduceat(curve.compute, edges) / sizes
     mean = np.add.reduceat(curve.reward, edges) / sizes
@@ -388,6 +389,18 @@ def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
         np.concatenate([curve.reward[:head], mean]),
         np.concatenate([variance[:head], spread]),
     )
+
+
+def _block_edges(compute: FloatArray, head: int) -> IntArray:
+    """Where each block of neighbours begins: equal numbers of them, but fewer where a block would span so much compute
+    that the curve bends within it, as the first ones of a long run do."""
+    equal = np.linspace(head, len(compute), _MAX_FITTED - head + 1).astype(int)
+    first, last = equal[:-1], equal[1:] - 1
+    wide = np.flatnonzero(compute[last] > _WIDEST_BLOCK * compute[first])
+    grid = np.arange(0.0, np.log(compute[-1] / compute[head]), np.log(_WIDEST_BLOCK))
+    finer = np.searchsorted(compute, compute[head] * np.exp(grid))
+    inside = np.isin(np.searchsorted(first, finer, side="right") - 1, wide)
+    return np.unique(np.concatenate([first, finer[inside]]))
 
 
 def _identified(fit: Fit) -> dict[str, float]:

@@ -23,6 +23,8 @@ from .wording import compute_text
 
 HOLDS = (None, "residuals")  # misfits with which the forecast is still given
 FALLEN = ("collapse", "decline")
+CHANGED = (*FALLEN, "break")  # after which a run is a run of its own
+SHAPELESS = ("pinned", "constant")
 
 _RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, more after the search over change points
 _BREAK_RATIO = 24.0  # a break may go either way and look like anything: more is asked of it
@@ -32,6 +34,7 @@ _LEAST_SECOND = 0.05
 _LEAST_BREAK = 0.02
 _COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
 _LARGE = 0.15
+_TOLD = 0.2  # of a fall: less of it regained is not spoken of
 _AT_ONCE = 0.6  # of the loss
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 _SHOULDER = 0.6  # the slope between two phases is below this share of the smaller one's peak
@@ -54,7 +57,7 @@ class Misfit:
     Attributes:
         name: pinned | constant | collapse | decline | two-phase | break | residuals.
         since: compute from which it shows, None for the whole curve.
-        size: fall, second rise, level change or autocorrelation.
+        size: the fall at its deepest, second rise, level change or autocorrelation.
         sentence: what a colleague would say.
         widening: factor, at least 1, by which intervals at later compute should be widened about their median; None
             when the forecast is to be withheld.
@@ -65,6 +68,8 @@ class Misfit:
     size: float
     sentence: str
     widening: float | None = None
+    back: bool = False
+    """Whether a run that fell is again where it fell from."""
 
     @property
     def withheld(self) -> bool:
@@ -73,8 +78,8 @@ class Misfit:
 
     @property
     def fallen(self) -> bool:
-        """Whether the run has lost what it had."""
-        return self.name in FALLEN
+        """Whether the run has lost what it had, and not come back."""
+        return self.name in FALLEN and not self.back
 
 
 def degenerate(curve: Curve) -> Misfit | None:
@@ -173,9 +178,26 @@ def _fall(comparison: Comparison, changes: _Changes, compute: FloatArray, width:
     if best.ratio < _RATIO or fall < _LEAST_FALL:
         return None
     name = "collapse" if _is_collapse(best, since, peak) else "decline"
-    when, size = float(compute[since]), fall * width
-    verb = "collapsed by" if name == "collapse" else "fell by"
-    return Misfit(name, when, size, f"The pass rate {verb} {size:.2f}, beginning about {compute_text(when)}")
+    lowest, now = float(best.values[since + 1 :].min()), float(best.values[-1])
+    back = _is_back(comparison.problem.reward, since)
+    size, regained = (peak - lowest) * width, (now - lowest) * width
+    return Misfit(name, float(compute[since]), size, _of_a_fall(name, size, regained, back, compute[since]), back=back)
+
+
+def _is_back(reward: FloatArray, since: int) -> bool:
+    """The last two evaluations are where the best two neighbours before the fall were."""
+    pairs = (reward[1:] + reward[:-1]) / 2
+    return since >= 1 and float(pairs[-1]) > float(pairs[:since].max()) - _LEAST_FALL
+
+
+def _of_a_fall(name: str, size: float, regained: float, back: bool, since: float) -> str:
+    verb = "collapsed" if name == "collapse" else "fell"
+    so_far = ""
+    if back:
+        so_far = " and has come back"
+    elif regained >= _TOLD * size:
+        so_far = f" and has regained {regained:.2f} of it"
+    return f"The pass rate {verb} by {size:.2f}{so_far}, beginning about {compute_text(float(since))}"
 
 
 def _is_collapse(best: Extended, since: int, peak: float) -> bool:

@@ -25,8 +25,8 @@ def plan_sentence(
     where = f"{compute_text(horizon)} {unit}"
     lead = arms[best]
     if len(arms) == 1:
-        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}."
-    head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}"
+        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{_caveat(lead)}."
+    head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
     if settled:
         act = f"choosing it now is expected to lose less than {0.1 * delta:g}"
     elif again is None:

@@ -276,9 +276,10 @@ def _looks(here: Standing, budget: float, delta: float, price: float | None) -> 
     # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
     reserve = float(max(here.horizon - here.now[best], 0.0))
     reserve = reserve if reserve <= left else 0.0
+    dropped = here.p_within(delta) < DOMINATED
     looks: list[Look] = []
     while regret > SETTLED * delta and len(looks) < _MOST_LOOKS:
-        others = [arm for arm in range(belief.size) if arm != best]
+        others = [arm for arm in range(belief.size) if arm != best and not dropped[arm]]
         rival = belief.best_look(left - reserve, others)
         own = belief.best_look(left, [best])
         look = max((each for each in (rival, own) if each is not None), key=lambda each: each.rate, default=None)

@@ -1,8 +1,9 @@
 """Where several unfinished arms stand: joint draws of what each reaches at one common compute, the horizon.
 
 An arm whose curve is no sigmoid is not forecast by one. A run that fell is taken to stay where it is now. Of one with
-a second phase, or with no curve yet (all 0, all 1, all the same), it is said that it ends somewhere between where it
-is and a little above the best of the others; its next evaluations are taken to approach that end in log compute.
+a break or a second phase it is said that it ends somewhere between where it is and a little above the best of the
+others; its next evaluations are taken to approach that end in log compute. The same is said of one with no curve yet
+(all 0, all 1, all the same) as far as it begins to move at all (`aftermath.p_lasts`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .aftermath import aftermath, p_lasts
 from .arrays import BoolArray, FloatArray
 from .belief import Belief, Look, Prospect
 from .horizon import evaluation_noise
-from .misfit import FALLEN, HOLDS
+from .misfit import CHANGED, FALLEN, HOLDS, SHAPELESS
 from .pooling import joint_draws
 
 if TYPE_CHECKING:
@@ -81,7 +83,16 @@ class Standing:
 
     def belief(self) -> Belief:
         """What further evaluations would tell."""
-        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, self.fits[0].curve.width)
+        most = np.where([fit.misfit in HOLDS for fit in self.fits], np.inf, self._perfect_knowledge)
+        width = self.fits[0].curve.width
+        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, width, most)
+
+    @property
+    def _perfect_knowledge(self) -> FloatArray:
+        """What knowing one arm's end exactly would gain in the choice, if it told nothing of the others, (K,)."""
+        means = self.ends.mean(axis=0)
+        rest = [float(np.delete(means, at).max(initial=-np.inf)) for at in range(len(means))]
+        return np.asarray(np.maximum(self.ends, rest).mean(axis=0) - means.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +112,18 @@ class Entrant:
 
 def enter(fit: Fit, horizon: float) -> Entrant:
     """An arm that is to be compared at a horizon."""
-    noise = evaluation_noise(fit)
+    noise = _noise_now(fit)
     return Entrant(fit, noise, _prospect(fit, noise, horizon))
+
+
+def _noise_now(fit: Fit) -> float:
+    """Variance of one evaluation. Where the curve changed the sigmoid takes the change for noise: what came since says
+    it then, or the sampling alone."""
+    found = fit.misfit_detail
+    if found is None or found.name not in CHANGED or found.since is None:
+        return evaluation_noise(fit)
+    later = aftermath(fit, found.since)
+    return float(fit.curve.noise.variance[-1]) if later is None else evaluation_noise(later)
 
 
 def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
@@ -171,8 +192,11 @@ def _withhold(
         if fit.misfit in FALLEN:
             ends[:, at] = level
             continue
+        moves = np.ones(len(ends), dtype=bool)
+        if fit.misfit in SHAPELESS:
+            moves = rng.uniform(size=len(ends)) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
         top = ends[:, sound].max(axis=1) if sound.any() else np.full(len(ends), fit.curve.bounds[1])
-        rise = rng.uniform(0.0, 1.1, len(ends)) * np.maximum(top - level, 0.0)
+        rise = moves * rng.uniform(0.0, 1.1, len(ends)) * np.maximum(top - level, 0.0)
         ends[:, at] = np.minimum(level + rise, fit.curve.bounds[1])
         way = np.log(grids[at] / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
         middles[at] = level[:, None] + way * (ends[:, at] - level)[:, None]

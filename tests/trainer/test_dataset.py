@@ -102,6 +102,26 @@ def test_parquet_rows_are_those_of_json_lines(tokenizer, write, tmp_path):
     assert {prompt.difficulty for prompt in other.held_out_prompts(60)} == {2.5}
 
 
+def test_files_are_read_as_other_programs_write_them(tokenizer, write, tmp_path):
+    from decimal import Decimal
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    usual = write(sums(30))
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + Path(usual).read_bytes())
+    assert training(task(tokenizer, str(marked))) == training(task(tokenizer, usual))
+    rows = [{"prompt": row["prompt"], "answer": Decimal(row["answer"]) / 4} for row in sums(30)]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "TRAIN.PARQUET")
+    decimal = task(tokenizer, str(tmp_path / "TRAIN.PARQUET"))
+    assert training(decimal) == training(task(tokenizer, usual))
+    packed = tmp_path / "train.jsonl.gz"
+    packed.write_bytes(b"\x1f\x8b")
+    with pytest.raises(ConfigurationError, match="which is packed"):
+        task(tokenizer, str(packed))
+
+
 def test_a_prompt_passes_through_the_chat_template_with_the_system_message_first(tokenizer, write):
     made = task(tokenizer, write(sums(60)), system_prompt="Be brief.")
     prompt = made.training_prompt(0)

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from forecurve.recipes import PRESETS, SCALERL, load_recipe, with_changes
 from trainer import checkpoint as checkpoints
 from trainer.__main__ import main
 from trainer.arguments import parser
+from trainer.engines.torch_engine import TorchEngine
 
 from .conftest import SMALL
 
@@ -226,3 +228,34 @@ def test_weights_by_broadcast_in_one_process_are_refused_by_name(capsys, tmp_pat
     change = "resources.weight_transfer=collective"
     assert main(["--recipe", "preset:scalerl", "--out", str(tmp_path / "a"), "--no-ray", "--set", change]) == 2
     assert "resources.weight_transfer is collective but --no-ray" in capsys.readouterr().err
+
+
+def test_a_job_without_its_service_is_told_what_is_missing(capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("FORECURVE_URL", raising=False)
+    assert main(["--run", "--out", str(tmp_path / "a")]) == 2
+    assert "FORECURVE_URL is not set" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["generators", "learners"])
+def test_one_process_refuses_to_be_several(name, capsys):
+    change = f"resources.{name}=2"
+    assert main(["--recipe", "preset:scalerl", "--dry-run", "--no-ray", "--set", change]) == 2
+    assert f"resources.{name} is 2 but --no-ray is one process" in capsys.readouterr().err
+
+
+def test_a_schedule_whose_end_nobody_knows_is_refused(capsys):
+    falling = ["--recipe", "preset:scalerl", "--dry-run", "--set", "optimizer.schedule=cosine"]
+    assert main([*falling, "--set", "budget.unit=CPU-seconds"]) == 2
+    assert "set budget.max_steps" in capsys.readouterr().err
+    assert main([*falling, "--set", "budget.max_steps=500"]) == 0
+    assert main([*falling, "--set", "budget.unit=steps", "--set", "budget.compute=500.5"]) == 0
+
+
+def test_a_generator_without_memory_says_which_fields_to_lower(capsys, monkeypatch, tmp_path):
+    def fail(*_):
+        torch.empty(1 << 46)  # a real failure of torch's allocator
+
+    monkeypatch.setattr(TorchEngine, "_sampled", fail)
+    assert main(["--recipe", "preset:scalerl", "--out", str(tmp_path / "a"), "--no-ray"]) == 1
+    assert "a generator ran out of memory at" in (said := capsys.readouterr().err)
+    assert "lower batch.prompts_per_step" in said

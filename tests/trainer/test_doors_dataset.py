@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from forecurve.recipes import load_recipe
 from trainer.__main__ import main
 from trainer.errors import ConfigurationError
-from trainer.tasks import _dataset_task
+from trainer.tasks import _dataset_task, build_task
 from trainer.weights import base_weights
 
 PHRASE = "\nAnswer: "
@@ -208,7 +208,7 @@ def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_
 
     data.write_text("".join(data.read_text().splitlines(keepends=True)[:-20]))
     _dataset_task.cache_clear()  # as in a process of its own
-    assert main(["--resume", "--out", child, "--no-ray"]) == 1
+    assert main(["--resume", "--out", child, "--no-ray"]) == 2
     assert "the files of task.train have changed since" in capsys.readouterr().err
 
 
@@ -224,3 +224,97 @@ def test_what_verifiers_counted_goes_on_where_the_checkpoint_was_written(by_alwa
     judged = [metrics["verifier/judged"] for metrics in said]
     assert judged == sorted(judged)
     assert judged[2] > judged[1] > 0
+
+
+@pytest.fixture
+def finished(folder, tmp_path) -> tuple[Path, dict[str, Any], list[str]]:
+    """A finished run on files of its own; its directory, its recipe, and the arguments that resume it at step 2."""
+    home = tmp_path / "home"
+    shutil.copytree(folder, home)
+    rows = [{"prompt": f"{i}*{i}=", "answer": str(i * i), "task": "odd"} for i in range(40)]
+    (home / "held_out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    body = recipe(home) | {"checkpoint": {"every_steps": 2}, "budget": {"unit": "steps", "compute": 4}}
+    body["task"]["held_out"] = str(home / "held_out.jsonl")
+    body["algorithm"]["kl_coefficient"] = 0.1
+    file, out = home / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(body))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    return home, body, ["--resume", str(out / "checkpoints" / "step_000002"), "--no-ray"]
+
+
+def _append_row(home: Path) -> None:
+    with (home / "train.jsonl").open("a") as file:
+        file.write(json.dumps({"prompt": "1000+1000=", "answer": "2000", "task": "odd"}) + "\n")
+
+
+def _judge_otherwise(home: Path) -> None:
+    text = (home / "held_out.jsonl").read_text()
+    (home / "held_out.jsonl").write_text(text.replace('"answer": "', '"answer": "7'))
+
+
+def _begin_otherwise(home: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(home / "model")
+    with torch.no_grad():
+        model.model.norm.weight.mul_(1.01)
+    model.save_pretrained(home / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_append_row, "made with other training prompts"),
+        (_judge_otherwise, "task.held_out"),
+        (_begin_otherwise, "model.path"),
+    ],
+)
+def test_a_resume_that_would_read_something_else_is_refused_and_touches_nothing(change, said, finished, capsys):
+    home, _, resume = finished
+    run = Path(resume[1]).parents[1]
+
+    def held() -> dict[str, bytes]:
+        return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+    before = held()
+    change(home)
+    _dataset_task.cache_clear()  # as in a process of its own
+    assert main(resume) == 2
+    assert said in capsys.readouterr().err
+    assert held() == before
+
+
+def test_the_files_of_a_run_as_they_were_are_gone_on_with(finished):
+    assert main(finished[2]) == 0
+
+
+def test_a_mixture_is_judged_on_the_tasks_that_it_trains_on_each_told_apart(folder, tmp_path):
+    rates = {}
+    for name, mixture in (("both", {"even": 1, "odd": 1}), ("one", {"even": 1, "odd": 0})):
+        body = recipe(folder) | {"evaluation": {"prompts": 16, "samples": 2, "every_steps": 2}}
+        body["task"] |= {"mixture": mixture, "held_out_share": 0.4}
+        file, out = tmp_path / f"{name}.json", tmp_path / name
+        file.write_text(json.dumps(body))
+        assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+        last = json.loads((out / "evaluations.jsonl").read_text().splitlines()[-1])
+        rates[name] = {key: rate for key, rate in last["details"].items() if key.startswith("task/")}
+    assert set(rates["both"]) == {"task/even", "task/odd"}
+    assert rates["one"] == {}
+    kept = build_task(load_recipe(body))
+    assert {prompt.task for prompt in kept.held_out_prompts(16)} == {"even"}
+    kept.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"algorithm": {"no_positive_resampling": 0.9, "min_active_prompts": 1000}},
+            "no prompt could ever be left out",
+        ),
+        ({"curriculum": "easy-first"}, "no row of task.train has another `difficulty`"),
+    ],
+)
+def test_fields_that_would_do_nothing_with_these_data_are_refused(changes, said, folder, tmp_path, capsys):
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(recipe(folder) | changes))
+    assert main(["--recipe", str(file), "--dry-run"]) == 2
+    assert said in capsys.readouterr().err

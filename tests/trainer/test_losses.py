@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from forecurve.recipes import SCALERL, with_changes
+from trainer.learner.objective import SUMS, Tokens, objective, token_sums
 from trainer.losses import (
     cispo_loss,
     dapo_loss,
@@ -167,3 +169,16 @@ def test_token_weights_of_a_batch_sum_to_one_whatever_the_aggregation(lengths, d
     aggregation = data.draw(st.sampled_from(["prompt", "sample", "token"]))
     array = np.array(lengths)
     assert_allclose((token_weights(array, aggregation) * array).sum(), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["dapo", "grpo"])
+@pytest.mark.parametrize("advantage", [-1.0, 1.0])
+def test_the_tokens_that_count_as_clipped_are_those_without_gradient(loss, advantage):
+    algorithm = with_changes(SCALERL, {"algorithm.loss": loss}).algorithm
+    shift = torch.tensor([[0.5, -0.5, 0.1, -0.1]])
+    logprobs = shift.clone().requires_grad_()
+    ones = torch.ones_like(shift)
+    tokens = Tokens(logprobs, torch.zeros_like(shift), torch.tensor([[advantage]]), ones, ones, ones)
+    objective(algorithm, tokens).backward()
+    capped = token_sums(algorithm, tokens, torch.tensor(0.0))[SUMS.index("capped")]
+    assert int(capped) == int((logprobs.grad == 0).sum()) == 1

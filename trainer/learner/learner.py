@@ -20,11 +20,11 @@ from forecurve.recipes import Recipe
 from trainer.batching import Alike, TrainingBatch, training_batch
 from trainer.clock import Stopwatch
 from trainer.learner.forward import Bucket, ResponseLogprobs, checkpoint_layers
-from trainer.learner.memory import memory_named, suppress_out_of_memory
-from trainer.learner.objective import SUMS, Tokens, means, objective, token_sums
+from trainer.learner.objective import SUMS, Tokens, combined, means, nothing_summed, objective, token_sums
 from trainer.learner.optimizer import PolicyOptimizer
 from trainer.learner.plan import MICRO_TOKENS, ROWS_PER_BUCKET, MicroBatch, Rows, micro_batches, shares
 from trainer.learner.ranks import Ranks, shard, whole
+from trainer.memory import memory_named, suppress_out_of_memory
 from trainer.models.base import Policy, pad_left
 from trainer.schedule import learning_rate
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
@@ -139,13 +139,11 @@ class Learner:
         `plan` says how the batch is cut, and has no influence on either but rounding.
         """
         self._optimizer.clear()
-        sums, largest = torch.zeros(len(SUMS), device=self._device), torch.zeros(1, device=self._device)
+        sums = nothing_summed(self._device)
         for micro in plan:
-            found = self._backward(batch, micro)
-            sums += found[:-1]
-            largest = torch.maximum(largest, found[-1:])
+            sums = combined(sums, self._backward(batch, micro))
             self._optimizer.collect()
-        return torch.cat([self._ranks.sum(sums), self._ranks.largest(largest)])
+        return torch.cat([self._ranks.sum(sums[: len(SUMS)]), self._ranks.largest(sums[len(SUMS) :])])
 
     @property
     def _with_kl(self) -> bool:
@@ -181,12 +179,12 @@ class Learner:
         outputs = self._forward(*arguments)
         references = self._reference_logprobs(*arguments)
         loss = torch.zeros((), device=self._device)
-        sums = torch.zeros(len(SUMS) + 1, device=self._device)
+        sums = nothing_summed(self._device)
         for i, its in enumerate(alike):
             tokens = self._tokens(batch, its, micro.counts, outputs[i], references[i])
             of_rows = objective(self.recipe.algorithm, tokens)
             found = token_sums(self.recipe.algorithm, tokens, of_rows.detach())
-            sums = torch.cat([sums[:-1] + found[:-1], torch.maximum(sums[-1:], found[-1:])])
+            sums = combined(sums, found)
             loss = loss + of_rows
         loss.backward()  # type: ignore[no-untyped-call]
         return sums

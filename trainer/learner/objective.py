@@ -18,8 +18,13 @@ from trainer.losses import (
     sequence_ratio,
 )
 
-SUMS = ("loss", "entropy", "ratio", "ratio_squared", "capped", "logprob_diff", "mismatch_kl", "reference_kl")
+SUMS = (
+    "loss", "entropy", "ratio", "ratio_squared", "ratio_cut", "capped", "advantage", "logprob_diff", "mismatch_kl",
+    "reference_kl",
+)  # fmt: skip
 """What `token_sums` adds up, in this order."""
+LARGEST = ("ratio", "minus_ratio", "advantage")
+"""What it takes the largest of, after the sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +52,59 @@ def objective(algorithm: Algorithm, tokens: Tokens) -> Tensor:
 
 @torch.no_grad()
 def token_sums(algorithm: Algorithm, tokens: Tokens, loss: Tensor) -> Tensor:
-    """[len(SUMS) + 1]: the sums over trained tokens, and last the largest ratio."""
+    """[len(SUMS) + len(LARGEST)]: the sums over trained tokens, then the largest of them; -inf of none."""
     ratio = importance_ratio(tokens.logprobs, tokens.generator_logprobs)
     difference = tokens.logprobs - tokens.generator_logprobs
+    advantage = tokens.advantages.abs().expand_as(ratio)
     kl = None if tokens.reference is None else reference_kl(tokens.logprobs, tokens.reference)
     of_tokens = (
         tokens.entropy,
         ratio,
         ratio.square(),
+        _cut(algorithm, tokens, ratio),
         _capped(algorithm, tokens, ratio).float(),
+        advantage,
         difference.abs(),
         ratio - 1 - difference,
         torch.zeros_like(ratio) if kl is None else kl,
     )
     sums = [(values * tokens.trained).sum() for values in of_tokens]
-    return torch.stack([loss, *sums, (ratio * tokens.trained).max()])
+    largest = [_largest(values, tokens.trained) for values in (ratio, -ratio, advantage)]
+    return torch.stack([loss, *sums, *largest])
+
+
+def nothing_summed(device: torch.device) -> Tensor:
+    """What `token_sums` says of no tokens."""
+    return torch.tensor([0.0] * len(SUMS) + [-torch.inf] * len(LARGEST), device=device)
+
+
+def combined(one: Tensor, other: Tensor) -> Tensor:
+    """`token_sums` of the tokens of both."""
+    count = len(SUMS)
+    return torch.cat([one[:count] + other[:count], torch.maximum(one[count:], other[count:])])
+
+
+def _largest(values: Tensor, trained: Tensor) -> Tensor:
+    return values.masked_fill(trained == 0, -torch.inf).max()
 
 
 def means(sums: Tensor, tokens: int, with_kl: bool) -> dict[str, float]:
     """Metrics of a step from `token_sums` over all its trained tokens; the KL only where there is a reference."""
-    found = dict(zip((*SUMS, "ratio_max"), sums.tolist(), strict=True))
+    found = dict(zip((*SUMS, *(f"largest_{name}" for name in LARGEST)), sums.tolist(), strict=True))
+    entropy, mismatch = found["entropy"] / tokens, found["mismatch_kl"] / tokens
     metrics = {
         "train/loss": found["loss"],
-        "train/entropy": found["entropy"] / tokens,
+        "train/entropy": entropy,
+        "train/advantage_mean": found["advantage"] / tokens,
+        "train/advantage_max": found["largest_advantage"],
         "policy/ratio_mean": found["ratio"] / tokens,
-        "policy/ratio_max": found["ratio_max"],
+        "policy/ratio_cut_mean": found["ratio_cut"] / tokens,
+        "policy/ratio_min": -found["largest_minus_ratio"],
+        "policy/ratio_max": found["largest_ratio"],
         "policy/ratio_capped_share": found["capped"] / tokens,
         "policy/logprob_diff_mean": found["logprob_diff"] / tokens,
-        "policy/mismatch_kl": found["mismatch_kl"] / tokens,
+        "policy/mismatch_kl": mismatch,
+        "policy/mismatch_kl_per_entropy": mismatch / entropy if entropy > 0 else 0.0,
         "policy/effective_sample_share": found["ratio"] ** 2 / (tokens * found["ratio_squared"]),
     }
     return metrics | ({"policy/reference_kl": found["reference_kl"] / tokens} if with_kl else {})
@@ -93,11 +123,23 @@ def _policy_loss(algorithm: Algorithm, tokens: Tokens) -> Tensor:
             return grpo_loss(*given, algorithm.clip_low)
 
 
+def _cut(algorithm: Algorithm, tokens: Tokens, ratio: Tensor) -> Tensor:
+    """Ratios, of sequences with gspo, within the bounds of the loss."""
+    if algorithm.loss == "cispo":
+        return ratio.clamp(max=algorithm.is_weight_cap)
+    if algorithm.loss == "gspo":
+        ratio = sequence_ratio(tokens.logprobs, tokens.generator_logprobs, tokens.weights).expand_as(ratio)
+    high = algorithm.clip_low if algorithm.loss == "grpo" else algorithm.clip_high
+    return ratio.clamp(1 - algorithm.clip_low, 1 + high)
+
+
 def _capped(algorithm: Algorithm, tokens: Tokens, ratio: Tensor) -> Tensor:
-    """Tokens whose ratio, or whose sequence's, the loss cuts, for either sign of the advantage."""
+    """Tokens whose ratio, or whose sequence's, the loss cuts: CISPO for either sign of the advantage, the others where
+    the ratio has gone the way that the advantage drives it, so that the token has no gradient."""
     if algorithm.loss == "cispo":
         return ratio > algorithm.is_weight_cap
     if algorithm.loss == "gspo":
         ratio = sequence_ratio(tokens.logprobs, tokens.generator_logprobs, tokens.weights).expand_as(ratio)
     high = algorithm.clip_low if algorithm.loss == "grpo" else algorithm.clip_high
-    return (ratio > 1 + high) | (ratio < 1 - algorithm.clip_low)
+    risen, fallen = ratio > 1 + high, ratio < 1 - algorithm.clip_low
+    return (risen & (tokens.advantages > 0)) | (fallen & (tokens.advantages < 0))

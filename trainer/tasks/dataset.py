@@ -57,6 +57,11 @@ class DatasetTask:
         sets = (self._training, self._held_out, *self._downstream.values())
         self.longest_prompt = max(len(prompt.tokens) for prompts in sets for prompt in prompts)
 
+    @property
+    def graded(self) -> bool:
+        """Whether training prompts differ in their difficulty."""
+        return len({prompt.difficulty for prompt in self._training}) > 1
+
     def training_prompt(self, index: int) -> Prompt:
         """See `Task`. In the order of the file."""
         return self._training[index]
@@ -110,7 +115,12 @@ class DatasetTask:
         return read_rows(f"task.downstream.{name}", section.downstream[name], section.verifiers)
 
     def _split(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
-        """Held-out rows by rising hash, and the others in their order."""
+        """Held-out rows by rising hash, of tasks that the mixture trains on; and the others in their order."""
+        held_out, kept = self._by_place(rows)
+        weights = self._section.mixture
+        return [row for row in held_out if not weights or weights.get(row.task, 0.0) > 0], kept
+
+    def _by_place(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
         section = self._section
         if section.held_out is not None:
             held_out = self._distinct(read_rows("task.held_out", section.held_out, section.verifiers))

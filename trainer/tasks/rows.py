@@ -9,6 +9,7 @@ import numbers
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -16,6 +17,9 @@ from trainer.errors import ConfigurationError
 from trainer.verifiers.code import unit_tests
 
 DEFAULT_TASK = "math"
+
+
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,17 @@ def read_rows(field: str, path: str, verifiers: Mapping[str, str]) -> list[Row]:
     file = Path(path)
     if not file.is_file():
         raise ConfigurationError(f"{field} is {path!r}, and there is no such file")
-    read = _parquet if file.suffix == ".parquet" else _json_lines
+    _refuse_ending(field, file)
+    read = _parquet if file.suffix.lower() == ".parquet" else _json_lines
     rows = [_row(f"{path}, row {number}", cells, verifiers) for number, cells in read(file)]
     if not rows:
         raise ConfigurationError(f"{field} is {path!r}, which has no rows")
     return rows
+
+
+def _refuse_ending(field: str, file: Path) -> None:
+    if file.suffix.lower() in PACKED:
+        raise ConfigurationError(f"{field} is {str(file)!r}, which is packed ({file.suffix}); unpack it")
 
 
 def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
@@ -59,7 +69,7 @@ def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
             if not line.strip():
                 continue
             try:
-                yield number, json.loads(line.decode())
+                yield number, json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
             except UnicodeDecodeError as error:
                 raise ConfigurationError(f"{file}, row {number}: not UTF-8 text ({error.reason})") from None
             except (ValueError, RecursionError) as error:
@@ -98,7 +108,7 @@ def _answer(where: str, cells: Mapping[str, Any], verifier: str) -> str:
     if verifier == "code":
         return _tests(where, cells)
     answer = cells.get("answer")
-    if _is_number(answer):
+    if _is_number(answer) or (isinstance(answer, Decimal) and answer.is_finite()):
         return str(answer)
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         raise ConfigurationError(f"{where}: no answer; every row needs one that its verifier can compare with")

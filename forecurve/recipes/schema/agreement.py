@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .base import Conflict
 from .models import TinyModel
+from .running import MOST_STEPS
 from .sampling import Interruption, LengthPenalty
 from .tasks import Dataset, Torus
 
@@ -77,6 +78,12 @@ def _schedule(recipe: Recipe) -> Iterator[Conflict]:
     if optimizer.schedule != "constant" and optimizer.warmup_steps >= last:
         message = f"the warm-up takes all {last} steps of the budget, and {optimizer.schedule} never begins"
         yield Conflict("optimizer.warmup_steps", optimizer.warmup_steps, message)
+    if optimizer.schedule != "constant" and recipe.budget.unit != "steps" and last == MOST_STEPS:
+        message = (
+            f"falls to 0 at the last step, which a budget in {recipe.budget.unit} does not tell; set budget.max_steps "
+            "to the steps that it will buy, or count the budget in steps"
+        )
+        yield Conflict("optimizer.schedule", optimizer.schedule, message)
 
 
 def _stalls(recipe: Recipe) -> Iterator[Conflict]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -19,6 +20,10 @@ SECONDS_PER_UNIT: dict[str, float] = {
     "CPU-seconds": 1.0,
 }
 """Device-seconds in one unit of compute. `steps` has none: it counts optimiser steps."""
+
+
+MOST_STEPS = 100_000
+"""Optimiser steps of a run that says no other number."""
 
 
 class Evaluation(Section):
@@ -56,12 +61,12 @@ class Budget(Section):
         description="Compute budget, in `unit`. The paper counts GB200 GPU-hours (§2).",
     )
     unit: ComputeUnit = Field("CPU-seconds", description="Unit of every compute figure of the run.")
-    max_steps: Steps = Field(100_000, ge=1, description="Optimiser steps after which the run ends in any case.")
+    max_steps: Steps = Field(MOST_STEPS, ge=1, description="Optimiser steps after which the run ends in any case.")
 
     @property
     def last_step(self) -> int:
         """The step at which the run ends if compute does not end it first."""
-        return min(self.max_steps, max(1, int(self.compute))) if self.unit == "steps" else self.max_steps
+        return min(self.max_steps, math.ceil(self.compute)) if self.unit == "steps" else self.max_steps
 
 
 class Resources(Section):

@@ -16,7 +16,8 @@ REGISTERED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 """Names of verifiers that `forecurve.verifiers.register` takes."""
 
 _OWN_VERIFIER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_Name = Annotated[str, Field(min_length=1, max_length=120)]
+_Name = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$")]  # part of a metric's name
+_SetName = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^/\x00-\x1f\x7f]+$")]
 _Path = Annotated[str, Field(min_length=1)]
 _Module = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
 
@@ -92,7 +93,7 @@ class Dataset(Section):
     code_memory_mb: int = Field(
         512, ge=32, le=65_536, description="Memory for the unit tests of one response. Not stated in the paper."
     )
-    downstream: dict[_Name, _Path] = Field(
+    downstream: dict[_SetName, _Path] = Field(
         {},
         description="Further held-out sets, name to file, evaluated and tracked apart (§5 follows AIME-24 so).",
     )

@@ -80,6 +80,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
         "length_control": draw(LENGTH_CONTROL),
         "generation": {"engine": engine, "max_tokens": draw(st.integers(24, 64))},
         "curriculum": draw(st.sampled_from(["none", "easy-first"])),
+        "budget": {"max_steps": draw(st.integers(1000, 5000))},
         "optimizer": {"schedule": draw(st.sampled_from(["constant", "linear", "cosine"]))},
         "seed": draw(st.integers(0, 3)),
     }

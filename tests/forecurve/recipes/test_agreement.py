@@ -195,9 +195,9 @@ def test_weights_are_anothers_when_their_shape_is_and_not_when_only_their_precis
 def test_a_larger_budget_leaves_the_course_of_a_run_unless_the_learning_rate_falls_towards_its_end() -> None:
     more = {"budget.compute": 900.0, "budget.max_steps": 5000, "checkpoint.keep_last": 5}
     assert other_course(SCALERL, with_changes(SCALERL, more)) == {}
-    falling = with_changes(SCALERL, {"optimizer.schedule": "cosine"})
+    falling = with_changes(SCALERL, {"optimizer.schedule": "cosine", "budget.max_steps": 4000})
     assert set(other_course(falling, with_changes(falling, more))) == {"budget.max_steps"}
-    assert set(other_course(SCALERL, falling)) == {"optimizer.schedule"}
+    assert set(other_course(with_changes(SCALERL, more), falling)) == {"optimizer.schedule", "budget.max_steps"}
 
 
 def test_another_unit_of_compute_is_another_course() -> None:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, advise, fit
+from forecurve.science import AdviceError, Curve, advise, fit
 from forecurve.science.advice import ACTIONS
 
 from .synthetic import noisy_curve, sigmoid
@@ -199,3 +199,39 @@ def test_the_sentence_says_stop_where_the_advice_does_though_the_ceiling_is_unkn
     assert advice.action == "stop"
     assert found.sentence(budget=12).endswith(f"but stop. {advice.reason}")
     assert "stop" not in found.sentence()
+
+
+def _dipped(ceiling: float, points: int = 60) -> Curve:
+    """A run that rose to .50, collapsed to .15 and rises again."""
+    compute = np.linspace(100.0, 10_000.0, points)
+    before = sigmoid(compute, R0=0.2, A=0.6, B=1.9, C_mid=2300.0)
+    since = 0.15 + ceiling / (1 + (2500.0 / np.maximum(compute - 4000.0, 1e-9)) ** 1.9)
+    rates = np.where(compute > 4000.0, since, before)
+    return Curve(compute, np.random.default_rng(2).binomial(16_000, rates) / 16_000, prompts=1000, samples=16)
+
+
+@pytest.mark.parametrize("budget", [10_000.0, 20_000.0])
+def test_a_run_that_came_back_is_not_sent_back(budget: float) -> None:
+    forecast = fit(_dipped(0.5))
+    assert forecast.misfit == "collapse"
+    advice = advise(forecast, budget=budget)
+    assert advice.numbers["p_gain_below_delta"] < 0.1
+    assert advice.action == "undecided"
+    assert "collapsed by 0.3" in advice.reason
+    assert "has come back" in advice.reason
+    assert "go back" not in advice.reason.lower()
+
+
+def test_a_run_that_recovers_is_told_how_far_it_has_and_that_it_goes_on() -> None:
+    forecast = fit(_dipped(0.3))
+    advice = advise(forecast, budget=10_000.0)
+    assert "collapsed by 0.3" in advice.reason
+    assert "of it" in advice.reason
+    assert advice.action == "undecided"
+    assert "go back to the checkpoint before it" in advice.reason
+
+
+def test_a_target_that_no_reward_can_be_is_refused() -> None:
+    for target in (55.0, -1.0):
+        with pytest.raises(AdviceError, match="from 0 to 1"):
+            advise(RISING, budget=9000, target=target)

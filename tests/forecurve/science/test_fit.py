@@ -361,3 +361,18 @@ def test_a_very_long_curve_is_averaged_rather_than_slow() -> None:
 )
 def test_compute_is_written_without_an_exponent_for_everyday_sizes_only(value: float, text: str) -> None:
     assert compute_text(value) == text
+
+
+def test_a_rise_at_the_very_beginning_of_a_long_run_is_read_rightly() -> None:
+    """Neighbours are averaged beyond 400 evaluations, but not across the bend."""
+    compute = np.arange(1.0, 20_001.0) / 2
+    truth = {"A": 0.6, "B": 2.0, "C_mid": 50.0, "R0": 0.2}
+    rates = sigmoid(compute, **truth)
+    for seed in range(3):
+        reward = np.random.default_rng(seed).binomial(1600, rates) / 1600
+        found = fit(Curve(compute, reward, prompts=100, samples=16))
+        assert found.misfit is None
+        for name in ("C_mid", "R0"):
+            estimate = getattr(found, name)
+            middle, half = (estimate.lower + estimate.upper) / 2, (estimate.upper - estimate.lower) / 2
+            assert abs(truth[name] - middle) < 1.5 * half  # the 90 % interval, and as much again on either side

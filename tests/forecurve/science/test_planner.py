@@ -238,3 +238,33 @@ def test_a_sweep_of_equals_drops_none() -> None:
 
 def _renamed(curve: Curve, name: str) -> Curve:
     return Curve(curve.compute, curve.reward, unit=curve.unit, name=name, prompts=1000, samples=16)
+
+
+def _never_moved(seed: int) -> Curve:
+    still = _arm("still", seed, 6000.0, 15, **POOR)
+    return Curve(still.compute, 0.0 * still.reward, unit="GPU-hours", name="still", prompts=1000, samples=16)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_look_is_never_worth_more_than_what_choosing_now_may_lose(seed: int) -> None:
+    arms = [_arm(f"a{k}", 10 * seed + k, 6000.0, 15, **(FAST | {"A": 0.56 + 0.01 * k})) for k in range(4)]
+    found = plan([*arms, _never_moved(seed)], 40_000.0, horizon=16_000.0)
+    looks = [row for row in found.allocation if row.kind == "look"]
+    assert sum(row.value for row in looks if row.arm == "still") <= found.expected_regret
+    assert not {row.arm for row in looks} & set(found.dominated)
+
+
+def test_the_longer_a_run_has_not_moved_the_less_is_expected_of_it() -> None:
+    ends = [plan([_never_moved(0)], 10_000.0, horizon=horizon).arms[0].end for horizon in (6_600.0, 60_000.0)]
+    assert ends[0].median < 0.001
+    assert ends[1].median > 0.3
+    assert "its curve is no sigmoid (pinned)" in plan([_never_moved(0)], 10_000.0).sentence
+
+
+def test_where_a_run_fell_to_is_read_from_what_came_since() -> None:
+    rising = _arm("fell", 1, 8000.0, 60, **FAST)
+    reward = np.where(rising.compute > 4000.0, 0.05, rising.reward)
+    fell = Curve(rising.compute, reward, unit="GPU-hours", name="fell", prompts=1000, samples=16)
+    end = plan([fell], 10_000.0).arms[0].end
+    assert end.median == pytest.approx(0.05, abs=0.01)
+    assert end.upper - end.lower < 0.03

@@ -14,16 +14,34 @@ from trainer.errors import OutOfMemory
 @contextmanager
 def memory_named(recipe: Recipe, micro_tokens: int) -> Iterator[None]:
     """Turn torch's out-of-memory, on a GPU or a CPU, into an `OutOfMemory` that says which field to lower."""
+    with _named(
+        f"the learner ran out of memory with batch.micro_tokens {micro_tokens}: lower it"
+        f"{_checkpointing(recipe)}, or lower generation.max_tokens ({recipe.generation.max_tokens}), since "
+        "a response always runs whole"
+    ):
+        yield
+
+
+@contextmanager
+def generator_memory_named(recipe: Recipe) -> Iterator[None]:
+    """The same of a generator."""
+    batch = recipe.batch
+    with _named(
+        f"a generator ran out of memory at {batch.prompts_per_step} prompts x {batch.generations_per_prompt} responses "
+        f"of at most {recipe.generation.max_tokens} tokens: lower batch.prompts_per_step, "
+        "batch.generations_per_prompt or generation.max_tokens, or give the run more generators"
+    ):
+        yield
+
+
+@contextmanager
+def _named(text: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not _is_out_of_memory(error):
             raise
-        raise OutOfMemory(
-            f"the learner ran out of memory with batch.micro_tokens {micro_tokens}: lower it"
-            f"{_checkpointing(recipe)}, or lower generation.max_tokens ({recipe.generation.max_tokens}), since "
-            "a response always runs whole"
-        ) from error
+        raise OutOfMemory(text) from error
 
 
 @contextmanager
