@@ -108,11 +108,11 @@ def test_files_are_read_as_other_programs_write_them(tokenizer, write, tmp_path)
     import pyarrow as pa
     from pyarrow import parquet
 
-    usual = write(sums(30))
+    usual = write(sums(60))
     marked = tmp_path / "marked.jsonl"
     marked.write_bytes(b"\xef\xbb\xbf" + Path(usual).read_bytes())
     assert training(task(tokenizer, str(marked))) == training(task(tokenizer, usual))
-    rows = [{"prompt": row["prompt"], "answer": Decimal(row["answer"]) / 4} for row in sums(30)]
+    rows = [{"prompt": row["prompt"], "answer": Decimal(row["answer"]) / 4} for row in sums(60)]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "TRAIN.PARQUET")
     decimal = task(tokenizer, str(tmp_path / "TRAIN.PARQUET"))
     assert training(decimal) == training(task(tokenizer, usual))
