@@ -16,6 +16,7 @@ MIN_POINTS = 3
 MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
 _WIDEST = 1e12  # range of a reward
+_AGREEMENT = 1e-3  # of a reward and its counts: rounding
 _LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
 
 Counts = Sequence[npt.ArrayLike | None]
@@ -143,6 +144,25 @@ def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> 
     return tallies
 
 
+def check_agreement(rates: FloatArray, tallies: tuple[IntArray | None, ...] | None, samples: FloatArray | None) -> None:
+    """Rewards in [0, 1] are those of their counts."""
+    for at, (row, each) in enumerate(zip(tallies or (), samples if samples is not None else (), strict=False)):
+        if row is not None and np.isfinite(each) and abs(float(row.mean()) / each - rates[at]) > _AGREEMENT:
+            raise errors.BadCount(
+                "counts",
+                f"a pass rate of {row.mean() / each:.4g} at evaluation {at + 1}",
+                f"the reward there is {rates[at]:.4g}, as a share of its range",
+                "give the counts of that evaluation, or leave them out",
+            )
+
+
+def unit_of(unit: object) -> str:
+    """Every compute has a named unit."""
+    if not isinstance(unit, str) or not unit.strip():
+        raise errors.CurveError("unit", unit, "compute needs a named unit", 'give one, for example "GPU-hours"')
+    return unit.strip()
+
+
 def whole_numbers(row: npt.ArrayLike) -> IntArray:
     try:
         values = np.asarray(row, dtype=np.float64).ravel()
@@ -212,12 +232,15 @@ def check_order(x: FloatArray, offset: int = 0) -> None:
     if (steps > 0).all():
         return
     at = int(np.flatnonzero(steps <= 0)[0])
-    word = "is repeated" if steps[at] == 0 else f"goes backwards from {x[at]:g}"
+    word, way_out = "is repeated", "keep the newest point of each"
+    if steps[at] < 0:
+        word = f"goes backwards from {x[at]:g}"
+        way_out = "sort the evaluations; after a resume keep those of the newest attempt"
     raise errors.ComputeOrder(
         "compute",
         f"{x[at + 1]:g} at evaluation {at + 2 + offset}",
         f"compute must increase and {word}",
-        "keep the newest point of each",
+        way_out,
     )
 
 

@@ -117,13 +117,14 @@ class Curve:
         checks.check_finite("reward", y)
         checks.check_order(x)
         checks.check_range(y, low, high)
+        checks.check_agreement((y - low) / (high - low), tallies, per_point["samples"])
         for array in (x, y, *per_point.values()):
             if array is not None:
                 array.flags.writeable = False
         values: dict[str, Any] = {
             "compute": x,
             "reward": y,
-            "unit": str(unit),
+            "unit": checks.unit_of(unit),
             "name": str(name),
             **per_point,
             "counts": tallies,
@@ -203,6 +204,7 @@ class Curve:
         counts = None if new.counts is None else [new.counts]
         tallies = checks.tallies_of(counts, given["samples"], 1)
         rate, scale = (reward - low) / (high - low), high - low
+        checks.check_agreement(np.array([rate]), tallies, given["samples"])
         if tallies is None and given["variance"] is None:
             one = next_noise(rate, scale, given["prompts"], given["samples"])
         else:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Curve, alternatives, fit, freeze, least_squares, watch
+from forecurve.science import Curve, Evaluation, alternatives, fit, freeze, least_squares, watch
 from forecurve.science import errors as e
 from forecurve.science.misfit import HOLDS
 
@@ -258,3 +258,17 @@ def test_repeated_fits_of_exact_data_raise_no_warning() -> None:
     x = np.linspace(0, 100, 40)
     result = fit(Curve(x, sigmoid(x, 0.6, 1.5, 20, 0.1)))
     assert result.A.lower <= 0.6 <= result.A.upper
+
+
+def test_counts_that_are_not_those_of_the_reward_are_refused() -> None:
+    with pytest.raises(e.CurveError, match=r"the reward there is 0\.1.*a pass rate of 1 at evaluation 1"):
+        Curve([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], counts=[[4, 4]] * 4, samples=4)
+    shifted = Curve([1, 2, 3], [-1.0, 0.0, 0.5], counts=[[0, 0], [2, 2], [3, 3]], samples=4, bounds=(-1, 1))
+    with pytest.raises(e.CurveError, match="counts"):
+        shifted.extended(Evaluation(4, 0.5, counts=[4, 4], samples=4))
+
+
+@pytest.mark.parametrize("unit", ["", "  ", None])
+def test_compute_without_a_unit_is_refused(unit: object) -> None:
+    with pytest.raises(e.CurveError, match="unit"):
+        Curve([1, 2, 3], [0.1, 0.2, 0.3], unit=unit)  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ def test_the_start_becomes_an_evaluation_at_zero_compute() -> None:
 
 
 def test_until_is_the_curve_as_it_was() -> None:
-    curve = Curve(X, Y, prompts=[1, 2, 3, 4], samples=2, counts=[[1], [1, 2], None, [0]])
+    curve = Curve(X, [0.5, 0.75, 0.4, 0.0], prompts=[1, 2, 3, 4], samples=2, counts=[[1], [1, 2], None, [0]])
     past = curve.until(3.5)
     assert past.now == 3.0
     assert past.prompts is not None
@@ -115,7 +115,7 @@ def test_the_noise_says_where_it_comes_from() -> None:
     assert Curve(X, Y, prompts=100, samples=4).noise.source == "binomial"
     assert Curve(X, Y, prompts=[100, None, None, 50], samples=4).noise.source == "binomial"
     assert Curve(X, Y, variance=[1e-4] * 4).noise.source == "known"
-    assert Curve(X, Y, counts=[[1, 2, 0]] * 4, samples=4).noise.source == "known"
+    assert Curve(X, [0.25] * 4, counts=[[1, 2, 0]] * 4, samples=4).noise.source == "known"
 
 
 def test_an_evaluation_with_no_or_all_successes_still_has_a_variance() -> None:

@@ -78,11 +78,11 @@ def test_an_update_leaves_the_old_fit_as_it_was() -> None:
 
 def test_an_evaluation_may_have_its_own_size_counts_or_variance() -> None:
     whole = _run(seed=3).until(8000)
-    rng = np.random.default_rng(0)
+    counts = np.random.default_rng(0).integers(0, 5, 50)
     for point in (
         Evaluation(8300, 0.6, prompts=10, samples=1),
         Evaluation(8300, 0.6, variance=1e-6),
-        Evaluation(8300, 0.6, samples=4, counts=rng.integers(0, 5, 50)),
+        Evaluation(8300, float(counts.mean()) / 4, samples=4, counts=counts),
     ):
         updated = fit(whole).update(point)
         assert updated.points == whole.points + 1
