@@ -18,7 +18,7 @@ from .aftermath import aftermath, p_lasts
 from .arrays import BoolArray, FloatArray
 from .belief import Belief, Look, Prospect
 from .horizon import evaluation_noise
-from .misfit import CHANGED, FALLEN, HOLDS, SHAPELESS
+from .misfit import CHANGED, HOLDS, SHAPELESS
 from .pooling import joint_draws
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Standing:
     @property
     def fallen(self) -> BoolArray:
         """Arms that fell: nothing is spent on them."""
-        return np.array([fit.misfit in FALLEN for fit in self.fits])
+        return np.array([_fell(fit) for fit in self.fits])
 
     def stop_on_the_way(self, look: Look) -> float:
         """The compute at which to think again about a look from here: its first edge, however far it goes.
@@ -116,6 +116,11 @@ def enter(fit: Fit, horizon: float) -> Entrant:
     return Entrant(fit, noise, _prospect(fit, noise, horizon))
 
 
+def _fell(fit: Fit) -> bool:
+    """And has not come back."""
+    return fit.misfit_detail is not None and fit.misfit_detail.fallen
+
+
 def _noise_now(fit: Fit) -> float:
     """Variance of one evaluation. Where the curve changed the sigmoid takes the change for noise: what came since says
     it then, or the sampling alone."""
@@ -150,7 +155,7 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
 
 def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:
     now = fit.curve.now
-    if fit.misfit in FALLEN or now >= horizon * (1 - 1e-9):
+    if _fell(fit) or now >= horizon * (1 - 1e-9):
         return Prospect(np.empty(0), np.empty(0))
     gap = float(np.median(np.diff(fit.curve.compute)))
     edges = [now]
@@ -189,7 +194,7 @@ def _withhold(
         level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(len(ends))
         level = np.clip(level, *fit.curve.bounds)
         levels[:, at] = level
-        if fit.misfit in FALLEN:
+        if _fell(fit):
             ends[:, at] = level
             continue
         moves = np.ones(len(ends), dtype=bool)
