@@ -98,7 +98,8 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
 
 def unreadable(arm: str, left_out: Sequence[tuple[str, str]], control_out: Sequence[tuple[str, str]]) -> str:
     """Why an arm cannot be judged at all."""
-    return f"{arm}: undecided.{_left_out([*left_out, *control_out])}"
+    of_control = _left_out(control_out).replace("Left out,", "Left out of the control,")
+    return f"{arm}: undecided.{_left_out(left_out)}{of_control}"
 
 
 def with_note(arm: ArmVerdict, control_seeds: int, replicates: int, spread: SeedSpread) -> ArmVerdict:
@@ -186,7 +187,7 @@ def needs_text(arm: ArmVerdict, unit: str) -> str:
     if arm.verdict != "undecided":
         return DASH
     if arm.difference is None:
-        return "no ceiling to read"
+        return "no ceiling to read" if arm.seeds == 0 else "nothing to compare it with"
     if arm.run_to is not None:
         return f"run to {compute_text(arm.run_to)} {unit}"
     if arm.p_same is None:
