@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import select
 
 from server.access.service import mint, revoke
 from server.dependencies import SESSION_COOKIE
 from server.forecasts.models import Forecast
-from server.metrics.models import Evaluation
 from server.runs.models import Run
 from tests.web import seeding
 from tests.web.browsing import MARKS, TRUTH, Site, opened, report, traces
@@ -83,79 +82,6 @@ def test_the_axis_is_switched_and_the_url_remembers(page: Any, site: Site) -> No
     page.click("label[for=x-log]")
     page.wait_for_function(f"() => ({kind})() === 'log'")
     assert "x=" not in page.url
-
-
-ARMS = "() => document.querySelector('#plot').data.filter(t => t.meta).map(({meta, x}) => ({meta, x}))"
-AXIS = """() => {
-    const {title, range, ticktext} = document.querySelector('#plot').layout.xaxis
-    return {title: title.text, range, ticktext}
-}"""
-
-
-def switched(page: Any, mode: str, title: str) -> dict[str, Any]:
-    """The axis after a press on its switch."""
-    page.click(f"label[for=x-{mode}]")
-    page.wait_for_function(f"() => ({AXIS})().title.startsWith({title!r})")
-    return dict(page.evaluate(AXIS))
-
-
-def test_steps_and_time_stand_in_for_compute_and_go_on_at_the_pace_of_the_run(page: Any, site: Site) -> None:
-    opened(page, f"/runs/{site.control}")  # ten steps and two seconds an evaluation, which costs two units
-    axis = switched(page, "steps", "steps")
-    assert page.url.endswith("?x=steps")
-    drawn = traces(page)
-    assert drawn["evaluations"]["x"] == [10.0 * k for k in range(22)]
-    assert drawn["fit"]["x"][-1] == drawn["forecast"]["x"][0] == 210.0
-    assert drawn["at budget"]["x"] == [pytest.approx(300.0)]  # nobody has been there: 60 units at 5 steps a unit
-    assert drawn["frozen"]["x"][-1] == pytest.approx(420.0)
-    assert axis["range"][1] > 420.0
-    assert axis["ticktext"][:2] == ["0", "50"]
-
-    axis = switched(page, "time", "time since the first evaluation")
-    drawn = traces(page)
-    assert drawn["evaluations"]["x"][-1] == pytest.approx(42.0)
-    assert drawn["at budget"]["x"] == [pytest.approx(60.0)]
-    assert [text for text in ("0 s", "10 s", "1 min", "1 min 20 s") if text in axis["ticktext"]]
-    opened(page, page.url)
-    assert page.is_checked("#x-time")
-    assert traces(page)["evaluations"]["x"][-1] == pytest.approx(42.0)
-    page.focus("#x-time")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_function(f"() => ({AXIS})().title.startsWith('steps')")
-
-
-def test_tokens_are_an_axis_where_every_evaluation_says_them(page: Any, site: Site) -> None:
-    opened(page, f"/runs/{site.control}?x=tokens")
-    assert not page.is_visible("label[for=x-tokens]")
-    assert page.is_checked("#x-log")
-    assert page.evaluate(AXIS)["title"].startswith("compute")
-    with site.sessions.begin() as session:
-        for evaluation in session.scalars(select(Evaluation).where(Evaluation.run_id == site.control)):
-            evaluation.details = {**evaluation.details, "tokens": 8192.0 * evaluation.step}
-    opened(page, f"/runs/{site.control}")
-    axis = switched(page, "tokens", "tokens sampled")
-    assert page.url.endswith("?x=tokens")
-    drawn = traces(page)
-    assert drawn["evaluations"]["x"] == [81920.0 * k for k in range(22)]
-    assert drawn["forecast"]["x"][0] == 8192.0 * 210
-    assert axis["range"][1] > drawn["frozen"]["x"][-1] == pytest.approx(8192.0 * 420)
-    opened(page, f"/sweeps/{site.sweep}?x=tokens")  # the other arm does not say them
-    assert not page.is_visible("label[for=x-tokens]")
-    assert page.evaluate(AXIS)["title"].startswith("compute")
-
-
-def test_in_steps_every_arm_of_a_sweep_stands_where_it_was(page: Any, site: Site) -> None:
-    with site.sessions.begin() as session:
-        of_arm = update(Evaluation).where(Evaluation.run_id == site.arm)
-        session.execute(of_arm.values(step=1000 + 3 * Evaluation.step))
-    opened(page, f"/sweeps/{site.sweep}")
-    switched(page, "steps", "steps")
-    ends = {trace["meta"]: trace["x"][-1] for trace in page.evaluate(ARMS)}
-    with site.sessions() as session:
-        runs = (site.control, site.arm)
-        steps = {run: session.scalar(select(func.max(Evaluation.step)).where(Evaluation.run_id == run)) for run in runs}
-    assert {run: ends[run] for run in steps} == steps
-    assert steps[site.arm] > steps[site.control]
 
 
 def test_a_new_evaluation_appears_by_itself_and_the_zoom_survives(page: Any, site: Site) -> None:
