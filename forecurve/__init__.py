@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from forecurve.client import log as log
     from forecurve.recipes import Recipe as Recipe
     from forecurve.science import Advice as Advice
+    from forecurve.science import AdviceError as AdviceError
     from forecurve.science import CompareError as CompareError
     from forecurve.science import Comparison as Comparison
     from forecurve.science import Curve as Curve
     from forecurve.science import CurveError as CurveError
+    from forecurve.science import FieldError as FieldError
     from forecurve.science import Fit as Fit
+    from forecurve.science import FrozenError as FrozenError
     from forecurve.science import FrozenForecast as FrozenForecast
     from forecurve.science import Plan as Plan
     from forecurve.science import PlanError as PlanError
     from forecurve.science import Prior as Prior
+    from forecurve.science import PriorError as PriorError
     from forecurve.science import Siblings as Siblings
     from forecurve.science import Watch as Watch
     from forecurve.science import advise as advise
@@ -42,9 +46,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SCIENCE = (
-    "Advice", "CompareError", "Comparison", "Curve", "CurveError", "Fit", "FrozenForecast", "Plan",
-    "PlanError", "Prior", "Siblings", "Watch", "advise", "advise_sweep", "compare", "fit", "freeze", "plan", "rank",
-    "watch",
+    "Advice", "AdviceError", "CompareError", "Comparison", "Curve", "CurveError", "FieldError", "Fit", "FrozenError",
+    "FrozenForecast", "Plan", "PlanError", "Prior", "PriorError", "Siblings", "Watch", "advise", "advise_sweep",
+    "compare", "fit", "freeze", "plan", "rank", "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),

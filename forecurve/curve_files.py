@@ -91,6 +91,10 @@ def read_arms(
     only_short = all(_is_short(columns) for columns in gathered.values())
     for (name, seed), columns in gathered.items():
         full = f"{name} (seed {'none' if seed is None else seed})" if seeds[name] > 1 else name
+        if full != name and full in seeds:
+            raise CurveFileError(
+                "series", repr(full), f"it is the name of seed {seed} of {name!r} as well", "rename one of them"
+            )
         if left_out is not None and _is_short(columns) and not only_short:
             left_out[full] = len(columns.compute)
             continue

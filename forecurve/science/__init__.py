@@ -16,7 +16,7 @@ from .backtesting import Backtest, backtest, past_forecast
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal
 from .curve import Curve, Evaluation
-from .errors import AdviceError, CompareError, CurveError, FrozenError, PlanError, PriorError
+from .errors import AdviceError, CompareError, CurveError, FieldError, FrozenError, PlanError, PriorError
 from .family import sibling_prior
 from .fitting import Draws, Fit, fit
 from .frozen import FrozenForecast, freeze
@@ -52,6 +52,7 @@ __all__ = [
     "Draws",
     "Estimate",
     "Evaluation",
+    "FieldError",
     "Fit",
     "FrozenError",
     "FrozenForecast",

@@ -11,13 +11,14 @@ from scipy.special import ndtri
 from . import errors
 from .aftermath import aftermath, p_lasts, sure_from
 from .arrays import FloatArray
+from .checks import check_kind, is_positive, number, short
+from .fitting import Draws, Fit
 from .margins import least_gain
 from .misfit import CHANGED, HOLDS, SHAPELESS
 from .values import estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
-    from .fitting import Draws, Fit
     from .hindsight import Hindsight
 
 SURE = 0.9
@@ -105,7 +106,8 @@ class Case:
     def decide_at(self) -> float | None:
         """The compute at which to ask again; None where nothing is to be waited for."""
         if self.stands_still:
-            return None if self.spent else sure_from(self.since, self.end, SURE)
+            when = sure_from(self.since, self.end, SURE)
+            return when if self.now < when < self.end else None
         return None if self.known else self.fit.decide_at()
 
     @property
@@ -136,6 +138,7 @@ def case_of(
     hindsight: Hindsight | None = None,
 ) -> Case:
     """The case of one question. Raises AdviceError for a number that is not positive."""
+    check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
     _check_target(fit, target)
     delta = least_gain(delta, fit.curve)
@@ -167,15 +170,18 @@ def check_question(fit: Fit, **given: float | None) -> None:
         "price": f"give the least gain in reward per {fit.unit}, or leave it out",
     }
     for name, value in given.items():
-        if value is not None and not (np.isfinite(value) and value > 0):
+        if value is not None and not is_positive(value):
             way_out = ways_out.get(name, f"give compute in {fit.unit}")
-            raise errors.AdviceError(name, value, "a positive finite number is needed", way_out)
+            raise errors.AdviceError(name, short(value), "a positive finite number is needed", way_out)
 
 
 def _check_target(fit: Fit, target: float | None) -> None:
-    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached."""
+    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached.
+
+    One that is not finite is refused where it is asked for, by `compute_to_reach`.
+    """
     low, high = fit.curve.bounds
-    if target is not None and np.isfinite(target) and not low <= target <= high:  # else: `compute_to_reach`
+    if target is not None and np.isfinite(number("target", target)) and not low <= target <= high:
         way_out = f"rewards of this run are from {low:g} to {high:g}"
         raise errors.AdviceError("target", target, "no reward can be that", way_out)
 

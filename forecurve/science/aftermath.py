@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from forecurve.limits import LEAST_COMPUTE
+
 from .checks import MIN_POINTS
 from .curve import Curve
 
@@ -47,7 +49,7 @@ def aftermath(fit: Fit, since: float) -> Fit | None:
         since: compute of the last evaluation before the change.
 
     Returns:
-        None while there are fewer than 3 evaluations after it.
+        None while there are fewer than 3 evaluations after it, or no compute that can be told from none.
     """
     from .fitting import fit as refit
 
@@ -58,7 +60,7 @@ def aftermath(fit: Fit, since: float) -> Fit | None:
 def _after(curve: Curve, since: float) -> Curve | None:
     kept = curve.compute > since * (1 + _ROUNDING)
     size = int(kept.sum())
-    if size < MIN_POINTS:
+    if size < MIN_POINTS or curve.compute[kept][0] - since < LEAST_COMPUTE:
         return None
     columns: dict[str, Any] = {
         name: None if column is None else column[kept]

@@ -22,7 +22,7 @@ import numpy as np
 from . import errors
 from .analogues import Course
 from .baselines import last_value, power_law
-from .checks import MIN_POINTS
+from .checks import MIN_POINTS, check_kind, is_positive
 from .conformal import Conformal
 from .curve import Curve
 from .fitting import fit
@@ -182,6 +182,9 @@ def backtest(
     Returns:
         Rows in the order of curves, fractions, methods (ours first).
     """
+    check_kind("curves", curves, Sequence, "pass a list of curves", errors.CurveError)
+    for at, curve in enumerate(curves):
+        check_kind(f"curves[{at}]", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     _check(fractions, baselines)
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
     if prior == "siblings":
@@ -197,7 +200,7 @@ def backtest(
 
 def _check(fractions: Sequence[float], baselines: Sequence[str]) -> None:
     for fraction in fractions:
-        if not 0 < fraction < 1:
+        if not (is_positive(fraction) and fraction < 1):
             raise errors.CurveError(
                 "fractions", fraction, "a share of the run is needed", "give numbers above 0 and below 1"
             )

@@ -54,12 +54,18 @@ def short(values: object) -> str:
 def restarts_of(restarts: npt.ArrayLike) -> tuple[float, ...]:
     values = np.sort(numbers("restarts", restarts)) if np.size(restarts) else np.array([])
     check_finite("restarts", values)
+    if (values < 0).any():
+        raise errors.ComputeOrder(
+            "restarts", float(values[0]), "compute cannot be negative", "count it from the start of the run"
+        )
     return tuple(float(value) for value in values)
 
 
 def numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
     refuse_too_many(field_name, values)
     try:
+        if getattr(values, "dtype", None) is not None and np.asarray(values).dtype.kind in "mMc":
+            raise TypeError("dates and complex numbers have no compute or reward of their own")
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.NotFinite(
@@ -73,6 +79,23 @@ def numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
 def number(field_name: str, value: float) -> float:
     """A number; which need not be finite."""
     return value if type(value) is float else float(numbers(field_name, [value])[0])
+
+
+def is_positive(value: object) -> bool:
+    """Whether it is one positive finite number."""
+    try:
+        return not isinstance(value, str | bool) and 0 < float(value) < float("inf")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def check_kind(
+    field_name: str, value: object, kind: type | tuple[type, ...], way_out: str, error: type[errors.FieldError]
+) -> None:
+    """That a door was given what it takes, so that a slip is told there and not by a line inside."""
+    if not isinstance(value, kind):
+        wanted = " or a ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise error(field_name, type(value).__name__, f"a {wanted} is needed", way_out)
 
 
 def column_of(field_name: str, values: PerPoint, size: int, least: float, most: float) -> FloatArray | None:
@@ -154,6 +177,13 @@ def check_agreement(rates: FloatArray, tallies: tuple[IntArray | None, ...] | No
                 f"the reward there is {rates[at]:.4g}, as a share of its range",
                 "give the counts of that evaluation, or leave them out",
             )
+
+
+def seed_of(seed: object) -> int | None:
+    """A seed is a whole number, or not known."""
+    if seed is None or (isinstance(seed, int | np.integer) and not isinstance(seed, bool)):
+        return None if seed is None else int(seed)
+    raise errors.CurveError("seed", short(seed), "a whole number is needed", "leave it out where unknown")
 
 
 def unit_of(unit: object) -> str:

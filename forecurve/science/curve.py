@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,16 @@ class Evaluation:
     samples: float | None = None
     variance: float | None = None
     counts: npt.ArrayLike | None = None
+
+    @classmethod
+    def of(cls, point: Evaluation | Sequence[float]) -> Evaluation:
+        """As it is, or of (compute, reward)."""
+        if isinstance(point, Evaluation):
+            return point
+        if not isinstance(point, Sequence) or isinstance(point, str) or not 2 <= len(point) <= len(fields(cls)):
+            way_out = "pass (compute, reward) or an Evaluation"
+            raise errors.CurveError("point", checks.short(point), "a compute and a reward are needed", way_out)
+        return cls(*point)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +140,7 @@ class Curve:
             **per_point,
             "counts": tallies,
             "start": start,
-            "seed": seed,
+            "seed": checks.seed_of(seed),
             "bounds": (low, high),
             "restarts": checks.restarts_of(restarts),
         }

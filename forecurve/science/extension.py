@@ -151,6 +151,14 @@ class Comparison:
         eta, rho = (float(values[self.best[0]]) for values in self.problem.setting.wandering)
         return eta * rho / (1 + eta)
 
+    def excess_noise(self) -> float:
+        """Standard deviation of the noise that the fit assumes over that of the best sigmoid's residuals, at least 1.
+
+        Far above 1 only where the noise's prior says more than the residuals: few of them, or next to none.
+        """
+        seen = float(self.least[self.best]) / 2
+        return float(np.sqrt(1 + self.problem.setting.rate / seen)) if seen > 0 else np.inf
+
     @cached_property
     def _clock(self) -> FloatArray:
         return np.cumsum(np.minimum(self.problem.ticks, _FORGOTTEN))

@@ -111,7 +111,7 @@ class Fit:
             CurveError: as for a whole curve.
         """
         began = time.perf_counter()
-        curve = self.curve.extended(point if isinstance(point, Evaluation) else Evaluation(*point))
+        curve = self.curve.extended(Evaluation.of(point))
         taken = step(self, curve, _MAX_FITTED)
         if taken is None:
             return fit(curve, prior=self.prior)
@@ -256,7 +256,7 @@ class Fit:
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""
-        if not np.isfinite(target):
+        if not np.isfinite(checks.number("target", target)):
             raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
         d = self.all_draws
         reach = compute_at(float(target), d.A, d.B, d.C_mid, d.R0)
@@ -354,6 +354,7 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
     True
     """
     began = time.perf_counter()
+    checks.check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     known = named_prior(prior)
     problem = _problem(curve, known)
     table = integrate(problem)
@@ -425,7 +426,7 @@ def _smaller(flat: float, pair: tuple[float, float] | None) -> float:
 
 
 def _computes(compute: npt.ArrayLike) -> FloatArray:
-    x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+    x = checks.numbers("compute", np.atleast_1d(np.asarray(compute)))
     bad = ~np.isfinite(x) | (x < 0)
     if bad.any():
         raise errors.ComputeOrder(

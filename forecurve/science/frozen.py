@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from . import errors
+from . import checks, errors
 from .arrays import FloatArray, IntArray
 from .drawing import resample
+from .fitting import Fit
 from .misfit import HOLDS
 from .noise import clock_ticks
 from .sigmoid import reward_at
 from .surprise import Mixture
 from .values import Estimate, estimate_of
-
-if TYPE_CHECKING:
-    from .fitting import Fit
 
 VERSION = 1
 _DRAWS = 400
@@ -214,7 +212,8 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
     Raises:
         FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1.
     """
-    if horizon < 1:
+    checks.check_kind("fit", fit, Fit, "pass fit(curve)", errors.FrozenError)
+    if not checks.is_positive(horizon) or horizon < 1:
         raise errors.FrozenError("horizon", horizon, "at least 1 evaluation is needed", "leave it out")
     if fit.misfit not in HOLDS:
         raise errors.FrozenError(

@@ -44,6 +44,7 @@ _PHASE_POINTS = 10  # below, a second rise or a break can hardly be told from no
 _RUNS_POINTS = 12
 _RUNS_P = 1e-3
 _LEAST_LAG = 0.4
+_NEXT_TO_NONE = 3.0  # residuals of a computed curve: the noise that the fit allows for is so many times theirs
 _CHANGES = 16
 _CENTRES = 16
 _SHARPEST = 5  # jumps between neighbours that are tried as sudden
@@ -271,7 +272,7 @@ def _residual_runs(comparison: Comparison) -> Misfit | None:
     """
     whitened = comparison.whitened_residual()
     size = len(whitened)
-    if size < _RUNS_POINTS or _chance_of_runs(whitened) >= _RUNS_P:
+    if size < _RUNS_POINTS or comparison.excess_noise() > _NEXT_TO_NONE or _chance_of_runs(whitened) >= _RUNS_P:
         return None
     lag = lag_correlation(comparison.residual())
     if lag < _LEAST_LAG:

@@ -15,9 +15,10 @@ import numpy as np
 
 from .arrays import FloatArray
 from .belief import Look
-from .curve import Curve
+from .checks import is_positive, short
 from .errors import PlanError
-from .fitting import Fit, fit
+from .fitting import Fit
+from .given import Runs, fits_of
 from .margins import least_gain
 from .plan_wording import finish_reason, look_reason, plan_sentence
 from .prior import Prior
@@ -182,7 +183,7 @@ class Plan:
 
 
 def plan(
-    arms: Sequence[Curve | Fit],
+    arms: Runs,
     budget: float,
     *,
     horizon: float | None = None,
@@ -195,8 +196,8 @@ def plan(
     """Plan the next compute of a sweep.
 
     Args:
-        arms: unfinished runs: curves of at least 3 evaluations, or their fits; one unit, one range of rewards,
-            distinct names.
+        arms: unfinished runs, or name -> run: curves of at least 3 evaluations, or their fits; one unit, one range of
+            rewards, distinct names.
         budget: further compute over all arms together.
         horizon: compute at which the arms are compared, that of a full run. By default what the furthest arm would
             reach with half of the budget (the other half being for choosing; with all of it where there is one arm),
@@ -211,7 +212,7 @@ def plan(
         PlanError: no arms, two of one name, mixed units or ranges, or a budget, horizon, delta or price that cannot
             be.
     """
-    fits = [arm if isinstance(arm, Fit) else fit(arm, prior=prior) for arm in arms]
+    fits = fits_of(arms, PlanError, prior)
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
     now = np.array([each.curve.now for each in fits])
@@ -351,9 +352,9 @@ def check_alike(fits: Sequence[Fit]) -> None:
 def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
     unit = fits[0].unit
     for name, value in {**given, "horizon": horizon}.items():
-        if value is not None and not (np.isfinite(value) and value > 0):
+        if value is not None and not is_positive(value):
             raise PlanError(
-                name, value, "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
+                name, short(value), "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
             )
     first = min(fits, key=lambda each: each.curve.now)
     if horizon is not None and horizon < first.curve.now:

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from . import errors
 from .arrays import FloatArray
-from .checks import bounds_of
+from .checks import bounds_of, short
 from .noise import NoiseKnown
 
 if TYPE_CHECKING:
@@ -102,8 +102,9 @@ def named_prior(prior: str | Prior) -> Prior:
     if isinstance(prior, Prior):
         return prior
     known = {"none": FLAT, "paper": PAPER}
-    if prior not in known:
-        raise errors.PriorError("prior", repr(prior), "no such prior", "use 'none', 'paper' or a Prior")
+    if not isinstance(prior, str) or prior not in known:
+        way_out = "use 'none', 'paper' or a Prior, as Siblings(curves).prior() makes of past runs"
+        raise errors.PriorError("prior", short(prior), "no such prior", way_out)
     return known[prior]
 
 

@@ -17,9 +17,11 @@ from .arrays import FloatArray
 from .attribution import SeedSpread
 from .attribution.runs import distinct
 from .attribution.seeds import CEILING_SPREAD
+from .checks import check_kind, is_positive, short
 from .curve import Curve
 from .errors import PlanError
-from .fitting import Fit, fit
+from .fitting import Fit
+from .given import fits_of
 from .margins import least_gain
 from .planner import DOMINATED, check_alike
 from .standing import Standing, enter, standing
@@ -80,14 +82,15 @@ def rank(
     Raises:
         PlanError: no arms, an arm without runs, mixed units or ranges, or a horizon that cannot be.
     """
-    groups = {name: [_fit(one) for one in distinct(runs)] for name, runs in arms.items()}
+    check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
+    groups = {name: fits_of(distinct(runs), PlanError) for name, runs in arms.items()}
     for name, fits in groups.items():
         if not fits:
             raise PlanError(f"arms[{name!r}]", "no runs", "at least one run is needed", "leave the arm out")
     every = [one for fits in groups.values() for one in fits]
     check_alike(every)
-    if not (np.isfinite(horizon) and horizon > 0):
-        raise PlanError("horizon", horizon, "a positive number is needed", f"compute is in {every[0].unit}")
+    if not is_positive(horizon):
+        raise PlanError("horizon", short(horizon), "a positive number is needed", f"compute is in {every[0].unit}")
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     width = every[0].curve.width
     spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd
@@ -117,10 +120,6 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
         said = f"{'Likeliest best' if first.p_best >= _AHEAD else 'None stands out as the best'} at {where}: {odds}."
     dominated = [one.arm for one in ranks if one.dominated]
     return f"{said} Dominated: {', '.join(dominated)}." if dominated else said
-
-
-def _fit(one: Curve | Fit) -> Fit:
-    return one if isinstance(one, Fit) else fit(one)
 
 
 def _worth(here: Standing, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:

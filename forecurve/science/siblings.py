@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from . import errors
 from .analogues import Course
 from .backtesting import past_forecast
+from .checks import check_kind
 from .curve import Curve
 from .fitting import Fit, fit
 from .hindsight import FINISHED_AT, Hindsight, Past, most_alike
@@ -30,6 +32,9 @@ class Siblings:
     """
 
     def __init__(self, curves: Sequence[Curve]):
+        check_kind("curves", curves, Sequence, "pass a list of curves", errors.PriorError)
+        for at, curve in enumerate(curves):
+            check_kind(f"curves[{at}]", curve, Curve, "pass Curve(compute, reward)", errors.PriorError)
         self._kin = Kin(curves)
         self._past: dict[tuple[int, float, Prior], Past | None] = {}
 

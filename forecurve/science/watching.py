@@ -122,6 +122,7 @@ def watch(
     Raises:
         FrozenError: no evaluations, or not after the freeze, or no such rewards or variances.
     """
+    checks.check_kind("frozen", frozen, FrozenForecast, "pass freeze(fit(curve))", errors.FrozenError)
     x, y, v, horizon = _in_blocks(frozen, *_evaluations(frozen, compute, reward, variance))
     forecast = frozen.mixture(x, v)
     mean, sd = forecast.moments()

@@ -210,3 +210,9 @@ def test_any_text_is_either_read_or_refused_by_name(tmp_path: Path, text: str) -
     except CurveFileError:
         return
     assert all(curve.points >= 3 for curve in curves)
+
+
+def test_a_series_named_as_another_ones_seed_is_refused(tmp_path: Path) -> None:
+    rows = [f"{name},{c},{c / 10},{seed}" for name, seed in (("a", 1), ("a", 2), ("a (seed 1)", 1)) for c in (1, 2, 3)]
+    with pytest.raises(CurveFileError, match=r"'a \(seed 1\)'; rename"):
+        read_curves(_csv(tmp_path, "series,compute,reward,seed\n" + "\n".join(rows)))

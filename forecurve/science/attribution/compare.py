@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from .. import errors
+from .. import checks, errors
 from ..curve import Curve
 from ..fitting import Fit, fit
 from ..margins import SAME_CEILING
@@ -58,12 +58,13 @@ def compare(
     >>> compare(sweep, "base").verdicts
     {'no-fp32': 'ceiling down'}
     """
+    checks.check_kind("arms", arms, Mapping, "pass name -> runs", errors.CompareError)
     fits = {str(name): _fits(name, given) for name, given in arms.items()}
     _check(fits, control)
     every = [one for group in fits.values() for one in group]
     width = every[0].curve.width
     rules = Rules(
-        SAME_CEILING * width if rope is None else float(rope),
+        SAME_CEILING * width if rope is None else rope,
         level,
         _spread(seed_sd, CEILING_SPREAD.scaled(width)),
         _spread(seed_sd_log_compute, COMPUTE_SPREAD),
@@ -82,20 +83,18 @@ def compare(
 def _spread(given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread:
     if given is None or isinstance(given, SeedSpread):
         return given or default
-    return SeedSpread(float(given))
+    return SeedSpread(given)
 
 
 def _fits(name: str, given: OneOrSeveral) -> list[Fit]:
     """Fits with the flat prior: a shared prior would be counted once for every run."""
+    field = f"arms[{name!r}]"
+    checks.check_kind(field, given, (Curve, Fit, Sequence), "pass Curve(...) or fit(...)", errors.CompareError)
     runs = [given] if isinstance(given, Curve | Fit) else list(given)
     if not runs:
-        raise errors.CompareError(f"arms[{name!r}]", "no runs", "at least one curve is needed", "leave the arm out")
+        raise errors.CompareError(field, "no runs", "at least one curve is needed", "leave the arm out")
     for one in runs:
-        if not isinstance(one, Curve | Fit):
-            kind = type(one).__name__
-            raise errors.CompareError(
-                f"arms[{name!r}]", kind, "curves or fits are needed", "pass Curve(...) or fit(...)"
-            )
+        checks.check_kind(field, one, (Curve, Fit), "pass Curve(...) or fit(...)", errors.CompareError)
     return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in distinct(runs)]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
+from ..checks import is_positive, short
 from ..values import Estimate, estimate_of
 from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
@@ -37,12 +38,14 @@ class Rules:
     compute_spread: SeedSpread
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.rope) and self.rope > 0):
+        if not is_positive(self.rope):
             raise errors.CompareError(
-                "rope", self.rope, "a positive finite number is needed", "0.02 is the paper's margin"
+                "rope", short(self.rope), "a positive finite number is needed", "0.02 is the paper's margin"
             )
-        if not 0.5 < self.level < 1:
-            raise errors.CompareError("level", self.level, "a number between 0.5 and 1 is needed", "0.95 is usual")
+        if not (is_positive(self.level) and 0.5 < self.level < 1):
+            raise errors.CompareError(
+                "level", short(self.level), "a number between 0.5 and 1 is needed", "0.95 is usual"
+            )
 
     @property
     def alpha(self) -> float:

@@ -25,6 +25,7 @@ from scipy.stats import chi2
 
 from .. import errors
 from ..arrays import FloatArray, IntArray
+from ..checks import is_positive, short
 from ..values import Estimate, finite
 
 Group = Sequence[FloatArray]  # the runs of one arm: for each the draws of its value, shape (K,)
@@ -51,9 +52,9 @@ class SeedSpread:
     past: int = 0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sd) and self.sd > 0):
+        if not is_positive(self.sd):
             raise errors.CompareError(
-                "seed sd", self.sd, "a positive finite number is needed", "give a standard deviation"
+                "seed sd", short(self.sd), "a positive finite number is needed", "give a standard deviation"
             )
         if not self.dof > 0:
             raise errors.CompareError(

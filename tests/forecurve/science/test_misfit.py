@@ -301,3 +301,32 @@ def test_a_run_that_fell_is_expected_to_stay_as_long_as_it_has_and_may_come_back
     assert sure.lower < 0.05 < sure.upper
     assert sure.upper < 0.35
     assert abs(sure.median - 0.05) < 0.02
+
+
+@pytest.mark.parametrize("points", [12, 20, 75, 200])
+@pytest.mark.parametrize(("A", "B", "C_mid", "R0"), [(0.61, 1.9, 3_000.0, 0.2), (0.62, 1.0, 8_000.0, 0.0)])
+def test_a_computed_curve_without_noise_is_no_misfit(points: int, A: float, B: float, C_mid: float, R0: float) -> None:
+    compute = np.linspace(100.0, 16_000.0, points)
+    exact = fit(Curve(compute, R0 + (A - R0) / (1 + (C_mid / compute) ** B)))
+    assert exact.misfit is None
+    assert exact.widening == 1
+    assert exact.A.lower < A < exact.A.upper
+
+
+def test_there_is_nothing_to_wait_for_where_the_moment_to_decide_has_passed() -> None:
+    compute = np.arange(1.0, 41.0)
+    reward = 0.2 + 0.4 / (1 + (8.0 / compute) ** 1.9) + np.random.default_rng(5).normal(0, 0.004, 40)
+    reward[22:] -= 0.25
+    found = fit(Curve(compute, reward))
+    assert found.misfit == "collapse"
+    for budget in (40.5, 42.0, 60.0, 400.0):
+        when = advise(found, budget=budget).numbers["decide_at"]
+        assert when is None or 40 < when < budget
+
+
+def test_a_fall_at_the_least_compute_that_is_taken_is_advised_on() -> None:
+    compute = np.linspace(1e-30, 2e-30, 40)
+    reward = 0.2 + 0.4 / (1 + (1.4e-30 / compute) ** 1.9) + np.random.default_rng(0).normal(0, 0.005, 40)
+    reward[25:] -= 0.2
+    found = fit(Curve(compute, reward))
+    assert found.to_dict(budget=1e-29)["advice"]["action"] in {"stop", "undecided"}

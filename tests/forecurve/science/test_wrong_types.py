@@ -1,0 +1,86 @@
+"""What is no curve, no fit or no number is refused at the door by name, value and way out, not by a line inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
+from forecurve.science import Curve, Evaluation, backtest, fit
+
+from .synthetic import noisy_curve
+
+CURVE = noisy_curve(3, last=4_000.0, points=20)
+COMPUTE = CURVE.compute
+FIT = fit(CURVE)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda: fit(None), "curve: a Curve is needed, got NoneType"),
+        (lambda: fit([1, 2, 3]), "got list; pass Curve(compute, reward)"),
+        (lambda: fit(CURVE, prior=[CURVE]), "Siblings(curves).prior()"),
+        (lambda: FIT.predict("far"), "compute: numbers are needed, got "),
+        (lambda: FIT.predict([1.0, "far"]), "compute: numbers are needed"),
+        (lambda: FIT.predict_evaluation(None), "compute: a finite compute"),
+        (lambda: FIT.compute_to_reach("high"), "target: numbers are needed"),
+        (lambda: FIT.update(0.5), "point: a compute and a reward are needed, got 0.5"),
+        (lambda: FIT.update("ab"), "got 'ab'; pass (compute, reward) or an Evaluation"),
+        (lambda: FIT.update((5_000.0,)), "got (5000.0,)"),
+        (lambda: advise(CURVE, budget=9_000), "fit: a Fit is needed, got Curve; pass fit(curve)"),
+        (lambda: advise(FIT, budget="all"), "budget: a positive finite number is needed, got 'all'"),
+        (lambda: advise(FIT, budget=9_000, delta=True), "delta: a positive finite number is needed, got True"),
+        (lambda: advise(FIT, budget=[]), "got []"),
+        (lambda: advise(FIT, target="high"), "target: numbers are needed"),
+        (lambda: compare([CURVE, CURVE], "a"), "arms: a Mapping is needed, got list; pass name -> runs"),
+        (lambda: compare({"a": CURVE, "b": 3}, "a"), "arms['b']: a Curve or a Fit or a Sequence is needed, got int"),
+        (lambda: compare({"a": CURVE, "b": [CURVE, "c"]}, "a"), "arms['b']: a Curve or a Fit is needed, got str"),
+        (lambda: compare({"a": CURVE, "b": FIT}, "a", rope="wide"), "rope: "),
+        (lambda: plan(None, 9_000), "arms: a Sequence or a Mapping is needed, got NoneType"),
+        (lambda: plan([CURVE, 3], 9_000), "arms[1]: a Curve or a Fit is needed, got int"),
+        (lambda: plan({"a": "b"}, 9_000), "arms['a']: a Curve or a Fit is needed, got str"),
+        (lambda: plan([CURVE], "all"), "budget: a positive number is needed, got 'all'"),
+        (lambda: rank([CURVE], 9_000), "arms: a Mapping is needed, got list"),
+        (lambda: rank({"a": [CURVE]}, "far"), "horizon: a positive number is needed, got 'far'"),
+        (lambda: freeze(CURVE), "fit: a Fit is needed, got Curve"),
+        (lambda: freeze(FIT, horizon="far"), "horizon: "),
+        (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),
+        (lambda: Siblings(CURVE), "curves: a Sequence is needed, got Curve"),
+        (lambda: Siblings([CURVE, FIT]), "curves[1]: a Curve is needed, got Fit"),
+        (lambda: backtest(3), "curves: a Sequence is needed, got int"),
+        (lambda: backtest([FIT]), "curves[0]: a Curve is needed, got Fit"),
+        (lambda: backtest([CURVE], fractions="a"), "fractions: a share of the run is needed, got a"),
+        (lambda: Curve(COMPUTE, CURVE.reward, seed="three"), "seed: a whole number is needed, got 'three'"),
+        (lambda: Curve(COMPUTE, CURVE.reward, seed=1.5), "seed: a whole number is needed, got 1.5"),
+        (lambda: Curve(COMPUTE, CURVE.reward, restarts=[-1.0]), "restarts: compute cannot be negative, got -1.0"),
+        (lambda: Curve(np.array([date(2026, 1, day) for day in (1, 2, 3)], "M8[D]"), [0.1, 0.2, 0.3]), "compute: numb"),
+    ],
+)
+def test_what_a_door_does_not_take_is_refused_there(ask: Callable[[], Any], says: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        ask()
+    assert says in str(caught.value)
+    assert caught.value.field
+    assert caught.value.way_out
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    assert advise(FIT, budget=np.float32(9_000)).action == advise(FIT, budget=9_000).action
+    assert Curve(COMPUTE, CURVE.reward, seed=np.int64(3)).seed == 3
+    again = FIT.update(Evaluation(5_000.0, 0.5)), FIT.update((5_000.0, 0.5)), FIT.update([np.float64(5_000.0), 0.5])
+    assert len({one.A.median for one in again}) == 1
+
+
+def test_a_plan_takes_runs_by_name_as_a_comparison_does() -> None:
+    other = noisy_curve(4, last=4_000.0, points=20)
+    named = plan({"base": FIT, "wide": other}, 9_000)
+    assert [arm.arm for arm in named.arms] == ["base", "wide"]
+    listed = plan([Curve(one.compute, one.reward, one.unit, name, prompts=one.prompts, samples=one.samples)
+                   for name, one in (("base", CURVE), ("wide", other))], 9_000)  # fmt: skip
+    assert named.to_dict() == listed.to_dict()
+    assert FIT.curve.name == CURVE.name  # the caller's own fit keeps its name
