@@ -314,7 +314,7 @@ CURVE = Curve([1, 2, 4, 8], [0.2, 0.3, 0.4, 0.45])
         ({"a": CURVE}, {}, ["arms", "at least one arm beside the control"]),
         ({}, {}, ["control", "none"]),
         ({"a": CURVE, "b": []}, {}, ["'b'", "no runs"]),
-        ({"a": CURVE, "b": [0.5]}, {}, ["'b'", "float", "curves or fits"]),
+        ({"a": CURVE, "b": [0.5]}, {}, ["'b'", "float", "a Curve or a Fit is needed"]),
         ({"a": CURVE, "b": Curve([1, 2, 3], [0.1, 0.2, 0.3], unit="steps")}, {}, ["unit", "GPU-hours, steps"]),
         ({"a": CURVE, "b": Curve([1, 2, 3], [1, 2, 3], bounds=(0, 9))}, {}, ["bounds", "one range"]),
         ({"a": CURVE, "b": CURVE}, {"rope": 0}, ["rope", "got 0"]),
