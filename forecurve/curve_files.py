@@ -17,6 +17,7 @@ from typing import Any
 
 from forecurve.science import Curve, CurveError
 from forecurve.science.checks import MAX_POINTS, MIN_POINTS, short
+from forecurve.signs import is_obeyed
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
@@ -117,7 +118,8 @@ def _rows(path: Path) -> Iterator[Row]:
         known = ", ".join(sorted(FORMATS))
         raise CurveFileError("file", path.name, f"the name must end in one of {known}", "save it as CSV")
     if not path.is_file():
-        raise CurveFileError("file", str(path), "no such file", "check the path")
+        what = "it is a folder" if path.is_dir() else "no such file"
+        raise CurveFileError("file", str(path), what, "check the path")
     reader = {"CSV": _csv_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
     try:
         yield from reader(path)
@@ -215,6 +217,8 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
         name = _text("series", row["series"], where)
         if not name:
             raise CurveFileError(f"series at {where}", _shown(row["series"]), "a name is needed", "name every series")
+        if any(is_obeyed(sign) for sign in name):
+            raise CurveFileError(f"series at {where}", ascii(name), "a name on one line is needed", "rename the series")
         unit = _one_unit(unit, row.get("unit"), where)
         if wanted is not None and name not in wanted:
             continue

@@ -6,6 +6,7 @@ Run it with `uvicorn --factory web.app:create_app`.
 from __future__ import annotations
 
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.gzip import GZipMiddleware
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.app import create_api
@@ -33,6 +34,7 @@ def create_app(configuration: Settings | None = None, sessions: sessionmaker[Ses
     for router in (login, runs.router, run.router, sweeps.router, alerts.router, settings.router, reference.router):
         app.include_router(router)
     use_pages_for_errors(app)
+    app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)  # not the event stream
     app.add_middleware(SecurityHeaders)
     return app
 

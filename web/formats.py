@@ -16,6 +16,7 @@ from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
 
 _TICKED = re.compile(r"`([^`]+)`")
+_EXPONENT = re.compile(r"(?:\.0+|(\.\d*[1-9])0*)?e([+-])0*(\d+)$")
 _MISFITS = {
     "pinned": "every evaluation is at one end of the range",
     "constant": "every evaluation is the same",
@@ -69,15 +70,20 @@ def _between(estimate: Any, written: Callable[[float], str]) -> str:
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """A number with `digits` significant ones, thousands apart, no exponent for everyday sizes."""
+    """A number with `digits` significant ones, thousands apart, no exponent for everyday sizes: `12,300`, `1.2e-7`."""
     if value is None:
         return NONE
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     magnitude = math.floor(math.log10(abs(value)))
     if magnitude < -4 or magnitude > 8:
-        return f"{value:.{digits - 1}e}"
+        return _short(f"{value:.{digits - 1}e}")
     return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
+
+
+def _short(written: str) -> str:
+    """An exponent as scripts write it, so that charts and tables say the same: `3e-7` for `3.00e-07`."""
+    return _EXPONENT.sub(r"\1e\2\3", written)
 
 
 def compute(value: float | None, unit: str = "") -> str:
@@ -105,16 +111,18 @@ def _unlabelled(text: str) -> str:
 
 
 def ago(then: datetime | None, now: datetime) -> str:
-    """`40 s ago`, `3 min ago`; `now` within a second."""
+    """`40 s ago`, `3 min ago`, `in 3 d`; `now` within a second, and up to a minute ahead: clocks differ."""
     if then is None:
         return NONE
-    seconds = max(0.0, (now - then).total_seconds())
-    if seconds < 1:
+    seconds = (now - then).total_seconds()
+    if -60 < seconds < 1:
         return "now"
-    for below, size, name in _STEPS:
-        if seconds < below:
-            return f"{int(seconds // size)} {name} ago"
-    raise AssertionError("unreachable: the last step has no end")
+    return f"in {_lasting(-seconds)}" if seconds < 0 else f"{_lasting(seconds)} ago"
+
+
+def _lasting(seconds: float) -> str:
+    size, name = next((size, name) for below, size, name in _STEPS if seconds < below)
+    return f"{int(seconds // size)} {name}"
 
 
 def utc(moment: datetime | None) -> str:
@@ -137,7 +145,9 @@ def size(count: int) -> str:
 
 def setting(value: Any) -> str:
     """A recipe's value as a person would type it."""
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return _short(json.dumps(value)) if isinstance(value, float) else json.dumps(value)
 
 
 def difference(changes: Mapping[str, Any]) -> str:
@@ -151,12 +161,19 @@ def short_difference(changes: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """A figure of unknown kind: intervals as intervals, numbers with three significant digits, the rest as JSON."""
+    """A figure of unknown kind: intervals as intervals, numbers with three significant digits, counts in full, the
+    rest as JSON."""
     if isinstance(value, Mapping) and {"median", "lower", "upper"} <= value.keys():
         return f"{significant(value['median'])} ({interval3(value)})"
-    if isinstance(value, float):
+    if isinstance(value, float) or (_is_count(value) and abs(value) >= 1e9):
         return significant(value)
+    if _is_count(value):
+        return f"{value:,}"
     return NONE if value is None else setting(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def words(name: str) -> str:

@@ -29,15 +29,15 @@ def login(
     """Redeem a login link; without a code, the page that says how to get one."""
     if _is_prefetch(request):
         return Response(status_code=HTTPStatus.NO_CONTENT)  # a preview must not use the link up
+    refusal = None
     if code:
         try:
-            secret = redeem_login_code(session, code, now)
-        except Unauthenticated as refusal:
-            return _login_page(request, next, refusal)
-        return _with_cookie(secret, SESSION_LIFETIME, next, settings)
-    if _is_logged_in(request, session, now):
+            return _with_cookie(redeem_login_code(session, code, now), SESSION_LIFETIME, next, settings)
+        except Unauthenticated as refused:
+            refusal = refused
+    if _is_logged_in(request, session, now):  # who is in already needs no link: a used one leads on
         return RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER)
-    return _login_page(request, next, None)
+    return _login_page(request, next, refusal)
 
 
 @router.post("/login")

@@ -19,6 +19,9 @@ from .page import here, render
 from .security import HEADERS
 
 API_PATHS = ("/v1", "/healthz", "/readyz", "/openapi.json")
+_THINGS = {"run_id": "run", "sweep_id": "sweep"}
+"""What an address names, by the API's word for it."""
+
 _WAYS_OUT: dict[int, str] = {
     HTTPStatus.NOT_FOUND: "The address may be misspelt, or the thing belongs to another installation.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server's log has the details. Reload to try again.",
@@ -56,10 +59,19 @@ def _to_login(request: Request) -> Response:
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
 
 
+def _not_found(request: Request, said: dict[str, Any]) -> str:
+    """In the words of pages: the API's own name the endpoint that lists such things."""
+    named = [(_THINGS[fault["field"]], fault["value"]) for fault in said["errors"] if fault["field"] in _THINGS]
+    if named:
+        return " ".join(f"There is no such {thing}: `{value}`." for thing, value in named)
+    return f"There is nothing at `{request.url.path}`."
+
+
 def _error_page(request: Request, problem: Response) -> Response:
     said = json.loads(bytes(problem.body))
     status = problem.status_code
     context = {"title": HTTPStatus(status).phrase, "way_out": _WAYS_OUT.get(status, ""), "code": status}
-    page = render(request, "error.html", status, detail=said["detail"], request_id=said["request_id"], **context)
+    detail = _not_found(request, said) if status == HTTPStatus.NOT_FOUND else said["detail"]
+    page = render(request, "error.html", status, detail=detail, request_id=said["request_id"], **context)
     page.headers.update(HEADERS)  # a 500 is answered outside the middleware
     return page

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
+PUT_OFF = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,13 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         seen = session.get_one(Run, run_id).dirty_at  # before the evaluations are read: what came by now is among them
         subject = _subject(session, run_id)
     claim = replace(claim, dirty_at=seen)
-    found = _assess(subject, settings)
+    try:
+        found = _assess(subject, settings)
+    except SoftTimeLimitExceeded:
+        log.warning("the fit of run %s took too long", subject.name)
+        with transaction(sessions) as session:
+            _put_off(session, claim, now)
+        return
     with transaction(sessions) as session:
         _finish(session, settings, claim, subject, found, now)
 
@@ -73,6 +81,8 @@ def _assess(subject: Subject, settings: Settings) -> Assessment | str | None:
     except CurveError as error:
         log.warning("run %s cannot be fitted: %s", subject.name, error)
         return str(error)
+    except SoftTimeLimitExceeded:
+        raise  # says nothing of the curve: a machine with much else to do is slow
     except Exception as error:  # the same evaluations would fail the same way at every lease's end
         log.exception("run %s could not be fitted", subject.name)
         return f"The fit failed unexpectedly ({type(error).__name__}: {error}); the worker's log has more."
@@ -116,6 +126,15 @@ def _ask_again_when_rested(session: Session, settings: Settings, run_id: str) ->
     if run is None or run.dirty_at is None or run.fitted_at is None or run.fit_lease is not None:
         return
     enqueue(session, REFIT_TASK, run_id, not_before=run.fitted_at + timedelta(seconds=settings.refit_every_s))
+
+
+def _put_off(session: Session, claim: Claim, now: datetime) -> None:
+    """Try again later: the lease is kept until then, and the run stays dirty."""
+    run = lock_run(session, claim.run_id)
+    if run.fit_lease != claim.lease:
+        return
+    run.fit_lease_expires_at = now + PUT_OFF
+    run.unfitted = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
 
 
 def _finish(

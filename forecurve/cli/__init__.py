@@ -29,5 +29,6 @@ def _report(error: Exception, *, as_json: bool) -> int:
         raise error
     text, code, body = failure
     if text:
-        print(json.dumps({"error": text, **body}) if as_json else f"forecurve: {text}", file=sys.stderr)
+        line = text if "\n" in text else f"forecurve: {text}"  # a command's help, where nothing more was given
+        print(json.dumps({"error": text, **body}) if as_json else line, file=sys.stderr)
     return code

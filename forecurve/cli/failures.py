@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from forecurve.client.errors import ApiError, ClientError
@@ -22,6 +23,8 @@ def describe(error: Exception) -> Failure | None:
         return "; ".join(error.lines), BAD_INPUT, {"errors": error.problems}
     if isinstance(error, ClientError):
         return str(error), BAD_INPUT, {}
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"could not be written: {error.strerror}", FAILURE, {}
     return _usage(error)
 
 
@@ -37,6 +40,8 @@ def _usage(error: Exception) -> Failure | None:
         return "", 130, {}
     if name == "Exit":
         return "", int(getattr(error, "exit_code", 0)), {}
+    if name == "NoArgsIsHelpError":
+        return str(error.format_message()), BAD_INPUT, {}  # type: ignore[attr-defined]
     if hasattr(error, "format_message"):
         text = " ".join(str(error.format_message()).split())
         context = getattr(error, "ctx", None)

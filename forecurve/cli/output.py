@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from forecurve.digits import decimals
+from forecurve.signs import visible
 
 DASH = "–"
+_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{20,}")
+_LEAST_WIDTH = 60  # below, lines are left to the terminal
 
 
 def print_json(body: Any) -> None:
@@ -21,7 +25,7 @@ def print_json(body: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None, right: Iterable[str] = ()
 ) -> None:
-    """A table on stdout; whole lines, however narrow the terminal."""
+    """A table on stdout: whole lines in a file, folded cells on a terminal; what a command takes is never cut off."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -30,11 +34,15 @@ def print_table(
         title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0)
     )
     numeric = set(right)
-    for column in columns:
-        table.add_column(column, justify="right" if column in numeric else "left")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    Console(highlight=False, width=None if sys.stdout.isatty() else 500).print(table)
+    cells = [[cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row] for row in rows]
+    for at, column in enumerate(columns):
+        ids = any(_ID.fullmatch(row[at].plain) for row in cells)
+        table.add_column(column, justify="right" if column in numeric else "left", no_wrap=ids, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    console.width = max(console.width, _LEAST_WIDTH) if sys.stdout.isatty() else 500
+    console.print(table)
 
 
 def newest(items: Iterable[Any], limit: int) -> dict[str, Any]:

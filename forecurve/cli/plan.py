@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .curve_input import Range, read_curves
+from .curve_input import Range, read_curves, read_long_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def plan_command(
     from .errors import bad_input
     from .output import print_json
 
-    curves = read_curves(file, unit, range_, series)
+    curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
     known = "paper" if prior is PriorChoice.paper else "none"
     alone = prior is PriorChoice.none
     try:

@@ -67,7 +67,9 @@ def fork(
 @asks_service
 def list_runs(
     service: Service,
-    status: Annotated[str | None, typer.Option(help="Only runs in this state.")] = None,
+    status: Annotated[
+        list[str] | None, typer.Option(help="Only runs in this state; may be given several times.")
+    ] = None,
     sweep: Annotated[str | None, typer.Option(help="Only runs of this sweep.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
@@ -79,8 +81,14 @@ def list_runs(
     listed = service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit + 1)
     found = newest(listed, limit)
     if not found["items"]:
-        return Answer(found, "No archived runs." if archived else NO_RUNS)
+        return Answer(found, _none_found(bool(status or sweep), archived))
     return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC))
+
+
+def _none_found(filtered: bool, archived: bool) -> str:
+    if filtered:
+        return "No such runs. Without --status and --sweep all are listed."
+    return "No archived runs." if archived else NO_RUNS
 
 
 @app.command()

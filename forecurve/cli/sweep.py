@@ -9,6 +9,7 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import Limit
+from .run_rows import OVER
 
 app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop.")
 
@@ -75,7 +76,11 @@ def stop(
 ) -> Answer:
     """Stop every run of a sweep that is not over."""
     sweep = service.api.stop_sweep(sweep_id, reason)
-    return Answer(sweep, f"{sweep_id}: its runs are asked to stop; each writes a checkpoint first")
+    asked = sum(run["desired_state"] == "stop" and run["status"] not in OVER for run in sweep["runs"])
+    if not asked:
+        return Answer(sweep, f"{sweep_id}: none of its {len(sweep['runs'])} runs goes on; nothing is asked")
+    told = f"{asked} of its {len(sweep['runs'])} runs asked to stop; those that train write a checkpoint first"
+    return Answer(sweep, f"{sweep_id}: {told}")
 
 
 def _print_plan(planned: dict[str, Any]) -> None:

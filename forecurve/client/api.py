@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
-from .errors import ApiError
-from .http import make_http, problem
+from .errors import ApiError, ClientError
+from .http import checked_url, make_http, problem
 
 Json = dict[str, Any]
+_ID = re.compile(r"[\w-]+", re.ASCII)
 
 
 class Api:
@@ -19,11 +21,14 @@ class Api:
 
     Every method raises ApiError: with the service's own words (field, value, way out) when it refused, with
     `code="unreachable"` when no answer came.
+
+    Raises:
+        ClientError: `url` or `token` cannot be one.
     """
 
     def __init__(self, url: str, token: str | None, *, timeout_s: float = 30.0):
-        self.url = url.rstrip("/")
-        self._http = make_http(url, token, timeout_s=timeout_s)
+        self.url = checked_url(url)
+        self._http = make_http(self.url, token, timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -53,10 +58,10 @@ class Api:
 
     def sweep(self, sweep_id: str) -> Json:
         """One sweep with its runs."""
-        return self.get(f"/v1/sweeps/{sweep_id}")
+        return self.get(f"/v1/sweeps/{_part(sweep_id)}")
 
     def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
-        return self.post(f"/v1/sweeps/{sweep_id}:stop", {"reason": reason})
+        return self.post(f"/v1/sweeps/{_part(sweep_id)}:stop", {"reason": reason})
 
     # runs
 
@@ -65,10 +70,10 @@ class Api:
 
     def fork_run(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue a run that goes on from a checkpoint of this one: `step` or `checkpoint_id`, `changes`, `name`."""
-        return self.post(f"/v1/runs/{run_id}/forks", body, idempotency_key=idempotency_key)
+        return self.post(f"/v1/runs/{_part(run_id)}/forks", body, idempotency_key=idempotency_key)
 
     def forks(self, run_id: str, **filters: Any) -> Iterator[Json]:
-        return self.items(f"/v1/runs/{run_id}/forks", **filters)
+        return self.items(f"/v1/runs/{_part(run_id)}/forks", **filters)
 
     def runs(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/runs", **filters)
@@ -78,36 +83,36 @@ class Api:
         return dict(self.get("/v1/runs:count")["statuses"])
 
     def run(self, run_id: str) -> Json:
-        return self.get(f"/v1/runs/{run_id}")
+        return self.get(f"/v1/runs/{_part(run_id)}")
 
     def rename_run(self, run_id: str, name: str) -> Json:
-        return _object(self._send("PATCH", f"/v1/runs/{run_id}", json={"name": name}))
+        return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"name": name}))
 
     def archive_run(self, run_id: str) -> Json:
         """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
-        return self.post(f"/v1/runs/{run_id}:archive", {})
+        return self.post(f"/v1/runs/{_part(run_id)}:archive", {})
 
     def restore_run(self, run_id: str) -> Json:
         """Take a run out of the archive."""
-        return self.post(f"/v1/runs/{run_id}:restore", {})
+        return self.post(f"/v1/runs/{_part(run_id)}:restore", {})
 
     def stop_run(self, run_id: str, reason: str | None = None) -> Json:
-        return self.post(f"/v1/runs/{run_id}:stop", {"reason": reason})
+        return self.post(f"/v1/runs/{_part(run_id)}:stop", {"reason": reason})
 
     def cancel_run(self, run_id: str, reason: str | None = None) -> Json:
-        return self.post(f"/v1/runs/{run_id}:cancel", {"reason": reason})
+        return self.post(f"/v1/runs/{_part(run_id)}:cancel", {"reason": reason})
 
     def pause_run(self, run_id: str, reason: str | None = None) -> Json:
         """It ends as for a stop and gives its place away, until `resume_run`."""
-        return self.post(f"/v1/runs/{run_id}:pause", {"reason": reason})
+        return self.post(f"/v1/runs/{_part(run_id)}:pause", {"reason": reason})
 
     def resume_run(self, run_id: str) -> Json:
         """Queue a paused run: it goes on from its newest checkpoint."""
-        return self.post(f"/v1/runs/{run_id}:resume", {})
+        return self.post(f"/v1/runs/{_part(run_id)}:resume", {})
 
     def curve(self, run_id: str) -> Json:
         """All that a chart of the run needs: points, forecast with its band, frozen forecast, marks."""
-        return self.get(f"/v1/runs/{run_id}/curve")
+        return self.get(f"/v1/runs/{_part(run_id)}/curve")
 
     def track_record(self, **filters: Any) -> Json:
         """The forecasts of finished runs against what came: `table` by share of what they spent, `forecasts`,
@@ -115,7 +120,7 @@ class Api:
         return self.get("/v1/track-record", **filters)
 
     def recipe(self, run_id: str) -> Json:
-        return self.get(f"/v1/runs/{run_id}/recipe")
+        return self.get(f"/v1/runs/{_part(run_id)}/recipe")
 
     def events(self, since: int = 0, **filters: Any) -> Json:
         return self.get("/v1/events", since=since, **filters)
@@ -133,7 +138,7 @@ class Api:
         return self.post("/v1/channels", body)
 
     def delete_channel(self, channel_id: str) -> None:
-        self._send("DELETE", f"/v1/channels/{channel_id}")
+        self._send("DELETE", f"/v1/channels/{_part(channel_id)}")
 
     # access
 
@@ -155,9 +160,12 @@ class Api:
         cursor, left = None, limit
         while left is None or left > 0:
             page = self.get(path, cursor=cursor, limit=min(left or 200, 200), **query)
-            yield from page["items"]
+            found = page.get("items")
+            if not isinstance(found, list):
+                raise _not_ours(f"{self.url}{path}", "no list")
+            yield from found
             cursor = page.get("next_cursor")
-            left = None if left is None else left - len(page["items"])
+            left = None if left is None else left - len(found)
             if not cursor:
                 return
 
@@ -174,6 +182,13 @@ class Api:
         return response
 
 
+def _part(given: str) -> str:
+    """A part of a path. Servers read `%2F` as a slash: quoting would not keep `../me` from leading elsewhere."""
+    if not _ID.fullmatch(given):
+        raise ClientError(f"id: letters, digits, - and _ are expected, got {given!a}; copy it from a list")
+    return given
+
+
 def _present(values: Json) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -184,9 +199,9 @@ def _object(response: httpx.Response) -> Json:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise ApiError(
-            f"{response.request.url} is no Forecurve API: it answered no JSON object",
-            status=response.status_code,
-            code="not-forecurve",
-        )
+        raise _not_ours(str(response.request.url), "no JSON object")
     return body
+
+
+def _not_ours(url: str, answer: str) -> ApiError:
+    return ApiError(f"{url} is no Forecurve API: it answered {answer}", code="not-forecurve")

@@ -85,12 +85,14 @@ _INSERT_POINTS = text("""
       CAST(:values AS float8[]), CAST(:times AS timestamptz[])
     ) AS point (metric, step, compute, value, time)
     ORDER BY metric, step  -- one order for all writers, so that none waits for another in a circle
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (run_id, metric, attempt, step) DO UPDATE
+      SET compute = excluded.compute, value = excluded.value, time = excluded.time
+    RETURNING xmax = 0  -- a row that was not there
 """)
 
 
 def _store_points(session: Session, run: Run, attempt: int, points: list[Point], now: datetime) -> int:
-    """One statement for all; a step that is there already keeps its first value. Answers how many are new."""
+    """One statement for all; of a step that is there already the value logged last counts. Answers how many are new."""
     if not points:
         return 0
     columns: dict[str, Any] = {
@@ -100,8 +102,7 @@ def _store_points(session: Session, run: Run, attempt: int, points: list[Point],
         "values": [point.value for point in points],
         "times": [point.time or now for point in points],
     }
-    result = session.execute(_INSERT_POINTS, {"run_id": run.id, "attempt": attempt, **columns})
-    return int(result.rowcount)  # type: ignore[attr-defined]
+    return sum(session.scalars(_INSERT_POINTS, {"run_id": run.id, "attempt": attempt, **columns}))
 
 
 def _store_evaluations(

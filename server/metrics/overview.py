@@ -44,6 +44,8 @@ _BUCKETS = text("""
       )
     )
     SELECT metric, count(*), count(*) FILTER (WHERE finite), max(step), max(compute),
-           avg(value) FILTER (WHERE finite), min(value) FILTER (WHERE finite), max(value) FILTER (WHERE finite)
+           -- clipped, for avg() squares what it is given and fails beyond the largest number
+           avg(least(greatest(value, -1e150), 1e150)) FILTER (WHERE finite),
+           min(value) FILTER (WHERE finite), max(value) FILTER (WHERE finite)
     FROM standing GROUP BY metric, bucket ORDER BY metric, bucket
 """)

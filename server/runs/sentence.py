@@ -43,8 +43,14 @@ def without_forecast(run: Run) -> str:
         return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
     if run.last_reward is None:
         return "No evaluation yet."
-    why = f" ({run.unfitted.rstrip('.')})" if run.unfitted else " yet, the curve is too short"
-    return f"Pass rate {run.last_reward:.2f}; no forecast{why}."
+    return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."
+
+
+def _why_none(run: Run) -> str:
+    if run.unfitted:
+        return f" ({run.unfitted.rstrip('.')})"
+    # a run is dirty until its newest evaluations have been looked at
+    return " yet, the curve is too short" if run.dirty_at is None else " yet, its evaluations are waiting to be fitted"
 
 
 def with_forecast(run: Run, said: str) -> str:

@@ -13,7 +13,7 @@ from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
-from .schemas import AdviceView, Interval, Parent, Progress, RunView
+from .schemas import AdviceView, Ending, Interval, Parent, Progress, RunView
 from .sentence import ended_sentence, with_forecast, without_forecast
 from .states import TERMINAL, Status
 
@@ -46,12 +46,18 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         misfit=summary.get("misfit"),
         withheld=withheld,
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
-        ending=None if over else ending_of(summary),
+        ending=_ending(run, summary, over),
         advice=_advice(summary, over),
         sentence=_sentence(run, forecast, over),
         open_alerts=open_alerts,
         progress=progress,
     )
+
+
+def _ending(run: Run, summary: dict[str, Any], over: bool) -> Ending | None:
+    """Of a run that is over, or whose budget is spent, no end is expected any more."""
+    ending = None if over else ending_of(summary)
+    return None if ending is None or ending.compute <= (run.last_compute or 0) else ending
 
 
 _COLUMNS = tuple(name for name in RunView.model_fields if name in Run.__mapper__.columns)

@@ -216,3 +216,11 @@ def test_a_series_named_as_another_ones_seed_is_refused(tmp_path: Path) -> None:
     rows = [f"{name},{c},{c / 10},{seed}" for name, seed in (("a", 1), ("a", 2), ("a (seed 1)", 1)) for c in (1, 2, 3)]
     with pytest.raises(CurveFileError, match=r"'a \(seed 1\)'; rename"):
         read_curves(_csv(tmp_path, "series,compute,reward,seed\n" + "\n".join(rows)))
+
+
+def test_a_name_that_a_terminal_would_obey_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CurveFileError, match=r"'a\\x1b\]0;owned\\x07'"):
+        read_curves(_csv(tmp_path, HEADER + "".join(f"a\x1b]0;owned\x07,{c},0.{c},,,\n" for c in (1, 2, 3))))
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(CurveFileError, match="it is a folder"):
+        read_curves(tmp_path / "folder.csv")

@@ -51,7 +51,9 @@ def test_an_infinite_end_is_said_in_words(lower: float | None, upper: float | No
         (0.0123, "0.0123"),
         (1234.5, "1,234"),
         (123456, "123,456"),
-        (3e-7, "3.00e-07"),
+        (3e-7, "3e-7"),
+        (1.72e-7, "1.72e-7"),
+        (140_000_000_000, "1.4e+11"),
         (None, "–"),
     ],
 )
@@ -66,10 +68,25 @@ def test_a_written_figure_is_within_half_a_percent(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "written"),
-    [(-5, "now"), (0.4, "now"), (59, "59 s ago"), (60, "1 min ago"), (7300, "2 h ago"), (90000, "1 d ago")],
+    [
+        (-5, "now"),
+        (0.4, "now"),
+        (59, "59 s ago"),
+        (60, "1 min ago"),
+        (7300, "2 h ago"),
+        (90000, "1 d ago"),
+        (-60, "in 1 min"),
+        (-270_000, "in 3 d"),
+    ],
 )
 def test_times_are_relative(seconds: float, written: str) -> None:
     assert formats.ago(NOW - timedelta(seconds=seconds), NOW) == written
+
+
+def test_numbers_of_any_kind_are_written_alike() -> None:
+    given = (10_000, 10_000.0, 140_000_000_000, 1.4e11, 2e-6, 5, True)
+    assert [formats.number(value) for value in given] == ["10,000", "10,000", "1.4e+11", "1.4e+11", "2e-6", "5", "true"]
+    assert [formats.setting(value) for value in (2e-6, 10_000, [1, 2])] == ["2e-6", "10000", "[1, 2]"]
 
 
 def test_sizes_and_changes_read_as_a_person_would_write_them() -> None:

@@ -62,6 +62,12 @@ def test_a_login_link_is_good_once(visitor: TestClient, code: str) -> None:
     assert SESSION_COOKIE not in visitor.cookies
 
 
+def test_a_used_link_leads_on_whoever_is_logged_in_already(visitor: TestClient, code: str) -> None:
+    visitor.get(f"/login?code={code}")
+    again = visitor.get(f"/login?code={code}&next=/sweeps")
+    assert (again.status_code, again.headers["location"]) == (303, "/sweeps")
+
+
 def test_a_link_preview_does_not_use_the_link_up(visitor: TestClient, code: str) -> None:
     preview = visitor.get(f"/login?code={code}", headers={"Sec-Purpose": "prefetch;prerender"})
     assert preview.status_code == 204

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -19,7 +20,7 @@ from server.alerts.models import Alert
 from server.events.service import record
 from server.forecasts.models import Forecast
 from server.runs.models import Run
-from server.sweeps.models import SweepComparison
+from server.sweeps.models import Sweep, SweepComparison
 from tests.conftest import Clock
 from tests.web import seeding
 from tests.web.conftest import Login, Seeded
@@ -70,9 +71,11 @@ def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded
 @pytest.mark.parametrize(
     ("path", "command"),
     [
-        ("/", "forecurve demo"),
+        ("/", "export FORECURVE_URL=http://testserver FORECURVE_TOKEN=…"),
+        ("/", "forecurve sweep submit sweep.yaml"),
+        ("/", "forecurve demo --data-dir .demo --port 0"),  # not on this service, which may refuse it
         ("/sweeps", "forecurve sweep submit sweep.yaml"),
-        ("/alerts", "forecurve demo"),
+        ("/alerts", "forecurve demo --data-dir .demo --port 0"),
     ],
 )
 def test_an_empty_page_says_the_next_command_to_type(site: TestClient, path: str, command: str) -> None:
@@ -217,6 +220,25 @@ def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, see
     assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' in html
 
 
+def test_the_heads_of_a_sweeps_table_say_what_their_figures_rest_on(site: TestClient, seeded: Seeded) -> None:
+    heads = text_of(re.search(r"<thead>.*?</thead>", site.get(f"/sweeps/{seeded.sweep}").text, flags=re.S)[0])  # type: ignore[index]
+    assert "Ceiling, 90 % interval with past runs, if any" in heads
+    assert "Against the control, 90 % by own evaluations alone" in heads
+
+
+def test_arms_beyond_the_colours_have_another_swatch(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        sweep = session.get_one(Sweep, seeded.sweep)
+        for k in range(6):
+            seeding.add_run(session, now=clock.now, name=f"arm-{k}", sweep=sweep, changes={"seed": k + 1})
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert html.count('<span class="swatch series-0"></span>') == 2  # as a key and in the table
+    assert html.count('<span class="swatch series-0 again"></span>') == 2
+    assert html.count("again") == 4
+
+
 def test_the_list_of_sweeps_counts_their_runs(site: TestClient, seeded: Seeded) -> None:
     assert "loo-scalerl leave one out 3 3 0" in row_of(site.get("/sweeps").text, seeded.sweep)
 
@@ -226,6 +248,29 @@ def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded:
     assert "broken-learning-rate fell below its own forecast" in row
     assert "#rl-alerts: delivered" in row
     assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_every_button_of_a_list_says_what_it_is_about(site: TestClient, seeded: Seeded) -> None:
+    names = re.findall(r'<button data-action[^>]* aria-label="([^"]+)"', site.get("/alerts").text)
+    about = "broken-learning-rate is below its forecast"
+    assert names == [f"Acknowledge: {about}", f"Resolve: {about}"]
+    same_site = {"Sec-Fetch-Site": "same-origin"}
+    made = site.post("/v1/tokens", json={"name": "ci", "scopes": ["read"]}, headers=same_site).json()
+    html = site.get("/settings").text
+    assert f'aria-label="Revoke the token ci, {made["prefix"]}…"' in html
+    assert 'aria-label="Remove the channel #rl-alerts"' in html
+
+
+def test_a_table_that_scrolls_is_reached_by_keyboard(site: TestClient, seeded: Seeded) -> None:
+    for path in ("/runs", "/sweeps", f"/sweeps/{seeded.sweep}", "/alerts", "/settings"):
+        tables = re.findall(r'<div class="table"([^>]*)>', site.get(path).text)
+        assert tables
+        assert all(re.fullmatch(r' tabindex="0" role="region" aria-label="[^"]+"', said) for said in tables), path
+
+
+def test_going_back_shows_the_filters_that_the_list_has(site: TestClient, seeded: Seeded) -> None:
+    form = re.search(r'<form class="filters".*?</form>', site.get("/runs").text, flags=re.S)[0]  # type: ignore[index]
+    assert len(re.findall(r'<(?:form|select|input)[^>]* autocomplete="off"', form)) == 4
 
 
 def test_an_alert_that_was_acknowledged_stays_in_the_inbox_but_is_not_counted(site: TestClient, seeded: Seeded) -> None:
@@ -284,6 +329,8 @@ def test_what_is_not_there_gives_a_page_that_leads_on(site: TestClient, path: st
     assert answer.headers["content-type"].startswith("text/html")
     assert 'href="/runs"' in answer.text
     assert answer.headers["x-request-id"] in answer.text
+    assert "/v1" not in answer.text
+    assert "openapi" not in answer.text
     assert_clean(answer.text)
 
 
@@ -332,6 +379,17 @@ def test_settings_list_tokens_and_channels_without_their_secrets(site: TestClien
     assert f'data-action="/v1/tokens/{made["id"]}" data-method="DELETE"' in html
     assert "https://hooks.example.com/…" in html
     assert "services/x" not in html
+
+
+def test_settings_say_when_a_token_expires_in_the_viewers_zone(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        create_token(session, name="ci", scopes=["read"], lifetime=timedelta(days=3), actor="test", now=clock.now)
+    html = site.get("/settings").text
+    ends = (clock.now + timedelta(days=3)).isoformat()
+    moment = rf'<time[^>]* datetime="{re.escape(ends)}"[^>]* data-style="clock"'
+    assert re.search(f'in 3 d</span><span class="sub">{moment}', html)
 
 
 def test_settings_list_the_sessions_that_are_open_and_end_them(

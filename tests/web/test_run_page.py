@@ -6,9 +6,10 @@ import re
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.forecasts.models import Forecast
+from server.forecasts.models import Forecast, Recommendation
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -79,6 +80,41 @@ def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
     view = site.get(f"/v1/runs/{seeded.control}").json()
     assert view["ending"]["calibration"] == "calibrated on 12 past runs"
     assert view["ending"]["lower"] < view["ending"]["median"] < view["ending"]["upper"]
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).last_compute = 60.0  # the budget, and beyond it nothing is to come
+    assert site.get(f"/v1/runs/{seeded.control}").json()["ending"] is None
+    assert "Expected end" not in text_of(site.get(f"/runs/{seeded.control}").text)
+
+
+def test_open_advice_speaks_of_the_newest_forecast(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    """It is opened anew only when its number has moved much; its sentence stands beside the run's own figures."""
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.control)
+        forecast = session.get_one(Forecast, run.forecast_id)
+        advice = session.scalars(select(Recommendation).where(Recommendation.run_id == run.id)).one()
+        forecast.summary = forecast.summary | {"advice": {"action": advice.action, "reason": "By the newest figures."}}
+        before = advice.reason
+    words = text_of(site.get(f"/runs/{seeded.control}").text)
+    panel = words[words.index(" Advice ") :]
+    assert "By the newest figures." in panel
+    assert before not in panel
+
+
+def test_of_a_long_run_the_newest_evaluations_are_listed(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        run = seeding.add_run(session, now=clock.now, name="long")
+        seeding.add_evaluations(session, run, seeding.Truth(), until=800, now=clock.now)
+        run_id = run.id
+    answer = site.get(f"/runs/{run_id}")
+    table = answer.text[answer.text.index("evaluations as a table") :]
+    assert "The newest 200 evaluations" in answer.text
+    assert table[: table.index("</table>")].count("<tr>") == 201
+    assert f'<a href="/v1/runs/{run_id}/curve">as JSON</a>' in table
+    assert answer.headers["content-encoding"] == "gzip"
 
 
 def test_a_forecast_says_whom_it_was_told_by(site: TestClient, sessions: sessionmaker[Session], seeded: Seeded) -> None:

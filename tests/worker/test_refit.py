@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
@@ -29,7 +30,7 @@ from tests.worker.refitting import (
     run_of,
     start_run,
 )
-from worker.refit import REFIT_TASK, refit
+from worker.refit import REFIT_TASK, UNFITTED, refit
 
 
 def test_a_clean_run_and_an_unknown_run_are_left_alone(sessions: Sessions, settings: Settings) -> None:
@@ -189,6 +190,30 @@ def test_a_fit_that_fails_is_said_in_the_runs_history_and_waits_for_the_next_eva
     ingest(sessions, run_id, HEALTHY, 13, 14)
     refit(sessions, settings, run_id, START + timedelta(seconds=2))
     assert len(forecasts(sessions, run_id)) == 1
+
+
+def test_a_fit_that_takes_too_long_is_tried_again_and_not_held_against_the_curve(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start_run(sessions)
+
+    def too_long(*_: object) -> None:
+        raise SoftTimeLimitExceeded
+
+    with monkeypatch.context() as slow:
+        slow.setattr(worker.refit, "assess", too_long)
+        refit(sessions, settings, run_id, START)
+    later = START + worker.refit.PUT_OFF
+    refit(sessions, settings, run_id, later - timedelta(seconds=1))  # not before it is due
+    assert forecasts(sessions, run_id) == []
+    with sessions() as session:
+        run = session.get_one(Run, run_id)
+        assert run.dirty_at is not None
+        assert run_view(session, run).sentence.endswith("(The fit took too long; it is tried again in 5 minutes).")
+        assert events(session, run, UNFITTED) == []
+    refit(sessions, settings, run_id, later)
+    assert len(forecasts(sessions, run_id)) == 1
+    assert run_of(sessions, run_id).unfitted is None
 
 
 def test_evaluations_that_are_no_curve_are_said_in_the_runs_history(sessions: Sessions, settings: Settings) -> None:

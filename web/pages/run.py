@@ -22,6 +22,7 @@ from web import reads
 from web.page import AnyPage
 
 MOST = 20  # of attempts, checkpoints, forks and alerts; the API has the rest
+MOST_EVALUATIONS = 200
 router = APIRouter(include_in_schema=False)
 Field = tuple[str, Any, Any]
 
@@ -43,6 +44,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         decisions=reads.decisions_of(session, run_id),
         alerts=reads.with_deliveries(session, alerts),
         points=validation_curve(session, run_id),
+        most_evaluations=MOST_EVALUATIONS,
         checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
         on_disk=on_disk(session, run) if run.executor == "ray" else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],

@@ -6,12 +6,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
+from forecurve.signs import is_obeyed
+
 
 def _visible(name: str) -> str:
+    obeyed = next((sign for sign in name if is_obeyed(sign)), None)
+    if obeyed is not None:  # it would reach terminals and logs
+        raise ValueError(f"has {obeyed!a}, which is a command to a terminal and no sign; write it without")
     if not any(sign.isprintable() and not sign.isspace() for sign in name):
         raise ValueError("has nothing that can be seen; give a letter or a digit at least, or leave it out")
     return name
 
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_visible)]
-"""At most 200 characters, stripped, and not blank."""
+"""At most 200 characters, stripped, not blank, on one line and without escapes."""

@@ -208,6 +208,37 @@ def test_a_fork_that_cannot_be_is_bad_input(
     assert len(forecurve("run", "list", "--json").json["items"]) == 1
 
 
+def test_an_id_leads_nowhere_else(forecurve: Forecurve, service: str) -> None:
+    run = forecurve("run", "submit", "--preset", "scalerl", "--json").json
+    for wrong in ("../me", f"{run['id']}/curve", f"{run['id']}?x=1", f"{run['id']}#x"):
+        result = forecurve("run", "show", wrong)
+        assert result.code == 2
+        assert f"got '{wrong}'; copy it from a list" in result.err
+
+
+def test_names_with_commands_to_a_terminal_are_refused(forecurve: Forecurve, service: str) -> None:
+    run = forecurve("run", "submit", "--preset", "scalerl", "--json").json
+    result = forecurve("run", "rename", run["id"], "a\nb\x1b]0;owned\x07")
+    assert result.code == 2
+    assert "a command to a terminal" in result.err
+    assert forecurve("run", "rename", run["id"], "\N{WOMAN}\u200d\N{PERSONAL COMPUTER} עברית").code == 0
+
+
+def test_lists_say_what_was_asked_for(
+    forecurve: Forecurve, service: str, sweep_file: Path, sessions: sessionmaker[Session]
+) -> None:
+    assert "forecurve run submit" in forecurve("run", "list").out
+    sweep = forecurve("sweep", "submit", sweep_file, "--json").json["id"]
+    assert forecurve("run", "list", "--status", "launching").out.startswith("No such runs.")
+    both = forecurve("run", "list", "--status", "launching", "--status", "queued", "--json").json["items"]
+    assert len(both) == 6
+    assert "6 of its 6 runs asked to stop" in forecurve("sweep", "stop", sweep).out
+    with sessions.begin() as session:
+        for run in both:
+            session.get_one(Run, run["id"]).status = "stopped"
+    assert "none of its 6 runs goes on" in forecurve("sweep", "stop", sweep).out
+
+
 def test_a_run_needs_a_recipe_and_only_one(forecurve: Forecurve, service: str) -> None:
     assert "--preset" in forecurve("run", "submit").err
     assert forecurve("run", "submit", "--preset", "scalerl", "--recipe", "x.yaml").code == 2

@@ -132,6 +132,23 @@ def test_the_same_batch_again_changes_nothing(sessions: Sessions, run: Reporter)
     assert rows(sessions) == before
 
 
+def test_of_a_step_that_is_logged_twice_the_last_value_counts(run: Reporter, headers: Headers) -> None:
+    """As within a batch of the client's, so that it is no matter of timing."""
+    assert run.send(1, points=[point(1, 1.0), point(2, 2.0)]).json()["accepted"] == 2
+    assert run.send(2, points=[point(2, 3.0), point(3, 4.0)]).json()["accepted"] == 1
+    found = run.api.get(f"/v1/runs/{run.run_id}/metrics/train/reward", headers=headers["read"]).json()
+    assert [item["value"] for item in found["points"]] == [1.0, 3.0, 4.0]
+
+
+def test_metrics_beyond_all_bounds_are_thinned_too(run: Reporter, headers: Headers) -> None:
+    values = [1e308, -1e308, 1e308, 0.5, 1.5, 5e-324]
+    run.send(1, points=[point(step, value, "big") for step, value in enumerate(values)])
+    answer = run.api.get(f"/v1/runs/{run.run_id}/metrics:thinned?metric=big&buckets=2", headers=headers["read"])
+    first, second = answer.json()["items"][0]["buckets"]
+    assert (first["least"], first["greatest"]) == (-1e308, 1e308)
+    assert second["mean"] == pytest.approx(2 / 3)
+
+
 def test_a_second_batch_with_the_same_number_is_refused(sessions: Sessions, run: Reporter) -> None:
     run.send(1, evaluation(10))
     before = rows(sessions)

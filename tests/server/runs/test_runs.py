@@ -310,7 +310,7 @@ def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sess
     assert said == [
         "Being launched.",
         "No evaluation yet.",
-        "Pass rate 0.25; no forecast yet, the curve is too short.",
+        "Pass rate 0.25; no forecast yet, its evaluations are waiting to be fitted.",
         "Failed before there was a forecast: out of memory.",
     ]
 

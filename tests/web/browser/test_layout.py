@@ -49,6 +49,59 @@ def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: S
             assert box["x"] + box["width"] <= PHONE["width"], path
 
 
+@pytest.mark.parametrize("width", [390, 768, 900, 1280])
+def test_what_answers_an_alert_is_in_sight_and_easy_to_hit(page: Any, site: Site, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/alerts")
+    boxes = [button.bounding_box() for button in page.locator("main button").all()]
+    assert len(boxes) == 2 * page.locator("tr[id]").count() > 0
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    first, second = boxes[:2]
+    apart = max(second["x"] - first["x"] - first["width"], second["y"] - first["y"] - first["height"])
+    assert apart >= 8
+
+
+def test_the_reference_is_read_in_whole_lines_on_a_phone(phone: Any, site: Site) -> None:
+    phone.goto("/docs")
+    assert min(line.bounding_box()["width"] for line in phone.locator(".reference td.words").all()) > 300
+
+
+def test_names_keep_their_head_when_a_table_is_scrolled(phone: Any, site: Site) -> None:
+    phone.goto("/runs")
+    before = phone.locator("th").first.bounding_box()
+    phone.locator(".table").evaluate("table => table.scrollBy(200, 0)")
+    head, name = (phone.locator(cell).first.bounding_box() for cell in ("th", "td.name"))
+    assert head["x"] == before["x"] == name["x"]
+
+
+def test_a_swatch_stands_beside_its_arm_however_long_the_name(phone: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.arm).name = "an_arm_whose_name_has_no_place_to_break_and_goes_on_and_on"
+    phone.goto(f"/sweeps/{site.sweep}")
+    for place in ("td.name", ".keys button"):
+        cell = phone.locator(place, has_text="an_arm").first
+        swatch, name = cell.locator(".swatch").bounding_box(), cell.get_by_text("an_arm").last.bounding_box()
+        assert name["y"] <= swatch["y"] <= name["y"] + 20
+        assert swatch["x"] + swatch["width"] <= name["x"]
+
+
+PRINTED = 703  # CSS pixels of A4 between its margins
+PRESSED = "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign]"
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/{control}", "/sweeps/{sweep}", "/alerts"])
+def test_a_printed_page_has_its_tables_whole_on_white_and_nothing_to_press(page: Any, site: Site, path: str) -> None:
+    page.add_init_script("localStorage.setItem('forecurve-theme', 'dark')")
+    page.set_viewport_size({"width": PRINTED, "height": 1000})
+    page.emulate_media(media="print")
+    page.goto(path.format(control=site.control, sweep=site.sweep))
+    wide = "() => [...document.querySelectorAll('main table')].map(t => t.getBoundingClientRect().right)"
+    assert max(page.evaluate(wide)) <= PRINTED
+    assert page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("() => getComputedStyle(document.body).color") == "rgb(28, 33, 38)"
+    assert page.locator(PRESSED).filter(visible=True).count() == 0
+
+
 def test_the_texts_of_a_chart_stand_beside_one_another_on_a_phone(phone: Any, site: Site) -> None:
     with site.sessions.begin() as session:  # a start that is low, where the text at the budget would stand
         run = session.get_one(Run, site.control)

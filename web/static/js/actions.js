@@ -1,13 +1,15 @@
 // Buttons and forms that change something through the public API.
 //
 //   <button data-action="/v1/runs/{id}:stop" data-confirm="..." data-ask="Reason">   asks, then POSTs {reason}
-//   <button ... data-method="PATCH" data-field="name" data-value="as it is now">      asks for {name}
+//   <button ... data-method="PATCH" data-field="name" data-value="as it is now" data-maxlength="200">  asks for {name}
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //
 // What the server refuses is shown in words, where the person is looking.
 
 import { api } from "./api.js";
+import { ask, busy, isBusy } from "./asking.js";
+import { refused, taken } from "./notice.js";
 
 export function startActions() {
   document.addEventListener("click", (event) => {
@@ -24,49 +26,29 @@ export function startActions() {
 }
 
 async function press(button) {
-  const answer = button.dataset.confirm ? await ask(button.dataset) : {};
-  if (answer) await send(button, button.dataset.action, button.dataset.method || "POST", answer);
+  if (isBusy(button)) return;
+  const act = (answer) => send(button, button.dataset.action, button.dataset.method || "POST", answer);
+  if (button.dataset.confirm) return ask(button.dataset, act);
+  const fault = await act({});
+  if (fault) refused(fault);
 }
 
 async function submit(form) {
+  if ([...form.querySelectorAll("button")].some(isBusy)) return;
   let body;
   try {
     body = fields(form);
   } catch (error) {
-    return notice(error.message, "error");
+    return refused(error);
   }
-  await send(form, form.dataset.action, "POST", body);
+  const fault = await send(form, form.dataset.action, "POST", body);
+  if (fault) refused(fault);
 }
 
-/** The confirm dialog. @returns {Promise<Record<string, string> | null>} null when the person thought better of it */
-function ask({ confirm, ask: question, verb, required, field = "reason", value = "" }) {
-  const dialog = document.getElementById("confirm");
-  const input = dialog.querySelector("input");
-  dialog.querySelector("[data-text]").textContent = confirm;
-  dialog.querySelector("label").hidden = !question;
-  dialog.querySelector("[data-question]").textContent = question || "";
-  dialog.querySelector("[value=yes]").textContent = verb || "Yes";
-  input.value = value;
-  input.required = Boolean(question && required !== undefined);
-  dialog.querySelector("[data-no]").onclick = () => dialog.close(""); // no submit button, or Enter in the field would press it
-  dialog.returnValue = "";
-  dialog.showModal();
-  input.select();
-  return new Promise((resolve) => {
-    dialog.addEventListener(
-      "close",
-      () => {
-        if (dialog.returnValue !== "yes") return resolve(null);
-        resolve(question && input.value.trim() ? { [field]: input.value.trim() } : {});
-      },
-      { once: true },
-    );
-  });
-}
-
+/** @returns {Promise<Error | null>} what was refused */
 async function send(source, path, method, body) {
   const controls = source.matches("button") ? [source] : [...source.querySelectorAll("button")];
-  controls.forEach((control) => (control.disabled = true));
+  busy(controls, true);
   try {
     const answer = await api(path, {
       method,
@@ -74,10 +56,11 @@ async function send(source, path, method, body) {
       headers: method === "POST" ? { "idempotency-key": key() } : {},
     });
     done(source, answer);
+    return null;
   } catch (error) {
-    notice(error.message, "error");
+    return error;
   } finally {
-    controls.forEach((control) => (control.disabled = false));
+    busy(controls, false);
   }
 }
 
@@ -87,9 +70,10 @@ function key() {
 }
 
 function done(source, answer) {
-  document.getElementById("notice").hidden = true; // what was refused before has now been taken
+  taken();
   if (source.dataset.done) secret(source, answer?.[source.dataset.done]);
   if (source.matches("form")) source.reset();
+  document.dispatchEvent(new CustomEvent("forecurve:done"));
   document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
 }
 
@@ -104,7 +88,8 @@ function fields(form) {
   const body = {};
   for (const input of form.querySelectorAll("[name]")) {
     if (input.type === "checkbox") {
-      if (input.checked) (body[input.name] ||= []).push(input.value);
+      body[input.name] ||= []; // none ticked is an answer too
+      if (input.checked) body[input.name].push(input.value);
     } else if (input.dataset.as === "changes") {
       body[input.name] = changes(input.value);
     } else if (input.value !== "") {
@@ -131,13 +116,4 @@ function json(text) {
   } catch {
     return text;
   }
-}
-
-/** @param {string} text @param {"error" | "info"} kind */
-export function notice(text, kind) {
-  const place = document.getElementById("notice");
-  place.dataset.kind = kind;
-  place.querySelector("[data-text]").textContent = text;
-  place.hidden = false;
-  place.querySelector("button").onclick = () => (place.hidden = true);
 }

@@ -1,5 +1,7 @@
 // The public /v1 API as the pages use it: JSON in, JSON or a readable error out.
 
+const ANSWER_MS = 30_000;
+
 /** An answer that is not 2xx, with the sentence that the server gave. */
 export class ApiError extends Error {
   /** @param {number} status @param {string} detail */
@@ -29,7 +31,7 @@ export async function api(path, { method = "GET", body, headers = {} } = {}) {
 
 async function send(path, request) {
   try {
-    return await fetch(path, request);
+    return await fetch(path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) });
   } catch {
     throw new ApiError(0, "The server does not answer. `forecurve status` on its machine says what is running.");
   }

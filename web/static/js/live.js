@@ -1,7 +1,9 @@
-// One event stream per page. A change that concerns the page asks its parts to refresh: at most every two seconds, and not
-// while the tab is hidden. The parts listen for `forecurve:refresh` on <body>: htmx swaps the tables, charts fetch their data.
+// One event stream per page that is seen: a browser opens six connections to a host at most, and six hidden tabs that keep
+// one each would leave none for anything else. A change that concerns the page asks its parts to refresh, at most every two
+// seconds. They listen for `forecurve:refresh` on <body>: htmx swaps the tables, charts fetch their data.
 
 import { api } from "./api.js";
+import { answered } from "./notice.js";
 
 const LEAST_MS = 2000;
 const RETRY_MS = 3000;
@@ -9,6 +11,7 @@ const SETTLE_MS = 150; // an ingest writes several events at once; wait for the 
 
 /** @param {{kind: string, run_id: string | null, sweep_id: string | null}} change @param {DOMStringMap} page */
 export function concerns(change, page) {
+  if (/^alert(\.|$)/.test(change.kind)) return true; // the number in the bar is on every page
   if (page.liveRun) return change.run_id === page.liveRun;
   if (page.liveSweep) return change.sweep_id === page.liveSweep;
   return page.live === "all";
@@ -42,6 +45,8 @@ export function startLive() {
   const refresh = throttled(() => document.body.dispatchEvent(new CustomEvent("forecurve:refresh")));
   let source = null;
   let cursor = page.cursor || "0";
+  let lost = false;
+  let again = 0;
 
   const listen = () => {
     source = new EventSource(`/v1/stream?since=${cursor}`);
@@ -49,18 +54,33 @@ export function startLive() {
       cursor = event.lastEventId || cursor;
       if (concerns(JSON.parse(event.data), page)) refresh();
     });
-    source.onopen = () => say("live");
+    source.onopen = () => {
+      say("live");
+      if (!lost) return;
+      lost = false;
+      answered(); // what the page said while nobody answered is no longer so
+      refresh();
+    };
     source.onerror = () => {
+      lost = true;
       // A lost connection is taken up again by the browser itself; an answer that is an error is not.
       if (source.readyState !== EventSource.CLOSED) return say("reconnecting");
       say("offline");
       api("/v1/me").catch(() => {}); // leads to the login when it is the session that has ended
-      setTimeout(listen, RETRY_MS);
+      again = setTimeout(listen, RETRY_MS);
     };
   };
+  const leave = () => {
+    clearTimeout(again);
+    source?.close();
+  };
 
-  listen();
-  addEventListener("pagehide", () => source.close());
+  if (!document.hidden) listen();
+  document.addEventListener("visibilitychange", () => {
+    leave();
+    if (!document.hidden) listen();
+  });
+  addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 

@@ -1,11 +1,13 @@
 // Every page loads this; a chart's modules only where there is a chart.
 
 import { startActions } from "./actions.js";
+import { startFocus } from "./focus.js";
 import { startLive } from "./live.js";
 import { startTimes } from "./times.js";
 
 startTimes();
 startActions();
+startFocus();
 startThemeSwitch();
 
 const curve = document.querySelector("[data-chart=curve]");

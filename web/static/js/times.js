@@ -14,10 +14,11 @@ export const clock = (iso) => SHORT.format(new Date(iso));
 
 /** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
 export function ago(then, now) {
-  const seconds = Math.max(0, (now - then.getTime()) / 1000);
-  if (seconds < 1) return "now";
-  const [, size, name] = STEPS.find(([below]) => seconds < below);
-  return `${Math.floor(seconds / size)} ${name} ago`;
+  const seconds = (now - then.getTime()) / 1000;
+  if (seconds < 1 && seconds > -60) return "now"; // clocks differ
+  const [, size, name] = STEPS.find(([below]) => Math.abs(seconds) < below);
+  const many = `${Math.floor(Math.abs(seconds) / size)} ${name}`;
+  return seconds < 0 ? `in ${many}` : `${many} ago`;
 }
 
 function refresh() {

@@ -1,0 +1,89 @@
+"""Buttons, dialogs and the event stream in a real browser: what a person presses, and where they are afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from server.alerts.service import open_alert
+from server.runs.models import Run
+from tests.web.browsing import MARKS, Site, opened
+
+pytestmark = MARKS
+SEEN = """(hidden) => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+                        document.dispatchEvent(new Event('visibilitychange')) }"""
+
+
+def test_a_refused_name_stays_in_the_dialog_with_what_is_wrong_with_it(
+    page: Any, site: Site, faults: list[str]
+) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Rename")
+    assert page.get_attribute("dialog input", "maxlength") == "200"
+    page.fill("dialog input", "   ")
+    page.keyboard.press("Enter")
+    assert (
+        page.evaluate("() => document.querySelector('dialog input').validationMessage") == "Some text is needed here."
+    )
+    page.fill("dialog input", "a")
+    page.evaluate("() => { document.querySelector('dialog input').value = 'n'.repeat(201) }")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog [data-error]:not([hidden])")
+    assert "200 characters" in page.inner_text("dialog [data-error]")
+    assert page.input_value("dialog input") == "n" * 201
+    page.fill("dialog input", "a better name")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('a better name')")
+    assert page.is_hidden("dialog")
+    faults[:] = [fault for fault in faults if "422" not in fault]  # the browser's own note of the refusal
+
+
+def test_the_keyboard_stays_on_the_page_after_what_was_pressed_is_gone(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).status = "paused"
+        session.get_one(Run, site.control).desired_state = "pause"
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    page.focus("button[data-action$=':resume']")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button[data-action$=':pause']")
+    page.wait_for_function("() => document.activeElement !== document.body")
+    assert page.evaluate("() => Boolean(document.activeElement.closest('main'))")
+
+
+def test_a_filter_keeps_the_keyboard_where_it_was_changed(page: Any, site: Site) -> None:
+    page.goto("/runs")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    name = page.evaluate("() => document.querySelector('form[data-filter] select').name")
+    with page.expect_navigation():
+        page.select_option(f"form[data-filter] [name='{name}']", index=1)
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    assert page.evaluate("() => document.activeElement.name") == name
+
+
+def test_a_hidden_tab_holds_no_connection(page: Any, site: Site) -> None:
+    streams: list[Any] = []
+    ended: list[Any] = []
+    page.on("request", lambda request: streams.append(request) if "/v1/stream" in request.url else None)
+    page.on("requestfailed", lambda request: ended.append(request) if "/v1/stream" in request.url else None)
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    assert (len(streams), ended) == (1, [])
+    with page.expect_event("requestfailed", lambda request: "/v1/stream" in request.url):
+        page.evaluate(SEEN, True)
+    with site.sessions.begin() as session:  # meanwhile
+        session.get_one(Run, site.control).name = "renamed meanwhile"
+    with page.expect_request("**/v1/stream*"):
+        page.evaluate(SEEN, False)
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+
+
+def test_the_number_of_alerts_in_the_bar_follows_the_alerts_of_other_runs(page: Any, site: Site) -> None:
+    for path in (f"/runs/{site.arm}", "/settings"):
+        page.goto(path)
+        page.wait_for_selector("[data-live-sign][data-state=live]")
+        before = int(page.inner_text("#nav .count").split()[0])
+        with site.sessions.begin() as session:
+            control = session.get_one(Run, site.control)
+            said = {"kind": f"test{before}", "level": "ALERT", "title": "A title", "text": "A text"}
+            open_alert(session, control, now=site.now, evidence={}, **said)
+        page.wait_for_function(f"() => document.querySelector('#nav .count').textContent.startsWith('{before + 1}')")

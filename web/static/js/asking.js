@@ -1,0 +1,49 @@
+// The dialog that asks before something is done. It stays open until that is done, and says what was refused.
+
+import { say } from "./notice.js";
+
+/**
+ * @param {DOMStringMap} data of the button, see actions.js
+ * @param {(answer: Record<string, string>) => Promise<Error | null>} act what to do; gives what was refused
+ */
+export function ask({ confirm, ask: question, verb, required, field = "reason", value = "", maxlength = "1000" }, act) {
+  const dialog = document.getElementById("confirm");
+  const [form, input] = [dialog.querySelector("form"), dialog.querySelector("input")];
+  const [yes, error] = [dialog.querySelector("[value=yes]"), dialog.querySelector("[data-error]")];
+  dialog.querySelector("[data-text]").textContent = confirm;
+  dialog.querySelector("label").hidden = !question;
+  dialog.querySelector("[data-question]").textContent = question || "";
+  yes.textContent = verb || "Yes";
+  input.value = value;
+  input.maxLength = Number(maxlength);
+  error.hidden = true;
+  const check = () => {
+    const blank = question && required !== undefined && !input.value.trim();
+    input.setCustomValidity(blank ? "Some text is needed here." : "");
+  };
+  input.oninput = check;
+  check();
+  dialog.querySelector("[data-no]").onclick = () => dialog.close(); // no submit button, or Enter in the field would press it
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    if (isBusy(yes)) return;
+    busy([yes], true);
+    const fault = await act(question && input.value.trim() ? { [field]: input.value.trim() } : {});
+    busy([yes], false);
+    if (!fault) return dialog.close();
+    say(error, fault.message);
+    error.hidden = false;
+    if (question) input.focus();
+  };
+  dialog.showModal();
+  input.select();
+}
+
+/** A button that waits is not `disabled`: that would take the keyboard's focus from it. */
+export function busy(buttons, waits) {
+  buttons.forEach((button) => (waits ? button.setAttribute("aria-disabled", "true") : button.removeAttribute("aria-disabled")));
+}
+
+export function isBusy(button) {
+  return button.getAttribute("aria-disabled") === "true";
+}

@@ -1,0 +1,27 @@
+// Who works by keyboard stays where they were, though what they pressed is no longer there.
+
+const KEY = "forecurve-focus";
+
+export function startFocus() {
+  let acted = false;
+  document.addEventListener("forecurve:done", () => (acted = true));
+  document.addEventListener("htmx:after:swap", () => {
+    if (!acted) return;
+    acted = false;
+    if (document.activeElement === document.body) toHeading();
+  });
+  // A filter loads the page anew.
+  document.addEventListener("change", ({ target }) => {
+    if (target.closest("form[data-filter]")) sessionStorage.setItem(KEY, target.name);
+  });
+  const name = sessionStorage.getItem(KEY);
+  sessionStorage.removeItem(KEY);
+  if (name) document.querySelector(`form[data-filter] [name="${CSS.escape(name)}"]`)?.focus();
+}
+
+function toHeading() {
+  const heading = document.querySelector("main h1");
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
