@@ -235,7 +235,7 @@ def test_arms_beyond_the_colours_have_another_swatch(
             seeding.add_run(session, now=clock.now, name=f"arm-{k}", sweep=sweep, changes={"seed": k + 1})
     html = site.get(f"/sweeps/{seeded.sweep}").text
     assert html.count('<span class="swatch series-0"></span>') == 2  # as a key and in the table
-    assert html.count('<span class="swatch series-0 again"></span>') == 2
+    assert html.count('<span class="swatch series-0 again-1"></span>') == 2
     assert html.count("again") == 4
 
 

@@ -1,4 +1,4 @@
-"""What stands on a chart's axis in place of compute, in a real browser: steps, tokens, time."""
+"""The axes of a chart in a real browser: labels, what stands in place of compute, the part zoomed into."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from server.metrics.models import Evaluation
-from tests.web.browsing import MARKS, Site, opened, traces
+from tests.web import seeding
+from tests.web.browsing import MARKS, TRUTH, Site, opened, traces
 
 pytestmark = MARKS
 
@@ -17,6 +18,9 @@ AXIS = """() => {
     const {title, range, ticktext} = document.querySelector('#plot').layout.xaxis
     return {title: title.text, range, ticktext}
 }"""
+
+
+RANGES = "() => { const {xaxis, yaxis} = document.querySelector('#plot').layout; return [xaxis.range, yaxis.range] }"
 
 
 def switched(page: Any, mode: str, title: str) -> dict[str, Any]:
@@ -83,3 +87,66 @@ def test_in_steps_every_arm_of_a_sweep_stands_where_it_was(page: Any, site: Site
         steps = {run: session.scalar(select(func.max(Evaluation.step)).where(Evaluation.run_id == run)) for run in runs}
     assert {run: ends[run] for run in steps} == steps
     assert steps[site.arm] > steps[site.control]
+
+
+@pytest.mark.parametrize(
+    ("mode", "range"),
+    [("linear", [40.1, 40.6]), ("log", [1.60315, 1.60853]), ("steps", [200.2, 200.4]), ("time", [41.1, 41.3])],
+)
+def test_labels_of_a_narrow_part_tell_its_ticks_apart(page: Any, site: Site, mode: str, range: list[float]) -> None:
+    opened(page, f"/runs/{site.control}?x={mode}")
+    page.evaluate("range => Plotly.relayout('plot', {'xaxis.range': range, 'yaxis.range': [0.701, 0.706]})", range)
+    page.wait_for_function("() => document.querySelector('#plot').layout.xaxis.ticktext.every(t => t.includes('.'))")
+    labels = page.evaluate(AXIS)["ticktext"]
+    assert len(labels) == len(set(labels)) > 2
+    rates = page.locator("#plot .ytick text").all_text_contents()
+    assert len(rates) == len(set(rates)) > 2
+
+
+def test_of_one_evaluation_the_start_keeps_to_the_edge_of_the_axis(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="young")
+        seeding.add_evaluations(session, run, TRUTH, until=0, now=site.now)
+        path = f"/runs/{run.id}"
+    opened(page, path)
+    axis = page.evaluate(AXIS)
+    assert axis["ticktext"] == ["0", "20", "30", "40", "50", "60", "70", "80", "90", "100", "150"]
+    rule = page.evaluate("() => Math.log10(document.querySelector('#plot').layout.shapes[0].x0)")
+    low, high = axis["range"]
+    assert (rule - low) / (high - low) < 0.08
+
+
+def test_the_part_zoomed_into_stands_in_the_url(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    whole = page.evaluate(RANGES)
+    box = page.locator("#plot").bounding_box()
+    page.mouse.move(box["x"] + 500, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 900, box["y"] + 300, steps=4)
+    page.mouse.up()
+    page.wait_for_function("() => location.search.includes('zoomy=')")
+    part = page.evaluate(RANGES)
+    assert part != whole
+
+    opened(page, page.url)  # reload, or share
+    assert page.evaluate(RANGES) == [pytest.approx(ends) for ends in part]
+    page.mouse.dblclick(box["x"] + 500, box["y"] + 200)
+    page.wait_for_function("() => !location.search.includes('zoom')")
+    assert page.evaluate(RANGES) == whole
+
+    opened(page, f"/runs/{site.control}?zoom=10..40")
+    assert page.evaluate(RANGES) == [pytest.approx([1.0, 1.60206]), whole[1]]
+    page.hover("#plot")
+    page.click("[data-title='Reset the zoom']")
+    page.wait_for_function("() => !location.search.includes('zoom')")
+    assert page.evaluate(RANGES) == whole
+
+
+def test_a_zoom_goes_with_its_axis_and_what_is_no_range_is_passed_over(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}?zoom=10..40")
+    switched(page, "steps", "steps")
+    assert page.url.endswith("?x=steps")
+    assert page.evaluate(RANGES)[0][0] < 0
+    for nonsense in ("40..10", "-1..10", "10", "..", "a..b"):
+        opened(page, f"/runs/{site.control}?zoom={nonsense}")
+        assert page.get_attribute("#plot", "data-zoomed") is None

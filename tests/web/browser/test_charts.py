@@ -368,11 +368,13 @@ def test_what_the_server_refuses_is_said_in_words(page: Any, site: Site, faults:
     opened(page, f"/runs/{site.control}")
     page.evaluate("() => document.querySelector('button[data-action$=stop]').dataset.action = '/v1/runs/run_none:stop'")
     page.click("text=Stop")
+    page.fill("dialog input", "what was typed stays")
     page.click("text=Stop the run")
-    page.wait_for_selector("#notice[data-kind=error]")
-    assert "no such run" in page.inner_text("#notice")
-    page.click("#notice button")
-    assert page.is_hidden("#notice")
+    page.wait_for_selector("dialog [data-error]:not([hidden])")
+    assert "no such run" in page.inner_text("dialog [data-error]")
+    assert page.input_value("dialog input") == "what was typed stays"
+    page.keyboard.press("Escape")
+    assert page.evaluate("() => document.activeElement.textContent") == "Stop"
     assert [fault for fault in faults if "404" in fault] == faults  # the browser's own note of the refusal
     faults.clear()
 

@@ -155,3 +155,17 @@ def test_many_evaluations_are_drawn_small_and_below_the_fit(page: Any, site: Sit
     assert names.index("evaluations") < names.index("fit")
     size = "() => document.querySelector('#plot').data.find(t => t.name === 'evaluations').marker.size"
     assert page.evaluate(size) < 4
+
+
+def test_a_chart_is_as_wide_as_the_paper_and_light_on_it(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.click("[data-theme-switch]")
+    look = "() => { const {width, font} = document.querySelector('#plot')._fullLayout; return [width, font.color] }"
+    page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
+    on_screen = page.evaluate(look)
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function(f"() => ({look})()[0] === 680")
+    assert page.evaluate(look)[1] != on_screen[1]
+    page.evaluate("() => dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function(f"() => ({look})()[0] === {on_screen[0]}")
+    assert page.evaluate(look) == on_screen

@@ -2,6 +2,8 @@
 // its own at the left edge, set apart by a dotted rule and labelled 0.
 
 const GUTTER = 0.055; // share of the axis, in log space
+const LONELY = Math.sqrt(10); // a single compute gets this factor on either side of a log axis: a decade in all
+const LABEL = 12; // letters that find room at a tick
 const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
 
 /**
@@ -26,38 +28,49 @@ export function computeAxis(mode, computes) {
   if (mode !== "log" || positive.length === 0) {
     return { mode: mode === "log" ? "linear" : mode, place: within, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
   }
-  const first = Math.min(...positive);
-  const span = Math.max(Math.log10(last / first), 0.3);
+  const [first, end] = widened(Math.min(...positive), last);
+  const span = Math.log10(end / first);
   const margin = 0.02 * span;
-  if (!computes.includes(0)) return { mode, place: within, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(last) + margin] };
+  if (!computes.includes(0)) return { mode, place: within, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(end) + margin] };
   const start = first * 10 ** (-GUTTER * span);
   return {
     mode,
     place: (compute) => (compute > 0 ? within(compute) : start),
     start,
     rule: first * 10 ** (-GUTTER * span * 0.5),
-    range: [Math.log10(start) - margin, Math.log10(last) + margin],
+    range: [Math.log10(start) - margin, Math.log10(end) + margin],
   };
 }
 
+/** A place in the terms of ranges and annotations, which on a log axis are powers of ten. @param {ComputeAxis} axis @param {number} place */
+export const toAxis = (axis, place) => (axis.mode === "log" ? Math.log10(place) : place);
+
+/** How far across the plot a place is, 0 to 1. @param {ComputeAxis} axis @param {number} place */
+export const shareOf = (axis, place) => (toAxis(axis, place) - axis.range[0]) / (axis.range[1] - axis.range[0]);
+
+/** One compute by itself spans nothing, and the gutter, which is a share of the span, would stand far too wide. */
+function widened(first, last) {
+  return last > first * (1 + 1e-9) ? [first, last] : [first / LONELY, last * LONELY];
+}
+
 /**
- * Round tick values inside a range, and the start's 0.
+ * Round tick values inside a range, and the start's 0. Where the range is narrow the labels need many digits: then there are fewer of them.
  * @param {ComputeAxis} axis @param {[number, number]} range as Plotly has it @param {number} most
  * @returns {{tickvals: number[], ticktext: string[]}}
  */
 export function computeTicks(axis, range, most) {
+  const ticks = labelled(axis, range, most);
+  const longest = Math.max(0, ...ticks.ticktext.map((text) => text.length));
+  return longest <= LABEL ? ticks : labelled(axis, range, Math.max(2, Math.floor((most * LABEL) / longest)));
+}
+
+function labelled(axis, range, most) {
   const [low, high] = axis.mode === "log" ? range.map((v) => 10 ** v) : range;
   const floor = Math.max(low, axis.rule ?? -Infinity);
-  if (axis.mode === "time") {
-    const seconds = timeTicks(Math.max(0, floor), high, most);
-    return { tickvals: seconds, ticktext: seconds.map(lasting) };
-  }
-  const values = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
-  const showsStart = axis.start !== null && axis.start >= low && axis.start <= high;
-  return {
-    tickvals: showsStart ? [axis.start, ...values] : values,
-    ticktext: showsStart ? ["0", ...values.map(plain)] : values.map(plain),
-  };
+  if (axis.mode === "time") return timeTicks(Math.max(0, floor), high, most);
+  const { tickvals, ticktext } = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
+  if (axis.start === null || axis.start < low || axis.start > high) return { tickvals, ticktext };
+  return { tickvals: [axis.start, ...tickvals], ticktext: ["0", ...ticktext] };
 }
 
 function logTicks(low, high, most) {
@@ -71,21 +84,22 @@ function logTicks(low, high, most) {
     return values.filter((value) => value >= low && value <= high);
   };
   const set = sets.find((each) => inside(each).length <= most);
-  if (set) return inside(set);
   const every = Math.ceil(decades / most); // more decades than ticks: every second, third, ... of them
-  return inside([1]).filter((value) => Math.round(Math.log10(value)) % every === 0);
+  const tickvals = set ? inside(set) : inside([1]).filter((value) => Math.round(Math.log10(value)) % every === 0);
+  return { tickvals, ticktext: tickvals.map(plain) };
 }
 
 function linearTicks(low, high, most) {
   const rough = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
-  return multiples(step, low, high);
+  const tickvals = multiples(step, low, high);
+  return { tickvals, ticktext: tickvals.map((value) => inSteps(value, step)) };
 }
 
 function multiples(step, low, high) {
   const values = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(Number((k * step).toPrecision(10)));
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9); k++) values.push(Number((k * step).toPrecision(14)));
   return values;
 }
 
@@ -95,25 +109,44 @@ const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10
 /** Round times: minutes and hours have other round numbers than steps have. */
 function timeTicks(low, high, most) {
   const rough = (high - low) / most;
-  const step = ROUND.find((size) => size >= rough);
-  return step && rough > 0.5 ? multiples(step, low, high) : linearTicks(low, high, most);
+  const round = rough > 0.5 ? ROUND.find((size) => size >= rough) : undefined;
+  const tickvals = round ? multiples(round, low, high) : linearTicks(low, high, most).tickvals;
+  const step = round ?? (tickvals.length > 1 ? tickvals[1] - tickvals[0] : 1);
+  return { tickvals, ticktext: tickvals.map((seconds) => lasting(seconds, step)) };
 }
 
-/** @param {number} seconds @returns {string} `1 h 30 min` */
-export function lasting(seconds) {
-  if (seconds < 1) return `${plain(seconds)} s`;
-  const at = LENGTHS.findIndex(([size]) => seconds >= size);
-  const [[size, name], finer] = [LENGTHS[at], LENGTHS[at + 1]];
-  const rest = finer ? Math.round((seconds % size) / finer[0]) : 0;
-  const whole = Math.floor(seconds / size) * size;
-  return rest > 0 ? `${lasting(whole)} ${rest} ${finer[1]}` : `${plain(finer ? whole / size : seconds)} ${name}`;
+/** @param {number} seconds @param {number} step what must be told apart @returns {string} `1 h 30 min` */
+function lasting(seconds, step) {
+  const finest = Math.min(step, 1);
+  const parts = [];
+  let rest = seconds;
+  for (const [size, name] of LENGTHS) {
+    const count = size > 1 ? Math.floor(rest / size + 1e-9) : rest;
+    rest -= count * size;
+    if (count > finest / 2) parts.push(`${size > 1 ? count : inSteps(count, finest)} ${name}`);
+  }
+  return parts.join(" ") || "0 s";
+}
+
+/** The magnitudes that are written without an exponent. */
+const everyday = (magnitude) => magnitude >= -4 && magnitude <= 8;
+const magnitudeOf = (value) => Math.floor(Math.log10(Math.abs(value)) + 1e-9);
+
+/** A tick's label has the decimals of the step between ticks, or neighbours would read the same. */
+function inSteps(value, step) {
+  if (value === 0) return "0";
+  const finest = magnitudeOf(step);
+  const magnitude = magnitudeOf(value);
+  if (!everyday(magnitude)) return Number(value.toPrecision(Math.min(15, Math.max(1, magnitude - finest + 1)))).toExponential();
+  const digits = Math.min(12, Math.max(0, -finest));
+  return value.toLocaleString("en-GB", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 /** @param {number} value @returns {string} three significant digits, no exponent for everyday sizes */
 export function plain(value) {
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
-  if (magnitude < -4 || magnitude > 8) return Number(value.toPrecision(3)).toExponential();
+  if (!everyday(magnitude)) return Number(value.toPrecision(3)).toExponential();
   return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
 }
 

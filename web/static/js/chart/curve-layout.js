@@ -1,17 +1,18 @@
-// Axes, budget line, ceiling in the right margin and alert bells of one run's chart.
+// Axes, budget line, ceiling in the right margin and R0 of one run's chart.
 
-import { plain, rateRange } from "./axis.js";
+import { plain, rateRange, shareOf, toAxis } from "./axis.js";
+import { bells } from "./bells.js";
 import { holds } from "./curve-traces.js";
-import { between, ending, escaped, middle } from "./words.js";
+import { between, ending, escaped, middle, widthOf } from "./words.js";
 import { fade } from "./palette.js";
 
-const ENOUGH = 0.085; // half a text's height and some air, as a share of the vertical range
 const MARGIN = { left: 56, right: 96 };
 const CEILING = { rule: 16, text: 28 }; // pixels right of the plot
-const LETTER = 7; // the width of a letter or digit at 12 px, in pixels
+const LINE = 16; // the height of a line of text, in pixels
+const STRIP = 0.07; // of the plot's height, at the foot, for the marks on the axis
 
-// A bell in pixels, y upwards, its middle 17 px above the point that it belongs to.
-const BELL = "M-6,12 L6,12 C4.5,13.5 4.3,15 4.3,17.5 C4.3,20.8 2.6,22.5 0,22.5 C-2.6,22.5 -4.3,20.8 -4.3,17.5 C-4.3,15 -4.5,13.5 -6,12 Z M-1.8,10.8 L1.8,10.8 L0,9.2 Z";
+// Pass rates with two decimals, and with more where ticks are closer.
+const RATES = [2, 3, 4, 5, 6].map((digits) => ({ dtickrange: [digits === 6 ? null : 0.999 * 10 ** -digits, digits === 2 ? null : 0.999 * 10 ** (1 - digits)], value: `.${digits}f` }));
 
 /** Axes, fonts and margins that every chart shares. @param {import("./axis.js").ComputeAxis} axis @param {Record<string, string>} ink */
 export function baseLayout(axis, unit, ink) {
@@ -26,7 +27,7 @@ export function baseLayout(axis, unit, ink) {
     hoverlabel: { bgcolor: ink.paper, bordercolor: ink.hairlineStrong, font: { family: ink.font, size: 12, color: ink.ink }, align: "left" },
     margin: { l: MARGIN.left, r: MARGIN.right, t: 12, b: 48 },
     xaxis: { ...line, type: axis.mode === "log" ? "log" : "linear", range: axis.range, title: { text: titleOf(axis, unit), font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false },
-    yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformat: ".2f", showline: false },
+    yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformatstops: RATES, showline: false },
     uirevision: axis.mode, // the zoom survives redrawing, and is given up when the axis changes
     modebar: { bgcolor: "rgba(0,0,0,0)", color: fade(ink.quiet, 0.6), activecolor: ink.accent },
     dragmode: "zoom",
@@ -42,20 +43,26 @@ function titleOf({ mode }, unit) {
   return `compute (${escaped(unit)})`;
 }
 
-/** @param {import("./curve-traces.js").Scene} scene @returns {object} Plotly layout */
-export function curveLayout(scene) {
-  const { view, forecast, axis, ink } = scene;
+/** @param {import("./curve-traces.js").Scene} given @returns {object} Plotly layout */
+export function curveLayout(given) {
+  const { view, forecast, axis, ink } = given;
   const layout = baseLayout(axis, view.unit, ink);
-  Object.assign(layout.yaxis, { range: rateRange(ratesOf(scene)), domain: [0.07, 1] });
+  Object.assign(layout.yaxis, { range: rateRange(ratesOf(given)), domain: [STRIP, 1] });
   Object.assign(layout.xaxis, { anchor: "y2" });
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
-  if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 8 + LETTER * Math.max(...ceilingLines(scene.forecast).map((line) => line.length)));
-  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...view.alerts.map((alert) => bell(scene, alert))];
+  if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 12 + widthOf(ceilingLines(forecast)));
+  const scene = inside(given, layout.margin);
+  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene)];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
     layout.annotations.push(...(piece.annotations ?? []));
   }
   return layout;
+}
+
+/** The room that texts have: the plot inside its margins. */
+function inside(scene, { l, r, t, b }) {
+  return { ...scene, width: Math.max(120, scene.width - l - r), height: Math.max(120, scene.height - t - b) };
 }
 
 function ratesOf({ view, forecast }) {
@@ -73,42 +80,64 @@ export function gutter(axis, ink) {
 
 /** The budget's line, with where the run is expected to end written at it where nothing else is drawn. */
 function budget(scene) {
-  const { view, forecast, axis, ink } = scene;
+  const { view, axis, ink } = scene;
   if (!view.budget) return null;
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
-  const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
-  const level = said ? `<b>${middle(said.end)}</b> (90 %: ${between(said.end.lower, said.end.upper)})<br>` : forecast && !holds(forecast) ? "forecast withheld<br>" : "";
-  const text = `${level}<span style="color:${ink.quiet}">at the budget, ${plain(view.budget)} ${escaped(view.unit)}</span>`;
-  const letters = Math.max(`${plain(view.budget)}${view.unit}`.length + 16, level ? 26 : 0);
-  const y = emptyHeight(scene, x, (letters * LETTER) / scene.width);
+  const places = budgetLines(scene).map((lines) => besides(scene, shareOf(axis, x), lines));
+  const { lines, left, y } = places.find(({ fits, free }) => fits && free) ?? places.find(({ fits }) => fits) ?? places.at(-1);
+  const side = left ? { xanchor: "right", align: "right", xshift: -6 } : { xanchor: "left", align: "left", xshift: 6 };
   return {
     shapes: [line],
-    annotations: [{ ...inData(axis, x), y, yref: "y", yanchor: "middle", xanchor: "right", align: "right", showarrow: false, xshift: -6, text, font: { size: 12, color: ink.ink } }],
+    annotations: [{ x: toAxis(axis, x), xref: "x", y, yref: "y", yanchor: "middle", ...side, showarrow: false, text: lines.join("<br>"), font: { size: 12, color: ink.ink } }],
   };
 }
 
-/** A height left of `x` at which a text of two lines, `reach` wide, covers no point, curve or R0, the lowest such; else the least crowded. */
-function emptyHeight({ view, forecast, axis }, x, reach) {
-  const [low, high] = rateRange(ratesOf({ view, forecast }));
-  const share = (value) => (toAxis(axis, value) - axis.range[0]) / (axis.range[1] - axis.range[0]);
-  const right = share(x);
-  const drawn = view.points.map((point) => [axis.place(point.compute), point.reward]);
-  for (const one of [holds(forecast) ? forecast : null, view.frozen]) if (one?.band) one.band.compute.forEach((c, i) => drawn.push([axis.place(c), one.band.median[i]]));
-  if (right - reach < START.end + START.text && holds(forecast)) drawn.push(...[0, START.below].map((below) => [x, forecast.R0.median - below * (high - low)]));
-  const nearby = drawn.filter(([at]) => share(at) > right - reach && share(at) <= right + 0.005).map(([, rate]) => (rate - low) / (high - low));
-  const space = (height) => Math.min(1, ...nearby.map((rate) => Math.abs(rate - height)));
-  const free = [0.08, 0.16, 0.24, 0.32, 0.4, 0.5, 0.6, 0.68, 0.76, 0.84, 0.92].reduce((best, height) => (space(best) >= ENOUGH || space(best) >= space(height) ? best : height));
-  return low + free * (high - low);
+/** Where lines of text stand beside a place across the plot: left of it, but for one too far left that has more room on its right. */
+function besides(scene, share, lines) {
+  const reach = (widthOf(lines) + 8) / scene.width;
+  const left = reach <= share || share >= 0.5;
+  const { height, free } = emptyHeight(scene, left ? [share - reach, share + 0.005] : [share - 0.005, share + reach], lines.length);
+  const [low, high] = rateRange(ratesOf(scene));
+  return { lines, left, y: low + height * (high - low), fits: reach <= (left ? share : 1 - share), free };
 }
 
-const toAxis = (axis, value) => (axis.mode === "log" ? Math.log10(value) : value);
+/** What is said at the budget: on few lines, or on more and shorter ones for a narrow chart. */
+function budgetLines({ view, forecast, ink }) {
+  const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
+  const range = said ? `90 %: ${between(said.end.lower, said.end.upper)}` : "";
+  const withheld = forecast && !holds(forecast) ? ["forecast withheld"] : [];
+  const amount = `${plain(view.budget)} ${escaped(view.unit)}`;
+  const quiet = (text) => `<span style="color:${ink.quiet}">${text}</span>`;
+  return [
+    [...(said ? [`<b>${middle(said.end)}</b> (${range})`] : withheld), quiet(`at the budget, ${amount}`)],
+    [...(said ? [`<b>${middle(said.end)}</b>`, range] : withheld), quiet("at the budget,"), quiet(amount)],
+  ];
+}
 
-/** Annotations, unlike shapes, take log10 of the value on a log axis. */
-const inData = (axis, x) => ({ x: toAxis(axis, x), xref: "x" });
+/** What is drawn, in shares of the plot: points and curves, across and up. */
+function drawnAt(scene) {
+  const { view, forecast, axis } = scene;
+  const [low, high] = rateRange(ratesOf(scene));
+  const drawn = view.points.map((point) => [point.compute, point.reward]);
+  for (const one of [holds(forecast) ? forecast : null, view.frozen]) if (one?.band) one.band.compute.forEach((compute, i) => drawn.push([compute, one.band.median[i]]));
+  return drawn.map(([compute, rate]) => [shareOf(axis, axis.place(compute)), (rate - low) / (high - low)]);
+}
+
+/** How far up between two places a text of so many lines covers no point, curve or R0, the lowest such height; else the least crowded. */
+function emptyHeight(scene, [from, to], lines) {
+  const [low, high] = rateRange(ratesOf(scene));
+  const nearby = drawnAt(scene).filter(([across]) => across > from && across <= to).map(([, up]) => up);
+  if (from < startEnd(scene)) nearby.push(...startAt(scene));
+  const enough = (lines * LINE) / 2 / scene.height + 0.045; // half the text's height and some air
+  const space = (height) => Math.min(1, ...nearby.map((up) => Math.abs(up - height)));
+  const best = [0.08, 0.16, 0.24, 0.32, 0.4, 0.5, 0.6, 0.68, 0.76, 0.84, 0.92].reduce((found, height) => (space(found) >= enough || space(found) >= space(height) ? found : height));
+  return { height: best, free: space(best) >= enough };
+}
 
 /** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
-function ceiling({ forecast, ink }) {
+function ceiling(scene) {
+  const { forecast, ink } = scene;
   const { A, ceiling_known: known } = forecast;
   const beside = { xsizemode: "pixel", xanchor: 1 };
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
@@ -119,8 +148,16 @@ function ceiling({ forecast, ink }) {
   const text = `ceiling<br>${known ? `<b>${said}</b>` : said.replace(" ", "<br>")}<br><span style="color:${ink.quiet}">${range}</span>`;
   return {
     shapes: known ? [interval, tick, across] : [interval],
-    annotations: [{ xref: "paper", x: 1, xshift: CEILING.text, xanchor: "left", y: A.median, yref: "y", showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
+    annotations: [{ xref: "paper", x: 1, xshift: CEILING.text, xanchor: "left", y: A.median, yref: "y", yshift: kept(scene, A.median, text.split("<br>").length), showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
   };
+}
+
+/** How many pixels a text at this rate is moved up (below 0: down) so that it does not leave the plot. */
+function kept(scene, rate, lines) {
+  const [low, high] = rateRange(ratesOf(scene));
+  const height = scene.height * (1 - STRIP);
+  const [up, half] = [(height * (rate - low)) / (high - low), (lines * LINE) / 2];
+  return Math.max(half - up, 0) + Math.min(height - half - up, 0);
 }
 
 /** The ceiling's median, or that there is none, and its interval. */
@@ -128,33 +165,40 @@ function ceilingLines({ A, ceiling_known: known }) {
   return [known ? middle(A) : "not identified", between(A.lower, A.upper).replace(" to ", "–")];
 }
 
-/** Shares of the plot: how far the start's line reaches, how wide its name is at least, and how far it hangs below. */
-const START = { end: 0.06, text: 0.1, below: 0.05 };
+const START = { rule: 0.06, text: 52, half: 9 }; // a share of the plot; its name's width and half its height, in pixels
 
-/** R0, where the curve starts: a short line through the start, named beside it. */
-function start({ forecast, axis, ink }) {
-  const { R0 } = forecast;
-  if (R0?.median === null || R0?.median === undefined) return null;
-  const end = axis.start === null ? 0.02 : START.end;
+/** R0, where the curve starts: a short line through the start, named below it, or above it where the curve is below. */
+function start(scene) {
+  const { forecast: { R0 }, axis, ink } = scene;
+  if (!knowsStart(scene.forecast)) return null;
+  const end = ruleEnd(axis);
+  const below = startSide(scene) < 0;
   return {
     shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],
-    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: "top", yshift: 2, showarrow: false, text: `R0 ${middle(R0)}`, font: { size: 11, color: ink.quiet } }],
+    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: below ? "top" : "bottom", yshift: below ? -1 : 1, showarrow: false, text: `R0 ${middle(R0)}`, font: { size: 11, color: ink.quiet } }],
   };
 }
 
-/** An alert: a bell over the point that raised it, and the stretch below the forecast marked in the strip. */
-function bell({ view, axis, ink }, alert) {
-  const at = alert.at_compute ?? alert.since_compute;
-  if (at === null || at === undefined || view.points.length === 0) return null;
-  const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
-  const x = axis.place(at);
-  const since = axis.place(alert.since_compute ?? at);
-  const colour = alert.resolved_at ? ink.quiet : ink.alert;
-  return {
-    shapes: [
-      { type: "path", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } },
-      { type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: colour, width: 3 } },
-    ],
-    annotations: [{ ...inData(axis, x), y: point.reward, yref: "y", ax: -56, ay: 34, xanchor: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: `${alert.level === "WARN" ? "warning" : "alert"}: ${escaped(alert.kind.replaceAll("_", " "))}`, font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: escaped(alert.text), captureevents: true, name: alert.id }],
-  };
+const knowsStart = (forecast) => Number.isFinite(forecast.R0?.median);
+const ruleEnd = (axis) => (axis.start === null ? 0.02 : START.rule);
+
+/** How far right R0's line and name reach, 0 where there is none. */
+const startEnd = ({ forecast, axis, width }) => (holds(forecast) && knowsStart(forecast) ? ruleEnd(axis) + START.text / width : 0);
+
+/** R0 and the middle of its name, as shares of the plot's height. */
+function startAt(scene) {
+  const [low, high] = rateRange(ratesOf(scene));
+  const up = (scene.forecast.R0.median - low) / (high - low);
+  return [up, up + startSide(scene)];
+}
+
+/** How far above R0 its name stands, or below where less is drawn. */
+function startSide(scene) {
+  const [low, high] = rateRange(ratesOf(scene));
+  const up = (scene.forecast.R0.median - low) / (high - low);
+  const [from, to] = [ruleEnd(scene.axis), startEnd(scene)];
+  const nearby = drawnAt(scene).filter(([across]) => across >= from && across <= to).map(([, at]) => at);
+  const half = START.half / scene.height;
+  const space = (side) => Math.min(1, ...nearby.map((at) => Math.abs(at - up - side)));
+  return space(-half) >= 1.5 * half || space(-half) >= space(half) ? -half : half;
 }

@@ -2,7 +2,7 @@
 
 import { interpolate, plain } from "./axis.js";
 import { fade } from "./palette.js";
-import { ending, escaped, estimate, predicted } from "./words.js";
+import { ending, escaped, estimate, predicted, reading, readings } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
@@ -14,7 +14,8 @@ const CROWD = 150; // more evaluations than these are drawn small and faint, wit
  * @property {any} forecast the one shown: the newest, or an older one while the slider is moved back
  * @property {boolean} replay
  * @property {import("./axis.js").ComputeAxis} axis
- * @property {number} width of the plot inside its margins, in pixels
+ * @property {number} width of the element in pixels; of the plot alone once the layout has taken its margins off
+ * @property {number} height of the same
  * @property {Record<string, string>} ink tokens of the palette
  */
 
@@ -89,16 +90,19 @@ export function fading(start, end, colour, alpha, axis) {
 }
 
 function median({ view, forecast, axis, ink }) {
-  const line = (beyond) => ({
-    name: beyond ? "forecast" : "fit",
-    x: part(forecast, beyond, "compute").map(axis.place),
-    y: part(forecast, beyond, "median"),
-    mode: "lines",
-    line: { color: ink.accent, width: 2, dash: beyond ? "6px,4px" : "solid" },
-    customdata: part(forecast, beyond, "compute").map((compute) => [plain(compute), predicted(forecast.band, compute, "50"), predicted(forecast.band, compute, "90")]),
-    hovertemplate: `%{customdata[0]} ${escaped(view.unit)}<br>forecast %{y:.3f}<br>50 %: %{customdata[1]}<br>90 %: %{customdata[2]}<extra></extra>`,
-  });
-  return [line(false), line(true)];
+  const line = (name, beyond) => {
+    const compute = part(forecast, beyond, "compute");
+    return {
+      name,
+      x: compute.map(axis.place),
+      y: part(forecast, beyond, "median"),
+      mode: "lines",
+      line: { color: ink.accent, width: 2, dash: beyond ? "6px,4px" : "solid" },
+      customdata: readings(forecast.band, compute),
+      hovertemplate: `${reading(name, view.unit)}<br>50 %: %{customdata[3]}<extra></extra>`,
+    };
+  };
+  return [line("fit", false), line("forecast", true)];
 }
 
 /** Where the newest forecast is withheld, the frozen one ends with the data too: the run has left the curve that it assumes. */
@@ -114,17 +118,18 @@ function frozen({ view, forecast, axis, ink }) {
     y: upTo("median"),
     mode: "lines",
     line: { color: ink.ink, width: 1.25, dash: "3px,3px" },
-    hovertemplate: `frozen forecast %{y:.3f}<br>made ${clock(created_at)} at ${plain(at_compute)} ${escaped(view.unit)}<extra></extra>`,
+    customdata: readings(band, upTo("compute")),
+    hovertemplate: `${reading("frozen forecast", view.unit)}<br>made ${clock(created_at)} at ${plain(at_compute)} ${escaped(view.unit)}<extra></extra>`,
   };
   return [edge("lower90"), edge("upper90"), line];
 }
 
 /** Predicted at the budget: the expected end's 90 % thick, that of one further evaluation thin. Past runs move and stretch the
  * end's, and leave the curve's band as it is. */
-function atBudget({ forecast, axis, ink }) {
+function atBudget({ view, forecast, axis, ink }) {
   const { compute, curve, evaluation } = forecast.at_budget;
   const { end, restsOn } = ending(forecast.at_budget);
-  const said = `expected end: ${estimate(end)}${restsOn ? `, ${restsOn}` : ""}<br>the curve by itself: ${estimate(curve)}`;
+  const said = `${plain(compute)} ${escaped(view.unit)}, the budget<br>expected end: ${estimate(end)}${restsOn ? `, ${restsOn}` : ""}<br>the curve by itself: ${estimate(curve)}`;
   const bar = (name, { median, lower, upper }, width, cap) => ({
     name,
     x: [axis.place(compute)],
@@ -151,7 +156,7 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       mode: "markers",
       marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, predicted(holds(forecast) ? forecast.band : null, point.compute, "90"), clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
+      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, predicted(holds(forecast) ? forecast.band : null, point.compute), clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];

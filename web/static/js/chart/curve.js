@@ -33,8 +33,7 @@ function paint(plot, { view, past, mode: asked }) {
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
   empty(plot, view.points.length === 0);
-  const width = Math.max(160, plot.clientWidth - 160); // of the plot inside its margins, more or less
-  const scene = { view, forecast: shown, replay: past !== null, axis, width, ink: tokens() };
+  const scene = { view, forecast: shown, replay: past !== null, axis, width: plot.clientWidth, height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));

@@ -1,8 +1,9 @@
 // Plotly's part of every chart: first drawing, redrawing without losing the zoom, ticks that follow it, clicks on bells.
 
 import { ApiError } from "../api.js";
+import { startPrinting } from "./printing.js";
+import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
-const CONFIG = { responsive: true, displaylogo: false, showTips: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
 const PX_PER_TICK = 90;
 
 let loading = null;
@@ -28,27 +29,39 @@ function plotly(url) {
 export async function draw(plot, traces, layout, ticks) {
   const Plotly = await plotly(plot.dataset.plotly);
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
-  const zoomed = plot.dataset.zoomed === layout.uirevision;
-  if (!zoomed) delete plot.dataset.zoomed;
-  Object.assign(layout.xaxis, ticks(zoomed ? plot.layout.xaxis.range : layout.xaxis.range, most));
+  keepZoom(plot, layout);
+  if (touched()) leaveDragsToThePage(plot, layout);
+  Object.assign(layout.xaxis, ticks(layout.xaxis.range, most));
+  if (plot.paperWidth) layout.width = plot.paperWidth;
   plot.ticks = ticks;
   const first = !plot.data;
-  await Plotly.react(plot, traces, layout, CONFIG);
+  await Plotly.react(plot, traces, layout, first ? config(Plotly) : undefined);
   if (first) follow(plot);
   plot.dataset.drawn = String(Number(plot.dataset.drawn || 0) + 1);
 }
 
+const touched = () => matchMedia("(pointer: coarse)").matches;
+
+/** A thumb's drag scrolls the page: a chart that took it would zoom by accident and hold the reader fast. A tap still tells what is there. */
+function leaveDragsToThePage(plot, layout) {
+  plot.style.touchAction = "pan-y pinch-zoom";
+  layout.dragmode = false;
+  for (const axis of [layout.xaxis, layout.yaxis]) axis.fixedrange = true;
+  layout.margin.t = 32; // the buttons stay after a tap, and need a strip of their own
+}
+
+/** Plotly's own reset knows the first drawing's ranges only, which a longer run or another axis has left behind. */
+function config(Plotly) {
+  const reset = { name: "reset", title: "Reset the zoom", icon: Plotly.Icons.home, click: (plot) => unzoom(plot) };
+  const drags = touched() ? [] : ["zoom2d", "pan2d"];
+  return { responsive: true, displaylogo: false, showTips: false, doubleClick: false, modeBarButtons: [["toImage", ...drags, reset]] };
+}
+
 function follow(plot) {
   plot.on("plotly_relayout", (change) => {
-    const range = change["xaxis.range"] ?? (change["xaxis.range[0]"] === undefined ? null : [change["xaxis.range[0]"], change["xaxis.range[1]"]]);
-    if (change["xaxis.autorange"]) delete plot.dataset.zoomed;
-    else if (range) plot.dataset.zoomed = plot.layout.uirevision;
-    if (range || change["xaxis.autorange"]) retick(plot);
+    if (zoomed(plot, change)) retick(plot);
   });
-  plot.on("plotly_doubleclick", () => {
-    delete plot.dataset.zoomed;
-    retick(plot);
-  });
+  plot.on("plotly_doubleclick", () => unzoom(plot));
   plot.on("plotly_clickannotation", ({ annotation }) => {
     if (annotation.name) document.getElementById(annotation.name)?.scrollIntoView({ block: "center" });
   });
@@ -77,6 +90,7 @@ export async function whenLive(plot, load, repaint) {
   };
   document.body.addEventListener("forecurve:refresh", attempt);
   document.addEventListener("forecurve:theme", repaint);
+  startPrinting(plot, repaint);
   await attempt();
 }
 

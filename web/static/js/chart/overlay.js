@@ -8,9 +8,9 @@ import { baseLayout, gutter } from "./curve-layout.js";
 import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
-import { fade, SERIES, seriesColour, SYMBOLS, tokens } from "./palette.js";
+import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, toUrl } from "./view.js";
-import { escaped, predicted } from "./words.js";
+import { escaped, predicted, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
 const NAMES = { width: 168, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
@@ -106,8 +106,8 @@ function armTraces(view, axis, state, ink) {
     x: points.map((point) => axis.place(point.compute)),
     y: points.map((point) => point.reward),
     mode: "markers",
-    marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: series === null ? "circle" : SYMBOLS[series % SYMBOLS.length] },
-    customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute, "90")]),
+    marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: seriesMarks(series).symbol },
+    customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
     hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
@@ -128,22 +128,38 @@ function bandBeyond({ run, forecast }, axis, colour, alpha) {
   return [{ name: `${run.name} band90 beyond`, x: [...x, ...x.slice().reverse()], y: outline, mode: "lines", line: { width: 0 }, fill: "toself", hoverinfo: "skip", ...fill }];
 }
 
-function edgesBeyond({ run, forecast }, axis, colour) {
-  const x = part(forecast, true, "compute").map(axis.place);
-  const edge = (column) => ({ name: `${run.name} ${column}`, x, y: part(forecast, true, column), mode: "lines", line: { color: colour, width: 1, dash: "1px,3px" }, hoverinfo: "skip" });
+/** Where no curve is drawn between them, the edges tell the interval. */
+function edgesBeyond({ run, forecast, unit }, axis, colour) {
+  const compute = part(forecast, true, "compute");
+  const edge = (column) => ({
+    name: `${run.name} ${column}`,
+    x: compute.map(axis.place),
+    y: part(forecast, true, column),
+    mode: "lines",
+    line: { color: colour, width: 1, dash: "1px,3px" },
+    customdata: readings(forecast.band, compute),
+    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(unit)}<br>forecast, 90 %: %{customdata[2]}<br>ceiling not identified<extra></extra>`,
+  });
   return [edge("lower90"), edge("upper90")];
 }
 
-function medians({ run, forecast }, axis, colour, series) {
+function medians({ run, forecast, unit }, axis, colour, series) {
   const { compute, median } = forecast.band;
-  const line = (name, keep, dash) => {
+  const line = (name, keep) => {
     const at = compute.map((_, i) => i).filter((i) => keep(compute[i]));
-    return { name: `${run.name} ${name}`, x: at.map((i) => axis.place(compute[i])), y: at.map((i) => median[i]), mode: "lines", line: { color: colour, width: series === null ? 2.5 : 1.75, dash }, hoverinfo: "skip" };
+    return {
+      name: `${run.name} ${name}`,
+      x: at.map((i) => axis.place(compute[i])),
+      y: at.map((i) => median[i]),
+      mode: "lines",
+      line: { color: colour, width: series === null ? 2.5 : 1.75, dash: seriesMarks(series)[name] },
+      customdata: readings(forecast.band, at.map((i) => compute[i])),
+      hovertemplate: `<b>${escaped(run.name)}</b><br>${reading(name, unit)}<extra></extra>`,
+    };
   };
   const seam = compute.findIndex((value) => value >= forecast.at_compute);
   const edge = seam < 0 ? Infinity : compute[seam];
-  const solid = series !== null && series >= SERIES ? "2px,2px" : "solid"; // colours come round again: the dash tells them apart
-  return [line("fit", (c) => c <= edge, solid), line("forecast", (c) => c >= edge, "6px,4px")];
+  return [line("fit", (c) => c <= edge), line("forecast", (c) => c >= edge)];
 }
 
 /** One line a budget, all runs of a sweep mostly share it; in steps, tokens or time each of them would have its own. */

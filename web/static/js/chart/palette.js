@@ -1,7 +1,19 @@
 // Colours come from the style sheet's tokens, so that charts follow light and dark. Series: Okabe-Ito; the control is neutral.
 
-export const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "star"];
-export const SERIES = 6; // as many colours as `--series-*` tokens; after these the line's dash and the symbol change
+const SERIES = 6; // as many colours as `--series-*` tokens; when they come round again, line and symbol tell who is who
+
+// A round's line has a dot more a dash than the round before. Dots alone are the edges of what is not identified.
+const ROUNDS = [
+  { fit: "solid", forecast: "6px,4px", symbols: ["circle", "square", "diamond", "triangle-up", "cross", "star"] },
+  { fit: "14px,3px,2px,3px", forecast: "6px,4px,2px,4px", symbols: ["circle-open", "square-open", "diamond-open", "triangle-up-open", "cross-open", "star-open"] },
+  { fit: "14px,3px,2px,3px,2px,3px", forecast: "6px,4px,2px,4px,2px,4px", symbols: ["triangle-down", "triangle-left", "triangle-right", "pentagon", "hexagram", "x"] },
+];
+
+/** @param {number | null} series null is the control @returns {{fit: string, forecast: string, symbol: string}} dashes of its lines, symbol of its evaluations */
+export function seriesMarks(series) {
+  const { symbols, ...lines } = ROUNDS[Math.floor((series ?? 0) / SERIES) % ROUNDS.length];
+  return { ...lines, symbol: series === null ? "circle" : symbols[series % SERIES] };
+}
 
 /** @returns {Record<"ink" | "quiet" | "hairline" | "hairlineStrong" | "paper" | "accent" | "alert" | "neutral" | "font", string>} */
 export function tokens() {

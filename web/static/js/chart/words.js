@@ -1,6 +1,6 @@
 // Estimates in words, with the digits that their interval supports (the rule of forecurve/digits.py, for rates).
 
-import { interpolate } from "./axis.js";
+import { interpolate, plain } from "./axis.js";
 
 /** @typedef {{median: number, lower: number, upper: number}} Estimate */
 
@@ -15,9 +15,8 @@ export function estimate(estimate) {
   return `${middle(estimate)} (90 %: ${between(estimate.lower, estimate.upper)})`;
 }
 
-/** @param {number} lower @param {number} upper @returns {string} `0.77 to 0.80` */
-export function between(lower, upper) {
-  const digits = decimals(lower, upper);
+/** @param {number} lower @param {number} upper @param {number} [digits] @returns {string} `0.77 to 0.80` */
+export function between(lower, upper, digits = decimals(lower, upper)) {
   return `${lower.toFixed(digits)} to ${upper.toFixed(digits)}`;
 }
 
@@ -28,11 +27,41 @@ export function ending({ calibrated, curve, conformal }) {
   return { end: calibrated ?? curve, restsOn: runs ? `${how === "adjusted" ? "adjusted by" : "calibrated on"} ${runs} past runs` : "" };
 }
 
-/** What a band says of a compute. @param {any} band @param {number} compute @param {"50" | "90"} level @returns {string} */
-export function predicted(band, compute, level) {
-  const at = (name) => interpolate(band.compute, band[name], compute);
-  return !band || at("median") === null ? "–" : between(at(`lower${level}`), at(`upper${level}`));
+/** What a band says of a compute, 90 %. @param {any} band @param {number} compute @returns {string} */
+export function predicted(band, compute) {
+  const at = band && bandAt(band, compute, "90");
+  return at ? between(at.lower, at.upper) : "–";
 }
+
+/** @returns {Estimate | null} null outside of what the band covers */
+function bandAt(band, compute, level) {
+  const at = (name) => interpolate(band.compute, band[name], compute);
+  return at("median") === null ? null : { median: at("median"), lower: at(`lower${level}`), upper: at(`upper${level}`) };
+}
+
+/**
+ * What a line of medians says where it is pointed at: compute, median, 90 % interval and 50 % interval, all rates with the digits that the
+ * 90 % interval supports.
+ * @param {any} band @param {number[]} computes of the line's points @returns {string[][]} Plotly's customdata, for `reading`
+ */
+export function readings(band, computes) {
+  return computes.map((compute) => {
+    const [at, inner] = ["90", "50"].map((level) => bandAt(band, compute, level));
+    if (!at) return [plain(compute), "–", "–", "–"];
+    return [plain(compute), middle(at), between(at.lower, at.upper), between(inner.lower, inner.upper, decimals(at.lower, at.upper))];
+  });
+}
+
+/** The hover of such a line. @param {string} what `fit`, `forecast` @param {string} unit */
+export const reading = (what, unit) => `%{customdata[0]} ${escaped(unit)}<br>${what} %{customdata[1]}<br>90 %: %{customdata[2]}`;
 
 /** Names come from users, and Plotly reads a small HTML in its texts. @param {string} text */
 export const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+const LETTER = 6.5; // the width of a letter or digit at 12 px, in pixels
+
+/** About how wide lines of Plotly's HTML stand at 12 px, in pixels. @param {string[]} lines */
+export function widthOf(lines) {
+  const letters = lines.map((line) => line.replace(/<[^>]*>/g, "").replace(/&#\d+;/g, "&").length);
+  return LETTER * Math.max(...letters);
+}

@@ -1,0 +1,68 @@
+// Alerts on the chart of a run: a bell over the point that raised one, its words beside it, the stretch below the forecast in the strip.
+
+import { shareOf, toAxis } from "./axis.js";
+import { escaped, widthOf } from "./words.js";
+
+// A bell in pixels, y upwards, its middle 17 px above the point that it belongs to.
+const BELL = "M-6,12 L6,12 C4.5,13.5 4.3,15 4.3,17.5 C4.3,20.8 2.6,22.5 0,22.5 C-2.6,22.5 -4.3,20.8 -4.3,17.5 C-4.3,15 -4.5,13.5 -6,12 Z M-1.8,10.8 L1.8,10.8 L0,9.2 Z";
+const WIDTH = 14; // of a bell with some air, in pixels
+const MOST = 3; // lines of words at a bell
+const AWAY = 56; // pixels from the bell to the end of its words, left of it
+const MARGIN = 48; // pixels left of the plot that the words may reach into
+
+/** @param {import("./curve-traces.js").Scene} scene @returns {{shapes: object[], annotations: object[]}[]} */
+export function bells(scene) {
+  const { view, axis } = scene;
+  if (view.points.length === 0) return [];
+  const placed = view.alerts.filter((alert) => atOf(alert) !== null).map((alert) => ({ alert, x: axis.place(atOf(alert)) }));
+  return [...placed.map((each) => stretch(scene, each)), ...heaps(scene, placed).map((heap) => bell(scene, heap))];
+}
+
+const atOf = (alert) => alert.at_compute ?? alert.since_compute ?? null;
+const inkOf = (alert, ink) => (alert.resolved_at ? ink.quiet : ink.alert);
+
+const pixelOf = ({ axis, width }, x) => width * shareOf(axis, x);
+
+/** Bells that would stand on one another become one. */
+function heaps(scene, placed) {
+  const found = [];
+  for (const each of placed.slice().sort((a, b) => a.x - b.x)) {
+    const last = found.at(-1);
+    if (last && pixelOf(scene, each.x) - pixelOf(scene, last[0].x) < WIDTH) last.push(each);
+    else found.push([each]);
+  }
+  return found.map((heap) => heap.slice().sort((a, b) => Number(Boolean(a.alert.resolved_at)) - Number(Boolean(b.alert.resolved_at)))); // the open ones first
+}
+
+function stretch({ axis, ink }, { alert, x }) {
+  const since = axis.place(alert.since_compute ?? atOf(alert));
+  return { shapes: [{ type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: inkOf(alert, ink), width: 3 } }], annotations: [] };
+}
+
+function bell(scene, heap) {
+  const { view, axis, ink } = scene;
+  const [{ alert, x }] = heap;
+  const lines = words(heap, ink);
+  const end = Math.max(-AWAY, widthOf(lines) - pixelOf(scene, x) - MARGIN); // further right where the words would leave the chart
+  const at = atOf(alert);
+  const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
+  const colour = inkOf(alert, ink);
+  return {
+    shapes: [{ type: "path", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } }],
+    annotations: [{ x: toAxis(axis, x), xref: "x", y: point.reward, yref: "y", ax: end, ay: 34, xanchor: "right", align: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: lines.join("<br>"), font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: heap.map((each) => escaped(each.alert.text)).join("<br>"), captureevents: true, name: alert.id }],
+  };
+}
+
+/** One line a kind, how often it was raised, and whether it is over. */
+function words(heap, ink) {
+  const lines = new Map();
+  for (const { alert } of heap) {
+    const said = `${alert.level === "WARN" ? "warning" : "alert"}: ${escaped(alert.kind.replaceAll("_", " "))}${alert.resolved_at ? ", resolved" : ""}`;
+    lines.set(said, { colour: inkOf(alert, ink), count: (lines.get(said)?.count ?? 0) + 1 });
+  }
+  const written = [...lines].map(([said, { colour, count }]) => coloured(`${said}${count > 1 ? ` (${count})` : ""}`, colour, inkOf(heap[0].alert, ink)));
+  const more = written.length > MOST ? [`and ${written.length - MOST + 1} more`] : [];
+  return [...written.slice(0, more.length > 0 ? MOST - 1 : MOST), ...more];
+}
+
+const coloured = (text, colour, around) => (colour === around ? text : `<span style="color:${colour}">${text}</span>`);
