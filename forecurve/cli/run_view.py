@@ -51,7 +51,7 @@ def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
     """Print what is new until the run is over; its last status. A service that is away for a moment is waited for."""
     seen: tuple[Any, ...] = ()
     while True:
-        run = _patiently(api, run_id, every_s)
+        run = _patiently(api, run_id, every_s) if seen else api.run(run_id)  # a wrong address is not waited for
         known = run.get("withheld") or (run.get("ceiling") or {}).get("median")
         now = (run["status"], run.get("last_step"), known, run.get("open_alerts"))
         if now != seen:

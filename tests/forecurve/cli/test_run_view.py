@@ -1,10 +1,13 @@
-"""What `forecurve run show` says of where a run will end."""
+"""What `forecurve run show` says of where a run will end, and how `run watch` follows it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from forecurve.cli.run_view import describe
+import pytest
+
+from forecurve.cli.run_view import describe, follow
+from forecurve.client import ApiError
 
 RUN: dict[str, Any] = {"id": "run_1", "name": "mine", "status": "running", "compute_unit": "GPU-hours"}
 
@@ -28,3 +31,24 @@ def test_a_withheld_forecast_is_named_with_its_reason() -> None:
 
 def test_without_a_budget_there_is_no_line_of_the_end() -> None:
     assert not [line for line in describe(RUN | {"withheld": False, "ending": None}) if "ending" in line]
+
+
+class _Away:
+    """A service that does not answer at some calls."""
+
+    def __init__(self, *answers: dict[str, Any] | None):
+        self.answers = list(answers)
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        answer = self.answers.pop(0)
+        if answer is None:
+            raise ApiError("no answer", code="unreachable")
+        return {"name": run_id, "compute_unit": "steps", "desired_state": "run", **answer}
+
+
+def test_a_run_is_followed_over_an_outage_but_a_wrong_address_is_said_at_once() -> None:
+    with pytest.raises(ApiError, match="no answer"):
+        follow(_Away(None, {"status": "succeeded"}), "run_a", every_s=0, as_json=True)  # type: ignore[arg-type]
+    away = _Away({"status": "running"}, None, None, {"status": "succeeded"})
+    assert follow(away, "run_a", every_s=0, as_json=True) == "succeeded"  # type: ignore[arg-type]
+    assert away.answers == []
