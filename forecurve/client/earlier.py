@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .pending import Pending
+from .lock import InUse
+from .once import Once
 from .sender import Sender
 from .spool import Spool
 from .transport import Transport
@@ -38,7 +39,7 @@ class Earlier:
                 transport = door(number)
                 self._spools.append(spool)
                 self._transports.append(transport)
-                self._senders.append(Sender(Pending(), spool, transport, until_empty=True))
+                self._senders.append(Sender(spool, transport, once=Once(), until_empty=True))
 
     @property
     def waiting(self) -> int:
@@ -55,9 +56,10 @@ class Earlier:
     def close(self, deadline_s: float) -> None:
         """Send the rest within the deadline; what is not taken stays on disk for the next attempt."""
         deadline = time.monotonic() + deadline_s
-        for sender, transport in zip(self._senders, self._transports, strict=True):
-            sender.close(max(0.0, deadline - time.monotonic()))
+        for sender, transport, spool in zip(self._senders, self._transports, self._spools, strict=True):
+            sender.close(deadline - time.monotonic())
             transport.close()
+            spool.close()
 
 
 def _left(directory: Path) -> Spool | None:
@@ -66,7 +68,7 @@ def _left(directory: Path) -> Spool | None:
         return None
     try:
         spool = Spool(directory)
-    except OSError as error:
+    except (InUse, OSError) as error:
         log.warning("forecurve: what %s holds is not sent: %s", directory, error)
         return None
     if spool.waiting:

@@ -8,16 +8,50 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from .errors import ApiError
+from .errors import ApiError, ClientError
 
 USER_AGENT = "forecurve-python"
 
 
 def make_http(url: str, token: str | None, *, timeout_s: float = 10.0, connect_s: float = 5.0) -> httpx.Client:
     """An HTTP client on `url`. A loopback address never goes through a proxy of the environment."""
+    url, token = checked_url(url), checked_token(token)
     headers = {"User-Agent": USER_AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
     timeout = httpx.Timeout(timeout_s, connect=connect_s)
-    return httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, trust_env=not is_loopback(url))
+    return httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=not is_loopback(url))
+
+
+def checked_url(url: str) -> str:
+    """The service's address without what a shell or a file left around it; ClientError when it is none."""
+    found = str(url).strip().rstrip("/")
+    if fault := _url_fault(found):
+        way_out = "it must be http:// or https:// and a host, such as http://127.0.0.1:8400"
+        raise ClientError(f"url is {url!r}: {fault}; {way_out} (argument url, --url or FORECURVE_URL)")
+    return found
+
+
+def _url_fault(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        httpx.URL(url)
+        _ = parts.port  # is read only when asked for
+    except (ValueError, httpx.InvalidURL) as error:
+        return str(error)
+    if parts.scheme not in ("http", "https"):
+        return "it does not begin with http:// or https://"
+    return None if parts.hostname else "it names no host"
+
+
+def checked_token(token: str | None) -> str | None:
+    """The token without white space around it; ClientError, which never shows it, when no header can carry it."""
+    found = (token or "").strip()
+    wrong = next((at for at, char in enumerate(found) if not "!" <= char <= "~"), None)
+    if wrong is None:
+        return found or None
+    raise ClientError(
+        f"token has {found[wrong]!r} as character {wrong + 1} of {len(found)}: it must be printable ASCII without "
+        "spaces; copy it again from the page it was minted on (argument token, --token or FORECURVE_TOKEN)"
+    )
 
 
 def is_loopback(url: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sized
 from typing import Any
 
 MAX_POINTS = 100_000
@@ -41,6 +42,13 @@ class Pending:
     def __bool__(self) -> bool:
         return bool(self._points or self._evaluations or self._others)
 
+    @property
+    def entries(self) -> int:
+        """How many entries `take` would make of what is pending."""
+        with self._lock:
+            batches = _count(self._points, BATCH_POINTS) + _count(self._evaluations, BATCH_EVALUATIONS)
+            return batches + len(self._others)
+
     def take(self) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
         """Everything pending, as bodies of batches (evaluations first: they matter most) and of other entries."""
         with self._lock:
@@ -52,6 +60,10 @@ class Pending:
         ]
         batches += [{"points": part, "evaluations": []} for part in _parts(points, BATCH_POINTS)]
         return batches, others
+
+
+def _count(items: Sized, size: int) -> int:
+    return -(-len(items) // size)
 
 
 def _parts(items: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:

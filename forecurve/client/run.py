@@ -20,11 +20,12 @@ from .checks import Checks
 from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .heart import Heart
+from .once import Once
+from .outbox import Left, Outbox
 from .pending import Pending
-from .sender import Sender
 from .spool import Spool
 from .transport import Transport, backoff_s
-from .values import as_number, flatten, utc_now
+from .values import as_number, flatten, plain, utc_now
 
 log = logging.getLogger("forecurve")
 
@@ -33,6 +34,9 @@ FINISH_S = 30.0
 
 OUTCOMES = ("succeeded", "stopped", "failed", "lost")
 """What `finish` takes; `lost` when a worker or its machine died and another attempt may go better."""
+
+MAX_REASON, MAX_MESSAGE = 4000, 1000
+"""Characters that the service takes; a longer text is cut, for with it the whole report would be refused."""
 
 T = TypeVar("T")
 
@@ -47,6 +51,7 @@ class Run:
         spool: None makes a disabled run: every report is dropped.
         transport: None keeps every report on disk (offline).
         earlier: what earlier attempts of the run could not send.
+        sync_later: the command that sends what is left at the end; None when the next attempt hands it in.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Run:
         flush_s: float = 1.0,
         heartbeat_s: float = 5.0,
         earlier: Earlier | None = None,
+        sync_later: str | None = None,
     ):
         self.id = run_id
         self.attempt = attempt
@@ -70,10 +76,13 @@ class Run:
         self._held: frozenset[int] = frozenset()
         self._checks = Checks()
         self._finished = False
-        self._said: set[str] = set()
+        self._sync_later = sync_later
+        self._once = Once()
         self._pending = Pending()
-        self._sender = (
-            Sender(self._pending, spool, transport, on_over=self._ask_to_stop, flush_s=flush_s) if spool else None
+        self._outbox = (
+            Outbox(self._pending, spool, transport, once=self._once, on_over=self._ask_to_stop, flush_s=flush_s)
+            if spool
+            else None
         )
         self._heart = (
             Heart(transport, on_stop=self._ask_to_stop, on_held=self._hold, interval_s=heartbeat_s)
@@ -83,8 +92,8 @@ class Run:
         self._earlier = earlier
         if self._earlier:
             self._earlier.start()
-        if self._sender:
-            self._sender.start()
+        if self._outbox:
+            self._outbox.start()
         if self._heart:
             self._heart.start()
 
@@ -115,7 +124,10 @@ class Run:
     # reports
 
     def log(self, metrics: Mapping[str, Any], *, step: int, compute: float | None = None) -> None:
-        """Report metric values of an optimiser step. Nested mappings are joined with `/`; NaN and infinities stay."""
+        """Report metric values of an optimiser step. Nested mappings are joined with `/`; NaN and infinities stay.
+
+        The last value logged for a step counts, whether or not an earlier one was sent already.
+        """
         self._guard("log", lambda: self._log(metrics, step, compute))
 
     def log_evaluation(
@@ -170,15 +182,16 @@ class Run:
 
     @property
     def unsent(self) -> int:
-        """Reports on disk that the service has not taken yet, those of earlier attempts among them."""
-        own = self._spool.waiting if self._spool else 0
+        """Reports that the service has not taken yet, in memory or on disk, those of earlier attempts among them."""
+        own = self._outbox.unsent if self._outbox else 0
         return own + (self._earlier.waiting if self._earlier else 0)
 
     def finish(self, outcome: str = "succeeded", reason: str | None = None, *, deadline_s: float = FINISH_S) -> None:
         """Report the outcome (succeeded, stopped, failed or lost) and send what is left, within the deadline.
 
-        Another word is refused with a warning, and the run goes on until it is finished by one of these. What the
-        service does not take in time stays in the spool, and a warning says where.
+        Another word is refused with a warning, and the run goes on until it is finished by one of these. What was
+        logged is put on disk in any case, which a slow disk may take some seconds more for. What the service does not
+        take in time stays there, and a warning says where and how it is sent later.
         """
         self._guard("finish", lambda: self._finish(outcome, reason, deadline_s))
 
@@ -237,14 +250,14 @@ class Run:
             return
         body["details"] = {name: as_json_number(value) for name, value in body["details"].items()}
         self._pending.add_evaluation({key: value for key, value in body.items() if value is not None})
-        if self._sender:
-            self._sender.wake()
+        if self._outbox:
+            self._outbox.sealer.wake()
 
     def _log_checkpoint(self, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
         body: dict[str, Any] = {
             "step": int(step),
-            "path": str(path),
-            "digest": str(digest),
+            "path": plain(path),
+            "digest": plain(digest),
             "size_bytes": int(size_bytes),
         }
         spent = float(compute)
@@ -253,7 +266,7 @@ class Run:
         self._pending.add_other("checkpoint", body)
 
     def _note_progress(self, step: int, compute: float, message: str | None) -> None:
-        progress: dict[str, Any] = {"step": int(step)} | ({"message": str(message)} if message else {})
+        progress: dict[str, Any] = {"step": int(step)} | ({"message": plain(message)[:MAX_MESSAGE]} if message else {})
         spent = float(compute)
         if is_compute(spent):
             progress["compute"] = spent
@@ -274,24 +287,33 @@ class Run:
             self._finished = True
         if self._heart:
             self._heart.close()
-        if self._sender is None:
+        if self._outbox is None:
             return
         deadline = time.monotonic() + deadline_s
         if self._earlier:
             self._earlier.close(deadline_s / 2)  # before the outcome: the run may be over with it
-        self._pending.add_other("outcome", {"outcome": outcome, "reason": reason})
-        left = self._sender.close(deadline - time.monotonic())
-        if left and self._transport and self._spool:
-            self._say("left", f"{left} reports were not taken in time; they are kept in {self._spool.directory}")
+        text = None if reason is None else plain(reason)[:MAX_REASON]
+        self._pending.add_other("outcome", {"outcome": outcome, "reason": text})
+        self._say_left(self._outbox.close(deadline - time.monotonic()))
         if self._transport:
             self._transport.close()
 
+    def _say_left(self, left: Left) -> None:
+        if left.on_disk and self._transport:
+            later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
+            kept = f"they are kept in {self.directory}; {later}"
+            self._say("left", f"{left.on_disk} reports were not taken in time; {kept}")
+        if left.in_memory:
+            fate = "they are lost unless the disk takes them before this process ends"
+            self._say("unsealed", f"{left.in_memory} reports are not on disk in {self.directory} yet; {fate}")
+
     def _flush(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s
-        if self._sender is None or self._transport is None:
+        if self._outbox is None or self._transport is None:
             return
-        self._sender.wake()
-        while time.monotonic() < deadline and (self._pending or self._sender.is_sealing or self.unsent):
+        sealer = self._outbox.sealer
+        sealer.wake()
+        while time.monotonic() < deadline and (self._pending or sealer.is_sealing or self.unsent):
             time.sleep(0.02)
 
     def _ask_to_stop(self, reason: str) -> None:
@@ -314,9 +336,7 @@ class Run:
             self._say(f"{what}-{type(error).__name__}", f"{what} was left out: {type(error).__name__}: {error}")
 
     def _say(self, key: str, text: str) -> None:
-        if key not in self._said:
-            self._said.add(key)
-            log.warning("forecurve: %s", text)
+        self._once.say(key, text)
 
 
 def _plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,7 +347,7 @@ def _plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     if plain_counts is not None and prompts is None:
         prompts = len(plain_counts)
     details = {
-        str(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
+        plain(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
     }
     return {
         "step": int(evaluation["step"]),

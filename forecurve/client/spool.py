@@ -4,21 +4,32 @@ A directory per attempt:
 
     queue.jsonl     one entry a line: {"n": 7, "kind": "metrics", "body": {...}}
     settled.json    {"place": of the last entry that needs no sending, "seq": last batch number given}
-    rejected.jsonl  entries that the service refused, with its answer
+    rejected.jsonl  entries that the service refused, with its answer, and lines of the queue that were damaged
+    writer.lock     locked by the process that writes here, which it names
 
 An entry is replayed with the same body and the same batch number, so the service can tell a replay from news. A batch
-that was refused is divided: its halves are written at the end of the file, "of" the entry whose place they take.
+that was refused is divided: its halves are written at the end of the file, "of" the entry whose place they take. A
+damaged line leaves an entry of kind "damaged" behind, which keeps its numbers from being given again.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import threading
 from bisect import bisect_right, insort
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .lock import WriterLock
+
+log = logging.getLogger("forecurve")
+
+KINDS = frozenset({"metrics", "checkpoint", "outcome"})
+"""Of the entries that are sent."""
 COMPACT_BYTES = 4 << 20
 """A queue whose entries are all settled is emptied once it is larger than this."""
 MAX_DIVISIONS = 200
@@ -26,6 +37,8 @@ MAX_DIVISIONS = 200
 requests."""
 
 Place = tuple[int, int]
+Waiting = tuple[Place, int, int]
+"""An entry's place in the queue; where its line begins in the file, and how long it is."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +58,34 @@ class Entry:
 
 
 class Spool:
-    """An append-only queue on disk. One thread of one process uses it at a time.
+    """An append-only queue on disk. One Spool at a time has a directory; any thread may call it.
 
     Args:
         directory: made when missing; holds one attempt.
         limit_bytes: above this size `is_full` is true, and the caller should leave out what it can spare.
+
+    Raises:
+        InUse: another process, or another Spool of this one, writes there.
+        OSError: the directory cannot be written.
     """
 
     def __init__(self, directory: Path, *, limit_bytes: int = 256 << 20):
         self.directory = directory
         self.limit_bytes = limit_bytes
         directory.mkdir(parents=True, exist_ok=True)
+        self._writer = WriterLock(directory)
+        self._lock = threading.RLock()
+        self._aside_lock = threading.Lock()  # apart: the training loop puts aside, and must not wait for an fsync
+        self._closed = False
         self._path = directory / "queue.jsonl"
         self._settled_path = directory / "settled.json"
         self._settled, self._last_seq = _read_settled(self._settled_path)
         self._last_n = max(self._settled)
         self._divisions = (0, 0)  # (entry, how often it was divided)
-        self._waiting: list[tuple[Place, int]] = []  # with the offset in the file, in order of place
+        self._waiting: list[Waiting] = []  # in order of place
         self._size = 0
-        self._file: BinaryIO = self._recover()
+        self._recover()
+        self._file = self._path.open("a+b", buffering=0)  # appending: no other process can make it leave a hole
 
     @property
     def rejected(self) -> Path:
@@ -81,8 +103,9 @@ class Spool:
 
     def seal_batch(self, body: dict[str, Any], of: int | None = None) -> Entry:
         """Number a metric batch and put it on disk."""
-        self._last_seq += 1
-        return self.seal("metrics", body | {"seq": self._last_seq}, of)
+        with self._lock:
+            self._last_seq += 1
+            return self.seal("metrics", body | {"seq": self._last_seq}, of)
 
     def seal(self, kind: str, body: dict[str, Any], of: int | None = None) -> Entry:
         """Put an entry on disk (fsync) and in the queue.
@@ -90,47 +113,54 @@ class Spool:
         Raises:
             TypeError, ValueError: the body is nothing that JSON has. Nothing is written then.
         """
-        entry = Entry(self._last_n + 1, kind, body, of)
-        line = _line(entry)
-        offset = self._size
-        self._file.seek(offset)
-        self._file.write(line)
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._size += len(line)
-        self._last_n = entry.n
-        insort(self._waiting, (entry.place, offset))
-        return entry
+        with self._lock:
+            entry = Entry(self._last_n + 1, kind, body, of)
+            line = _line(entry)
+            offset = self._append(line)
+            self._last_n = entry.n
+            insort(self._waiting, (entry.place, offset, len(line)))
+            return entry
 
     def first(self) -> Entry | None:
         """The oldest entry not settled, or None."""
-        if not self._waiting:
+        with self._lock:
+            while self._waiting and not self._closed:
+                place, offset, length = self._waiting[0]
+                self._file.seek(offset)
+                line = self._file.read(length)
+                entry = _parse(line)
+                if entry is not None and entry.place == place:
+                    return entry
+                self._put_line_aside(line)  # damaged since it was written: what comes after it must not wait
+                del self._waiting[0]
             return None
-        self._file.seek(self._waiting[0][1])
-        return _parse(self._file.readline())
 
     def settle(self, entry: Entry) -> None:
-        """The service has it (or it was put aside): never send it again."""
-        self._settled = entry.place
-        del self._waiting[: bisect_right(self._waiting, entry.place, key=lambda waiting: waiting[0])]
-        self._write_settled()
-        if not self._waiting and self._size > COMPACT_BYTES:
-            self._file.truncate(0)
-            self._size = 0
+        """The service has it (or it was put aside): never send it again. Nothing, once the spool was closed."""
+        with self._lock:
+            if self._closed:
+                return
+            self._settled = entry.place
+            del self._waiting[: bisect_right(self._waiting, entry.place, key=lambda waiting: waiting[0])]
+            self._write_settled()
+            if not self._waiting and self._size > COMPACT_BYTES:
+                self._file.truncate(0)
+                self._size = 0
 
     def divide(self, entry: Entry) -> bool:
         """Let two halves take the place of a batch, so that only what is at fault is refused; false when it is not to
         be divided any further."""
-        root = entry.of or entry.n
-        divisions = self._divisions[1] if self._divisions[0] == root else 0
-        halves = _halves(entry.body) if entry.kind == "metrics" and divisions < MAX_DIVISIONS else []
-        if not halves:
-            return False
-        for half in halves:
-            self.seal_batch(half, of=root)
-        self._divisions = root, divisions + 1
-        self.settle(entry)
-        return True
+        with self._lock:
+            root = entry.of or entry.n
+            divisions = self._divisions[1] if self._divisions[0] == root else 0
+            halves = _halves(entry.body) if entry.kind == "metrics" and divisions < MAX_DIVISIONS else []
+            if not halves:
+                return False
+            for half in halves:
+                self.seal_batch(half, of=root)
+            self._divisions = root, divisions + 1
+            self.settle(entry)
+            return True
 
     def reject(self, entry: Entry, answer: dict[str, Any]) -> None:
         """Put an entry aside with the service's answer, and go on with the next."""
@@ -140,27 +170,82 @@ class Spool:
     def put_aside(self, thing: dict[str, Any], answer: dict[str, Any]) -> None:
         """Append to rejected.jsonl; nothing that was logged is lost silently."""
         line = json.dumps(thing | {"answer": answer}, separators=(",", ":"), default=repr)
-        with self.rejected.open("a") as file:
+        with self._aside_lock, self.rejected.open("a") as file:
             file.write(line + "\n")
 
     def close(self) -> None:
-        self._file.close()
+        """Write no more, and let others write."""
+        with self._lock:
+            self._closed = True
+            self._file.close()
+            self._writer.release()
 
-    def _recover(self) -> BinaryIO:
-        """Open the queue, find what is still to be sent, cut off a line that a crash left half-written."""
-        file = self._path.open("r+b") if self._path.exists() else self._path.open("w+b")
-        offset = 0
-        for line in file:
-            if not line.endswith(b"\n") or (entry := _parse(line)) is None:
-                break
-            if entry.place > self._settled:
-                insort(self._waiting, (entry.place, offset))
-            self._last_n = max(self._last_n, entry.n)
-            self._last_seq = max(self._last_seq, int(entry.body.get("seq", 0)))
-            offset += len(line)
-        file.truncate(offset)
-        self._size = offset
-        return file
+    def _append(self, line: bytes) -> int:
+        """Write a line at the end and wait for the disk; where the line begins."""
+        end = self._file.seek(0, os.SEEK_END)
+        if end > self._size:
+            self._file.truncate(self._size)  # the part of a line that a full disk took
+        offset = min(end, self._size)
+        left = memoryview(line)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+        self._size = offset + len(line)
+        return offset
+
+    def _recover(self) -> None:
+        """Find what is still to be sent, put damaged lines aside, cut off a line that a crash left half-written."""
+        if not self._path.exists():
+            return
+        if self._load():
+            self._bury_damaged()
+            self._load()
+        if self._path.stat().st_size > self._size:
+            os.truncate(self._path, self._size)
+
+    def _load(self) -> bool:
+        """Read the queue up to a last line without an end; true when a line in it is damaged."""
+        self._waiting, self._size = [], 0
+        damaged = False
+        with self._path.open("rb") as file:
+            for line in _whole_lines(file):
+                entry = _parse(line)
+                damaged |= entry is None
+                if entry is not None:
+                    self._note(entry, len(line))
+                self._size += len(line)
+        return damaged
+
+    def _note(self, entry: Entry, length: int) -> None:
+        """Count an entry of the queue, which begins at the size so far."""
+        if entry.kind in KINDS and entry.place > self._settled:
+            insort(self._waiting, (entry.place, self._size, length))
+        self._last_n = max(self._last_n, entry.n)
+        self._last_seq = max(self._last_seq, _seq(entry))
+
+    def _bury_damaged(self) -> None:
+        """Put damaged lines aside and write the queue anew, with an entry in each one's place that keeps its numbers:
+        the service may have seen them, and takes none twice."""
+        n, seq = max(self._settled), self._last_seq
+        temporary = self._path.with_suffix(".tmp")
+        with self._path.open("rb") as file, temporary.open("wb") as mended:
+            for line in _whole_lines(file):
+                entry = _parse(line)
+                if entry is None:
+                    entry = Entry(n + 1, "damaged", {"seq": seq + 1})
+                    if entry.place > self._settled:
+                        self._put_line_aside(line)
+                    line = _line(entry)
+                mended.write(line)
+                n, seq = max(n, entry.n), max(seq, _seq(entry))
+            mended.flush()
+            os.fsync(mended.fileno())
+        temporary.replace(self._path)
+
+    def _put_line_aside(self, line: bytes) -> None:
+        text = line.decode("utf-8", "backslashreplace").rstrip("\n")
+        self.put_aside({"line": text}, {"detail": "this line of queue.jsonl is damaged", "by": "client"})
+        log.warning("forecurve: a report in %s is damaged; it is kept in %s", self._path, self.rejected)
 
     def _write_settled(self) -> None:
         temporary = self._settled_path.with_suffix(".tmp")
@@ -184,12 +269,29 @@ def _line(entry: Entry) -> bytes:
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    return (line for line in file if line.endswith(b"\n"))
+
+
 def _parse(line: bytes) -> Entry | None:
+    """The entry of a line; None when the line is damaged."""
     try:
         body = json.loads(line)
-        return Entry(body["n"], body["kind"], body["body"], body.get("of"))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        entry = Entry(body["n"], body["kind"], body["body"], body.get("of"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    return entry if _holds(entry) else None
+
+
+def _holds(entry: Entry) -> bool:
+    numbers = isinstance(entry.n, int) and isinstance(entry.of, int | None)
+    return numbers and entry.kind in KINDS | {"damaged"} and isinstance(entry.body, dict)
+
+
+def _seq(entry: Entry) -> int:
+    """The number of its batch; 0 when it is none."""
+    seq = entry.body.get("seq", 0)
+    return seq if isinstance(seq, int) else 0
 
 
 def _halves(batch: dict[str, Any]) -> list[dict[str, Any]]:

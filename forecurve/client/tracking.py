@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import logging
 import os
+import reprlib
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal
+
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
 from .api import Api
 from .earlier import Earlier
 from .errors import ApiError, ClientError
+from .folder import Meta, adopt, begin, discard, prepare, sync_command
+from .http import checked_url
 from .run import FINISH_S, Run
 from .spool import Spool
 from .transport import Transport
+from .values import as_number, plain
 
 log_ = logging.getLogger("forecurve")
 
@@ -53,13 +60,18 @@ def init(
         budget: compute the run may spend; the forecast is made for it.
         url, token: the service; else FORECURVE_URL and FORECURVE_TOKEN.
         mode: offline keeps everything on disk for `forecurve sync`; disabled drops everything.
-        directory: where the spool is kept, `.forecurve` by default (or FORECURVE_DIR).
+        directory: where the spool is kept, `.forecurve` by default (or FORECURVE_DIR). Beside it lies `run.json`,
+            with the token for this run's reports, which only you can read.
 
     Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away the run
-    goes offline with a warning, so that training starts anyway.
+    goes offline with a warning, so that training starts anyway; when the directory cannot be written, the spool is
+    kept in a temporary one, and a warning says where. What the service has not taken when the run ends, or is killed,
+    `forecurve sync` sends later.
 
     Raises:
-        ApiError: the service refused the run: an unknown unit, a faulty recipe, no access.
+        ClientError: an argument, or the variable of the environment in its place, cannot be meant: a URL without a
+            host, a budget that is no number, a token that no header can carry. Or no directory can be written at all.
+        ApiError: the service refused the run: an unknown unit, a faulty recipe, no access. Or it is no Forecurve.
     """
     global _current
     if mode not in ("online", "offline", "disabled"):
@@ -67,15 +79,14 @@ def init(
     if mode == "disabled" or os.environ.get("RANK", "0") not in ("", "0"):
         _current = Run(None, 1, spool=None)
         return _current
-    root = Path(directory or os.environ.get("FORECURVE_DIR", ".forecurve"))
-    asked = run_request(f"{project}/{name}" if project and name else name or project, recipe, unit, budget)
-    meta = {
-        "request": asked,
-        "config": dict(config or {}),
+    root = Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
+    meta: Meta = {
+        "request": run_request(_full_name(name, project), recipe, unit, budget),
+        "config": _plain_config(config),
         "created_at": datetime.now(UTC).isoformat(),
         "key": secrets.token_hex(16),
     }
-    _current = _offline(root, meta) if mode == "offline" else _online(root, meta, url, token)
+    _current = _offline(prepare(root, meta)) if mode == "offline" else _online(root, meta, url, token)
     return _current
 
 
@@ -87,14 +98,19 @@ def attach(directory: str | Path) -> Run:
     earlier attempts left there unsent is handed in by this one.
 
     Raises:
-        ClientError: one of the variables is missing or wrong.
+        ClientError: one of the variables is missing or wrong, or `directory` cannot be written: another process
+            reports for this attempt there, or the disk refuses.
     """
     url, run_id, token = (_required(name) for name in ("FORECURVE_URL", "FORECURVE_RUN", "FORECURVE_TOKEN"))
     attempt = _attempt_number(_required("FORECURVE_ATTEMPT"))
-    folder = Path(directory) / "spool"
+    folder = Path(directory).absolute() / "spool"
+    transport = Transport(url, token, run_id, attempt)
+    try:
+        spool = Spool(folder / f"a{attempt}")
+    except OSError as error:
+        raise ClientError(f"directory is {str(directory)!r}: it cannot be written ({error}); name another") from None
     earlier = Earlier(folder, attempt, lambda number: Transport(url, token, run_id, number, handed_in_by=attempt))
-    spool = Spool(folder / f"a{attempt}")
-    return Run(run_id, attempt, spool=spool, transport=Transport(url, token, run_id, attempt), earlier=earlier)
+    return Run(run_id, attempt, spool=spool, transport=transport, earlier=earlier)
 
 
 def log(metrics: Mapping[str, Any], *, step: int, compute: float | None = None) -> None:
@@ -121,14 +137,20 @@ def current() -> Run:
 def run_request(
     name: str | None, recipe: Mapping[str, Any] | str | None, unit: str | None, budget: float | None
 ) -> dict[str, Any]:
-    """The body of `POST /v1/runs` for an external run."""
+    """The body of `POST /v1/runs` for an external run.
+
+    Raises:
+        ClientError: a value is none that could be sent.
+    """
+    for field, value in {"name": name, "recipe": recipe, "unit": unit}.items():
+        _check_sendable(field, value)
     body: dict[str, Any] = {"executor": "external"}
     if unit or recipe is None:
         body["compute_unit"] = unit or "GPU-hours"
     if name:
         body["name"] = name
     if budget is not None:
-        body["budget_compute"] = budget
+        body["budget_compute"] = _budget(budget)
     if isinstance(recipe, str):
         body["preset"] = recipe
     elif recipe is not None:
@@ -136,42 +158,78 @@ def run_request(
     return body
 
 
-def _online(root: Path, meta: dict[str, Any], url: str | None, token: str | None) -> Run:
-    url = url or os.environ.get("FORECURVE_URL") or DEFAULT_URL
-    token = token or os.environ.get("FORECURVE_TOKEN")
+def _check_sendable(field: str, value: Any) -> None:
+    takes = (str, Mapping, NoneType) if field == "recipe" else (str, NoneType)
+    kinds = "a preset's name or a mapping" if field == "recipe" else "text"
+    if not isinstance(value, takes):
+        raise ClientError(f"{field} is {reprlib.repr(value)}; it must be {kinds}")
     try:
-        created = Api(url, token).create_run(meta["request"], idempotency_key=meta["key"])
-    except ApiError as error:
-        if error.status is not None and error.status < 500:
-            raise
-        run = _offline(root, meta)
-        log_.warning(
-            "forecurve: %s is away (%s); the run is kept offline, later: forecurve sync %s",
-            url,
-            error.detail,
-            run.directory and run.directory.parent,
-        )
-        return run
-    run_id, attempt = created["id"], int(created.get("attempt") or 1)
-    folder = root / run_id
-    _write_meta(folder, meta | {"run_id": run_id, "attempt": attempt})
+        sent = dict(value) if isinstance(value, Mapping) else value
+        json.dumps(sent, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        way_out = "give finite numbers, text, lists and mappings"
+        raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
+
+
+def _budget(budget: Any) -> float:
+    number = as_number(budget)
+    if number is None or not (number > 0 and is_compute(number)):
+        takes = f"a number from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}: the compute the run may spend, in its unit"
+        raise ClientError(f"budget is {reprlib.repr(budget)}; it must be {takes}")
+    return number
+
+
+def _full_name(name: str | None, project: str | None) -> str | None:
+    for field, value in {"name": name, "project": project}.items():
+        if not isinstance(value, str | None):
+            raise ClientError(f"{field} is {reprlib.repr(value)}; it must be text")
+    full = f"{project}/{name}" if project and name else name or project
+    return full and plain(full)
+
+
+def _plain_config(config: Mapping[str, Any] | None) -> Any:
+    """The config as JSON can keep it: it is for people, and no reason to keep a run from starting."""
+    try:
+        return json.loads(json.dumps(dict(config or {}), default=repr))
+    except (TypeError, ValueError, RecursionError):
+        return reprlib.repr(config)
+
+
+def _online(root: Path, meta: Meta, url: str | None, token: str | None) -> Run:
+    url = checked_url(url or os.environ.get("FORECURVE_URL") or DEFAULT_URL)
+    with Api(url, token or os.environ.get("FORECURVE_TOKEN")) as api:
+        folder = prepare(root, meta)
+        try:
+            begun = begin(api, meta)
+        except ApiError as error:
+            if not _is_away(error):
+                discard(folder)
+                raise
+            log_.warning(
+                "forecurve: %s is away (%s); the run is kept offline, later: %s",
+                url,
+                error.detail,
+                sync_command(folder),
+            )
+            return _offline(folder)
+    folder = adopt(folder, meta, begun, url)
     return Run(
-        run_id,
-        attempt,
-        spool=Spool(folder / f"a{attempt}"),
-        transport=Transport(url, created["ingest_token"], run_id, attempt),
+        begun.run_id,
+        begun.attempt,
+        spool=Spool(folder / f"a{begun.attempt}"),
+        transport=Transport(url, begun.ingest_token, begun.run_id, begun.attempt),
+        sync_later=sync_command(folder),
     )
 
 
-def _offline(root: Path, meta: dict[str, Any]) -> Run:
-    folder = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-    _write_meta(folder, meta | {"run_id": None, "attempt": 1})
+def _is_away(error: ApiError) -> bool:
+    """No answer, or one that says nothing of the run itself."""
+    status = error.status or 0
+    return error.code == "unreachable" or status >= 500 or status in (408, 425, 429)
+
+
+def _offline(folder: Path) -> Run:
     return Run(None, 1, spool=Spool(folder / "a1"))
-
-
-def _write_meta(folder: Path, meta: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(meta, indent=2, default=repr) + "\n")
 
 
 def _required(name: str) -> str:

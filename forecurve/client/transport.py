@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,12 +67,15 @@ class Transport:
         """Send an entry; never raises."""
         key = f"{self.run_id}-a{self.attempt}-{entry.n}"
         path = f"/v1/runs/{self.run_id}/{_PATHS[entry.kind]}"
+        headers = {} if entry.kind == "metrics" else {"Idempotency-Key": key}  # batches have their own number
         try:
-            headers = {} if entry.kind == "metrics" else {"Idempotency-Key": key}  # batches have their own number
-            response = self._http.post(path, json=self._who | entry.body, headers=headers)
-        except httpx.HTTPError as error:
+            request = self._http.build_request("POST", path, json=self._who | entry.body, headers=headers)
+        except Exception as error:  # noqa: BLE001 - what can never be sent must not hold up what comes after it
+            return Refused({"detail": f"it cannot be sent: {type(error).__name__}: {error}", "by": "client"})
+        try:
+            return read_answer(self._http.send(request))
+        except Exception as error:  # noqa: BLE001 - no answer, or one that nobody can read: as if the service were away
             return Later(f"{type(error).__name__}: {error}")
-        return read_answer(response)
 
     def beat(self, body: dict[str, Any]) -> dict[str, Any]:
         """Send a heartbeat; raises ApiError or httpx.HTTPError."""
@@ -122,7 +126,7 @@ def _retry_after(response: httpx.Response, now: datetime | None) -> float | None
             seconds = (parsedate_to_datetime(header) - (now or datetime.now(UTC))).total_seconds()
         except ValueError:
             return None
-    return min(max(seconds, 0.0), 300.0)
+    return min(max(seconds, 0.0), 300.0) if math.isfinite(seconds) else None
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

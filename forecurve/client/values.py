@@ -15,6 +15,11 @@ def utc_now() -> str | None:
     return now.isoformat() if EARLIEST <= now < LATEST else None
 
 
+def plain(text: Any) -> str:
+    """As text that can be sent and stored: lone surrogates, as names of files have them, and NULs become `?`."""
+    return str(text).encode("utf-8", "replace").decode().replace("\0", "?")
+
+
 def as_number(value: Any) -> float | None:
     """A float from a Python, NumPy or torch scalar; None for what is no number."""
     if value is None or isinstance(value, str | bytes):
@@ -28,7 +33,7 @@ def as_number(value: Any) -> float | None:
 def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """`{"train": {"loss": 1}}` as `("train/loss", 1)`."""
     for name, value in metrics.items():
-        path = f"{prefix}/{name}" if prefix else str(name)
+        path = f"{prefix}/{plain(name)}" if prefix else plain(name)
         if isinstance(value, Mapping):
             yield from flatten(value, path)
         else:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from forecurve.client import Run
+
 Answer = tuple[int, dict[str, Any], dict[str, str]]
 
 
@@ -76,6 +78,14 @@ def service() -> Iterator[FaultyService]:
     service = FaultyService()
     yield service
     service.close()
+
+
+def kill(run: Run) -> None:
+    """End a run as the end of its process does: no outcome, and nothing writes its folder any more."""
+    assert run._outbox is not None
+    run._outbox.close(0.1)
+    if run._earlier:
+        run._earlier.close(0.0)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:

@@ -113,7 +113,7 @@ def test_replayed_reports_change_nothing(service: tuple[str, str], tmp_path: Pat
 
     assert again.unsent == 0
     assert rewards(url, token, str(run.id)) == before
-    again._sender.close(1)  # type: ignore[union-attr]
+    again._outbox.close(1)  # type: ignore[union-attr]
 
 
 def test_a_launched_trainer_attaches_reads_its_recipe_and_reports(

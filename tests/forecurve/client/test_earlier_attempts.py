@@ -17,6 +17,8 @@ from tests.conftest import Clock
 from tests.forecurve.serving import served
 from tests.server.reporting import Headers, launch, move, queued_run
 
+from .conftest import kill
+
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -72,12 +74,13 @@ def test_the_next_attempt_hands_in_what_two_before_it_could_not_send(url: str, b
     first = begin(url)
     train(first, 0, 10)
     first.flush()
+    kill(first)
     second = begin(NOWHERE)
     train(second, 10, 20, checkpoint=20)
     second.finish("stopped", "SIGTERM received", deadline_s=0.2)
     third = begin(NOWHERE)
     train(third, 30, checkpoint=30)
-    third._sender.close(0.1)  # type: ignore[union-attr]  # killed: no outcome
+    kill(third)
 
     fourth = begin(url)
     train(fourth, 40)
@@ -101,7 +104,9 @@ def test_what_was_handed_in_is_not_sent_again(url: str, begin: Any, tmp_path: Pa
     first = begin(NOWHERE)
     train(first, 0, 10)
     first.finish("stopped", deadline_s=0.2)
-    begin(url).flush()
+    second = begin(url)
+    second.flush()
+    kill(second)
 
     third = begin(url)
 

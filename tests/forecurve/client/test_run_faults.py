@@ -17,7 +17,7 @@ from forecurve.client import Run
 from forecurve.client.spool import MAX_DIVISIONS, Spool
 from forecurve.client.transport import Transport
 
-from .conftest import FaultyService, wait_for
+from .conftest import FaultyService, kill, wait_for
 
 
 def start(url: str, directory: Path, attempt: int = 1) -> Run:
@@ -57,7 +57,7 @@ def test_after_a_restart_the_process_replays_what_was_not_taken_under_the_same_n
     run = start(service.url, tmp_path)
     run.log_evaluation(step=1, compute=1.0, reward=0.1)
     first = wait_for(lambda: service.bodies("metrics"))[0]
-    run._sender.close(0.1)  # type: ignore[union-attr]  # the process dies: no outcome
+    kill(run)
     service.requests.clear()
 
     service.answer = lambda path, body: (200, {}, {})
@@ -91,7 +91,8 @@ def test_retry_after_is_honoured(service: FaultyService, tmp_path: Path) -> None
     service.answer = lambda path, body: (429, {}, {"Retry-After": "60"})
     run = start(service.url, tmp_path)
     run.log_evaluation(step=1, compute=1.0, reward=0.1)
-    sender = run._sender
+    assert run._outbox is not None
+    sender = run._outbox.sender
     assert sender is not None
 
     # The service has the batch before the sender has read its answer: the answer is what is waited for.
@@ -152,6 +153,7 @@ def test_a_refused_batch_is_halved_until_only_what_is_at_fault_is_put_aside(
     service.answer = refusing(lambda body: all(e["step"] != 37 for e in body["evaluations"]), status)
     spool = Spool(tmp_path)
     spool.seal_batch({"points": [], "evaluations": [{"step": step} for step in range(100)]})  # of an earlier process
+    spool.close()
     run = start(service.url, tmp_path)
     run.log_evaluation(step=100, compute=100.0, reward=0.5)
     run.finish()
@@ -170,6 +172,7 @@ def test_a_flood_of_faults_is_no_flood_of_requests(service: FaultyService, tmp_p
     service.answer = refusing(lambda body: not body["points"], 422)
     spool = Spool(tmp_path)
     spool.seal_batch({"points": [{"step": step} for step in range(5000)], "evaluations": []})
+    spool.close()
     run = start(service.url, tmp_path)
     run.finish()
 
@@ -188,6 +191,39 @@ def test_what_is_no_json_is_put_aside_and_does_not_hold_up_the_rest(service: Fau
     assert [p["metric"] for body in service.bodies("metrics") for p in body["points"]] == ["loss"]
     assert len(service.bodies("outcome")) == 1
     assert '"step":1' in (tmp_path / "rejected.jsonl").read_text()
+
+
+def test_what_can_never_be_sent_is_put_aside_and_does_not_hold_up_the_rest(
+    service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = Spool(tmp_path)
+    spool.seal("outcome", {"outcome": "failed", "reason": "caf\udce9"})  # by a client that did not know better
+    spool.close()
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5)
+    run.finish()
+
+    assert sum(len(body["evaluations"]) for body in service.bodies("metrics")) == 1
+    assert len(service.bodies("outcome")) == 1
+    assert run.unsent == 0
+    (aside,) = (tmp_path / "rejected.jsonl").read_text().splitlines()
+    assert "it cannot be sent: UnicodeEncodeError" in json.loads(aside)["answer"]["detail"]
+    assert "it cannot be sent" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["nan", "Mon, 01 Jan 2001 00:00:00 -0000", "soon"])
+def test_an_odd_retry_after_is_no_reason_to_wait(service: FaultyService, tmp_path: Path, odd: str) -> None:
+    tries: list[int] = []
+
+    def answer(path: str, body: dict[str, Any]) -> Any:
+        tries.append(1)
+        return (503, {}, {"Retry-After": odd}) if len(tries) == 1 else (200, {}, {})
+
+    service.answer = answer
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5)
+    run.finish()
+    assert run.unsent == 0
 
 
 def test_refused_access_keeps_the_reports_for_later(service: FaultyService, tmp_path: Path) -> None:
@@ -213,8 +249,9 @@ def test_a_slow_service_does_not_slow_the_training_loop(service: FaultyService, 
         run.log({"loss": 1.0}, step=step)
         run.log_evaluation(step=step, compute=step, reward=0.5)
     assert time.monotonic() - began < 0.3
-    run.finish(deadline_s=5)
+    run.finish(deadline_s=20)
     assert run.unsent == 0
+    assert len(service.bodies("metrics")) < 50, "what comes at once is gathered"
 
 
 def test_a_full_spool_leaves_out_metric_points_but_never_an_evaluation(tmp_path: Path) -> None:

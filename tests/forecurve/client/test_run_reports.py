@@ -52,6 +52,36 @@ def test_numpy_values_nesting_and_values_that_are_not_finite_survive(service: Fa
     assert points == {"train/loss": "NaN", "train/norm": "Infinity", "low": "-Infinity", "flag": 1.0}
 
 
+def test_the_last_value_logged_for_a_step_counts(service: FaultyService, tmp_path: Path) -> None:
+    run = start(service, tmp_path)
+    run.log({"loss": 3.0, "other": 1.0}, step=2)
+    run.log({"loss": 4.0}, step=2)
+    run.finish()
+
+    last = {point["metric"]: point["value"] for batch in service.bodies("metrics") for point in batch["points"]}
+    assert last == {"loss": 4.0, "other": 1.0}
+
+
+def test_text_that_cannot_be_sent_is_sent_with_what_can(service: FaultyService, tmp_path: Path) -> None:
+    service.heartbeat = {"stop": False, "interval_s": 0.02}
+    run = start(service, tmp_path)
+    run.heartbeat(step=1, compute=1.0, message="caf\udce9" + "x" * 2000)
+    run.log({"lo\ud800ss": {"in\udce9": 1.0}}, step=1)
+    run.log_evaluation(step=1, compute=1.0, reward=0.5, details={"caf\udce9": 1.0})
+    run.log_checkpoint(step=1, compute=1.0, path="/caf\udce9", digest="d" * 64, size_bytes=1)
+    wait_for(lambda: [beat for beat in service.bodies("heartbeat") if beat.get("message", "")[:5] == "caf?x"])
+    run.finish("failed", "OSError: cannot open caf\udce9\0.txt" + "x" * 5000)
+
+    batches = service.bodies("metrics")
+    assert [point["metric"] for batch in batches for point in batch["points"]] == ["lo?ss/in?"]
+    assert [item["details"] for batch in batches for item in batch["evaluations"]] == [{"caf?": 1.0}]
+    assert service.bodies("checkpoints")[0]["path"] == "/caf?"
+    (outcome,) = service.bodies("outcome")
+    assert outcome["reason"].startswith("OSError: cannot open caf??.txtx")
+    assert len(outcome["reason"]) == 4000
+    assert not (tmp_path / "rejected.jsonl").exists()
+
+
 def test_the_time_of_a_clock_that_is_not_set_is_left_to_the_service(
     service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
