@@ -136,7 +136,7 @@ def test_of_a_step_that_is_logged_twice_the_last_value_counts(run: Reporter, hea
     """As within a batch of the client's, so that it is no matter of timing."""
     assert run.send(1, points=[point(1, 1.0), point(2, 2.0)]).json()["accepted"] == 2
     assert run.send(2, points=[point(2, 3.0), point(3, 4.0)]).json()["accepted"] == 1
-    found = run.api.get(f"/v1/runs/{run.run_id}/metrics/train/reward", headers=headers["read"]).json()
+    found = run.api.get(f"/v1/runs/{run.run_id}/metrics?metric=train/reward", headers=headers["read"]).json()
     assert [item["value"] for item in found["points"]] == [1.0, 3.0, 4.0]
 
 
