@@ -14,7 +14,7 @@ from server.settings import Settings
 
 from .assets import load_assets
 from .login import router as login
-from .pages import alerts, reference, run, runs, settings, sweeps
+from .pages import alerts, reference, run, runs, settings, sweeps, track_record
 from .problems import use_pages_for_errors
 from .security import SecurityHeaders
 from .templating import make_environment
@@ -31,8 +31,9 @@ def create_app(configuration: Settings | None = None, sessions: sessionmaker[Ses
     def static(request: Request, digest: str, name: str) -> Response:
         return assets.respond(request, digest, name)
 
-    for router in (login, runs.router, run.router, sweeps.router, alerts.router, settings.router, reference.router):
-        app.include_router(router)
+    app.include_router(login)
+    for page in (runs, run, sweeps, alerts, track_record, settings, reference):
+        app.include_router(page.router)
     use_pages_for_errors(app)
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)  # not the event stream
     app.add_middleware(SecurityHeaders)

@@ -181,6 +181,20 @@ def words(name: str) -> str:
     return name.replace("_", " ").replace(".", " ")
 
 
+def rests_on(calibration: str) -> str:
+    """What the interval of a forecast rests on: `conformal (12 past runs)` is `calibrated on 12 past runs`."""
+    how, _, past = calibration.partition(" (")
+    by = {"adjusted": "adjusted by", "conformal": "calibrated on"}.get(how)
+    return f"{by} {past.rstrip(')')}" if by else calibration
+
+
+def spent_range(above: float, upto: float | None) -> str:
+    """A range of the share of what a run spent: `18 to 38 %`, `up to 18 %`, `from 75 %`."""
+    if upto is None:
+        return f"from {100 * above:.0f} %"
+    return f"{100 * above:.0f} to {100 * upto:.0f} %" if above else f"up to {100 * upto:.0f} %"
+
+
 def misfit(name: str) -> str:
     """Why one sigmoid is the wrong curve, by the science's name for it."""
     return _MISFITS.get(name, words(name))

@@ -33,6 +33,7 @@ _FILTERS = {
     "short_difference": formats.short_difference,
     "words": formats.words,
     "misfit": formats.misfit,
+    "rests_on": formats.rests_on,
     "ticks": formats.ticks,
     "share": share_text,
 }
@@ -56,6 +57,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "asset": assets.url,
         "modules": assets.urls,
         "knows_ceiling": formats.knows_ceiling,
+        "spent_range": formats.spent_range,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,

@@ -12,8 +12,10 @@ from server.filters import OfRun, OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import curves, recommendations, service, track_record
+from . import curves, recommendations, service
 from .schemas import Acceptance, CurveView, Dismissal, ForecastView, RecommendationView, SweepCurves, TrackRecordView
+from .track_lines import track_view
+from .track_record import told
 
 router = APIRouter(tags=["forecasts"], route_class=IdempotentRoute)
 
@@ -56,7 +58,7 @@ def read_track_record(
     limit: Annotated[int, Query(ge=0, le=1000, description="Most forecasts listed; the table counts all.")] = 50,
 ) -> TrackRecordView:
     """How good the forecasts were: each is scored against the last 10 % of the evaluations of its finished run."""
-    return TrackRecordView.of(track_record.track_record(session, sweep_id=sweep_id, runs=runs), limit)
+    return track_view(told(session, sweep_id=sweep_id, runs=runs), limit)
 
 
 @router.get("/recommendations", responses=problems(404))

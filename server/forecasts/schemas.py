@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from forecurve.science import TrackRecord
+from forecurve.science.track_record import Scored
 from server.runs.schemas import RunView
 
 from .ending import is_withheld
@@ -124,6 +124,7 @@ class ScoredView(BaseModel):
 
     forecast: str
     run: str
+    run_name: str
     fraction: float = Field(description="Share of what the run spent in the end that was spent when it was said.")
     predicted: float
     lower: float
@@ -133,6 +134,11 @@ class ScoredView(BaseModel):
     covered: bool
     withheld: bool = Field(description="A misfit was found.")
     calibration: str
+    last_value: float = Field(description="The pass rate of the last evaluation that it had seen.")
+
+    @classmethod
+    def of(cls, one: Scored, run_name: str, last_value: float) -> ScoredView:
+        return cls(**one.to_dict(), run_name=run_name, last_value=last_value)
 
 
 class TrackLine(BaseModel):
@@ -146,6 +152,10 @@ class TrackLine(BaseModel):
     median: float
     max: float
     coverage: float = Field(description="Share of 90 % intervals that held what came.")
+    coverage_lower: float = Field(description="What so few runs leave open of `coverage`, 90 %.")
+    coverage_upper: float
+    held: int = Field(description="Intervals that held what came, however many are of one run.")
+    last_value: float = Field(description="Mean error of who expects no change: of the last values seen.")
     width: float = Field(description="Median width of the intervals.")
     withheld: int
 
@@ -153,20 +163,11 @@ class TrackLine(BaseModel):
 class TrackRecordView(BaseModel):
     """Forecasts of finished runs, scored: `table` begins with the earliest range, `forecasts` with the newest."""
 
+    sentence: str
     table: list[TrackLine]
     scored: int
     waiting: int = Field(description="Forecasts of runs that are not over.")
     forecasts: list[ScoredView]
-
-    @classmethod
-    def of(cls, record: TrackRecord, limit: int) -> TrackRecordView:
-        newest = record.scored[::-1][:limit]
-        return cls(
-            table=[TrackLine.model_validate(line.to_dict()) for line in record.table],
-            scored=len(record.scored),
-            waiting=record.waiting,
-            forecasts=[ScoredView.model_validate(one.to_dict()) for one in newest],
-        )
 
 
 class RecommendationView(BaseModel):

@@ -7,7 +7,9 @@ widened by the noise of such a mean. So it can be scored also where the run ende
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,16 +32,49 @@ _LEAST_POINTS = 4
 _AT_ONCE = 200
 
 
+@dataclass(frozen=True)
+class Told:
+    """A track record, and what was known without it.
+
+    Attributes:
+        record: every forecast that can be scored.
+        last: of each forecast, by its id, the pass rate of the last evaluation that it had seen: who expects no change
+            forecasts that.
+        names: of the runs.
+    """
+
+    record: TrackRecord
+    last: Mapping[str, float]
+    names: Mapping[str, str]
+
+
 def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> TrackRecord:
     """Every forecast of the newest `runs` finished runs, scored; and how many forecasts of live runs wait."""
+    return told(session, sweep_id=sweep_id, runs=runs).record
+
+
+def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> Told:
+    """The track record beside the last values that its forecasts had seen."""
     over = select(Run).where(Run.status.in_(TERMINAL), Run.archived_at.is_(None), Run.last_compute.is_not(None))
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
-    outcomes = _outcomes(validation_curves(session, [run.id for run in finished]))
+    curves = validation_curves(session, [run.id for run in finished])
+    outcomes = _outcomes(curves)
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
     rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # bands are long: never all at once
-    forecasts = [one for row in rows if (one := _forecast(row, outcomes[row.run_id])) is not None]
+    forecasts, last = [], {}
+    for row in rows:
+        if (one := _forecast(row, outcomes[row.run_id])) is not None:
+            forecasts.append(one)
+            last[row.id] = _seen(curves[row.run_id], row.at_compute)
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
-    return dataclasses.replace(record, waiting=_waiting(session, sweep_id))
+    waits = dataclasses.replace(record, waiting=_waiting(session, sweep_id))
+    return Told(waits, last, {run.id: run.name for run in finished})
+
+
+def _seen(points: Sequence[Point], at_compute: float) -> float:
+    """The pass rate at the last evaluation up to there."""
+    upto = bisect_right(points, at_compute, key=lambda point: point.compute)
+    return points[max(0, upto - 1)].reward
 
 
 def past_forecasts(

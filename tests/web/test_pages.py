@@ -26,7 +26,7 @@ from tests.web import seeding
 from tests.web.conftest import Login, Seeded
 from tests.web.reading import HOSTILE, assert_clean, row_of, text_of
 
-PAGES = ("/", "/runs", "/sweeps", "/alerts", "/alerts?show=all", "/settings", "/docs")
+PAGES = ("/", "/runs", "/sweeps", "/alerts", "/alerts?show=all", "/track-record", "/settings", "/docs")
 
 
 @contextmanager

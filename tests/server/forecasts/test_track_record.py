@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Conformal
-from server.forecasts.track_record import track_record
+from server.forecasts.track_lines import share_interval, track_view
+from server.forecasts.track_record import told, track_record
 from server.metrics.curve import inherit
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
@@ -126,14 +127,52 @@ def test_the_api_answers_with_table_list_and_waiting(api: TestClient, headers: H
     assert (middle["forecasts"], middle["withheld"]) == (3, 0)
     assert (body["scored"], body["waiting"], len(body["forecasts"])) == (9, 1, 2)
     assert body["forecasts"][0]["fraction"] == 0.5  # the newest first
+    assert body["forecasts"][0]["run_name"] == "no-cispo"
+    assert body["forecasts"][0]["last_value"] == pytest.approx(float(sigmoid(50.0)) + 0.03)
     every = api.get("/v1/track-record", headers=headers["read"]).json()
     assert every["scored"] == 10
     assert api.get("/v1/track-record", headers=headers["read"], params={"runs": 1}).json()["scored"] == 1
 
 
+def test_a_line_says_what_few_runs_leave_open_and_how_far_off_the_last_values_were(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        for offset, times in ((0.0, (25.0, 30.0)), (0.03, (25.0,))):
+            run = finished(session, offset)
+            for at in times:
+                make_forecast(session, run, at_compute=at)
+        view = track_view(told(session), limit=0)
+    (line,) = view.table
+    end = float(sigmoid(np.array([95.0, 100.0])).mean())
+    missed = [end - float(sigmoid(at)) for at in (25.0, 30.0)]
+    assert line.last_value == pytest.approx((sum(missed) / 2 + missed[0]) / 2)  # each run counts as much
+    assert (line.held, line.forecasts, line.coverage) == (2, 3, 0.5)
+    assert (line.coverage_lower, line.coverage_upper) == pytest.approx(share_interval(0.5, 2))
+    assert view.forecasts == []
+    made = "Of 3 forecasts made at about a quarter of what their runs spent the 90 % interval held 2"
+    assert view.sentence == f"{made}; they missed by 0.000 at the median."
+
+
+@pytest.mark.parametrize(("share", "runs"), [(0.0, 1), (1.0, 1), (0.9, 10), (0.5, 300)])
+def test_what_few_runs_leave_open_of_a_share_holds_it_and_is_a_share(share: float, runs: int) -> None:
+    lower, upper = share_interval(share, runs)
+    assert 0.0 <= lower <= share <= upper <= 1.0
+    assert upper - lower > 0.05
+    wider = share_interval(share, max(1, runs // 3))
+    assert wider[1] - wider[0] >= upper - lower
+
+
+def test_one_forecast_is_told_as_one(sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        make_forecast(session, finished(session, offset=0.1), at_compute=50.0)
+        said = track_view(told(session), limit=1).sentence
+    made = "One forecast was made at about a half of what its run spent"
+    assert said == f"{made}: the 90 % interval did not hold what came, it missed by 0.100."
+
+
 def test_an_empty_store_has_an_empty_record(api: TestClient, headers: Headers) -> None:
     body = api.get("/v1/track-record", headers=headers["read"]).json()
-    assert body == {"table": [], "scored": 0, "waiting": 0, "forecasts": []}
+    said = "No forecast can be scored yet."
+    assert body == {"sentence": said, "table": [], "scored": 0, "waiting": 0, "forecasts": []}
 
 
 def test_a_forecast_learns_from_comparable_runs_only(sessions: Sessions) -> None:

@@ -37,11 +37,12 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
 
 
 def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: Site) -> None:
-    for path in ("/runs", f"/runs/{site.control}", "/sweeps", f"/sweeps/{site.sweep}", "/alerts", "/settings", "/docs"):
+    own = f"/runs/{site.control}", f"/sweeps/{site.sweep}"
+    for path in ("/runs", "/sweeps", *own, "/alerts", "/track-record", "/settings", "/docs"):
         phone.goto(path)
         assert phone.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], path
         parts = phone.locator(".bar-top nav a, .bar-top button, .bar-top .mark").all()
-        assert len(parts) == 8
+        assert len(parts) == 9
         for part in parts:
             box = part.bounding_box()
             assert box, path

@@ -17,6 +17,9 @@ if (curve) import("./chart/curve.js").then(({ startCurve }) => startCurve(curve)
 if (overlay) import("./chart/overlay.js").then(({ startOverlay }) => startOverlay(overlay));
 if (training) whenSeen(training, () => import("./training/section.js").then(({ startTraining }) => startTraining(training)));
 
+startTrackRecord();
+document.addEventListener("htmx:after:swap", startTrackRecord); // the first forecast that is scored brings its chart along
+
 startLive();
 
 /** What stands further down a page is loaded when somebody scrolls there. */
@@ -27,6 +30,13 @@ function whenSeen(element, act) {
     act();
   }, { rootMargin: "200px" });
   observer.observe(element);
+}
+
+function startTrackRecord() {
+  const plot = document.querySelector("[data-chart=track]:not([data-started])");
+  if (!plot) return;
+  plot.dataset.started = "";
+  import("./chart/track.js").then(({ startTrack }) => startTrack(plot));
 }
 
 function startThemeSwitch() {

@@ -11,7 +11,7 @@ const AXES = [["xaxis", "zoom"], ["yaxis", "zoomy"]]; // Plotly's name, the URL'
 export function keepZoom(plot, layout) {
   const mode = layout.uirevision;
   plot.home = Object.fromEntries(AXES.map(([axis]) => [axis, [...layout[axis].range]]));
-  const before = plot.zoom ?? { mode: modeFromUrl(), ...asked(mode) };
+  const before = plot.zoom ?? { mode: plot.dataset.axis ?? modeFromUrl(), ...asked(mode) }; // `data-axis`: the only one that the chart has
   if (before.mode === mode) plot.zoom = before;
   else remember(plot, { mode });
   for (const [axis] of AXES) if (plot.zoom[axis]) layout[axis].range = [...plot.zoom[axis]]; // Plotly writes into what it is given
