@@ -7,7 +7,10 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit code: 0 done, 2 bad input, 1 failure, 130 interrupted."""
+    """Run a command line; the exit code: 0 done, 2 bad input, 1 failure or conflict, 130 interrupted.
+
+    docs/reference/cli.md says when which.
+    """
     from .app import build
 
     arguments = sys.argv[1:] if arguments is None else arguments

@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from . import recipe, run, sweep
-from .alerts import alerts, sync
+from . import advice, alert, channels, recipe, run, sweep, tokens
 from .backtest import backtest_command
 from .compare import compare_command
 from .demo import demo
@@ -16,6 +15,7 @@ from .fit import fit_command
 from .plan import plan_command
 from .score import score
 from .service import down, login, status, up
+from .sync import sync
 
 
 def build() -> Any:
@@ -37,7 +37,12 @@ def build() -> Any:
     app.add_typer(recipe.app, name="recipe")
     app.add_typer(sweep.app, name="sweep")
     app.add_typer(run.app, name="run")
-    _add(app, alerts, sync)
+    app.add_typer(advice.app, name="advice")
+    app.add_typer(alert.app, name="alert")
+    app.command("alerts", help="Short for `forecurve alert list`.")(alert.list_alerts)
+    app.add_typer(channels.app, name="channel")
+    app.add_typer(tokens.app, name="token")
+    _add(app, sync)
     return typer.main.get_command(app)
 
 

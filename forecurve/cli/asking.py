@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from .flags import DATA_DIR, AsJson, DataDir, Token, Url
 
 if TYPE_CHECKING:
-    from forecurve.client.api import Api
+    from .calls import Calls
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found: `data` for --json, and for people a text or what prints one."""
+    """What a command found: `data` (or what gets it) for --json, and for people a text or what prints one."""
 
     data: Any
-    words: str | Callable[[], None]
+    words: str | Callable[[], object]
 
 
 class Service:
@@ -32,7 +32,7 @@ class Service:
         self._open = ExitStack()
 
     @functools.cached_property
-    def api(self) -> Api:
+    def api(self) -> Calls:
         """The client; CliError says how to name a service when none is known."""
         from .connection import connect
 
@@ -51,8 +51,7 @@ def asks_service(command: Callable[..., Answer]) -> Callable[..., None]:
     @functools.wraps(command)
     def asking(*, url: str | None, token: str | None, data_dir: Path, as_json: bool, **own: Any) -> None:
         with closing(Service(url, token, data_dir)) as service:
-            answer = command(service, **own)
-        _print(answer, as_json)
+            _print(command(service, **own), as_json)  # what is long is asked for while it is printed
 
     parameters = [*_own_parameters(command), *_FLAGS]
     asking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -64,7 +63,7 @@ def _print(answer: Answer, as_json: bool) -> None:
     from .output import print_json
 
     if as_json:
-        print_json(answer.data)
+        print_json(answer.data() if callable(answer.data) else answer.data)
     elif isinstance(answer.words, str):
         print(answer.words)
     else:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .curve_input import Range, read_arms, read_long_arms
+from .curve_input import CurveFile, Range, read_arms, read_long_arms
 
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
 
 
 def compare_command(
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed].")],
+    file: CurveFile,
     control: Annotated[str, typer.Option("--control", help="The series that all others are compared with.")],
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this arm; may be repeated.")] = None,
     rope: Annotated[

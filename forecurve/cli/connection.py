@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from .errors import CliError
 
 if TYPE_CHECKING:
-    from forecurve.client.api import Api
+    from .calls import Calls
 
 
-def connect(url: str | None, token: str | None, data_dir: Path) -> Api:
+def connect(url: str | None, token: str | None, data_dir: Path) -> Calls:
     """An API client; CliError says how to name a service when none is known."""
-    from forecurve.client.api import Api
+    from .calls import Calls
 
-    return Api(*service(url, token, data_dir))
+    return Calls(*service(url, token, data_dir))
 
 
 def service(url: str | None, token: str | None, data_dir: Path) -> tuple[str, str]:
@@ -27,7 +27,8 @@ def service(url: str | None, token: str | None, data_dir: Path) -> tuple[str, st
         raise CliError(f"no service is running on {data_dir.expanduser().resolve()}; {way_out}")
     secret = token or (known_token if chosen.rstrip("/") == known_url else None)
     if not secret:
-        raise CliError(f"no token for {chosen}; give --token (or FORECURVE_TOKEN), minted on the page under Settings")
+        way_out = "give --token (or FORECURVE_TOKEN); an admin mints one by `forecurve token create`"
+        raise CliError(f"no token for {chosen}; {way_out}")
     return chosen, secret
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +15,26 @@ if TYPE_CHECKING:
 
 Bounds = tuple[float, float]
 
+
+def _from_stdin(context: typer.Context, file: Path) -> Path:
+    """`-` as a file that is there until the command ends, for a command may read its file more than once."""
+    if str(file) != "-" or context.resilient_parsing:
+        return file
+    folder = tempfile.TemporaryDirectory()
+    context.call_on_close(folder.cleanup)
+    text = sys.stdin.buffer.read()
+    kept = Path(folder.name) / ("stdin.jsonl" if text.lstrip()[:1] == b"{" else "stdin.csv")
+    kept.write_bytes(text)
+    return kept
+
+
+CurveFile = Annotated[
+    Path,
+    typer.Argument(
+        callback=_from_stdin,
+        help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin (CSV or JSONL).",
+    ),
+]
 Range = Annotated[
     str | None, typer.Option("--range", metavar="LOW,HIGH", help="The range of rewards, e.g. 0,100 for percent.")
 ]

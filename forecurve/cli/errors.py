@@ -13,7 +13,7 @@ class CliError(Exception):
 
     Attributes:
         exit_code: 2 when the caller can mend the input, 1 when the work failed.
-        body: what `--json` prints instead of the line.
+        body: members that `--json` prints beside `error`, over those that every error has.
     """
 
     def __init__(self, text: str, *, exit_code: int = FAILURE, body: dict[str, Any] | None = None):

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forecurve.client.errors import ApiError, ClientError
 from forecurve.recipes import RecipeError
 
+from .commands_for_calls import fault_in_commands, in_commands
 from .errors import BAD_INPUT, FAILURE, CliError
 
 Failure = tuple[str, int, dict[str, Any]]
+
+CONFLICT = 409
 
 
 def describe(error: Exception) -> Failure | None:
     """What to say of an error that a caller can understand; None for a bug."""
     if isinstance(error, CliError):
-        return str(error), error.exit_code, error.body
+        return str(error), error.exit_code, _body(_code(error.exit_code)) | error.body
     if isinstance(error, ApiError):
         return _api(error)
     if isinstance(error, RecipeError):
-        return "; ".join(error.lines), BAD_INPUT, {"errors": error.problems}
+        return "; ".join(error.lines), BAD_INPUT, _body(_code(BAD_INPUT), errors=error.problems)
     if isinstance(error, ClientError):
-        return str(error), BAD_INPUT, {}
+        return str(error), BAD_INPUT, _body(_code(BAD_INPUT))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"could not be written: {error.strerror}", FAILURE, {}
+        return f"could not be written: {error.strerror}", FAILURE, _body(_code(FAILURE))
     return _usage(error)
 
 
+def _body(code: str, *, status: int | None = None, errors: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """What every error has with --json beside its text: the same members as the service's problems."""
+    return {"code": code, "status": status, "errors": [dict(fault) for fault in errors]}
+
+
+def _code(exit_code: int) -> str:
+    """The service's word for bad input; a failure here has none of its own."""
+    return "invalid" if exit_code == BAD_INPUT else "failed"
+
+
 def _api(error: ApiError) -> Failure:
-    code = BAD_INPUT if error.is_bad_input else FAILURE
-    return error.sentence(), code, {"code": error.code, "status": error.status, "errors": error.errors}
+    """A conflict is a failure: the command was right, and may go through once what it is about has changed."""
+    body = _body(error.code, status=error.status, errors=[fault_in_commands(fault) for fault in error.errors])
+    if error.status == CONFLICT:
+        return in_commands(" ".join(error.detail.split())), FAILURE, body
+    return in_commands(error.sentence()), BAD_INPUT if error.is_bad_input else FAILURE, body
 
 
 def _usage(error: Exception) -> Failure | None:
@@ -41,10 +58,25 @@ def _usage(error: Exception) -> Failure | None:
     if name == "Exit":
         return "", int(getattr(error, "exit_code", 0)), {}
     if name == "NoArgsIsHelpError":
-        return str(error.format_message()), BAD_INPUT, {}  # type: ignore[attr-defined]
+        return str(error.format_message()), BAD_INPUT, _body("usage")  # type: ignore[attr-defined]
     if hasattr(error, "format_message"):
         text = " ".join(str(error.format_message()).split())
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-        return f"{text}{hint}", int(getattr(error, "exit_code", BAD_INPUT)), {}
+        code = int(getattr(error, "exit_code", BAD_INPUT))
+        return f"{text}{hint}", code, _body("usage", errors=_faulty_parameter(error, text))
     return None
+
+
+def _faulty_parameter(error: Exception, text: str) -> list[dict[str, Any]]:
+    """The flag or argument at fault, where the error is about one."""
+    field = _parameter_name(getattr(error, "param", None)) or getattr(error, "option_name", None)
+    return [] if field is None else [{"field": field, "value": None, "message": text}]
+
+
+def _parameter_name(parameter: Any) -> str | None:
+    """As it is called on a command line: `--limit`, `RUN`."""
+    if parameter is None:
+        return None
+    flags = [name for name in parameter.opts if name.startswith("--")]
+    return str(flags[0] if flags else parameter.metavar or parameter.name)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .curve_input import Range, read_curves, read_long_curves
+from .curve_input import CurveFile, Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
     from forecurve.science import Advice, Curve, Fit, Hindsight, Siblings
@@ -23,7 +22,7 @@ class PriorChoice(StrEnum):
 
 
 def fit_command(
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed].")],
+    file: CurveFile,
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
     budget: Annotated[float | None, typer.Option("--budget", help="Compute each run may spend.")] = None,
     target: Annotated[float | None, typer.Option("--target", help="A reward to reach.")] = None,

@@ -24,6 +24,7 @@ Changes = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the recipe; may be repeated."),
 ]
 Preset = Annotated[str | None, typer.Option("--preset", help="A preset's name; see `forecurve recipe presets`.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN")]
 RecipeFile = Annotated[Path | None, typer.Option("--recipe", help="A recipe in YAML or JSON.")]
 
 DATA_DIR = Path(".data")

@@ -73,6 +73,14 @@ def compute(value: Any, unit: str | None = None) -> str:
     return f"{value:.3g}" + (f" {unit}" if unit else "")
 
 
+def size(octets: int) -> str:
+    """`427 kB`, `1.2 GB`: the unit in which it reads best."""
+    amount, units = float(octets), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{amount:.3g} {units[0]}"
+
+
 def interval(estimate: Mapping[str, Any] | None) -> str:
     """`0.78 (0.76 to 0.81)`: median and 90 % interval, with the digits that it supports."""
     if not estimate or estimate.get("median") is None:
@@ -92,6 +100,19 @@ def since(text: str | None, now: datetime | None = None) -> str:
         return DASH
     seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(text)).total_seconds()
     return f"{duration(seconds)} ago"
+
+
+def elapsed(begun: str | None, ended: str | None) -> str:
+    """How long it took from one RFC 3339 time to another, or has by now."""
+    if not begun:
+        return DASH
+    until = datetime.fromisoformat(ended) if ended else datetime.now(UTC)
+    return duration((until - datetime.fromisoformat(begun)).total_seconds())
+
+
+def moment(text: str | None) -> str:
+    """`2026-01-31 14:03:22` from an RFC 3339 time, by the clock of who looks."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}" if text else DASH
 
 
 def duration(seconds: float) -> str:

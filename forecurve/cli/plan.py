@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .curve_input import Range, read_curves, read_long_curves
+from .curve_input import CurveFile, Range, read_curves, read_long_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan_command(
-    file: Annotated[Path, typer.Argument(help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed].")],
+    file: CurveFile,
     budget: Annotated[float, typer.Option("--budget", help="Further compute over all arms together.")],
     horizon: Annotated[
         float | None, typer.Option("--horizon", help="Compute of a full run, where arms are compared.")

@@ -1,4 +1,7 @@
-"""`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch."""
+"""`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
+
+What a run went through and its numbers for other programs are in run_history.py and run_data.py.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from typing import Annotated
 import typer
 
 from .asking import Answer, Service, asks_service
-from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, Token, Url
+from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, RunId, Token, Url
+from .run_data import export, metrics
+from .run_history import attempts, checkpoints, events
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Single runs: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.",
+    help="Single runs: submit, fork, look at them, pause, resume, stop, put away; their history and their numbers.",
 )
 
 NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
 
-RunId = Annotated[str, typer.Argument(metavar="RUN")]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the log.")]
 
 
@@ -182,3 +186,7 @@ def watch(
         status = follow(api, run_id, every_s=every, as_json=as_json)
     if status == "failed":
         raise typer.Exit(1)
+
+
+for command in (checkpoints, attempts, events, metrics, export):
+    app.command()(command)

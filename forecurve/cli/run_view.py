@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from forecurve.client.api import Api
-from forecurve.client.errors import ApiError
 
 from .output import compute, interval, number, since
+from .patience import patiently
 from .run_rows import OVER, ceiling, state
 
 
@@ -51,7 +50,7 @@ def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
     """Print what is new until the run is over; its last status. A service that is away for a moment is waited for."""
     seen: tuple[Any, ...] = ()
     while True:
-        run = _patiently(api, run_id, every_s) if seen else api.run(run_id)  # a wrong address is not waited for
+        run = patiently(lambda: api.run(run_id), every_s) if seen else api.run(run_id)  # no wrong address is waited for
         known = run.get("withheld") or (run.get("ceiling") or {}).get("median")
         now = (run["status"], run.get("last_step"), known, run.get("open_alerts"))
         if now != seen:
@@ -60,18 +59,6 @@ def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
         if run["status"] in OVER:
             return str(run["status"])
         time.sleep(every_s)
-
-
-def _patiently(api: Api, run_id: str, every_s: float, patience: int = 30) -> dict[str, Any]:
-    for left in range(patience, 0, -1):
-        try:
-            return api.run(run_id)
-        except ApiError as error:
-            if error.code != "unreachable" or left == 1:
-                raise
-            print("forecurve: no answer; trying again", file=sys.stderr)
-            time.sleep(every_s)
-    raise AssertionError("unreachable")
 
 
 def _line(run: Mapping[str, Any]) -> str:

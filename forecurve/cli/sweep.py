@@ -1,4 +1,4 @@
-"""`forecurve sweep`: plan, submit, list, show, stop."""
+"""`forecurve sweep`: plan, submit, list, show, stop, export."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import Limit
+from .rows_out import FormFlag, OutFlag, rows_answer
 from .run_rows import OVER
 
-app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop.")
+app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop, export.")
 
 SweepFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name and policy.")
@@ -56,6 +57,8 @@ def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
     from .output import newest, print_newest
 
     found = newest(service.api.sweeps(limit=limit + 1), limit)
+    if not found["items"]:
+        return Answer(found, "No sweeps. Try: forecurve sweep plan FILE")
     return Answer(found, lambda: print_newest(found, ["sweep", "name", "design", "policy", "created"], _row))
 
 
@@ -81,6 +84,19 @@ def stop(
         return Answer(sweep, f"{sweep_id}: none of its {len(sweep['runs'])} runs goes on; nothing is asked")
     told = f"{asked} of its {len(sweep['runs'])} runs asked to stop; those that train write a checkpoint first"
     return Answer(sweep, f"{sweep_id}: {told}")
+
+
+@app.command()
+@asks_service
+def export(service: Service, sweep_id: SweepId, form: FormFlag = None, out: OutFlag = None) -> Answer:
+    """Write evaluations as `forecurve fit` reads them. Each arm is a series.
+
+    forecurve sweep export SWEEP | forecurve compare - --control control
+    """
+    from .curve_rows import CURVE_COLUMNS, curve_rows
+
+    series = [(run["arm"] or run["name"], run) for run in service.api.sweep(sweep_id)["runs"]]
+    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series), form, out)
 
 
 def _print_plan(planned: dict[str, Any]) -> None:

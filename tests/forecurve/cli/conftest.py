@@ -72,6 +72,15 @@ def service(
         yield url
 
 
+@pytest.fixture
+def admin(service: str, sessions: sessionmaker[Session], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of a running API; FORECURVE_TOKEN is an administrator's."""
+    with sessions.begin() as session:
+        _, secret = mint(session, kind="api", name="admin", scopes=["admin"], now=clock.now)
+    monkeypatch.setenv("FORECURVE_TOKEN", secret)
+    return service
+
+
 def spawn(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """`forecurve ...` as a process of its own."""
     command = [sys.executable, "-m", "forecurve.cli", *map(str, arguments)]

@@ -77,7 +77,8 @@ def test_a_sweep_is_shown_with_what_each_arm_changed(
 def test_a_stale_plan_is_refused(forecurve: Forecurve, service: str, sweep_file: Path) -> None:
     result = forecurve("sweep", "submit", sweep_file, "--plan-hash", "0" * 64)
 
-    assert result.code == 2
+    assert result.code == 1
+    assert "look at `forecurve sweep plan` again" in result.err
     assert forecurve("sweep", "list", "--json").json == {"items": [], "more": False}
 
 
@@ -166,7 +167,7 @@ def test_a_run_is_paused_and_resumed(forecurve: Forecurve, service: str, session
     assert asked.out.strip() == f"{runs}  running; pause is asked"
     assert "running (pause asked)" in shown.out
     assert resumed.out.split() == [waits, "queued"]
-    assert refused.code == 2
+    assert refused.code == 1
     assert "resume it when its status is paused" in refused.err
 
 
@@ -272,7 +273,7 @@ def test_a_run_is_renamed_archived_and_restored(
 ) -> None:
     run_id = _external_run(service, reward=0.25)
     early = forecurve("run", "archive", run_id)
-    assert (early.code, "stop it first" in early.err) == (2, True)
+    assert (early.code, "stop it first" in early.err) == (1, True)
     with sessions.begin() as session:
         run = session.get_one(Run, run_id)
         run.status, run.finished_at = "failed", datetime.now(UTC)

@@ -20,6 +20,7 @@ def test_help_names_every_command_and_imports_nothing_heavy() -> None:
 
     assert ended.returncode == 0
     commands = ["demo", "up", "down", "status", "login", "fit", "recipe", "sweep", "run", "alerts", "sync"]
+    commands += ["advice", "alert", "channel", "token"]
     assert [name for name in commands if f"\n  {name} " not in ended.stdout] == []
     assert "HEAVY []" in ended.stdout
 

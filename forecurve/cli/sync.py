@@ -1,33 +1,13 @@
-"""`forecurve alerts` and `forecurve sync`."""
+"""`forecurve sync`: what a run kept is sent to the service."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .asking import Answer, Service, asks_service
-from .flags import DATA_DIR, AsJson, DataDir, Limit, Token, Url
-
-
-@asks_service
-def alerts(
-    service: Service,
-    only_open: Annotated[bool, typer.Option("--open", help="Only alerts that are not resolved.")] = False,
-    run: Annotated[str | None, typer.Option(help="Only alerts of this run.")] = None,
-    limit: Limit = 50,
-) -> Answer:
-    """List alerts, newest first."""
-    from .output import newest, print_newest, since
-
-    def row(alert: dict[str, Any]) -> list[Any]:
-        return [alert["level"], alert["run_id"], since(alert["opened_at"]), alert["text"]]
-
-    found = newest(service.api.alerts(run_id=run, open=only_open or None, limit=limit + 1), limit)
-    if not found["items"]:
-        return Answer(found, "No alerts.")
-    return Answer(found, lambda: print_newest(found, ["level", "run", "opened", "what"], row))
+from .flags import DATA_DIR, AsJson, DataDir, Token, Url
 
 
 def sync(

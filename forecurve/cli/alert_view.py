@@ -1,0 +1,107 @@
+"""Alerts and their deliveries in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from forecurve.signs import visible
+
+from .errors import bad_input
+from .output import DASH, compute, moment, since
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
+DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answer"]
+
+
+def find_alert(api: Calls, alert_id: str, run_id: str | None) -> dict[str, Any]:
+    """The alert with its `deliveries`. The service has no call for one alert, so that it is looked for in the list."""
+    deliveries = list(api.deliveries(alert_id=alert_id))  # refuses an id of nothing
+    for alert in api.alerts(run_id=run_id):
+        if alert["id"] == alert_id:
+            return alert | {"deliveries": deliveries}
+    if run_id is not None:
+        raise bad_input(f"--run: alert {alert_id} is not of run {run_id}; `forecurve alert list` shows whose it is")
+    raise bad_input(f"ALERT: {alert_id} is of a run that is archived; name the run with --run")
+
+
+def alert_row(alert: Mapping[str, Any]) -> list[str]:
+    """Cells of ALERT_COLUMNS."""
+    return [alert["id"], alert["level"], state(alert), alert["run_id"], since(alert["opened_at"]), alert["text"]]
+
+
+def delivery_row(delivery: Mapping[str, Any]) -> list[Any]:
+    """Cells of DELIVERY_COLUMNS."""
+    made = since(delivery["created_at"])
+    return [
+        delivery["alert_id"],
+        delivery["channel_id"],
+        delivery["level"],
+        delivery["status"],
+        delivery["tries"],
+        made,
+        _answer(delivery),
+    ]
+
+
+def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
+    """The lines of `forecurve alert show`; `unit` is that of its run's compute."""
+    evidence, logs = _evidence(alert)
+    facts = {
+        "state": state(alert),
+        "run": alert["run_id"],
+        "kind": alert["kind"],
+        "opened": moment(alert["opened_at"]),
+        "since": _at(alert["since_compute"], unit),
+        "seen": _at(alert["at_compute"], unit),
+        **evidence,
+    }
+    width = max(len(name) for name in facts) + 2
+    lines = [f"{alert['level']}  {alert['title']}  {alert['id']}"]
+    lines += [f"  {name:<{width}}{value}" for name, value in facts.items() if value is not None]
+    lines += ["", alert["text"], *logs]
+    sent = [f"  {one['channel_id']}  {one['status']}  {_answer(one)}" for one in alert["deliveries"]]
+    lines += ["", "Sent to", *sent] if sent else []
+    return [visible(line) for line in lines]
+
+
+def state(alert: Mapping[str, Any]) -> str:
+    """Open until it is resolved; who has seen it does not close it."""
+    if alert["resolved_at"]:
+        return "resolved"
+    return "acknowledged" if alert["acknowledged_at"] else "open"
+
+
+def _at(spent: float | None, unit: str) -> str | None:
+    return None if spent is None else compute(spent, unit)
+
+
+def _evidence(alert: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Facts of one line each; and the lines of what has several, such as the end of a log."""
+    facts: dict[str, str] = {}
+    logs: list[str] = []
+    for name, value in alert["evidence"].items():
+        if isinstance(value, str) and "\n" in value:
+            logs += ["", name, *(f"  {line}" for line in value.splitlines())]
+        elif value not in (None, ""):
+            facts[name] = _short(value)
+    return facts, logs
+
+
+def _short(value: Any) -> str:
+    """A piece of evidence on a line: figures with the digits that a person reads."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _answer(delivery: Mapping[str, Any]) -> str:
+    """What the channel answered; before that, when it is tried."""
+    if delivery["status"] == "pending":
+        return f"next try {moment(delivery['not_before'])}"
+    told = [str(delivery[name]) for name in ("response_status", "response_text") if delivery[name]]
+    return " ".join(told) or DASH

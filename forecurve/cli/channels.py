@@ -1,0 +1,94 @@
+"""`forecurve channel`: add, list, remove."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from .asking import Answer, Service, asks_service
+from .flags import Limit
+
+app = typer.Typer(
+    no_args_is_help=True, help="Channels that alerts are sent to: add, list, remove. Needs an admin's token."
+)
+
+NO_CHANNELS = "No channels: alerts are on the page alone. Try: forecurve channel add NAME --kind slack --to URL"
+
+
+class Kind(StrEnum):
+    """What a channel speaks."""
+
+    slack = "slack"
+    webhook = "webhook"
+
+
+class Level(StrEnum):
+    """From the lowest to the highest."""
+
+    warn = "warn"
+    alert = "alert"
+
+
+@app.command()
+@asks_service
+def add(
+    service: Service,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    kind: Annotated[Kind, typer.Option("--kind", help="A Slack incoming webhook, or any other webhook.")],
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where alerts are sent; https:// is needed.")],
+    min_level: Annotated[Level, typer.Option("--min-level", help="The lowest level that is sent.")] = Level.alert,
+) -> Answer:
+    """Send alerts to a Slack channel or a webhook.
+
+    forecurve channel add ops --kind slack --to https://hooks.slack.com/services/...
+
+    A webhook's deliveries are signed (Standard Webhooks) with the secret that is shown this once.
+    """
+    body = {"name": name, "kind": str(kind), "url": to, "min_level": min_level.upper()}
+    channel = service.api.create_channel(body)
+    return Answer(channel, "\n".join(_added(channel)))
+
+
+@app.command("list")
+@asks_service
+def list_channels(service: Service, limit: Limit = 50) -> Answer:
+    """List the channels in use, newest first; no secret is in it."""
+    from .output import newest, print_newest
+
+    found = newest(service.api.channels(limit=limit + 1), limit)
+    if not found["items"]:
+        return Answer(found, NO_CHANNELS)
+    return Answer(found, lambda: print_newest(found, ["channel", "name", "kind", "to", "from level", "made"], _row))
+
+
+@app.command()
+@asks_service
+def remove(service: Service, channel_id: Annotated[str, typer.Argument(metavar="CHANNEL")]) -> Answer:
+    """Send nothing there any more; its URL and secret are forgotten, and what waits to be sent is given up."""
+    service.api.delete_channel(channel_id)
+    return Answer({"id": channel_id, "removed": True}, f"{channel_id}  removed")
+
+
+def _added(channel: dict[str, Any]) -> list[str]:
+    """Slack checks no signature, so that its channel's secret is of no use to a person."""
+    from forecurve.signs import visible
+
+    lines = [f"{channel['id']}  {visible(channel['name'])}  {channel['kind']}  from {channel['min_level']} on"]
+    if channel["kind"] == "webhook":
+        lines.append(f"signing secret, not shown again: {channel['secret']}")
+    return lines
+
+
+def _row(channel: dict[str, Any]) -> list[str]:
+    from .output import since
+
+    return [
+        channel["id"],
+        channel["name"],
+        channel["kind"],
+        channel["url"],
+        channel["min_level"],
+        since(channel["created_at"]),
+    ]

@@ -1,0 +1,34 @@
+"""Runs of the service as the rows of a file that `forecurve fit`, `compare`, `plan` and `backtest` read."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from forecurve.signs import visible
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+CURVE_COLUMNS = ["series", "compute", "reward", "prompts", "samples", "seed", "unit"]
+
+Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
+
+
+def curve_rows(api: Calls, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
+    """A row an evaluation, run after run. Of those without any it is said on stderr that they are left out."""
+    times = Counter((name, run["seed"]) for name, run in runs)
+    for name, run in runs:
+        only = times[name, run["seed"]] == 1
+        found = api.evaluations(run["id"])
+        if not found["items"]:
+            print(f"{visible(name)} ({run['id']}) is left out: it has no evaluations yet", file=sys.stderr)
+        for evaluation in found["items"]:
+            yield _row(name if only else f"{name} ({run['id']})", run, found["unit"], evaluation)
+
+
+def _row(series: str, run: Mapping[str, Any], unit: str, evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    measured = {column: evaluation[column] for column in ("compute", "reward", "prompts", "samples")}
+    return {"series": series, **measured, "seed": run["seed"], "unit": unit}

@@ -1,0 +1,56 @@
+"""The events of a run as a table, or one by one as they come."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from forecurve.signs import visible
+
+from .output import moment, print_newest
+from .patience import patiently
+from .run_rows import OVER
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+
+def print_events(found: Mapping[str, Any]) -> None:
+    """The table of `forecurve run events`."""
+    print_newest(found, ["when", "what", "state", "by", "why"], _cells)
+
+
+def follow_events(api: Calls, run_id: str, *, every_s: float, as_json: bool) -> None:
+    """Print a line an event, oldest first, until the run is over and all of it is told."""
+    run, cursor = api.run(run_id), 0
+    while True:
+        page = patiently(lambda: api.events(cursor, run_id=run_id), every_s)  # noqa: B023 - called at once
+        for event in page["items"]:
+            print(json.dumps(event) if as_json else _line(event), flush=True)
+        cursor = page["cursor"]
+        if page["items"]:
+            continue
+        if run["status"] in OVER:  # was so before this look, which found nothing more
+            return
+        time.sleep(every_s)
+        run = patiently(lambda: api.run(run_id), every_s)
+
+
+def _cells(event: Mapping[str, Any]) -> list[str]:
+    return [moment(event["created_at"]), event["kind"], _change(event), event["actor"], _why(event)]
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    return visible("  ".join(cell for cell in _cells(event) if cell))
+
+
+def _change(event: Mapping[str, Any]) -> str:
+    before, after = event["from_state"], event["to_state"]
+    return f"{before} to {after}" if before and after else after or ""
+
+
+def _why(event: Mapping[str, Any]) -> str:
+    """The reason, or else what the event rests on."""
+    return event["reason"] or ", ".join(f"{name}={json.dumps(value)}" for name, value in event["evidence"].items())

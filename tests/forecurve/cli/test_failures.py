@@ -1,0 +1,70 @@
+"""What commands say when they cannot do their work: exit codes, JSON errors, and ways out that are commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forecurve.cli.commands_for_calls import in_commands
+
+from .conftest import Forecurve
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fields"),
+    [
+        (["run", "show", "--json"], "usage", ["RUN"]),
+        (["run", "list", "--limit", "none", "--json"], "usage", ["--limit"]),
+        (["run", "list", "--bogus", "--json"], "usage", ["--bogus"]),
+        (["run", "dance", "--json"], "usage", []),
+        (["token", "create", "ci", "--scope", "read", "--expires", "soon", "--json"], "invalid", []),
+        (["run", "show", "../me", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "invalid", []),
+        (["recipe", "validate", "scalerl", "--set", "optimizer.lr=1", "--json"], "invalid", ["optimizer.lr"]),
+        (["run", "list", "--json"], "failed", []),
+        (["run", "list", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "unreachable", []),
+    ],
+)
+def test_every_error_has_one_form_with_json(
+    forecurve: Forecurve, arguments: list[str], code: str, fields: list[str]
+) -> None:
+    result = forecurve(*arguments)
+
+    body = json.loads(result.err)
+    assert list(body) == ["error", "code", "status", "errors"]
+    assert (body["code"], body["status"]) == (code, None)
+    assert [fault["field"] for fault in body["errors"]] == fields
+    assert result.code == (1 if code in ("failed", "unreachable") else 2)
+
+
+def test_a_conflict_is_a_failure_and_an_unknown_id_bad_input(forecurve: Forecurve, service: str) -> None:
+    run = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+
+    conflict = forecurve("run", "resume", run, "--json")
+    unknown = forecurve("run", "resume", "run_nope", "--json")
+
+    assert (conflict.code, json.loads(conflict.err)["code"], json.loads(conflict.err)["status"]) == (1, "conflict", 409)
+    body = json.loads(unknown.err)
+    assert (unknown.code, body["code"], body["status"]) == (2, "not-found", 404)
+    assert body["errors"][0]["message"] == "no such run; `forecurve run list` lists them"
+
+
+def test_calls_are_put_as_commands_where_there_is_one() -> None:
+    said = "`GET /v1/recommendations?run_id=run_1&status=open` has the run's present one."
+    assert in_commands(said) == "`forecurve advice list --run run_1 --status open` has the run's present one."
+    assert in_commands("`GET /v1/forecasts` and GET /v1/runs") == "`GET /v1/forecasts` and GET /v1/runs"
+
+
+def test_a_reader_that_has_enough_ends_a_command_quietly(tmp_path: Path) -> None:
+    script = "import sys; from forecurve.cli import main; sys.exit(main(['recipe', 'schema']))"
+    ended = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{script}" | true; echo "${{PIPESTATUS[0]}}"'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stderr == ""
+    assert ended.stdout.strip() in ("0", "1")

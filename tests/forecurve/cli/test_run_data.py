@@ -1,0 +1,201 @@
+"""`forecurve run metrics`, `run export` and `sweep export` against the real API."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert
+from sqlalchemy.orm import Session, sessionmaker
+
+from forecurve.science import Curve, fit
+from server.metrics.models import MetricPoint
+from server.runs.models import Run
+from tests.web import seeding
+
+from .conftest import Forecurve
+from .seeded import seeded_run
+
+
+class _Piped(io.StringIO):
+    """Standard input with bytes in it."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.buffer = io.BytesIO(text.encode())
+
+
+def _points(sessions: sessionmaker[Session], run_id: str, metric: str, values: list[float]) -> None:
+    row = {"run_id": run_id, "metric": metric, "attempt": 1, "time": datetime.now(UTC)}
+    rows = [row | {"step": step, "compute": step / 10, "value": value} for step, value in enumerate(values)]
+    with sessions.begin() as session:
+        session.execute(insert(MetricPoint), rows)
+
+
+@pytest.fixture
+def run_id(sessions: sessionmaker[Session]) -> str:
+    """Id of a run with two metrics, one of them longer than a page."""
+    run_id = seeded_run(sessions)
+    _points(sessions, run_id, "train/reward", [step / 20_000 for step in range(10_003)])
+    _points(sessions, run_id, "train/loss", [0.5, float("nan"), float("inf")])
+    return run_id
+
+
+def test_metrics_are_named(forecurve: Forecurve, service: str, sessions: sessionmaker[Session], run_id: str) -> None:
+    assert forecurve("run", "metrics", run_id).out.split() == ["train/loss", "train/reward"]
+    assert forecurve("run", "metrics", run_id, "--json").json == {"metrics": ["train/loss", "train/reward"]}
+    assert "No metrics yet." in forecurve("run", "metrics", seeded_run(sessions, "other")).out
+
+
+def test_a_series_is_written_whole_however_long(forecurve: Forecurve, service: str, run_id: str) -> None:
+    written = forecurve("run", "metrics", run_id, "--metric", "train/reward")
+
+    rows = list(csv.DictReader(io.StringIO(written.out)))
+    assert list(rows[0]) == ["metric", "step", "attempt", "compute", "value", "time"]
+    assert [int(row["step"]) for row in rows] == list(range(10_003))
+    assert float(rows[-1]["value"]) == 10_002 / 20_000
+
+
+def test_numbers_that_are_none_are_named_in_every_format(forecurve: Forecurve, service: str, run_id: str) -> None:
+    asked = "run", "metrics", run_id, "--metric", "train/loss"
+
+    rows = csv.DictReader(io.StringIO(forecurve(*asked).out))
+    lines = forecurve(*asked, "--format", "jsonl").out.splitlines()
+
+    assert [row["value"] for row in rows] == ["0.5", "NaN", "Infinity"]
+    assert [json.loads(line)["value"] for line in lines] == [0.5, "NaN", "Infinity"]
+    assert forecurve(*asked, "--format", "json").json == forecurve(*asked, "--json").json
+    assert [item["value"] for item in forecurve(*asked, "--json").json["items"]] == [0.5, "NaN", "Infinity"]
+
+
+def test_series_go_into_a_file_in_the_form_of_its_name(
+    forecurve: Forecurve, service: str, run_id: str, tmp_path: Path
+) -> None:
+    table, lines = tmp_path / "metrics.csv", tmp_path / "metrics.jsonl"
+
+    told = forecurve("run", "metrics", run_id, "--all", "-o", table)
+    as_json = forecurve("run", "metrics", run_id, "--metric", "train/loss", "-o", lines, "--json").json
+
+    assert told.out.strip() == f"10006 rows in {table}"
+    assert len(table.read_text().splitlines()) == 10_007
+    assert as_json == {"file": str(lines), "format": "jsonl", "rows": 3}
+    assert json.loads(lines.read_text().splitlines()[0])["metric"] == "train/loss"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.csv", "metrics.jsonl"]
+
+
+def test_what_stops_half_way_leaves_the_file_as_it_was(
+    forecurve: Forecurve, service: str, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from forecurve.cli.calls import Calls
+    from forecurve.client import ApiError
+
+    def breaks(self: Calls, run_id: str, metric: str) -> object:
+        yield {"step": 0, "attempt": 1, "compute": 0.0, "value": 1.0, "time": "now"}
+        raise ApiError("no answer", code="unreachable")
+
+    file = tmp_path / "metrics.csv"
+    file.write_text("of before")
+    monkeypatch.setattr(Calls, "metric_points", breaks)
+
+    assert forecurve("run", "metrics", run_id, "--all", "-o", file).code == 1
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--metric", "train/rewrd"], "has no metric 'train/rewrd'; did you mean `train/reward`?"),
+        (["-o", "metrics.csv"], "--metric: no series is named"),
+        (["--all", "-o", "nowhere/metrics.csv"], "--output: "),
+        (["--all", "--format", "xml"], "--format"),
+    ],
+)
+def test_what_cannot_be_written_is_bad_input(
+    forecurve: Forecurve, service: str, run_id: str, arguments: list[str], words: str
+) -> None:
+    result = forecurve("run", "metrics", run_id, *arguments)
+    assert result.code == 2
+    assert words in result.err
+    assert result.out == ""
+
+
+def test_exported_runs_are_fitted_as_they_are_in_the_service(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = seeded_run(sessions, "one, two"), seeded_run(sessions, "control", until=20.0, seed=1)
+
+    exported = forecurve("run", "export", first, second, first)
+    monkeypatch.setattr(sys, "stdin", _Piped(exported.out))
+    fitted = forecurve("fit", "-", "--budget", "60", "--json").json["series"]
+
+    assert exported.out.splitlines()[0] == "series,compute,reward,prompts,samples,seed,unit"
+    assert [(one["series"], one["points"]) for one in fitted] == [("one, two", 21), ("control", 11)]
+    assert fitted[0]["A"] == pytest.approx(fit(_curve(sessions, first)).to_dict()["A"])
+
+
+def test_jsonl_is_read_from_stdin_too(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported = forecurve("run", "export", seeded_run(sessions), "--format", "jsonl")
+    monkeypatch.setattr(sys, "stdin", _Piped(exported.out))
+    assert f"at 60 {seeding.UNIT} (90 %)" in forecurve("fit", "-", "--budget", "60").out
+    monkeypatch.setattr(sys, "stdin", _Piped(""))
+    assert forecurve("fit", "-").code == 2
+
+
+def test_runs_of_one_name_and_seed_stay_apart(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    first, second, seed = seeded_run(sessions), seeded_run(sessions), seeded_run(sessions, seed=1)
+    items = forecurve("run", "export", first, second, seed, "--json").json["items"]
+    assert list(dict.fromkeys(item["series"] for item in items)) == [
+        f"control ({first})",
+        f"control ({second})",
+        "control",
+    ]
+
+
+def test_a_sweep_is_exported_with_its_arms_as_series(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design = "{kind: leave_one_out, ingredients: [cispo], seeds: [0, 1]}"
+    (tmp_path / "sweep.yaml").write_text(f"preset: scalerl\nchanges: {{budget.compute: 60}}\ndesign: {design}\n")
+    sweep = forecurve("sweep", "submit", tmp_path / "sweep.yaml", "--json").json
+    with sessions.begin() as session:
+        for at, submitted in enumerate(sweep["runs"][:-1]):
+            run = session.get_one(Run, submitted["id"])
+            seeding.add_evaluations(session, run, seeding.Truth(), until=40.0, now=datetime.now(UTC), seed=at)
+    last = sweep["runs"][-1]
+
+    exported = forecurve("sweep", "export", sweep["id"])
+    monkeypatch.setattr(sys, "stdin", _Piped(exported.out))
+    compared = forecurve("compare", "-", "--control", "control", "--json")
+
+    assert {(row["series"], row["seed"]) for row in csv.DictReader(io.StringIO(exported.out))} == {
+        (run["arm"], str(run["seed"])) for run in sweep["runs"][:-1]
+    }
+    assert exported.err.strip() == f"{last['arm']} ({last['id']}) is left out: it has no evaluations yet"
+    assert compared.json["control_seeds"] == 2
+    assert [arm["arm"] for arm in compared.json["arms"]] == ["no-cispo"]
+    unknown = forecurve("sweep", "export", "swp_nope")
+    assert unknown.code == 2
+    assert "`forecurve sweep list` lists them" in unknown.err
+
+
+def _curve(sessions: sessionmaker[Session], run_id: str) -> Curve:
+    from server.metrics.curve import validation_curve
+
+    with sessions() as session:
+        points = validation_curve(session, run_id)
+    return Curve(
+        [point.compute for point in points],
+        [point.reward for point in points],
+        unit=seeding.UNIT,
+        prompts=[point.prompts for point in points],
+        samples=[point.samples for point in points],
+    )
