@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -37,16 +38,20 @@ def add(
     service: Service,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     kind: Annotated[Kind, typer.Option("--kind", help="A Slack incoming webhook, or any other webhook.")],
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="Where alerts are sent; https:// is needed.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL", help="Where alerts are sent, https://...; - reads it from stdin.")
+    ],
     min_level: Annotated[Level, typer.Option("--min-level", help="The lowest level that is sent.")] = Level.alert,
 ) -> Answer:
     """Send alerts to a Slack channel or a webhook.
 
     forecurve channel add ops --kind slack --to https://hooks.slack.com/services/...
 
+    Slack's URL is a credential: with --to - it stays out of the shell's history.
     A webhook's deliveries are signed (Standard Webhooks) with the secret that is shown this once.
     """
-    body = {"name": name, "kind": str(kind), "url": to, "min_level": min_level.upper()}
+    url = sys.stdin.readline().strip() if to == "-" else to
+    body = {"name": name, "kind": str(kind), "url": url, "min_level": min_level.upper()}
     channel = service.api.create_channel(body)
     return Answer(channel, "\n".join(_added(channel)))
 

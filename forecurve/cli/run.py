@@ -1,6 +1,6 @@
 """`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
 
-What a run went through and its numbers for other programs are in run_history.py and run_data.py.
+What a run went through and its numbers for other programs are in run_history.py, run_origin.py and run_data.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, RunId, Token, Url
 from .run_data import export, metrics
 from .run_history import attempts, checkpoints, events
+from .run_origin import forks, recipe
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -188,5 +189,5 @@ def watch(
         raise typer.Exit(1)
 
 
-for command in (checkpoints, attempts, events, metrics, export):
+for command in (recipe, forks, checkpoints, attempts, events, metrics, export):
     app.command()(command)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
+import pytest
+
 from .conftest import Forecurve
 
 HOOK = "https://hooks.slack.com/services/T0/B0/secret"
@@ -30,6 +35,13 @@ def test_channels_are_added_listed_and_removed(forecurve: Forecurve, admin: str)
     again = forecurve("channel", "remove", items[0]["id"])
     assert again.code == 2
     assert "`forecurve channel list` lists them" in again.err
+
+
+def test_an_address_may_come_from_stdin(forecurve: Forecurve, admin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{HOOK}\n"))
+    assert (
+        forecurve("channel", "add", "ops", "--kind", "slack", "--to", "-", "--json").json["url"].startswith("https://h")
+    )
 
 
 def test_an_address_that_nothing_can_be_sent_to_is_bad_input(forecurve: Forecurve, admin: str) -> None:

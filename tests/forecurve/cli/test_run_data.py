@@ -18,7 +18,7 @@ from server.metrics.models import MetricPoint
 from server.runs.models import Run
 from tests.web import seeding
 
-from .conftest import Forecurve
+from .conftest import Forecurve, spawn
 from .seeded import seeded_run
 
 
@@ -146,6 +146,13 @@ def test_jsonl_is_read_from_stdin_too(
     assert f"at 60 {seeding.UNIT} (90 %)" in forecurve("fit", "-", "--budget", "60").out
     monkeypatch.setattr(sys, "stdin", _Piped(""))
     assert forecurve("fit", "-").code == 2
+
+
+def test_a_pipe_between_two_processes_is_read() -> None:
+    rows = [f"control,{compute},{0.2 + 0.01 * compute},GPU-hours" for compute in range(1, 30)]
+    ended = spawn("fit", "-", "--budget", "60", input="\n".join(["series,compute,reward,unit", *rows]))
+    assert ended.returncode == 0
+    assert "at 60 GPU-hours (90 %)" in ended.stdout
 
 
 def test_runs_of_one_name_and_seed_stay_apart(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from forecurve.cli.event_view import follow_events
+from forecurve.client import ApiError
 from server.runs.models import Run
 from tests.web import seeding
 
@@ -31,6 +35,26 @@ def test_checkpoints_are_listed_newest_first(
     assert f"runs/{run_id}/step-100" in listed.out
     items = forecurve("run", "checkpoints", run_id, "--json").json["items"]
     assert [one["step"] for one in items] == [100, 50]
+
+
+def test_a_runs_recipe_is_one_that_can_be_submitted(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    run_id = forecurve("run", "submit", "--preset", "scalerl", "--set", "seed=3", "--json").json["id"]
+
+    (tmp_path / "again.yaml").write_text(forecurve("run", "recipe", run_id).out)
+    again = forecurve("run", "submit", "--recipe", tmp_path / "again.yaml", "--json").json
+
+    assert again["seed"] == 3
+    digests = [forecurve("run", "recipe", one, "--json").json["digest"] for one in (run_id, again["id"])]
+    assert digests[0] == digests[1]
+
+
+def test_forks_are_listed(forecurve: Forecurve, service: str, sessions: sessionmaker[Session]) -> None:
+    parent = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    assert f"forecurve run fork {parent}" in forecurve("run", "forks", parent).out
+    with sessions.begin() as session:
+        seeding.add_checkpoint(session, session.get_one(Run, parent), step=50, compute=10.0, now=datetime.now(UTC))
+    fork = forecurve("run", "fork", parent, "--json").json["id"]
+    assert fork in forecurve("run", "forks", parent).out
 
 
 def test_attempts_say_how_they_ended(forecurve: Forecurve, service: str, sessions: sessionmaker[Session]) -> None:
@@ -74,7 +98,33 @@ def test_events_are_followed_from_the_first_until_the_run_is_over(
     assert [body["to_state"] for body in bodies] == ["launching", "running"]
 
 
-@pytest.mark.parametrize("command", ["checkpoints", "attempts", "events", "metrics", "export"])
+class _Going:
+    """A run that is over at the third look, and a service that is away at the second."""
+
+    def __init__(self) -> None:
+        self.statuses = ["running", None, "running", "succeeded"]
+        self.pages = {0: ["queued"], 1: ["launching", "running"], 3: ["succeeded"]}
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        status = self.statuses.pop(0)
+        if status is None:
+            raise ApiError("no answer", code="unreachable")
+        return {"status": status}
+
+    def events(self, since: int, run_id: str) -> dict[str, Any]:
+        if since == 1 and len(self.statuses) > 1:
+            return {"items": [], "cursor": since}
+        told = self.pages.get(since, [])
+        return {"items": [{"to_state": state} for state in told], "cursor": since + len(told)}
+
+
+def test_what_comes_is_followed_over_an_outage(capsys: pytest.CaptureFixture[str]) -> None:
+    follow_events(_Going(), "run_a", every_s=0, as_json=True)  # type: ignore[arg-type]
+    told = [json.loads(line)["to_state"] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["queued", "launching", "running", "succeeded"]
+
+
+@pytest.mark.parametrize("command", ["recipe", "forks", "checkpoints", "attempts", "events", "metrics", "export"])
 def test_an_unknown_run_is_bad_input_that_names_the_list(forecurve: Forecurve, service: str, command: str) -> None:
     result = forecurve("run", command, "run_nope")
     assert result.code == 2
