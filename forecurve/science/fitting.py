@@ -15,6 +15,7 @@ from . import checks, errors
 from .arrays import FloatArray, IntArray
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
+from .drift import drift
 from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from .noise import clock_ticks
 from .point import PointFit, least_squares
@@ -238,7 +239,8 @@ class Fit:
     def predict_evaluation(
         self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
     ) -> Band:
-        """The band of one future evaluation: the curve, the wandering part and sampling noise.
+        """The band of one future evaluation: the curve, the wandering part and sampling noise; where no past run tells
+        how runs go, also that they leave their curves (`drift`).
 
         Args:
             compute: where.
@@ -251,7 +253,7 @@ class Fit:
         mean, variance = self._wandering(x)
         variance = variance + self._sampling_variance(prompts, samples)
         z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
-        draws = self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z
+        draws = self.all_draws.reward_at(x) + drift(self, x) + mean + np.sqrt(variance) * z
         return band_of(x, np.clip(draws, *self.curve.bounds))
 
     def compute_to_reach(self, target: float) -> Reach:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from .aftermath import aftermath, p_lasts
 from .arrays import FloatArray
 from .curve import Curve
+from .drift import drift
 from .noise import clock_ticks
 from .values import Estimate, estimate_of
 
@@ -60,12 +61,14 @@ def predict_ending(fit: Fit, budget: float) -> Estimate:
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """The mean of m future evaluations, one at each compute: median and 90 % interval.
 
-    Three parts, per draw of the posterior: the mean of the curve over the m places; the mean of the wandering part,
-    an Ornstein-Uhlenbeck process that starts where it was last seen, so that its covariance between places i and j is
-    alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d the decay since then and p what is unknown of its last
-    state; and sampling noise, which shrinks as 1/m. Where residuals hang together more than the noise model explains,
-    the interval is wider by `Fit.widening`. After a fall or a break it is that of what came since (`aftermath`), as far
-    as that state lasts; else the run ends somewhere between there and where its whole curve would lead.
+    Where no past run tells how runs go, the sigmoid itself is doubted: they leave it, the further the more (`drift`).
+    Besides there are three parts, per draw of the posterior: the mean of the curve over the m places; the mean of the
+    wandering part, an Ornstein-Uhlenbeck process that starts where it was last seen, so that its covariance between
+    places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d the decay since then and p what is
+    unknown of its last state; and sampling noise, which shrinks as 1/m. Where residuals hang together more than the
+    noise model explains, the interval is wider by `Fit.widening`. After a fall or a break it is that of what came since
+    (`aftermath`), as far as that state lasts; else the run ends somewhere between there and where its whole curve would
+    lead.
 
     Args:
         fit: the forecast, made before `compute`.
@@ -78,6 +81,7 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     if found is not None and found.since is not None and later is not None:
         lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
         draws = _mixed(_draws(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+    draws = draws + drift(fit, x).mean(axis=0)
     return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
 
 

@@ -119,7 +119,7 @@ def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_los
     trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [line["step"] for line in trained] == list(range(1, 7))
     assert trained[-1]["metrics"]["generation/lost_generators"] == 1
-    assert trained[-1]["metrics"]["ledger/waste"] >= 6
+    assert trained[-1]["metrics"]["ledger/waste"] > 5  # what was lost began at most a look after the silence did
     assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
     assert any("generator 0 stalled and was replaced" in text for text in told)
     _, alive = psutil.wait_procs(stopped, timeout=60)  # Ray asks it to end, and kills it when it does not answer

@@ -160,7 +160,7 @@ def _futures(runs: int, noise_rho: float, points: int) -> tuple[list[bool], list
         noise = _noise(rng, points + 1, noise_rho)
         curve = Curve(compute, np.clip(sigmoid(compute, 0.61, 1.9, 1500.0, 0.2) + noise, 0, 1))
         outcome = Outcome.of(curve)
-        found = fit(curve.until(8_000.0))
+        found = fit(curve.until(8_000.0), prior="paper")
         mean, one = predict_mean(found, outcome.compute), found.predict_evaluation(16_000.0).at(0)
         by_mean.append(mean.lower <= outcome.reward <= mean.upper)
         by_one.append(one.lower <= outcome.reward <= one.upper)
@@ -189,7 +189,7 @@ def test_the_interval_of_a_mean_covers_it_and_is_narrower_than_that_of_one_evalu
 
 
 def test_the_mean_of_one_evaluation_is_that_evaluation(family: list[Curve]) -> None:
-    found = fit(family[0].until(8_000.0))
+    found = fit(family[0].until(8_000.0), prior="paper")
     mean, one = predict_mean(found, [16_000.0]), found.predict_evaluation(16_000.0).at(0)
     assert mean.median == pytest.approx(one.median, abs=0.05 * one.width)
     assert mean.width == pytest.approx(one.width, rel=0.05)

@@ -205,7 +205,7 @@ def test_the_90_percent_interval_covers_about_90_percent(kind: str, limit: float
 
 
 def test_an_evaluation_is_predicted_more_widely_than_the_curve() -> None:
-    result = fit(noisy_curve(0))
+    result = fit(noisy_curve(0), prior="paper")
     curve, evaluation = result.predict([9000, 16000]), result.predict_evaluation([9000, 16000])
     assert (evaluation.upper90 - evaluation.lower90 > curve.upper90 - curve.lower90).all()
     small = result.predict_evaluation(9000, prompts=100).at(0)

@@ -1,0 +1,42 @@
+"""Drift: how far runs leave their sigmoid, where no past run tells.
+
+A sigmoid describes a run, it does not bind it: a second rise, a curriculum, a verifier that is learned to be pleased.
+Past runs tell how far their like leaves its curves, in the prior's own spread and in what their forecasts got wrong
+(`hindsight`). Where nothing is told, the curve is believed and its end is not believed to be its curve's: to the draws
+at a later compute C comes
+
+    width of the range  x  0.02 ln(C / now)  x  t,     t ~ Student-t with 2 degrees of freedom,
+
+for an e-fold of compute that is less than .016 half of the time, and large now and then. `Fit.predict` is the curve and
+has none of it; evaluations and their means, which can be seen, have it (docs/decisions/0033).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import FloatArray
+
+if TYPE_CHECKING:
+    from .fitting import Fit
+
+SCALE = 0.02
+"""Of the range of rewards, for an e-fold of compute. Runs leave their curve on a slope, not as a walk would."""
+
+_PLASTIC_SQUARED = 0.5698402909980532  # low discrepancy, and no multiple of what other draws are laid by
+
+
+def drift(fit: Fit, compute: FloatArray) -> FloatArray:
+    """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now.
+
+    All 0 under a prior that tells how runs go.
+    """
+    size, (low, high) = len(fit.posterior.A), fit.curve.bounds
+    if fit.prior.informative:
+        return np.zeros((len(compute), size))
+    u = (0.5 + _PLASTIC_SQUARED * np.arange(size)) % 1.0 * 0.9999 + 0.00005
+    student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
+    spread = (high - low) * SCALE * np.log(np.maximum(compute / fit.curve.now, 1.0))
+    return np.asarray(spread[:, None] * student_t)
