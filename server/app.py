@@ -9,6 +9,7 @@ from server.access.endpoints import router as access
 from server.alerts.endpoints import router as alerts
 from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
+from server.comparisons.endpoints import router as comparisons
 from server.database import make_engine, make_sessions
 from server.dependencies import clock, known_parameters
 from server.events.endpoints import router as events
@@ -25,7 +26,7 @@ from server.runs.reporting import router as reporting
 from server.settings import Settings, get_settings
 from server.sweeps.endpoints import router as sweeps
 
-ROOMS = (recipes, sweeps, runs, reporting, metrics, forecasts, checkpoints, alerts, access, events)
+ROOMS = (recipes, sweeps, runs, comparisons, reporting, metrics, forecasts, checkpoints, alerts, access, events)
 
 
 def create_api(settings: Settings | None = None, sessions: sessionmaker[Session] | None = None) -> FastAPI:

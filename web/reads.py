@@ -60,6 +60,12 @@ def filtered_runs(chosen: RunFilter) -> Select[Any]:
     return query
 
 
+def there_are(session: Session, run_ids: Sequence[str]) -> list[str]:
+    """Those of the ids that are of runs, each once, in their order."""
+    known = set(session.scalars(select(Run.id).where(Run.id.in_(run_ids)))) if run_ids else set()
+    return [run_id for run_id in dict.fromkeys(run_ids) if run_id in known]
+
+
 def count_of(session: Session, query: Select[Any]) -> int:
     """How many rows a query has."""
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -36,6 +37,7 @@ _FILTERS = {
     "rests_on": formats.rests_on,
     "ticks": formats.ticks,
     "share": share_text,
+    "query": lambda parameters: urlencode(parameters, doseq=True),
 }
 
 

@@ -34,14 +34,14 @@ from forecurve.science import (
 )
 from forecurve.science.misfit import HOLDS
 from server.forecasts.ending import ending_words
+from server.forecasts.fitted import MIN_POINTS, column, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
+from server.forecasts.siblings import prior_of
 from server.forecasts.track_record import course_of
 from server.metrics.curve import INHERITED, Point
 
 from . import fallen
-from .curves import MIN_POINTS, column, curve_of, rising
-from .siblings import prior_of
 
 _GRID = 80
 _BEYOND = 1.25

@@ -30,6 +30,7 @@ from .schemas import (
     RecommendationView,
     RefitMark,
     RestartMark,
+    RunsCurves,
     SweepCurves,
     SweepRef,
 )
@@ -47,12 +48,13 @@ def sweep_curves(session: Session, sweep_id: str) -> SweepCurves:
     """The curves of every run of a sweep, the oldest run first."""
     sweep = get_sweep(session, sweep_id)
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+    return SweepCurves(sweep=SweepRef.model_validate(sweep), **dict(runs_curves(session, runs)))
+
+
+def runs_curves(session: Session, runs: Sequence[Run]) -> RunsCurves:
+    """The curves of any runs, in their order."""
     units = {run.compute_unit for run in runs}
-    return SweepCurves(
-        sweep=SweepRef.model_validate(sweep),
-        unit=units.pop() if len(units) == 1 else None,
-        runs=curve_views(session, runs),
-    )
+    return RunsCurves(unit=units.pop() if len(units) == 1 else None, runs=curve_views(session, runs))
 
 
 def curve_views(session: Session, runs: Sequence[Run]) -> list[CurveView]:

@@ -8,12 +8,21 @@ from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
-from server.filters import OfRun, OfSweep
+from server.filters import OfRun, OfSweep, SomeRuns
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
 from . import curves, recommendations, service
-from .schemas import Acceptance, CurveView, Dismissal, ForecastView, RecommendationView, SweepCurves, TrackRecordView
+from .schemas import (
+    Acceptance,
+    CurveView,
+    Dismissal,
+    ForecastView,
+    RecommendationView,
+    RunsCurves,
+    SweepCurves,
+    TrackRecordView,
+)
 from .track_lines import track_view
 from .track_record import told
 
@@ -26,6 +35,12 @@ Status = Literal["open", "accepted", "dismissed", "superseded"]
 def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
     """All that the chart of a run needs: points, newest and frozen forecast, marks, alerts, advice."""
     return curves.run_curve(session, run_id)
+
+
+@router.get("/runs:curves", responses=problems(404))
+def read_curves(runs: SomeRuns, session: DbSession, _: Reader) -> RunsCurves:
+    """The curves of up to 20 runs, in the order asked for."""
+    return curves.runs_curves(session, runs)
 
 
 @router.get("/sweeps/{sweep_id}/curves", responses=problems(404))

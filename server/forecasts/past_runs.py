@@ -59,7 +59,7 @@ def past_runs(session: Session, run: Run, *, of_its_sweep: bool = True) -> list[
     return [
         PastRun(row.id, None if row.seed is None else row.arm, row.seed, row.budget_compute, tuple(curves[row.id]))
         for row in rows
-        if curves[row.id] and not _begins_alike(curves[row.id], ours)
+        if curves[row.id] and not begins_alike(curves[row.id], ours)
     ]
 
 
@@ -71,6 +71,12 @@ def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:
 def arm_of(session: Session, run: Run) -> str | None:
     """What a run has in common with its other seeds: see `PastRun.arm`."""
     return None if run.seed is None else session.scalar(select(_arm(run.recipe_id)))
+
+
+def arms_of(session: Session, run_ids: Sequence[str]) -> dict[str, str | None]:
+    """The same of many runs, by run."""
+    rows = session.execute(select(Run.id, Run.seed, _arm(Run.recipe_id).label("arm")).where(Run.id.in_(run_ids)))
+    return {row.id: None if row.seed is None else row.arm for row in rows}
 
 
 def _comparable(run: Run) -> Select[str, str | None, int | None, float | None]:
@@ -100,7 +106,7 @@ def _arm(recipe_id: Any) -> ColumnElement[str | None]:
     return select(func.md5(cast(arms, Text))).where(RecipeRow.id == recipe_id).scalar_subquery()
 
 
-def _begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
+def begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
     """Whether both curves begin with the same evaluation: a fork that inherited it, its parent, another such fork.
 
     What came of that run came partly of this one: to learn from it would be to learn the forecast from itself.

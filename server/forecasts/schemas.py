@@ -274,9 +274,14 @@ class SweepRef(BaseModel):
     name: str
 
 
-class SweepCurves(BaseModel):
-    """The curves of a sweep's runs; `unit` is null when they are not in one unit."""
+class RunsCurves(BaseModel):
+    """The curves of several runs; `unit` is null when they are not in one unit."""
 
-    sweep: SweepRef
     unit: str | None
     runs: list[CurveView]
+
+
+class SweepCurves(RunsCurves):
+    """The curves of a sweep's runs."""
+
+    sweep: SweepRef

@@ -10,9 +10,9 @@ from functools import lru_cache
 from forecurve.science import CurveError, Fit, PooledSeeds, fit, pool_seeds
 from forecurve.science.family import sibling_prior
 from forecurve.science.prior import Prior
-from server.forecasts.past_runs import PastRun
 
-from .curves import MIN_POINTS, curve_of, rising
+from .fitted import MIN_POINTS, curve_of, rising
+from .past_runs import PastRun
 
 _FITS = 128  # some 350 kB each
 _PRIORS = 64

@@ -44,6 +44,15 @@ def get_run(session: Session, run_id: str) -> Run:
     return run
 
 
+def get_runs(session: Session, run_ids: Sequence[str]) -> list[Run]:
+    """Runs in the order of their ids given, in one query."""
+    found = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))}
+    missing = next((run_id for run_id in run_ids if run_id not in found), None)
+    if missing is not None:
+        raise _unknown(missing)
+    return [found[run_id] for run_id in run_ids]
+
+
 def lock_run(session: Session, run_id: str) -> Run:
     """The run as it is now, held against other writers until this transaction ends."""
     mine = select(Run).where(Run.id == run_id).with_for_update(key_share=True)

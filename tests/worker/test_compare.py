@@ -137,8 +137,8 @@ def test_a_sweep_of_too_many_runs_is_not_fitted_at_all(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep_id = start_sweep(sessions)
-    monkeypatch.setattr(worker.compare, "MOST_RUNS", 3)
-    monkeypatch.setattr(worker.compare, "fit", None)
+    monkeypatch.setattr("server.comparisons.find.MOST_RUNS", 3)
+    monkeypatch.setattr("server.comparisons.find.fit", None)
     compare_sweep(sessions, settings, sweep_id, LATER)
     with sessions() as session:
         said = sweep_read(session, get_sweep(session, sweep_id)).sentence

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecurve.science import Curve, fit
+from server.forecasts.fitted import curve_of, restarts, rising
 from server.metrics.curve import Point
 from server.runs.models import Run
 from server.settings import Settings
@@ -22,7 +23,6 @@ from tests.worker.refitting import (
     forecasts,
     start_run,
 )
-from worker.curves import curve_of, restarts, rising
 from worker.refit import refit
 
 

@@ -8,16 +8,16 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science.prior import FLAT
 from server.forecasts.curves import run_curve
+from server.forecasts.fitted import curve_of
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import past_runs
 from server.forecasts.schemas import ForecastView
+from server.forecasts.siblings import prior_of
 from server.recipes.models import RecipeRow
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COLLAPSING, COMPUTE, forecasts, run_of, start_run
-from worker.curves import curve_of
 from worker.refit import refit
-from worker.siblings import prior_of
 
 Sessions = sessionmaker[Session]
 
@@ -127,7 +127,7 @@ def test_a_past_run_is_fitted_once_and_one_that_is_no_curve_is_left_out(
         fitted.append(name)
         return curve_of(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("worker.siblings.curve_of", counted)
+    monkeypatch.setattr("server.forecasts.siblings.curve_of", counted)
     first = prior_of(past, None, "GPU-hours")
     assert first.name == "3 siblings"
     assert prior_of(past, None, "GPU-hours") == first

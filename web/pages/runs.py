@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
+from server.filters import MOST_RUNS
 from server.runs.views import run_views
 from server.sweeps.service import get_sweep
 from web import reads
@@ -26,6 +28,7 @@ def list_runs(
     sweep: str | None = None,
     text: str | None = None,
     sort: str | None = None,
+    run: Annotated[list[str] | None, Query()] = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
     if sweep:
@@ -35,7 +38,8 @@ def list_runs(
     runs, next_cursor = sorted_page(page.session, query, sort, cursor, PER_PAGE)
     sparks = reads.sparks_of(page.session, runs)
     filters = {name: value for name, value in vars(chosen).items() if value}
-    kept = filters | ({"sort": sort} if sort else {})
+    ticked = reads.there_are(page.session, run or [])
+    kept = filters | ({"sort": sort} if sort else {}) | ({"run": ticked} if ticked else {})
     return page.render(
         "runs.html",
         runs=run_views(page.session, runs),
@@ -44,14 +48,20 @@ def list_runs(
         count=reads.count_of(page.session, query),
         chosen=chosen,
         sort=sort or "",
-        heads={name: _head(name, sort, filters) for name in COLUMNS},
+        heads={name: _head(name, sort, filters | ({"run": ticked} if ticked else {})) for name in COLUMNS},
+        ticked=ticked,
+        most_compared=MOST_RUNS,
         states=reads.STATES,
         sweeps=reads.sweep_names(page.session),
-        next_page=f"/runs?{urlencode({**kept, 'cursor': next_cursor})}" if next_cursor else None,
-        first_page=f"/runs?{urlencode(kept)}" if cursor else None,
+        next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
+        first_page=_url(kept) if cursor else None,
     )
 
 
-def _head(column: str, sort: str | None, filters: dict[str, str]) -> tuple[str, str]:
+def _head(column: str, sort: str | None, filters: dict[str, Any]) -> tuple[str, str]:
     """Of a column's head: where a press on it leads, and how the list is sorted by it now."""
-    return f"/runs?{urlencode({**filters, 'sort': next_sort(column, sort)})}", direction(column, sort)
+    return _url({**filters, "sort": next_sort(column, sort)}), direction(column, sort)
+
+
+def _url(parameters: dict[str, Any]) -> str:
+    return f"/runs?{urlencode(parameters, doseq=True)}"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 from server.sweeps import service
-from server.sweeps.schemas import ArmVerdictView, RankView, SweepRead
+from server.sweeps.schemas import SweepRead
 from web import reads
-from web.drawings import bar_range
+from web.arms import Arms
+from web.formats import short_difference
 from web.page import AnyPage
 
 PER_PAGE = 50
@@ -36,47 +33,18 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
 @router.get("/sweeps/{sweep_id}")
 def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
     sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
-    control = next((run for run in sweep.runs if run.is_control and not run.withheld), None)
-    series = series_of(sweep.runs)
-    return page.render(
-        "sweep.html",
-        sweep=sweep,
-        over=TERMINAL,
-        control=control.ceiling if control else None,
-        bounds=bar_range([run.ceiling for run in sweep.runs if not run.withheld]),
-        series=series,
-        series_json=json.dumps(series),
-        verdicts=verdicts_of(sweep),
-        ranks=ranks_of(sweep),
-        first_of_arm=first_of_arm(sweep.runs),
+    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms_of(sweep))
+
+
+def arms_of(sweep: SweepRead) -> Arms:
+    """The arms as they were planned; the control's ceiling is that of its first run that has one."""
+    return Arms(
+        curves=f"/v1/sweeps/{sweep.id}/curves",
+        runs=sweep.runs,
+        names={run.id: run.name for run in sweep.runs},
+        arms={run.id: run.arm or run.name for run in sweep.runs},
+        changes={run.id: short_difference(run.changes) or "the base recipe" for run in sweep.runs},
+        controls={run.id for run in sweep.runs if run.is_control},
+        control=next((run for run in sweep.runs if run.is_control and not run.withheld), None),
+        comparison=sweep.comparison,
     )
-
-
-def verdicts_of(sweep: SweepRead) -> dict[str, ArmVerdictView | None]:
-    """Run to what its arm changed; None where it has not been compared."""
-    found = {arm.arm: arm for arm in sweep.comparison.arms} if sweep.comparison else {}
-    return {run.id: found.get(run.arm or run.name) for run in sweep.runs}
-
-
-def ranks_of(sweep: SweepRead) -> dict[str, RankView | None]:
-    """Run to where its arm stands among the others; None where that is not known."""
-    ranking = sweep.comparison.ranking if sweep.comparison else None
-    found = {one.arm: one for one in ranking.arms} if ranking and len(ranking.arms) > 1 else {}
-    return {run.id: found.get(run.arm or run.name) for run in sweep.runs}
-
-
-def first_of_arm(runs: Sequence[RunView]) -> set[str]:
-    """The first run of each arm: its row has the figures of the verdict, those of the arm's other seeds its name."""
-    firsts: dict[str, str] = {}
-    for run in runs:
-        firsts.setdefault(run.arm or run.name, run.id)
-    return set(firsts.values())
-
-
-def series_of(runs: Sequence[RunView]) -> dict[str, int | None]:
-    """Run to its colour: arms are numbered as they come, all seeds of an arm alike; the control has none (neutral)."""
-    arms: dict[str, int] = {}
-    for run in runs:
-        if not run.is_control:
-            arms.setdefault(run.arm or run.name, len(arms))
-    return {run.id: None if run.is_control else arms[run.arm or run.name] for run in runs}

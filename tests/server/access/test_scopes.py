@@ -30,6 +30,8 @@ DOORS = {
     "POST /v1/runs": OPERATE,
     "GET /v1/runs": READ,
     "GET /v1/runs:count": READ,
+    "GET /v1/runs:compare": READ,
+    "GET /v1/runs:curves": READ,
     "GET /v1/runs/{run_id}": READ,
     "PATCH /v1/runs/{run_id}": OPERATE,
     "POST /v1/runs/{run_id}:archive": OPERATE,
@@ -81,6 +83,8 @@ MAY = {
     ANY: {READ, OPERATE, ADMIN, INGEST},
 }
 
+QUERIES = {"GET /v1/runs:compare": {"run_id": "unknown"}, "GET /v1/runs:curves": {"run_id": "unknown"}}
+
 BODIES = {
     "POST /v1/recipes": {"preset": "scalerl"},
     "POST /v1/sweeps": {"preset": "scalerl", "design": {"kind": "leave_one_out"}},
@@ -111,7 +115,7 @@ def test_a_door_opens_to_its_scope_and_to_no_other(door: str, api: TestClient, h
     method, path = door.split(" ")
     path = re.sub(r"\{(\w+)\}", lambda name: run.run_id if name[1] == "run_id" else "unknown", path)
     for name, header in callers.items():
-        answer = api.request(method, path, json=BODIES.get(door), headers=header)
+        answer = api.request(method, path, json=BODIES.get(door), params=QUERIES.get(door), headers=header)
         expected = name in MAY[DOORS[door]]
         if name == "nobody":
             assert answer.status_code == 401, (name, answer.text)

@@ -13,6 +13,7 @@ const SETTLE_MS = 150; // an ingest writes several events at once; wait for the 
 export function concerns(change, page) {
   if (/^alert(\.|$)/.test(change.kind)) return true; // the number in the bar is on every page
   if (page.liveKinds) return page.liveKinds.split(" ").includes(change.kind); // whatever else comes, this page stays as it is
+  if (page.liveRuns) return page.liveRuns.split(" ").includes(change.run_id);
   if (page.liveRun) return change.run_id === page.liveRun;
   if (page.liveSweep) return change.sweep_id === page.liveSweep;
   return page.live === "all";

@@ -3,11 +3,13 @@
 import { startActions } from "./actions.js";
 import { startFocus } from "./focus.js";
 import { startLive } from "./live.js";
+import { startTicking } from "./ticking.js";
 import { startTimes } from "./times.js";
 
 startTimes();
 startActions();
 startFocus();
+startTicking();
 startThemeSwitch();
 
 const curve = document.querySelector("[data-chart=curve]");

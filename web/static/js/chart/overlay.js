@@ -1,4 +1,4 @@
-// The chart of a sweep: evaluations, median curve and, beyond the data, 90 % band of every arm, the control neutral. An arm whose
+// The chart of a sweep, or of chosen runs: evaluations, median curve and, beyond the data, 90 % band of every arm, the control neutral. An arm whose
 // ceiling is not identified has no curve beyond its data, only the band. One that is pointed at, here or in the table, comes forward;
 // a press on its key hides it. What is hidden stands in the URL.
 
@@ -14,18 +14,21 @@ import { escaped, predicted, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
 const NAMES = { width: 168, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
+const MOST_BUDGETS = 4; // that are named
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
-/** @param {HTMLElement} plot `data-sweep` names the sweep, `data-series` maps run ids to colours (null: control) */
+/** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-names` to names */
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
+  const names = JSON.parse(plot.dataset.names);
   const shown = fromUrl("show")?.split(",");
   const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series };
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
   await whenLive(plot, async () => {
-    state.view = await api(`/v1/sweeps/${plot.dataset.sweep}/curves`);
+    state.view = await api(plot.dataset.curves);
+    for (const { run } of state.view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
     show();
   }, show);
 }
@@ -162,12 +165,12 @@ function medians({ run, forecast, unit }, axis, colour, series) {
   return [line("fit", (c) => c <= edge), line("forecast", (c) => c >= edge)];
 }
 
-/** One line a budget, all runs of a sweep mostly share it; in steps, tokens or time each of them would have its own. */
+/** One line a budget, which the runs mostly share, with its name where there is room for all; in steps, tokens or time each of them would have its own. */
 function budgets(views, axis, ink) {
   const amounts = countsOtherwise(axis.mode) ? [] : [...new Set(views.map((view) => view.budget).filter(Boolean))];
   return {
     shapes: amounts.map((amount) => ({ type: "line", x0: axis.place(amount), x1: axis.place(amount), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" })),
-    annotations: amounts.map((amount) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", xanchor: "right", xshift: -4, showarrow: false, text: `budget ${plain(amount)}`, font: { size: 11, color: ink.quiet } })),
+    annotations: (amounts.length > MOST_BUDGETS ? [] : amounts).map((amount, at) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", yshift: 15 * at, xanchor: "right", xshift: -4, showarrow: false, text: `budget ${plain(amount)}`, font: { size: 11, color: ink.quiet } })),
   };
 }
 

@@ -1,0 +1,44 @@
+"""Which runs can be held against one another: those that count compute in one unit and are judged by one task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from server.errors import Invalid
+from server.runs.models import Run
+
+from .recipes import Recipes, leaves
+
+
+def misfits(runs: Sequence[Run], control: Run, recipes: Recipes) -> dict[str, str]:
+    """Run to why it cannot be compared with the control."""
+    told = {run.id: _unlike(run, control, recipes) for run in runs if run.id != control.id}
+    return {id_: why for id_, why in told.items() if why is not None}
+
+
+def refuse(runs: Sequence[Run], why: Mapping[str, str]) -> None:
+    """Refuse the comparison with a reason for each run that does not belong."""
+    faults = [
+        {"field": "run_id", "value": run.id, "message": f"`{run.name}` {why[run.id]}"} for run in runs if run.id in why
+    ]
+    if faults:
+        said = "; ".join(str(fault["message"]) for fault in faults)
+        raise Invalid(f"{said}. Compare those apart.", errors=faults)
+
+
+def _unlike(run: Run, control: Run, recipes: Recipes) -> str | None:
+    if run.compute_unit != control.compute_unit:
+        return f"counts compute in {run.compute_unit}, the control `{control.name}` in {control.compute_unit}"
+    if run.sweep_id is not None and run.sweep_id == control.sweep_id:
+        return None  # a sweep may vary its task, and compares its arms all the same
+    field = _other_task(recipes.get(run.id), recipes.get(control.id))
+    return field and f"is judged by another task than the control `{control.name}`: `{field}` differs"
+
+
+def _other_task(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str | None:
+    """The first field in which the tasks differ; None where they are the same, or one is not known."""
+    if one is None or other is None:
+        return None
+    (here, there) = (leaves({"task": body.get("task", {})}) for body in (one, other))
+    return next((field for field in {**here, **there} if here.get(field) != there.get(field)), None)

@@ -1,0 +1,141 @@
+"""Runs are ticked in the list and laid over one another, by mouse and by keyboard, over filters, reload and Back."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from server.events.service import record
+from server.runs.models import Run
+from tests.web import seeding
+from tests.web.browsing import MARKS, Site, opened
+
+pytestmark = MARKS
+
+
+@pytest.fixture
+def lone(site: Site) -> str:
+    """A run of no sweep."""
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="control", changes={"optimizer.learning_rate": 1e-3})
+        run.is_control = False
+        seeding.add_evaluations(session, run, seeding.Truth(A=0.66), until=50, now=site.now, seed=4)
+        seeding.add_forecast(session, run, seeding.Truth(A=0.66), at=50.0, now=site.now)
+        return run.id
+
+
+def tick(page: Any, run_id: str) -> Any:
+    return page.locator(f'.tick[value="{run_id}"]')
+
+
+def ticked(page: Any) -> list[str]:
+    return parse_qs(urlsplit(page.url).query).get("run", [])
+
+
+def bar(page: Any) -> str:
+    return str(page.locator("#ticked [data-count]").inner_text())
+
+
+def test_nothing_is_ticked_and_the_bar_comes_with_the_first_tick(page: Any, site: Site, lone: str) -> None:
+    page.goto("/runs")
+    assert page.locator(".tick:checked").count() == 0
+    assert not page.locator("#ticked").is_visible()
+    tick(page, site.control).check()
+    assert bar(page) == "1 ticked: tick another"
+    assert page.locator("#ticked .primary").is_disabled()
+    tick(page, lone).check()
+    page.click("#ticked .primary")
+    page.wait_for_url("**/compare?*")
+    assert sorted(ticked(page)) == sorted([site.control, lone])
+    page.wait_for_selector("[data-chart][data-drawn]")
+    page.go_back()
+    page.wait_for_selector("#ticked:visible")
+    assert bar(page) == "2 ticked"
+    assert tick(page, lone).is_checked()
+
+
+def test_ticks_stay_over_a_filter_a_sort_and_a_refresh(page: Any, site: Site, lone: str) -> None:
+    page.goto(f"/runs?sweep={site.sweep}")
+    tick(page, site.control).check()
+    page.get_by_role("link", name="Run, difference from control").click()
+    page.wait_for_url("**sort=name*")
+    assert tick(page, site.control).is_checked()
+    page.fill("[name=text]", "nothing of the kind")
+    page.press("[name=text]", "Enter")
+    page.wait_for_selector("text=No run passes these filters")
+    assert bar(page) == "1 ticked, 1 of them not on this page: tick another"
+    page.get_by_role("link", name="Show all runs").click()
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    tick(page, lone).check()
+    with site.sessions.begin() as session:  # a refresh brings the list as its page was asked for
+        session.get_one(Run, site.arm).status = "failed"
+        record(session, "run.status", actor="trainer", run_id=site.arm, from_state="running", to_state="failed")
+    page.wait_for_selector(f'tr#{site.arm} [data-state="failed"]')
+    assert tick(page, lone).is_checked()
+    assert tick(page, site.control).is_checked()
+    assert bar(page) == "2 ticked"
+    page.click("[data-untick]")
+    assert ticked(page) == []
+    assert not page.locator("#ticked").is_visible()
+
+
+def test_the_keyboard_ticks_and_enter_compares(page: Any, site: Site, lone: str) -> None:
+    page.goto("/runs")
+    for run_id in (site.control, lone):
+        tick(page, run_id).focus()
+        page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/compare?*")
+    assert page.locator("h1").inner_text() == "Compare 2 runs"
+
+
+def test_more_than_can_be_compared_is_said_before_it_is_asked(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        runs = [seeding.add_run(session, now=site.now, name=f"r{at}", status="queued") for at in range(21)]
+    page.goto("/runs?" + "&".join(f"run={run.id}" for run in runs))
+    assert bar(page) == "21 ticked: at most 20 are compared"
+    assert page.locator("#ticked .primary").is_disabled()
+    tick(page, runs[0].id).uncheck()
+    assert page.locator("#ticked .primary").is_enabled()
+
+
+def test_runs_of_one_name_are_drawn_under_names_of_their_own(page: Any, site: Site, lone: str) -> None:
+    drawn = opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
+    assert {"control (loo-scalerl) fit", "no-<b>cispo</b> fit", "control fit"} <= set(drawn)
+    assert page.locator("#plot .annotation", has_text="control (loo-scalerl)").count() == 1
+    fits = "document.querySelector('#plot').data.filter(({name}) => name.endsWith(' fit'))"
+    assert len(set(page.evaluate(f"() => {fits}.map(({{line}}) => line.color)"))) == 3
+
+
+def test_another_control_and_a_run_less_are_a_press_away_and_back_undoes_them(page: Any, site: Site, lone: str) -> None:
+    opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
+    page.select_option("[name=control]", lone)
+    page.wait_for_url(f"**control={lone}*")
+    page.wait_for_selector("[data-chart][data-drawn]")
+    assert page.locator("tbody tr").first.get_attribute("id") == lone
+    page.locator(f"tr#{site.arm} .remove").click()
+    page.wait_for_url(lambda url: site.arm not in url)
+    assert page.locator("h1").inner_text() == "Compare 2 runs"
+    page.go_back()
+    page.wait_for_selector(f"tr#{site.arm}")
+    assert page.locator("[name=control]").input_value() == lone
+
+
+def test_the_page_follows_the_runs_it_shows_and_no_others(page: Any, site: Site, lone: str) -> None:
+    opened(page, f"/compare?run={site.control}&run={lone}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        session.get_one(Run, lone).status = "succeeded"
+        record(session, "run.status", actor="trainer", run_id=lone, from_state="running", to_state="succeeded")
+    page.wait_for_selector(f'tr#{lone} [data-state="succeeded"]')
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_fits_its_window_and_paper(page: Any, site: Site, lone: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == width
+    page.emulate_media(media="print")
+    assert page.locator("button:not([data-key]), select, .remove").filter(visible=True).count() == 0

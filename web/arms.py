@@ -1,0 +1,95 @@
+"""Runs as the arms of one comparison, as the pages of a sweep and of chosen runs show them: one chart, one table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from server.runs.schemas import Interval, RunView
+from server.runs.states import TERMINAL
+from server.sweeps.schemas import ArmVerdictView, ComparisonView, RankView
+
+from .drawings import bar_range
+
+
+@dataclass(frozen=True)
+class Arms:
+    """What chart and table are drawn from; all mappings are by run.
+
+    Attributes:
+        curves: where the chart reads the curves.
+        runs: in the order of the table.
+        names: of the runs, each another.
+        arms: of which arm a run is a seed, as `comparison` names it.
+        changes: against the control, in words.
+        controls: the runs of the control's arm.
+        control: whose ceiling the others' bars are drawn over.
+        left_out: why a run is not compared.
+        remove: where a press on its cross leads; none where runs cannot be taken out.
+    """
+
+    curves: str
+    runs: Sequence[RunView]
+    names: Mapping[str, str]
+    arms: Mapping[str, str]
+    changes: Mapping[str, str]
+    controls: Collection[str]
+    control: RunView | None
+    comparison: ComparisonView | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    remove: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def going(self) -> bool:
+        return any(run.status not in TERMINAL for run in self.runs)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return bar_range([run.ceiling for run in self.runs if not run.withheld])
+
+    @property
+    def ceiling(self) -> Interval | None:
+        """The control's."""
+        return self.control.ceiling if self.control and not self.control.withheld else None
+
+    @cached_property
+    def series(self) -> dict[str, int | None]:
+        """The colours: arms are numbered as they come, all seeds of an arm alike; the control has none (neutral)."""
+        numbers: dict[str, int] = {}
+        for run in self.runs:
+            if run.id not in self.controls:
+                numbers.setdefault(self.arms[run.id], len(numbers))
+        return {run.id: None if run.id in self.controls else numbers[self.arms[run.id]] for run in self.runs}
+
+    @property
+    def series_json(self) -> str:
+        return json.dumps(self.series)
+
+    @property
+    def names_json(self) -> str:
+        """Only those that the runs do not have anyhow, so that a chart follows when one is renamed."""
+        return json.dumps({run.id: self.names[run.id] for run in self.runs if self.names[run.id] != run.name})
+
+    @cached_property
+    def verdicts(self) -> dict[str, ArmVerdictView | None]:
+        """What the run's arm changed; None where it has not been compared."""
+        found = {arm.arm: arm for arm in self.comparison.arms} if self.comparison else {}
+        return {run.id: None if run.id in self.left_out else found.get(self.arms[run.id]) for run in self.runs}
+
+    @cached_property
+    def ranks(self) -> dict[str, RankView | None]:
+        """Where the run's arm stands among the others; None where that is not known."""
+        ranking = self.comparison.ranking if self.comparison else None
+        found = {one.arm: one for one in ranking.arms} if ranking and len(ranking.arms) > 1 else {}
+        return {run.id: found.get(self.arms[run.id]) for run in self.runs}
+
+    @cached_property
+    def firsts(self) -> set[str]:
+        """The first run of each arm: its row has the verdict's figures, those of the arm's other seeds its name."""
+        found: dict[str, str] = {}
+        for run in self.runs:
+            if run.id not in self.left_out:
+                found.setdefault(self.arms[run.id], run.id)
+        return set(found.values())

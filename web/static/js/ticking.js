@@ -1,0 +1,66 @@
+// Runs that are ticked in the list, to be compared. Which they are stands in the URL, so that they stay over filters, pages, a reload and
+// Back; what leads to another view of the list takes them along.
+
+const ticks = () => new Set(new URLSearchParams(location.search).getAll("run"));
+const barOf = () => document.getElementById("ticked");
+
+export function startTicking() {
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches(".tick")) return;
+    const chosen = ticks();
+    if (target.checked) chosen.add(target.value);
+    else chosen.delete(target.value);
+    keep(chosen);
+  });
+  document.addEventListener("click", ({ target }) => {
+    if (!target.closest("[data-untick]")) return;
+    keep(new Set());
+    document.querySelector(".tick")?.focus();
+  });
+  document.addEventListener("htmx:after:swap", show); // what came is as the page was asked for, before what was ticked since
+  show();
+}
+
+function keep(chosen) {
+  const url = new URL(location.href);
+  withRuns(url, chosen);
+  history.replaceState(history.state, "", url);
+  show();
+}
+
+function show() {
+  const bar = barOf();
+  if (!bar) return;
+  const chosen = ticks();
+  const here = new Set();
+  for (const box of document.querySelectorAll(".tick")) {
+    box.checked = chosen.has(box.value);
+    here.add(box.value);
+  }
+  inputs(bar.querySelector("[data-elsewhere]"), [...chosen].filter((id) => !here.has(id)));
+  inputs(document.querySelector("[data-ticked-too]"), [...chosen]);
+  for (const link of document.querySelectorAll("main a[href]")) {
+    if (link.pathname === "/runs") link.search = withRuns(new URL(link.href), chosen).search;
+  }
+  bar.hidden = chosen.size === 0;
+  bar.querySelector("[data-count]").textContent = said(chosen.size, [...chosen].filter((id) => !here.has(id)).length, Number(bar.dataset.most));
+  bar.querySelector(".primary").disabled = chosen.size < 2 || chosen.size > Number(bar.dataset.most);
+  bar.querySelector("[data-untick]").hidden = chosen.size === 0;
+}
+
+function said(count, elsewhere, most) {
+  const away = elsewhere > 0 ? `, ${elsewhere} of them not on this page` : "";
+  if (count > most) return `${count} ticked${away}: at most ${most} are compared`;
+  return count === 1 ? `1 ticked${away}: tick another` : `${count} ticked${away}`;
+}
+
+function withRuns(url, chosen) {
+  url.searchParams.delete("run");
+  for (const id of chosen) url.searchParams.append("run", id);
+  return url;
+}
+
+/** Hidden fields by which a form takes ticks along. */
+function inputs(place, ids) {
+  place?.replaceChildren(...ids.map((value) => Object.assign(document.createElement("input"), { type: "hidden", name: "run", value })));
+}
