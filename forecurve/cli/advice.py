@@ -11,7 +11,7 @@ from .asking import Answer, Service, asks_service
 from .flags import Limit
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 app = typer.Typer(no_args_is_help=True, help="What runs are advised: list, accept, dismiss.")
 
@@ -72,7 +72,7 @@ def dismiss(
     return Answer(advice, f"{advice['id']}  dismissed")
 
 
-def _ask_before_a_stop(api: Calls, advice_id: str) -> None:
+def _ask_before_a_stop(api: Api, advice_id: str) -> None:
     """What is not open stops nothing; the service says why it cannot be accepted."""
     from .confirming import confirm
 

@@ -12,13 +12,13 @@ from .errors import bad_input
 from .output import DASH, compute, moment, since
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
 DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answer"]
 
 
-def find_alert(api: Calls, alert_id: str, run_id: str | None) -> dict[str, Any]:
+def find_alert(api: Api, alert_id: str, run_id: str | None) -> dict[str, Any]:
     """The alert with its `deliveries`. The service has no call for one alert, so that it is looked for in the list."""
     deliveries = list(api.deliveries(alert_id=alert_id))  # refuses an id of nothing
     for alert in api.alerts(run_id=run_id):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from .flags import DATA_DIR, AsJson, DataDir, Token, Url
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Service:
         self._open = ExitStack()
 
     @functools.cached_property
-    def api(self) -> Calls:
+    def api(self) -> Api:
         """The client; CliError says how to name a service when none is known."""
         from .connection import connect
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from .errors import CliError
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 
-def connect(url: str | None, token: str | None, data_dir: Path) -> Calls:
+def connect(url: str | None, token: str | None, data_dir: Path) -> Api:
     """An API client; CliError says how to name a service when none is known."""
-    from .calls import Calls
+    from forecurve.client.api import Api
 
-    return Calls(*service(url, token, data_dir))
+    return Api(*service(url, token, data_dir))
 
 
 def service(url: str | None, token: str | None, data_dir: Path) -> tuple[str, str]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from forecurve.signs import visible
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 CURVE_COLUMNS = ["series", "compute", "reward", "prompts", "samples", "seed", "unit"]
 
 Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
 
 
-def curve_rows(api: Calls, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
+def curve_rows(api: Api, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
     """A row an evaluation, run after run. Of those without any it is said on stderr that they are left out."""
     times = Counter((name, run["seed"]) for name, run in runs)
     for name, run in runs:

@@ -14,7 +14,7 @@ from .patience import patiently
 from .run_rows import OVER
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 
 def print_events(found: Mapping[str, Any]) -> None:
@@ -22,7 +22,7 @@ def print_events(found: Mapping[str, Any]) -> None:
     print_newest(found, ["when", "what", "state", "by", "why"], _cells)
 
 
-def follow_events(api: Calls, run_id: str, *, every_s: float, as_json: bool) -> None:
+def follow_events(api: Api, run_id: str, *, every_s: float, as_json: bool) -> None:
     """Print a line an event, oldest first, until the run is over and all of it is told."""
     run, cursor = api.run(run_id), 0
     while True:

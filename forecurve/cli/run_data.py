@@ -12,7 +12,7 @@ from .flags import RunId
 from .rows_out import FormFlag, OutFlag, rows_answer
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from forecurve.client.api import Api
 
 METRIC_COLUMNS = ["metric", "step", "attempt", "compute", "value", "time"]
 
@@ -75,7 +75,7 @@ def _known(wanted: Sequence[str], names: Sequence[str], run_id: str) -> list[str
     return list(dict.fromkeys(wanted))
 
 
-def _points(api: Calls, run_id: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _points(api: Api, run_id: str, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
     for metric in wanted:
         for point in api.metric_points(run_id, metric):
             yield {"metric": metric, **point}

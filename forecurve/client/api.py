@@ -119,19 +119,64 @@ class Api:
         `waiting`."""
         return self.get("/v1/track-record", **filters)
 
+    def checkpoints(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        return self.items(f"/v1/runs/{_part(run_id)}/checkpoints", **filters)
+
+    def attempts(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        return self.items(f"/v1/runs/{_part(run_id)}/attempts", **filters)
+
+    def evaluations(self, run_id: str) -> Json:
+        """The run's validation curve: `unit` and `items`."""
+        return self.get(f"/v1/runs/{_part(run_id)}/evaluations")
+
+    def metric_names(self, run_id: str) -> list[str]:
+        return list(self.get(f"/v1/runs/{_part(run_id)}/metrics")["metrics"])
+
+    def metric_points(self, run_id: str, metric: str) -> Iterator[Json]:
+        """The whole series of one metric, oldest first, page after page."""
+        since: int | None = 0
+        while since is not None:
+            page = self.get(f"/v1/runs/{_part(run_id)}/metrics", metric=metric, since_step=since)
+            yield from page["points"]
+            since = page["next_step"]
+
+    def run_events(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        return self.items(f"/v1/runs/{_part(run_id)}/events", **filters)
+
     def recipe(self, run_id: str) -> Json:
         return self.get(f"/v1/runs/{_part(run_id)}/recipe")
 
     def events(self, since: int = 0, **filters: Any) -> Json:
         return self.get("/v1/events", since=since, **filters)
 
+    # advice
+
+    def recommendations(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/recommendations", **filters)
+
+    def accept_recommendation(self, advice_id: str, reason: str | None) -> Json:
+        """Accepting `stop` stops the run."""
+        return self.post(f"/v1/recommendations/{_part(advice_id)}:accept", {"reason": reason})
+
+    def dismiss_recommendation(self, advice_id: str, reason: str) -> Json:
+        return self.post(f"/v1/recommendations/{_part(advice_id)}:dismiss", {"reason": reason})
+
     # alerts
 
     def alerts(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/alerts", **filters)
 
+    def acknowledge_alert(self, alert_id: str) -> Json:
+        return self.post(f"/v1/alerts/{_part(alert_id)}:acknowledge", {})
+
+    def resolve_alert(self, alert_id: str) -> Json:
+        return self.post(f"/v1/alerts/{_part(alert_id)}:resolve", {})
+
     def deliveries(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/deliveries", **filters)
+
+    def channels(self, **filters: Any) -> Iterator[Json]:
+        return self.items("/v1/channels", **filters)
 
     def create_channel(self, body: Json) -> Json:
         """Register where alerts go; the signing secret is in this answer and never again."""
@@ -145,6 +190,17 @@ class Api:
     def me(self) -> Json:
         """The token in use."""
         return self.get("/v1/me")
+
+    def tokens(self, **filters: Any) -> Iterator[Json]:
+        """Every token there was: of the API, of browser sessions, of runs, and login codes."""
+        return self.items("/v1/tokens", **filters)
+
+    def create_token(self, body: Json) -> Json:
+        """Mint a token; its secret is in this answer and never again."""
+        return self.post("/v1/tokens", body)
+
+    def revoke_token(self, token_id: str) -> Json:
+        return _object(self._send("DELETE", f"/v1/tokens/{_part(token_id)}"))
 
     # plain HTTP
 

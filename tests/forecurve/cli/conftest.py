@@ -35,7 +35,7 @@ class Result:
 
 
 class Forecurve:
-    """Calls `forecurve ...`; `url` and `token` are given along for commands that need a service."""
+    """Api `forecurve ...`; `url` and `token` are given along for commands that need a service."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]):
         self._capsys = capsys

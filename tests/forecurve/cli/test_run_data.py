@@ -91,16 +91,16 @@ def test_series_go_into_a_file_in_the_form_of_its_name(
 def test_what_stops_half_way_leaves_the_file_as_it_was(
     forecurve: Forecurve, service: str, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forecurve.cli.calls import Calls
     from forecurve.client import ApiError
+    from forecurve.client.api import Api
 
-    def breaks(self: Calls, run_id: str, metric: str) -> object:
+    def breaks(self: Api, run_id: str, metric: str) -> object:
         yield {"step": 0, "attempt": 1, "compute": 0.0, "value": 1.0, "time": "now"}
         raise ApiError("no answer", code="unreachable")
 
     file = tmp_path / "metrics.csv"
     file.write_text("of before")
-    monkeypatch.setattr(Calls, "metric_points", breaks)
+    monkeypatch.setattr(Api, "metric_points", breaks)
 
     assert forecurve("run", "metrics", run_id, "--all", "-o", file).code == 1
     assert [path.read_text() for path in tmp_path.iterdir()] == ["of before"]
