@@ -28,6 +28,7 @@ from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
 from .prior import FLAT, LOG_B_BOX, Prior, box_of
+from .remembered import remembered
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -96,6 +97,7 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     return Prior(f"{len(family)} siblings", ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit)
 
 
+@remembered
 def _is_member(fit: Fit) -> bool:
     """Whether it is one sigmoid that has risen: of a run that has not, nothing is known but that."""
     if fit.misfit is not None:

@@ -15,7 +15,8 @@ runs share (`exchangeable`), among runs whose sampling variance is known from th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -26,6 +27,7 @@ from .arrays import FloatArray
 from .exchangeable import LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .misfit import HOLDS
 from .noise import ALPHA_PRIOR, HYPOTHESES, NoiseKnown
+from .remembered import remembered
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -67,6 +69,7 @@ def _normalised(log_weight: FloatArray) -> FloatArray:
     return np.asarray(np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True)))
 
 
+@remembered
 def _log_evidence(fit: Fit) -> FloatArray:
     """Log marginal likelihood of each kind, up to a constant: (K,)."""
     table, setting = fit.table, fit.setting
@@ -78,16 +81,28 @@ def _log_evidence(fit: Fit) -> FloatArray:
 
 def _size(source: str, fits: Sequence[Fit]) -> tuple[float, float] | None:
     """Shape and rate of alpha's inverse-gamma for one more run; None where little is told."""
+    known = np.array([_size_likelihood(fit) for fit in fits])
+    mean, variance = told_by_all(known, _size_bins(source), SIZE_SPREAD)
+    return _inverse_gamma(mean, variance) if variance <= (1 - TOLD) * polygamma(1, ALPHA_PRIOR[source][0]) else None
+
+
+@remembered
+def _size_likelihood(fit: Fit) -> FloatArray:
+    """What its own data say of ln alpha: a share in each bin."""
+    usual, alpha = _usual_size(fit.setting.source), fit.posterior.alpha
+    return share_in_bins(np.log(alpha), -usual.logpdf(alpha) - np.log(alpha), _size_bins(fit.setting.source))
+
+
+@cache
+def _size_bins(source: str) -> FloatArray:
+    low, high = np.log(_usual_size(source).ppf([_TAIL, 1 - _TAIL]))
+    return bins_over(float(low), float(high), SIZE_SPREAD)
+
+
+def _usual_size(source: str) -> Any:
+    """The law of alpha before any run is seen."""
     shape, rate = ALPHA_PRIOR[source]
-    usual = invgamma(shape, scale=rate)
-    low, high = np.log(usual.ppf([_TAIL, 1 - _TAIL]))
-    bins = bins_over(float(low), float(high), SIZE_SPREAD)
-    known = []
-    for fit in fits:
-        alpha = fit.posterior.alpha
-        known.append(share_in_bins(np.log(alpha), -usual.logpdf(alpha) - np.log(alpha), bins))
-    mean, variance = told_by_all(np.array(known), bins, SIZE_SPREAD)
-    return _inverse_gamma(mean, variance) if variance <= (1 - TOLD) * polygamma(1, shape) else None
+    return invgamma(shape, scale=rate)
 
 
 def _inverse_gamma(mean: float, variance: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .prior import FLAT, LOG_B_BOX, Prior, box_of, student_t
+from .remembered import remembered
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -37,6 +38,7 @@ class Parameters:
         return Parameters(self.theta[at], self.log_prior[at], self.prior, self.log_flat, self.index[at])
 
 
+@remembered
 def parameters_of(fit: Fit) -> Parameters:
     """All draws of a fit."""
     low, width = fit.curve.bounds[0], fit.curve.width
