@@ -13,7 +13,7 @@ from forecurve.science.arrays import FloatArray
 from forecurve.science.exchangeable import WORTH
 from forecurve.science.family import MEMBER, SPREAD, parameter_prior
 from forecurve.science.prior import FLAT
-from tests.forecurve.science.synthetic import noisy_curve
+from tests.forecurve.science.synthetic import StandIn, noisy_curve
 
 KNOWN = np.array([[0.60, 0.6, 7.8], [0.66, 0.5, 8.3], [0.55, 0.9, 7.9], [0.62, 0.3, 8.6], [0.58, 0.7, 8.0]])
 
@@ -24,7 +24,7 @@ def stand_in(mean: FloatArray, sd: FloatArray, seed: int = 0) -> Any:
     theta[:, 0] = np.clip(theta[:, 0], 0.01, 0.99)
     draws = SimpleNamespace(A=theta[:, 0], B=np.exp(theta[:, 1]), C_mid=np.exp(theta[:, 2]), R0=np.zeros(4000))
     curve = Curve([400.0, 4000.0, 80_000.0], [0.1, 0.3, 0.5], unit="h")
-    return SimpleNamespace(all_draws=draws, curve=curve, prior=FLAT, unit="h", misfit=None)
+    return StandIn(all_draws=draws, curve=curve, prior=FLAT, unit="h", misfit=None)
 
 
 def told(fits: list[Any]) -> FloatArray:

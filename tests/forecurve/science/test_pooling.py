@@ -14,6 +14,8 @@ from forecurve.science.pooling import OWN, SPREAD, Joint, joint_draws
 from forecurve.science.prior import FLAT
 from forecurve.science.simulator import synthetic_sweep
 
+from .synthetic import StandIn
+
 MEANS = np.array([[0.60, 0.6, 7.8], [0.66, 0.5, 8.3], [0.55, 0.9, 7.9]])
 SDS = np.array([[0.01, 0.1, 0.1], [0.06, 0.4, 0.5], [0.05, 0.5, 0.4]])
 
@@ -24,7 +26,7 @@ def _stand_in(mean: FloatArray, sd: FloatArray, seed: int, prior: Prior = FLAT) 
     theta[:, 0] = np.clip(theta[:, 0], 0.01, 0.99)
     draws = SimpleNamespace(A=theta[:, 0], B=np.exp(theta[:, 1]), C_mid=np.exp(theta[:, 2]), R0=np.full(4000, 0.0))
     curve = SimpleNamespace(bounds=(0.0, 1.0), width=1.0, unit="h", compute=np.array([400.0, 4000.0, 8000.0]))
-    return SimpleNamespace(all_draws=draws, curve=curve, prior=prior)
+    return StandIn(all_draws=draws, curve=curve, prior=prior)
 
 
 def _theta(joint: Joint) -> FloatArray:
