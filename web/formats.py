@@ -55,6 +55,20 @@ def interval(estimate: Any) -> str:
     return _between(estimate, lambda end: rate(end, estimate))
 
 
+def headroom(run: Any) -> dict[str, float] | None:
+    """What the ceiling is above the pass rate now, with the ceiling's interval; None where it is not known."""
+    if not knows_ceiling(run) or run.last_reward is None:
+        return None
+    return {name: _get(run.ceiling, name) - run.last_reward for name in ("median", "lower", "upper")}
+
+
+def gain(value: float, estimate: Any) -> str:
+    """A difference with its sign and the decimals of its interval: `+0.05`; nothing is `0.00`."""
+    places = decimals(estimate)
+    rounded = round(value, places) + 0.0
+    return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
+
+
 def interval3(estimate: Any) -> str:
     """An interval of something that is no pass rate, three significant digits: `1.31 to 1.94`."""
     return NONE if estimate is None else _between(estimate, significant)

@@ -19,6 +19,7 @@ _FILTERS = {
     "rate": formats.rate,
     "median": formats.median,
     "interval": formats.interval,
+    "gain": formats.gain,
     "interval3": formats.interval3,
     "compute": formats.compute,
     "significant": formats.significant,
@@ -58,6 +59,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
     return {
         "asset": assets.url,
         "modules": assets.urls,
+        "headroom": formats.headroom,
         "knows_ceiling": formats.knows_ceiling,
         "spent_range": formats.spent_range,
         "sparkline": drawings.sparkline,

@@ -44,6 +44,8 @@ from server.metrics.curve import INHERITED, Point
 from . import fallen
 
 _GRID = 80
+_SHARES = (0.005, 0.025, *(share / 100 for share in range(5, 100, 5)), 0.975, 0.995)
+"""Of the ceiling's posterior, below which its quantiles are kept."""
 _BEYOND = 1.25
 """The band reaches a quarter beyond the budget or the last evaluation, whichever is later."""
 
@@ -166,6 +168,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     hindsight = None if budget is None or fitted.misfit not in HOLDS else _hindsight(subject, points, fitted, budget)
     advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
     summary = json_safe(fitted.to_dict(budget=budget))
+    summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
     summary["prior"] = _prior(subject, fitted)
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:
@@ -213,6 +216,12 @@ def _band(fitted: Fit, points: Sequence[Point], budget: float | None) -> dict[st
     later = np.where(grid > points[-1].compute, fitted.widening, 1.0)
     band = fitted.predict(grid).widened(later, fitted.curve.bounds)
     return {name: [_rounded(value) for value in values] for name, values in band.to_dict().items()}
+
+
+def _ceiling_quantiles(fitted: Fit) -> dict[str, list[float]]:
+    """The whole posterior of A, as a chart draws it: its median and 90 % are the summary's own."""
+    values = np.quantile(fitted.all_draws.A, _SHARES)
+    return {"probabilities": list(_SHARES), "values": [_rounded(value) for value in values]}
 
 
 def _rounded(value: float) -> float:

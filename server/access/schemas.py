@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from forecurve.recipes import Name
 
 Scope = Literal["read", "operate", "admin"]
+
+
+def _some(scopes: list[Scope]) -> list[Scope]:
+    if not scopes:
+        raise ValueError("choose at least one of read, operate and admin; without any the token opens nothing")
+    return scopes
+
+
+Scopes = Annotated[list[Scope], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
 
 
 class TokenCreate(BaseModel):
@@ -18,7 +27,7 @@ class TokenCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Name, Field(max_length=100)]
-    scopes: list[Scope] = Field(min_length=1)
+    scopes: Scopes
     expires_in_s: int | None = Field(None, ge=1, le=10 * 366 * 86400, description="It never expires by default.")
 
 

@@ -35,6 +35,13 @@ class BandView(BaseModel):
     upper90: list[float]
 
 
+class QuantilesView(BaseModel):
+    """A posterior as a chart draws it: below each of the values lies that share of it. Lists of equal length."""
+
+    probabilities: list[float]
+    values: list[float]
+
+
 class ConformalView(BaseModel):
     """What past runs say of the interval: where in it outcomes are to be expected, and how far it has to reach."""
 
@@ -87,6 +94,7 @@ class ForecastView(BaseModel):
     ceiling_known: bool = Field(
         description="A is worth saying: identified by the run's own data, or known narrowly by past runs."
     )
+    ceiling_quantiles: QuantilesView | None = Field(description="Of A; null in forecasts that were made before it was.")
     prior: PriorView | None = Field(description="Null where the fit rests on the run's own data alone.")
     misfit: str | None
     withheld: bool = Field(description="The misfit forbids a forecast: `band` is not to be drawn beyond the data.")
@@ -113,6 +121,7 @@ class ForecastView(BaseModel):
             withheld=is_withheld(said),
             **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
             ceiling_known=bool(said.get("ceiling_known")),
+            ceiling_quantiles=said.get("ceiling_quantiles"),
             prior=said.get("prior"),
             at_budget=said.get("at_budget"),
             advice=said.get("advice"),

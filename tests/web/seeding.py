@@ -9,6 +9,7 @@ import math
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import NormalDist
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -188,6 +189,7 @@ def add_forecast(
         "R0": _estimate(truth.R0, 0.008),
         "identified": {"A": max(0.1, 1 - 8 * doubt), "B": 0.9, "C_mid": 0.95},
         "ceiling_known": 1 - 8 * doubt >= 0.75,
+        "ceiling_quantiles": _quantiles(truth.A, 1.5 * doubt),
         "prior": None,
         "misfit": misfit,
         "at_budget": None
@@ -354,6 +356,13 @@ def add_checkpoint(session: Session, run: Run, *, step: int, compute: float, now
 def _stored(session: Session, recipe: Recipe) -> str:
     """The id of the recipe's row: content is stored once."""
     return store_all(session, [recipe])[recipe.digest, recipe.name]
+
+
+def _quantiles(median: float, half: float) -> dict[str, list[float]]:
+    """Of a normal posterior with this median and half a 90 % interval."""
+    shares = [0.005, 0.025, *(at / 100 for at in range(5, 100, 5)), 0.975, 0.995]
+    normal = NormalDist(median, half / 1.645)
+    return {"probabilities": shares, "values": [normal.inv_cdf(share) for share in shares]}
 
 
 def _estimate(median: float, half: float) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -105,3 +106,27 @@ def test_text_with_backticks_is_escaped_whatever_it_holds(text: str) -> None:
 
 def test_backticks_set_off_names() -> None:
     assert str(formats.ticks("`a<b>` fell")) == "<code>a&lt;b&gt;</code> fell"
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "said"),
+    [
+        ((0.78, 0.75, 0.81), "+0.08 +0.05 to +0.11"),
+        ((0.701, 0.697, 0.705), "+0.001 -0.003 to +0.005"),
+        ((0.70, 0.69, 0.72), "0.00 -0.01 to +0.02"),
+    ],
+)
+def test_headroom_has_the_interval_of_the_ceiling_and_its_digits(ceiling: tuple[float, ...], said: str) -> None:
+    interval = dict(zip(("median", "lower", "upper"), ceiling, strict=True))
+    run = SimpleNamespace(ceiling=interval, withheld=False, ceiling_known=True, last_reward=0.70)
+    left = formats.headroom(run)
+    assert left
+    median, lower, upper = (formats.gain(left[name], left) for name in ("median", "lower", "upper"))
+    assert f"{median} {lower} to {upper}" == said
+    for unknown in ({"ceiling_known": False}, {"withheld": True}, {"last_reward": None}, {"ceiling": None}):
+        assert formats.headroom(SimpleNamespace(**(vars(run) | unknown))) is None
+
+
+def test_ranges_of_what_was_spent_are_read_as_such() -> None:
+    said = [formats.spent_range(*ends) for ends in ((0.0, 0.175), (0.175, 0.375), (0.75, None))]
+    assert said == ["up to 18 %", "18 to 38 %", "from 75 %"]

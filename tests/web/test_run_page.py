@@ -207,3 +207,25 @@ def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: 
     words = text_of(site.get(f"/runs/{run['id']}").text)
     assert "This run was reported without a recipe." in words
     assert "launched by you" in words
+
+
+def test_what_was_heard_last_of_a_silent_run_is_said_as_of_now(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.control)
+        run.status, run.reason = "suspect", "No heartbeat for 31 s."
+    heard = clock.now
+    clock.advance(600)
+    html = site.get(f"/runs/{seeded.control}").text
+    assert "31 s" not in text_of(html)
+    assert "no heartbeat since 10 min ago" in text_of(html)
+    assert f'datetime="{heard.isoformat()}"' in html
+
+
+def test_why_a_run_is_as_it_is_is_said_with_its_time(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).reason = "It reports again."
+    assert re.search(r"It reports again\. \( \S+( s ago)? \)", text_of(site.get(f"/runs/{seeded.control}").text))

@@ -41,6 +41,10 @@ def test_a_refit_stores_a_forecast_that_the_chart_can_show_and_leaves_the_run_cl
     assert (forecast.at_compute, forecast.at_step, forecast.points, forecast.unit) == (30.0, 150, 16, "GPU-hours")
     A = forecast.summary["A"]
     assert A["lower"] < 0.78 < A["upper"]
+    told = forecast.summary["ceiling_quantiles"]
+    below = dict(zip(told["probabilities"], told["values"], strict=True))
+    assert (below[0.05], below[0.5], below[0.95]) == pytest.approx((A["lower"], A["median"], A["upper"]), abs=1e-5)
+    assert told["values"] == sorted(told["values"])
     assert forecast.summary["at_budget"]["compute"] == 100.0
     assert (
         forecast.summary["at_budget"]["curve"]["lower"]

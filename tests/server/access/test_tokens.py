@@ -96,6 +96,13 @@ def test_a_bad_token_is_named(body: dict[str, object], field: str, api: TestClie
     assert field in faults(answer)
 
 
+def test_a_token_without_scopes_is_refused_in_plain_words(api: TestClient, headers: Headers) -> None:
+    answer = api.post("/v1/tokens", json={"name": "x", "scopes": []}, headers=headers["admin"])
+    assert answer.json()["detail"] == (
+        "scopes: choose at least one of read, operate and admin; without any the token opens nothing"
+    )
+
+
 def test_an_unknown_token_cannot_be_revoked(api: TestClient, headers: Headers) -> None:
     assert api.delete("/v1/tokens/tok_nowhere", headers=headers["admin"]).status_code == 404
 

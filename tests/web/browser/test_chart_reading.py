@@ -123,7 +123,7 @@ def test_alerts_at_one_evaluation_share_a_bell(page: Any, site: Site) -> None:
     assert marks[0]["text"].startswith("alert: run failed<br>")
     assert "alert: below forecast, resolved" in marks[0]["text"]
     assert label(page, "run failed")["left"] > 0
-    bells = page.evaluate("() => document.querySelector('#plot').layout.shapes.filter(s => s.type === 'path')")
+    bells = page.evaluate("() => document.querySelector('#plot').layout.shapes.filter(s => s.name === 'bell')")
     assert len(bells) == 1
 
 

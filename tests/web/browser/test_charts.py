@@ -183,7 +183,7 @@ def test_an_alert_is_marked_on_the_curve_with_names_as_text(page: Any, site: Sit
     marks = page.evaluate("() => document.querySelector('#plot').layout.annotations.filter(a => a.name)")
     assert [mark["text"] for mark in marks] == ["alert: below forecast"]
     assert marks[0]["name"].startswith("alr_")
-    bells = page.evaluate("() => document.querySelector('#plot').layout.shapes.filter(s => s.type === 'path')")
+    bells = page.evaluate("() => document.querySelector('#plot').layout.shapes.filter(s => s.name === 'bell')")
     assert [bell["xanchor"] for bell in bells] == [28.0]
     assert page.inner_text("h1") == "no-<b>cispo</b>"
 

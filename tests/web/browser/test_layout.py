@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from server.access.service import mint
+from server.dependencies import SESSION_COOKIE
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
 from server.runs.models import Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Site, opened
+from tests.web.browsing import MARKS, TRUTH, Server, Site, opened
 
 pytestmark = MARKS
 PHONE = {"width": 390, "height": 844}
@@ -60,6 +63,30 @@ def test_what_answers_an_alert_is_in_sight_and_easy_to_hit(page: Any, site: Site
     first, second = boxes[:2]
     apart = max(second["x"] - first["x"] - first["width"], second["y"] - first["y"] - first["height"])
     assert apart >= 8
+
+
+@pytest.fixture
+def administrator(phone: Any, site: Site, server: Server) -> Iterator[Any]:
+    """The phone of somebody who may do everything; the other tests' tabs share its cookies."""
+    with site.sessions.begin() as session:
+        _, admin = mint(session, kind="session", name="an administrator", scopes=["admin"], now=site.now)
+    phone.context.add_cookies([{"name": SESSION_COOKIE, "value": admin, "url": site.url}])
+    yield phone
+    phone.context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": site.url}])
+
+
+def test_tokens_and_channels_are_read_and_ended_on_a_phone_without_scrolling(administrator: Any, site: Site) -> None:
+    phone = administrator
+    phone.goto("/settings")
+    cells = phone.locator(".cards td").filter(visible=True).all()
+    assert len(cells) > 10
+    for box in (cell.bounding_box() for cell in (*cells, *phone.locator(".cards button").all())):
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+    tables = "() => Math.max(...[...document.querySelectorAll('.table')].map(t => t.scrollWidth - t.clientWidth))"
+    assert phone.evaluate(tables) == 0
+    label = "td => getComputedStyle(td, '::before').content"
+    assert phone.locator(".cards td[data-label=Scopes]").first.evaluate(label) == '"Scopes"'
 
 
 def test_the_reference_is_read_in_whole_lines_on_a_phone(phone: Any, site: Site) -> None:

@@ -48,7 +48,7 @@ function bell(scene, heap) {
   const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
   const colour = inkOf(alert, ink);
   return {
-    shapes: [{ type: "path", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } }],
+    shapes: [{ type: "path", name: "bell", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } }],
     annotations: [{ x: toAxis(axis, x), xref: "x", y: point.reward, yref: "y", ax: end, ay: 34, xanchor: "right", align: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: lines.join("<br>"), font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: heap.map((each) => escaped(each.alert.text)).join("<br>"), captureevents: true, name: alert.id }],
   };
 }

@@ -5,9 +5,10 @@ import { bells } from "./bells.js";
 import { holds } from "./curve-traces.js";
 import { between, ending, escaped, middle, widthOf } from "./words.js";
 import { fade } from "./palette.js";
+import { violin } from "./violin.js";
 
 const MARGIN = { left: 56, right: 96 };
-const CEILING = { rule: 16, text: 28 }; // pixels right of the plot
+const CEILING = { rule: 16, half: 9, text: 30 }; // pixels right of the plot; half the violin's width
 const LINE = 16; // the height of a line of text, in pixels
 const STRIP = 0.07; // of the plot's height, at the foot, for the marks on the axis
 
@@ -67,9 +68,16 @@ function inside(scene, { l, r, t, b }) {
 
 function ratesOf({ view, forecast }) {
   const rates = view.points.flatMap((point) => [point.reward - (point.se ?? 0), point.reward + (point.se ?? 0)]);
-  if (holds(forecast)) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A.lower, forecast.A.upper);
+  if (holds(forecast)) rates.push(...forecast.band.upper90, ...forecast.band.lower90, forecast.A.lower, forecast.A.upper, ...endsAtBudget(forecast));
   if (view.frozen?.band) rates.push(...view.frozen.band.median);
   return rates;
+}
+
+/** Of the bar at the budget, which past runs may make wider than the curve's band. */
+function endsAtBudget({ at_budget: said }) {
+  if (!said) return [];
+  const { end } = ending(said);
+  return [end.lower, end.upper];
 }
 
 /** Sets the start apart from the log axis. */
@@ -135,21 +143,30 @@ function emptyHeight(scene, [from, to], lines) {
   return { height: best, free: space(best) >= enough };
 }
 
-/** The ceiling's median and 90 % interval, in the right margin; without a median where the data cannot tell it. */
+/** The ceiling's posterior, median and 90 % interval in the right margin; without a median where the data cannot tell it. */
 function ceiling(scene) {
   const { forecast, ink } = scene;
   const { A, ceiling_known: known } = forecast;
   const beside = { xsizemode: "pixel", xanchor: 1 };
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
-  const interval = { ...rule(CEILING.rule, CEILING.rule, A.lower, A.upper, known ? { width: 3 } : { width: 2, dash: "2px,3px" }), ...beside };
+  const interval = { ...rule(CEILING.rule, CEILING.rule, A.lower, A.upper, known ? { width: 2 } : { width: 2, dash: "2px,3px" }), ...beside };
   const across = { ...rule(0, 1, A.median, A.median, { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" }), layer: "below" };
   const tick = { ...rule(CEILING.rule - 6, CEILING.rule + 6, A.median, A.median, { width: 2 }), ...beside };
   const [said, range] = ceilingLines(forecast);
   const text = `ceiling<br>${known ? `<b>${said}</b>` : said.replace(" ", "<br>")}<br><span style="color:${ink.quiet}">${range}</span>`;
   return {
-    shapes: known ? [interval, tick, across] : [interval],
+    shapes: [...posterior(scene), ...(known ? [interval, tick, across] : [interval])],
     annotations: [{ xref: "paper", x: 1, xshift: CEILING.text, xanchor: "left", y: A.median, yref: "y", yshift: kept(scene, A.median, text.split("<br>").length), showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
   };
+}
+
+/** The violin behind the interval; none of a forecast that was made before its quantiles were kept. */
+function posterior({ forecast: { ceiling_quantiles: quantiles, ceiling_known: known }, ink }) {
+  const outline = quantiles ? violin(quantiles, CEILING.half) : [];
+  if (outline.length === 0) return [];
+  const side = (sign) => outline.map(([half, rate]) => `${(CEILING.rule + sign * half).toFixed(2)},${rate}`);
+  const path = `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
+  return [{ type: "path", path, name: "ceiling", xref: "paper", xsizemode: "pixel", xanchor: 1, yref: "y", fillcolor: fade(ink.accent, known ? 0.32 : 0.18), line: { width: 0 } }];
 }
 
 /** How many pixels a text at this rate is moved up (below 0: down) so that it does not leave the plot. */

@@ -7,13 +7,14 @@ import { baseLayout } from "./curve-layout.js";
 import { draw, whenLive } from "./draw.js";
 import { fade, tokens } from "./palette.js";
 import { startStepping } from "./stepping.js";
-import { between, escaped, middle } from "./words.js";
+import { between, escaped } from "./words.js";
 
 const AXIS = { mode: "share", place: (share) => share, start: null, rule: null, range: [-2, 104] };
 const MOST = 1000; // as many as the API lists
 const CROWD = 150; // more forecasts than these are drawn small and faint
 const RANGES = [[0, 17.5, "a tenth"], [17.5, 37.5, "a quarter"], [37.5, 75, "a half"], [75, 100, "later"]]; // as the table has them
 const [APART, WIDEST] = [0.5, 1.6]; // per cent of the axis: between two that share a place, and of all that do
+const DIGITS = 3; // of all rates here, so that what came is seen to lie in the interval or not
 const NARROW = 600; // pixels, below which the ranges have no names
 
 const KINDS = [
@@ -110,15 +111,14 @@ function named([above, upto, name], table, wide, ink) {
   return [{ x: (above + upto) / 2, xref: "x", y: 1, yref: "paper", yanchor: "bottom", yshift: 4, showarrow: false, text, font: { size: 12, color: ink.quiet } }];
 }
 
-const interval = (one) => ({ median: one.predicted, lower: one.lower, upper: one.upper });
 const outcome = (one) => (one.withheld ? "withheld for a misfit" : one.covered ? "in the interval" : "outside of the interval");
 
 function hovered(one) {
   return [
     `<b>${escaped(one.run_name)}</b>`,
     `made at ${(100 * one.fraction).toFixed(0)} % of what it spent`,
-    `forecast ${middle(interval(one))} (90 %: ${between(one.lower, one.upper)})`,
-    `what came ${one.actual.toFixed(3)}, ${outcome(one)}`,
+    `forecast ${one.predicted.toFixed(DIGITS)} (90 %: ${between(one.lower, one.upper, DIGITS)})`,
+    `what came ${one.actual.toFixed(DIGITS)}, ${outcome(one)}`,
     `off by ${signed(one.error)}, the last value by ${signed(one.last_value - one.actual)}`,
   ].join("<br>");
 }
@@ -126,7 +126,7 @@ function hovered(one) {
 /** The same for a reader of the screen. */
 function words(one) {
   if (!one) return "";
-  return `${one.run_name}, made at ${(100 * one.fraction).toFixed(0)} %: forecast ${middle(interval(one))} (90 %: ${between(one.lower, one.upper)}), what came ${one.actual.toFixed(3)}, ${outcome(one)}.`;
+  return `${one.run_name}, made at ${(100 * one.fraction).toFixed(0)} %: forecast ${one.predicted.toFixed(DIGITS)} (90 %: ${between(one.lower, one.upper, DIGITS)}), what came ${one.actual.toFixed(DIGITS)}, ${outcome(one)}.`;
 }
 
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(DIGITS)}`;
