@@ -41,7 +41,7 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
 
 def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: Site) -> None:
     own = f"/runs/{site.control}", f"/sweeps/{site.sweep}"
-    for path in ("/runs", "/sweeps", *own, "/alerts", "/track-record", "/settings", "/docs"):
+    for path in ("/runs", "/sweeps", *own, "/alerts", "/track-record", "/compare", "/settings", "/docs"):
         phone.goto(path)
         assert phone.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], path
         parts = phone.locator(".bar-top nav a, .bar-top button, .bar-top .mark").all()
@@ -117,14 +117,17 @@ PRINTED = 703  # CSS pixels of A4 between its margins
 PRESSED = "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign]"
 
 
-@pytest.mark.parametrize("path", ["/runs", "/runs/{control}", "/sweeps/{sweep}", "/alerts"])
+PATHS = ["/runs", "/runs/{control}", "/sweeps/{sweep}", "/alerts", "/track-record", "/compare?run={control}&run={arm}"]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_a_printed_page_has_its_tables_whole_on_white_and_nothing_to_press(page: Any, site: Site, path: str) -> None:
     page.add_init_script("localStorage.setItem('forecurve-theme', 'dark')")
     page.set_viewport_size({"width": PRINTED, "height": 1000})
     page.emulate_media(media="print")
-    page.goto(path.format(control=site.control, sweep=site.sweep))
+    page.goto(path.format(control=site.control, arm=site.arm, sweep=site.sweep))
     wide = "() => [...document.querySelectorAll('main table')].map(t => t.getBoundingClientRect().right)"
-    assert max(page.evaluate(wide)) <= PRINTED
+    assert max(page.evaluate(wide), default=0) <= PRINTED
     assert page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("() => getComputedStyle(document.body).color") == "rgb(28, 33, 38)"
     assert page.locator(PRESSED).filter(visible=True).count() == 0

@@ -15,7 +15,7 @@ const CROWD = 150; // more forecasts than these are drawn small and faint
 const RANGES = [[0, 17.5, "a tenth"], [17.5, 37.5, "a quarter"], [37.5, 75, "a half"], [75, 100, "later"]]; // as the table has them
 const [APART, WIDEST] = [0.5, 1.6]; // per cent of the axis: between two that share a place, and of all that do
 const DIGITS = 3; // of all rates here, so that what came is seen to lie in the interval or not
-const NARROW = 600; // pixels, below which the ranges have no names
+const NARROW = 760; // pixels, below which the ranges have no names
 
 const KINDS = [
   { name: "held", of: (one) => !one.withheld && one.covered, colour: "accent", symbol: "circle", filled: true },
