@@ -12,8 +12,13 @@ from .recipes import Recipes, leaves
 
 
 def misfits(runs: Sequence[Run], control: Run, recipes: Recipes) -> dict[str, str]:
-    """Run to why it cannot be compared with the control."""
-    told = {run.id: _unlike(run, control, recipes) for run in runs if run.id != control.id}
+    """Run to why it cannot be compared with the control.
+
+    Where nothing tells what the control is judged by, the others are held against the first of them that says it: they
+    are ranked beside one another too.
+    """
+    judge = control if control.id in recipes else next((run for run in runs if run.id in recipes), control)
+    told = {run.id: _unlike(run, control, judge, recipes) for run in runs if run.id != control.id}
     return {id_: why for id_, why in told.items() if why is not None}
 
 
@@ -27,13 +32,14 @@ def refuse(runs: Sequence[Run], why: Mapping[str, str]) -> None:
         raise Invalid(f"{said}. Compare those apart.", errors=faults)
 
 
-def _unlike(run: Run, control: Run, recipes: Recipes) -> str | None:
+def _unlike(run: Run, control: Run, judge: Run, recipes: Recipes) -> str | None:
     if run.compute_unit != control.compute_unit:
         return f"counts compute in {run.compute_unit}, the control `{control.name}` in {control.compute_unit}"
-    if run.sweep_id is not None and run.sweep_id == control.sweep_id:
+    if run.sweep_id is not None and run.sweep_id == judge.sweep_id:
         return None  # a sweep may vary its task, and compares its arms all the same
-    field = _other_task(recipes.get(run.id), recipes.get(control.id))
-    return field and f"is judged by another task than the control `{control.name}`: `{field}` differs"
+    field = _other_task(recipes.get(run.id), recipes.get(judge.id))
+    whose = "the control " if judge is control else ""
+    return field and f"is judged by another task than {whose}`{judge.name}`: `{field}` differs"
 
 
 def _other_task(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str | None:

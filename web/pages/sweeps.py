@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
+from server.filters import MOST_RUNS
 from server.runs.states import TERMINAL
 from server.sweeps import service
 from server.sweeps.schemas import SweepRead
@@ -33,7 +34,7 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
 @router.get("/sweeps/{sweep_id}")
 def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
     sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
-    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms_of(sweep))
+    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms_of(sweep), most_compared=MOST_RUNS)
 
 
 def arms_of(sweep: SweepRead) -> Arms:

@@ -151,6 +151,28 @@ def test_what_is_not_judged_alike_is_refused_by_name(sessions: Sessions, api: Te
     assert asked(api, headers, [control, fine]).status_code == 200
 
 
+def test_where_nothing_tells_the_controls_task_the_others_have_to_agree(
+    sessions: Sessions, api: TestClient, headers: Headers
+) -> None:
+    with sessions.begin() as session:
+        control = ran(session, "mine", 0.7)
+        mazes = [ran(session, f"maze {at}", 0.7, 1 + at, recipe_id=recipe(session, loss=at)) for at in range(2)]
+        maths = ran(session, "maths", 0.7, 3, recipe_id=recipe(session, task={"kind": "maths"}))
+    assert asked(api, headers, [control, *mazes], control=control.id).status_code == 200
+    refused = asked(api, headers, [control, *mazes, maths], control=control.id)
+    assert "`maths` is judged by another task than `maze 0`: `task.kind` differs" in refused.json()["detail"]
+
+
+def test_a_run_under_another_name_is_compared_under_it(sessions: Sessions, api: TestClient, headers: Headers) -> None:
+    with sessions.begin() as session:
+        runs = [ran(session, "base", 0.78), ran(session, "lower", 0.6, 1)]
+    assert [arm["arm"] for arm in answered(api, headers, runs)["comparison"]["arms"]] == ["lower"]
+    with sessions.begin() as session:
+        session.get_one(Run, runs[1].id).name = "renamed"
+    body = answered(api, headers, runs)
+    assert [arm["arm"] for arm in body["comparison"]["arms"]] == [body["arms"][runs[1].id]] == ["renamed"]
+
+
 def test_a_sweep_that_varies_its_task_is_compared_as_on_its_page(
     sessions: Sessions, api: TestClient, headers: Headers
 ) -> None:
