@@ -168,6 +168,7 @@ def test_the_slider_shows_the_forecast_as_it_was(page: Any, site: Site) -> None:
     widths = [trace["band90"]["y"][0] - trace["band90"]["y"][-1] for trace in (then, newest)]
     assert widths[0] > widths[1]  # it was less sure then
     assert "as it was at 12 CPU-seconds" in page.inner_text("[data-replay] output")
+    assert "ceiling not identified (90 %: 0." in page.inner_text("[data-replay] output")
     assert "at=fct_" in page.url
 
     opened(page, page.url)

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { clock } from "../times.js";
 import { plain } from "./axis.js";
 import { fromUrl, toUrl } from "./view.js";
-import { estimate } from "./words.js";
+import { between, estimate } from "./words.js";
 
 /**
  * @param {HTMLElement} plot
@@ -40,7 +40,7 @@ export function startReplay(plot, show) {
   const say = (forecast) => {
     const newest = state.refits[state.refits.length - 1];
     said.textContent = forecast
-      ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ${forecast.withheld ? "forecast withheld" : `ceiling ${estimate(forecast.A)}`}`
+      ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ${ceilingOf(forecast)}`
       : newest ? `newest forecast, at ${plain(newest.at_compute)} ${state.unit}` : "";
     slider.setAttribute("aria-valuetext", said.textContent);
     show(forecast);
@@ -59,4 +59,10 @@ export function startReplay(plot, show) {
       await present();
     },
   };
+}
+
+/** A median is said only of a ceiling that the forecast tells, as on the chart. */
+function ceilingOf({ withheld, ceiling_known: known, A }) {
+  if (withheld) return "forecast withheld";
+  return known ? `ceiling ${estimate(A)}` : `ceiling not identified (90 %: ${between(A.lower, A.upper)})`;
 }
