@@ -125,7 +125,7 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
     if to_freeze is not None and to_freeze.points == said.points and fitted is alone:
         said = to_freeze
-    alarm = _alarm(subject, points, frozen)
+    alarm = _alarm(subject, points, frozen, alone)
     fell = alarm is not None or subject.settled is not None
     revised = _revised(subject, alone, frozen) if not fell and to_freeze is None else None
     return Assessment(said, advice, to_freeze, alarm, revised)
@@ -271,7 +271,9 @@ def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit) -> Said:
     return dataclasses.replace(said, state=json_safe(freeze(fitted, horizon=horizon).to_dict()))
 
 
-def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None) -> Alarm | None:
+def _alarm(
+    subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None, alone: Fit
+) -> Alarm | None:
     """Judge every evaluation after the frozen forecast by it; None while it holds.
 
     After an alert was resolved the watch begins anew: what had been seen by then rings no second time.
@@ -285,7 +287,7 @@ def _alarm(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, An
         return None
     forecast = FrozenForecast.from_dict(state)
     compute, reward = [point.compute for point in later], [point.reward for point in later]
-    verdict = watch(forecast, compute, reward, variance=column(later, "variance"))
+    verdict = watch(forecast, compute, reward, variance=column(later, "variance"), fit=alone)
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)

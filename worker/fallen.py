@@ -20,8 +20,9 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
 def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:
     """What a person can check: the evidence against the forecast, and each evaluation beside what was expected.
 
-    `e_value` passes `thresholds.WARN` for a warning, `e_value_robust` passes `thresholds.ALERT` for an alert; `z` are
-    the whitened innovations. `expected` is the 90 % interval of the last evaluation, `points` has those of all.
+    `e_value` passes `thresholds.WARN` for a warning, unless `fall` says what the fit found; `e_value_robust` passes
+    `thresholds.ALERT` for an alert; `z` are the whitened innovations. `expected` is the 90 % interval of the last
+    evaluation, `points` has those of all.
 
     Args:
         verdict: of the watch.
@@ -33,6 +34,7 @@ def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:
         "e_value": verdict.e_value,
         "e_value_robust": verdict.e_value_robust,
         "thresholds": {"WARN": WARN_THRESHOLD, "ALERT": ALERT_THRESHOLD},
+        "fall": verdict.fall,
         "shortfall": verdict.shortfall,
         "actual": verdict.actual,
         "expected": verdict.predicted.to_dict(),

@@ -6,6 +6,10 @@ ALERT is the robust form: z is clipped at +-4 before the next evaluation is judg
 raise it, and the threshold is 100, so false in at most 1 %. Both withstand a noise that is larger than assumed, because
 the noise scale is itself uncertain in the forecast and is learned on the way. docs/science/watch.md has the figures.
 
+What surprises depends on how noisy the run was believed to be. A run of which few noisy evaluations were known at the
+freeze may fall to 0 and stay there without enough evidence. Where its fit of all evaluations so far is given, a fall
+that this finds, and that has left the frozen forecast, is a WARN too.
+
 Evidence is read off only at evaluations below the frozen forecast: a run that leaps above it is no fall, whatever the
 innovations after the leap say. Nothing happens at an evaluation that is missing.
 """
@@ -29,10 +33,14 @@ from .wording import compute_text, level_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from .fitting import Fit
+    from .misfit import Misfit
+
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 CLIP = 4.0
 _Z90 = 1.6448536269514722
+_ROUNDING = 1e-9
 _MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
 
@@ -42,13 +50,15 @@ class Watch:
 
     Attributes:
         name, unit: of the run.
-        level: None, "WARN" (sharp evidence) or "ALERT" (robust evidence); once reached it stays.
+        level: None, "WARN" (sharp evidence, or a fall that the fit finds) or "ALERT" (robust evidence); once reached by
+            evidence it stays.
         since_compute: compute of the evaluation from which the fall most likely began; None without a level.
         e_value, e_value_robust: the largest evidence so far; thresholds are 20 and 100.
         compute, reward: what was judged, shape (H,).
         z: its innovations, (H,).
         expected, lower, upper: the frozen forecast of each evaluation by itself, median and 90 %, (H,).
         sentence: one line.
+        fall: what the fit of all evaluations says of the fall, where that and not the evidence is why it is a WARN.
     """
 
     name: str
@@ -64,6 +74,7 @@ class Watch:
     lower: FloatArray
     upper: FloatArray
     sentence: str
+    fall: str | None = None
 
     @property
     def predicted(self) -> Estimate:
@@ -82,7 +93,7 @@ class Watch:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe."""
-        names = ("name", "level", "since_compute", "unit", "e_value", "e_value_robust", "actual", "shortfall")
+        names = ("name", "level", "since_compute", "unit", "e_value", "e_value_robust", "fall", "actual", "shortfall")
         columns = ("compute", "reward", "z", "expected", "lower", "upper")
         body = {name: getattr(self, name) for name in names}
         body["predicted"] = self.predicted.to_dict()
@@ -109,6 +120,8 @@ def watch(
     compute: npt.ArrayLike,
     reward: npt.ArrayLike,
     variance: npt.ArrayLike | None = None,
+    *,
+    fit: Fit | None = None,
 ) -> Watch:
     """Judge all evaluations after the freeze, in order.
 
@@ -118,12 +131,17 @@ def watch(
             the curve's range. Leave out what is missing.
         variance: nominal sampling variance of each, computed as for the fitted curve (`Curve.noise.variance`); the
             last one's before the freeze where left out, or 0 or NaN.
+        fit: of the run up to the last of these evaluations, made by itself (no siblings). Where it finds a collapse or
+            a decline (`Fit.misfit`) that began with these evaluations and is not made up for, and the last two of
+            them lie below the frozen 90 % interval, that is a WARN.
 
     Raises:
-        FrozenError: no evaluations, or not after the freeze, or no such rewards or variances.
+        FrozenError: no evaluations, or not after the freeze, or no such rewards or variances; a fit with another end.
     """
     checks.check_kind("frozen", frozen, FrozenForecast, "pass freeze(fit(curve))", errors.FrozenError)
-    x, y, v, horizon = _in_blocks(frozen, *_evaluations(frozen, compute, reward, variance))
+    checked = _evaluations(frozen, compute, reward, variance)
+    _check_same_end(fit, float(checked[0][-1]))
+    x, y, v, horizon = _in_blocks(frozen, *checked)
     forecast = frozen.mixture(x, v)
     mean, sd = forecast.moments()
     sharp, robust, z = _judge(forecast, y, horizon)
@@ -132,7 +150,12 @@ def watch(
     since = None if level is None else float(x[judged.start])
     low, high = frozen.bounds
     lower, upper = np.maximum(mean - _Z90 * sd, low), np.minimum(mean + _Z90 * sd, high)
+    left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
+    found = _fall(fit, float(checked[0][0])) if level is None and left else None
+    if found is not None and found.since is not None:
+        level, since = "WARN", float(x[np.searchsorted(x, found.since * (1 + _ROUNDING), side="right")])
     predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
+    fall = None if found is None else found.sentence
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -146,8 +169,25 @@ def watch(
         expected=mean,
         lower=lower,
         upper=upper,
-        sentence=_sentence(frozen, level, since, x[-1], predicted, float(y[-1])),
+        sentence=_sentence(frozen, level, since, x[-1], predicted, float(y[-1]), fall),
+        fall=fall,
     )
+
+
+def _check_same_end(fit: Fit | None, last: float) -> None:
+    if fit is not None and fit.curve.now != last:
+        raise errors.FrozenError(
+            "fit", f"it ends at {fit.curve.now:g}", f"the evaluations end at {last:g}", "fit the run up to the last one"
+        )
+
+
+def _fall(fit: Fit | None, first: float) -> Misfit | None:
+    """The fall that the fit finds and that nothing has made up for, if it began with these evaluations."""
+    found = None if fit is None else fit.misfit_detail
+    if fit is None or found is None or found.since is None or not found.fallen:
+        return None
+    before = fit.curve.compute[fit.curve.compute < first]  # a fall is dated by the last evaluation before it
+    return found if not len(before) or found.since >= before[-1] * (1 - _ROUNDING) else None
 
 
 def _judge(forecast: Mixture, reward: FloatArray, horizon: int) -> tuple[Evidence, Evidence, FloatArray]:
@@ -217,10 +257,19 @@ def _as_row(given: npt.ArrayLike) -> npt.ArrayLike:
 
 
 def _sentence(
-    frozen: FrozenForecast, level: str | None, since: float | None, now: float, predicted: Estimate, actual: float
+    frozen: FrozenForecast,
+    level: str | None,
+    since: float | None,
+    now: float,
+    predicted: Estimate,
+    actual: float,
+    fall: str | None,
 ) -> str:
     here = f"{actual:.2f} at {compute_text(now)} {frozen.unit}, forecast {level_text(predicted)}"
+    if fall is not None:
+        return f"{frozen.name} may be falling below its own forecast: {here}. {fall}."
     if level is None or since is None:
-        return f"{frozen.name} follows its forecast: {here}."
+        stands = "is below its forecast, which may be chance" if actual < predicted.lower else "follows its forecast"
+        return f"{frozen.name} {stands}: {here}."
     verb = "fell below" if level == "ALERT" else "may be falling below"
     return f"{frozen.name} {verb} its own forecast: {here}, since {compute_text(since)} {frozen.unit}."

@@ -27,6 +27,7 @@ from tests.worker.refitting import (
     grow,
     ingest,
     run_of,
+    start_run,
 )
 from worker.refit import refit
 
@@ -98,6 +99,37 @@ def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Se
     assert [p["compute"] for p in evidence["points"]] == [float(c) for c in COMPUTE[19:] if c <= alert.at_compute]
     assert evidence["points"][-1]["z"] < -1.0
     assert [mark.id for mark in view.alerts] == [alert.id]
+
+
+def test_a_collapse_that_is_no_surprise_in_so_noisy_a_run_is_a_warning_all_the_same(
+    sessions: Sessions, settings: Settings
+) -> None:
+    rng, compute = np.random.default_rng(2), np.arange(1, 41) * 2.5
+    reward = 0.85 - 0.5 * np.exp(-compute / 6) + 0.09 * rng.normal(size=40)
+    reward[18], reward[21:25] = 0.5, (0.31, 0.29, 0.26, 0.55)  # a dip that it comes back from
+    reward[30], reward[31:] = 0.4, 0.01 * rng.integers(0, 3, 9)
+    reward = np.clip(np.round(reward, 4), 0, 1)
+    run_id = start_run(sessions, points=0)
+    levels = []
+    for before, after in ((0, 14), (14, 30), (30, 33), (33, 40)):
+        now = START + timedelta(minutes=after)
+        with sessions.begin() as session:
+            run = session.get_one(Run, run_id)
+            add_evaluations(
+                session, run, compute[before:after], reward[before:after], first_step=10 * before, variance=None
+            )
+            run.dirty_at = now
+        refit(sessions, settings, run_id, now)
+        with sessions() as session:
+            levels.append([alert.level for alert in session.scalars(select(Alert))])
+    assert levels == [[], [], ["WARN"], ["WARN"]]
+    with sessions() as session:
+        alert = session.scalars(select(Alert)).one()
+    assert alert.text.startswith("`no-cispo` may be falling below its own forecast: 0.0")
+    assert "The pass rate fell by 0.9" in alert.text or "The pass rate collapsed by 0.9" in alert.text
+    assert alert.evidence["fall"] in alert.text
+    assert alert.evidence["e_value"] < alert.evidence["thresholds"]["WARN"]
+    assert alert.since_compute == 77.5
 
 
 def resolve_all(sessions: Sessions) -> None:

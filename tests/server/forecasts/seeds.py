@@ -73,8 +73,12 @@ def add_evaluations(
     *,
     attempt: int = 1,
     first_step: int = 0,
+    variance: float | None = 6e-5,
 ) -> None:
-    """Evaluations every ten steps, as the ingest would leave them: last_* and dirty_at follow."""
+    """Evaluations every ten steps, as the ingest would leave them: last_* and dirty_at follow.
+
+    Without a variance nothing is told of how many prompts they are of.
+    """
     first = START + timedelta(seconds=first_step)
     for number, (c, r) in enumerate(zip(compute, reward, strict=True)):
         session.add(
@@ -84,9 +88,9 @@ def add_evaluations(
                 step=first_step + 10 * number,
                 compute=float(c),
                 reward=float(r),
-                prompts=256,
-                samples=4,
-                variance=6e-5,
+                prompts=None if variance is None else 256,
+                samples=None if variance is None else 4,
+                variance=variance,
                 time=first + timedelta(seconds=number),
             )
         )
