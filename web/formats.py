@@ -55,11 +55,9 @@ def interval(estimate: Any) -> str:
     return _between(estimate, lambda end: rate(end, estimate))
 
 
-def headroom(run: Any) -> dict[str, float] | None:
-    """What the ceiling is above the pass rate now, with the ceiling's interval; None where it is not known."""
-    if not knows_ceiling(run) or run.last_reward is None:
-        return None
-    return {name: _get(run.ceiling, name) - run.last_reward for name in ("median", "lower", "upper")}
+def headroom(run: Any) -> Any:
+    """How far the ceiling lies above the curve now, with its interval; None where the ceiling is not known."""
+    return run.headroom if knows_ceiling(run) else None
 
 
 def gain(value: float, estimate: Any) -> str:

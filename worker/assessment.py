@@ -169,6 +169,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
     summary = json_safe(fitted.to_dict(budget=budget))
     summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
+    summary["headroom"] = json_safe(fitted.headroom.to_dict())
     summary["prior"] = _prior(subject, fitted)
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:

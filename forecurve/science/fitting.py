@@ -176,6 +176,11 @@ class Fit:
         """Variance of the wandering part at the last evaluation under each hypothesis, in units of alpha v; (H,)."""
         return self.last[:, 0]
 
+    @cached_property
+    def headroom(self) -> Estimate:
+        """How far the ceiling lies above the curve at the last evaluation: never below 0, whatever that one's noise."""
+        return estimate_of(self.all_draws.A - self.all_draws.reward_at(np.array([self.curve.now]))[0])
+
     @property
     def points(self) -> int:
         """Evaluations that were fitted."""

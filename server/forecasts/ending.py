@@ -29,20 +29,21 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
     said = summary.get("at_budget")
     if not said or not said.get("calibrated") or is_withheld(summary):
         return None
-    return Ending(**said["calibrated"], compute=said["compute"], calibration=calibration(said["conformal"]["runs"]))
+    rests_on = _rests_on(said["conformal"]["runs"], summary)
+    return Ending(**said["calibrated"], compute=said["compute"], calibration=rests_on)
 
 
-def calibration(runs: int) -> str:
-    """What an interval rests on: `posterior`, `adjusted by 5 past runs`, or `calibrated on 12 past runs`."""
-    if not runs:
-        return "posterior"
-    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs"
+def _rests_on(runs: int, summary: Mapping[str, Any]) -> str:
+    """`calibrated on 12 past runs`, `adjusted by 5 past runs`; with fewer `posterior`, where they are its prior."""
+    if runs:
+        return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs"
+    return "posterior" if summary.get("prior") else "without past runs"
 
 
 def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
     """A sentence to go behind the forecast's own; empty where there is nothing to say of the end.
 
-    `Expected to end at 0.76 (90 %, posterior: 0.74 to 0.78) when 100 GPU-hours are spent.`
+    `Expected to end at 0.76 (90 %, without past runs: 0.70 to 0.82) when 100 GPU-hours are spent.`
 
     Args:
         summary: of the forecast.

@@ -25,8 +25,8 @@ class Ending(Interval):
 
     compute: float = Field(description="The budget.")
     calibration: str = Field(
-        description="What the interval rests on: `posterior`, `adjusted by n past runs` (3 to 8), or "
-        "`calibrated on n past runs`."
+        description="What the interval rests on: `without past runs`; `posterior`, with past runs as the prior, none "
+        "of whose forecasts tell; `adjusted by n past runs` (3 to 8); `calibrated on n past runs`."
     )
 
 
@@ -78,6 +78,9 @@ class RunView(BaseModel):
     last_compute: float | None
     last_reward: float | None
     ceiling: Interval | None = Field(description="A of the newest forecast; null where it is withheld.")
+    headroom: Interval | None = Field(
+        description="How far A lies above the curve now; null where it is withheld, and in older forecasts."
+    )
     identified: float | None = Field(description="Share of A's precision that comes from the data, 0 to 1.")
     ceiling_known: bool = Field(
         description="The ceiling is worth saying: identified by the run's own data, or known narrowly by past runs."

@@ -41,6 +41,7 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         **{name: getattr(run, name) for name in _COLUMNS},
         parent=parent_of(run),
         ceiling=None if withheld else _interval(summary.get("A")),
+        headroom=None if withheld else _interval(summary.get("headroom")),
         identified=(summary.get("identified") or {}).get("A"),
         ceiling_known=bool(summary.get("ceiling_known")),
         misfit=summary.get("misfit"),

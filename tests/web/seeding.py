@@ -190,6 +190,7 @@ def add_forecast(
         "identified": {"A": max(0.1, 1 - 8 * doubt), "B": 0.9, "C_mid": 0.95},
         "ceiling_known": 1 - 8 * doubt >= 0.75,
         "ceiling_quantiles": _quantiles(truth.A, 1.5 * doubt),
+        "headroom": _estimate(truth.A - truth(at), min(1.5 * doubt, truth.A - truth(at))),
         "prior": None,
         "misfit": misfit,
         "at_budget": None

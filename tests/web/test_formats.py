@@ -109,21 +109,25 @@ def test_backticks_set_off_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "said"),
+    ("left", "said"),
     [
-        ((0.78, 0.75, 0.81), "+0.08 +0.05 to +0.11"),
-        ((0.701, 0.697, 0.705), "+0.001 -0.003 to +0.005"),
-        ((0.70, 0.69, 0.72), "0.00 -0.01 to +0.02"),
+        ((0.08, 0.05, 0.11), "+0.08 +0.05 to +0.11"),
+        ((0.001, 0.0002, 0.008), "+0.001 0.000 to +0.008"),
     ],
 )
-def test_headroom_has_the_interval_of_the_ceiling_and_its_digits(ceiling: tuple[float, ...], said: str) -> None:
-    interval = dict(zip(("median", "lower", "upper"), ceiling, strict=True))
-    run = SimpleNamespace(ceiling=interval, withheld=False, ceiling_known=True, last_reward=0.70)
-    left = formats.headroom(run)
-    assert left
-    median, lower, upper = (formats.gain(left[name], left) for name in ("median", "lower", "upper"))
-    assert f"{median} {lower} to {upper}" == said
-    for unknown in ({"ceiling_known": False}, {"withheld": True}, {"last_reward": None}, {"ceiling": None}):
+def test_headroom_has_the_digits_of_its_interval_and_is_said_of_known_ceilings(
+    left: tuple[float, ...], said: str
+) -> None:
+    ends = dict(zip(("median", "lower", "upper"), left, strict=True))
+    run = SimpleNamespace(ceiling={"median": 0.78}, withheld=False, ceiling_known=True, headroom=ends)
+    found = formats.headroom(run)
+    assert (
+        " ".join(formats.gain(found[name], found) for name in ("median", "lower"))
+        + " to "
+        + formats.gain(found["upper"], found)
+        == said
+    )
+    for unknown in ({"ceiling_known": False}, {"withheld": True}, {"ceiling": None}):
         assert formats.headroom(SimpleNamespace(**(vars(run) | unknown))) is None
 
 

@@ -71,7 +71,7 @@ def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
 ) -> None:
     words = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Expected end 0.73 0.72 to 0.75 (90 %, posterior)" in words
+    assert "Expected end 0.73 0.72 to 0.75 (90 %, without past runs)" in words
     with sessions.begin() as session:
         control = session.get_one(Run, seeded.control)
         seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, past_runs=12)
@@ -136,7 +136,7 @@ def test_a_withheld_forecast_leaves_the_data_and_the_reason(
     page = text_of(site.get(f"/runs/{seeded.control}").text)
     assert "Forecast withheld. The curve is not the sigmoid" in page
     assert "it lost much of what it had gained" in page
-    for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, posterior)"):
+    for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, without past runs)"):
         assert nothing_of not in page
     assert "withheld not one sigmoid" in row_of(site.get("/runs").text, seeded.control)
     assert 'class="band"' not in re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get("/runs").text, re.S)[0]  # type: ignore[index]

@@ -212,6 +212,17 @@ def test_an_evaluation_is_predicted_more_widely_than_the_curve() -> None:
     assert small.width > 1.5 * evaluation.at(0).width
 
 
+def test_headroom_is_the_ceiling_above_the_curve_and_never_negative() -> None:
+    curve = noisy_curve(0)
+    high = Curve(curve.compute, np.append(curve.reward[:-1], 0.9), prompts=1000, samples=16)  # a lucky last one
+    for one in (curve, high):
+        found = fit(one)
+        draws = found.all_draws
+        left = draws.A - draws.R0 - (draws.A - draws.R0) / (1 + (draws.C_mid / one.now) ** draws.B)
+        assert found.headroom.median == pytest.approx(np.median(left), abs=1e-9)
+        assert 0 <= found.headroom.lower < found.headroom.median < found.headroom.upper
+
+
 def test_bands_are_ordered_and_stay_in_the_range() -> None:
     result = fit(noisy_curve(0, last=900, points=6))
     for band in (result.predict(np.geomspace(1, 1e6, 50)), result.predict_evaluation(np.geomspace(1, 1e6, 50))):

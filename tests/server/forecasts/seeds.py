@@ -128,6 +128,7 @@ def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **column
         "R0": {"median": 0.12, "lower": 0.11, "upper": 0.13},
         "identified": {"A": 0.93, "B": 0.97, "C_mid": 0.98, "R0": 0.9},
         "ceiling_known": True,
+        "headroom": {"median": 0.09, "lower": 0.07, "upper": 0.12},
         "prior": None,
         "misfit": None,
         "at_budget": {"compute": 100.0, "curve": estimate, "evaluation": estimate},
