@@ -76,8 +76,8 @@ def _ask_before_a_stop(api: Api, advice_id: str) -> None:
     """What is not open stops nothing; the service says why it cannot be accepted."""
     from .confirming import confirm
 
-    advice = next((one for one in api.recommendations(status="open") if one["id"] == advice_id), None)
-    if advice is not None and advice["action"] == "stop":
+    advice = api.recommendation(advice_id)
+    if advice["status"] == "open" and advice["action"] == "stop":
         confirm(f"accepting this stops run {advice['run_id']}")
 
 

@@ -34,15 +34,11 @@ def list_alerts(
 
 @app.command()
 @asks_service
-def show(
-    service: Service,
-    alert_id: Annotated[str, typer.Argument(metavar="ALERT")],
-    run: Annotated[str | None, typer.Option(help="Its run; needed only when that is archived.")] = None,
-) -> Answer:
+def show(service: Service, alert_id: Annotated[str, typer.Argument(metavar="ALERT")]) -> Answer:
     """Show an alert: since when, on what evidence, sent where."""
-    from .alert_view import describe, find_alert
+    from .alert_view import describe
 
-    alert = find_alert(service.api, alert_id, run)
+    alert = service.api.alert(alert_id) | {"deliveries": list(service.api.deliveries(alert_id=alert_id))}
     unit = service.api.run(alert["run_id"])["compute_unit"]
     return Answer(alert, "\n".join(describe(alert, unit)))
 

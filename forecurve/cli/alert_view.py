@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forecurve.signs import visible
 
-from .errors import bad_input
 from .output import DASH, compute, moment, since
-
-if TYPE_CHECKING:
-    from forecurve.client.api import Api
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
 DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answer"]
-
-
-def find_alert(api: Api, alert_id: str, run_id: str | None) -> dict[str, Any]:
-    """The alert with its `deliveries`. The service has no call for one alert, so that it is looked for in the list."""
-    deliveries = list(api.deliveries(alert_id=alert_id))  # refuses an id of nothing
-    for alert in api.alerts(run_id=run_id):
-        if alert["id"] == alert_id:
-            return alert | {"deliveries": deliveries}
-    if run_id is not None:
-        raise bad_input(f"--run: alert {alert_id} is not of run {run_id}; `forecurve alert list` shows whose it is")
-    raise bad_input(f"ALERT: {alert_id} is of a run that is archived; name the run with --run")
 
 
 def alert_row(alert: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -57,8 +56,7 @@ def list_tokens(
     """List tokens of the API, newest first; no secret is in it."""
     from .output import newest, print_newest
 
-    listed = (token for token in service.api.tokens() if every or token["kind"] == "api")
-    found = newest(islice(listed, limit + 1), limit)
+    found = newest(service.api.tokens(kind=None if every else "api", limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, "No tokens. Try: forecurve token create NAME --scope operate")
     columns = ["token", "name", "kind", "scopes", "begins", "state", "last used", "made"]

@@ -154,6 +154,9 @@ class Api:
     def recommendations(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/recommendations", **filters)
 
+    def recommendation(self, advice_id: str) -> Json:
+        return self.get(f"/v1/recommendations/{_part(advice_id)}")
+
     def accept_recommendation(self, advice_id: str, reason: str | None) -> Json:
         """Accepting `stop` stops the run."""
         return self.post(f"/v1/recommendations/{_part(advice_id)}:accept", {"reason": reason})
@@ -165,6 +168,10 @@ class Api:
 
     def alerts(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/alerts", **filters)
+
+    def alert(self, alert_id: str) -> Json:
+        """One alert, also of an archived run."""
+        return self.get(f"/v1/alerts/{_part(alert_id)}")
 
     def acknowledge_alert(self, alert_id: str) -> Json:
         return self.post(f"/v1/alerts/{_part(alert_id)}:acknowledge", {})
@@ -192,7 +199,7 @@ class Api:
         return self.get("/v1/me")
 
     def tokens(self, **filters: Any) -> Iterator[Json]:
-        """Every token there was: of the API, of browser sessions, of runs, and login codes."""
+        """Every token there was, or those of one `kind`: api, session (browsers), ingest (runs), login (codes)."""
         return self.items("/v1/tokens", **filters)
 
     def create_token(self, body: Json) -> Json:

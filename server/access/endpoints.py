@@ -12,7 +12,7 @@ from server.problems import problems
 
 from . import service
 from .idempotency import IdempotentRoute
-from .schemas import Me, TokenCreate, TokenCreated, TokenRead
+from .schemas import Kind, Me, TokenCreate, TokenCreated, TokenRead
 
 router = APIRouter(tags=["access"], route_class=IdempotentRoute)
 
@@ -42,9 +42,11 @@ def create_token(body: TokenCreate, session: DbSession, identity: Admin, now: No
 
 
 @router.get("/tokens")
-def list_tokens(session: DbSession, _: Admin, cursor: Cursor = None, limit: Limit = 50) -> Page[TokenRead]:
+def list_tokens(
+    session: DbSession, _: Admin, kind: Kind | None = None, cursor: Cursor = None, limit: Limit = 50
+) -> Page[TokenRead]:
     """Every token there was, newest first: of the API, of browser sessions, of runs, and login codes."""
-    rows, following = service.list_tokens(session, cursor=cursor, limit=limit)
+    rows, following = service.list_tokens(session, kind=kind, cursor=cursor, limit=limit)
     return Page(items=[TokenRead.model_validate(row) for row in rows], next_cursor=following)
 
 

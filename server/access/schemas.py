@@ -18,6 +18,7 @@ def _some(scopes: list[Scope]) -> list[Scope]:
     return scopes
 
 
+Kind = Literal["api", "session", "login", "ingest"]
 Scopes = Annotated[list[Scope], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
 
 
@@ -37,7 +38,7 @@ class TokenRead(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
     id: str
-    kind: Literal["api", "session", "login", "ingest"]
+    kind: Kind
     name: str
     prefix: str = Field(description="The first characters of the secret.")
     scopes: list[str]

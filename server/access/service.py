@@ -140,9 +140,12 @@ def create_token(
     return token, secret
 
 
-def list_tokens(session: Session, *, cursor: str | None, limit: int) -> tuple[Sequence[Token], str | None]:
-    """One page of tokens of every kind, newest first."""
-    return newest_first(session, select(Token), Token.id, cursor, limit)
+def list_tokens(
+    session: Session, *, kind: str | None, cursor: str | None, limit: int
+) -> tuple[Sequence[Token], str | None]:
+    """One page of tokens, of one kind or of every kind, newest first."""
+    query = select(Token) if kind is None else select(Token).where(Token.kind == kind)
+    return newest_first(session, query, Token.id, cursor, limit)
 
 
 def revoke(session: Session, token_id: str, *, actor: str, now: datetime) -> Token:

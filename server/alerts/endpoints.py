@@ -35,13 +35,19 @@ def list_alerts(
     return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
 
 
+@router.get("/alerts/{alert_id}", responses=problems(404))
+def read_alert(alert_id: str, session: DbSession, _: Reader) -> AlertRead:
+    """One alert, also of an archived run."""
+    return AlertRead.model_validate(service.get_alert(session, alert_id))
+
+
 @router.post("/alerts/{alert_id}:acknowledge", responses=problems(404))
 def acknowledge_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
     """Say that you have seen the alert."""
     return AlertRead.model_validate(service.acknowledge(session, alert_id, actor=identity.token_id, now=now))
 
 
-@router.post("/alerts/{alert_id}:resolve", responses={404: {}})
+@router.post("/alerts/{alert_id}:resolve", responses=problems(404))
 def resolve_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
     """Close the alert. It opens anew only for what the run shows from now on."""
     return AlertRead.model_validate(service.resolve(session, alert_id, actor=identity.token_id, now=now))

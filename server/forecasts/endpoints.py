@@ -92,6 +92,12 @@ def list_recommendations(
     return Page(items=[RecommendationView.model_validate(row) for row in rows], next_cursor=following)
 
 
+@router.get("/recommendations/{recommendation_id}", responses=problems(404))
+def read_recommendation(recommendation_id: str, session: DbSession, _: Reader) -> RecommendationView:
+    """One recommendation, and what became of it."""
+    return RecommendationView.model_validate(recommendations.get_recommendation(session, recommendation_id))
+
+
 @router.post("/recommendations/{recommendation_id}:accept", responses=problems(404, 409))
 def accept_recommendation(
     recommendation_id: str, session: DbSession, identity: Operator, now: Now, body: Acceptance | None = None

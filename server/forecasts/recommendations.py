@@ -81,6 +81,13 @@ def list_recommendations(
     return newest_first(session, query, Recommendation.id, cursor, limit)
 
 
+def get_recommendation(session: Session, recommendation_id: str) -> Recommendation:
+    advice = session.get(Recommendation, recommendation_id)
+    if advice is None:
+        raise _unknown(recommendation_id)
+    return advice
+
+
 def accept(
     session: Session, recommendation_id: str, *, actor: str, reason: str | None, now: datetime
 ) -> Recommendation:
@@ -132,17 +139,22 @@ def _take_open(session: Session, recommendation_id: str) -> tuple[Recommendation
     # The run is locked first, as a refit does, so that an answer and newer advice come one after the other.
     run_id = session.scalar(select(Recommendation.run_id).where(Recommendation.id == recommendation_id))
     if run_id is None:
-        message = "no such recommendation; `GET /v1/recommendations` lists them"
-        raise NotFound.field("recommendation_id", recommendation_id, message)
+        raise _unknown(recommendation_id)
     run = lock_run(session, run_id)
     advice = session.get_one(Recommendation, recommendation_id, populate_existing=True)
     if advice.status != "open":
+        way_out = f"`GET /v1/recommendations?run_id={run_id}&status=open` has the run's present one"
+        message = f"only an open one can be answered; {way_out}"
         raise Conflict(
-            f"Recommendation {advice.id} is {advice.status} already; "
-            f"`GET /v1/recommendations?run_id={run_id}&status=open` has the run's present one.",
-            errors=[{"field": "status", "value": advice.status, "message": "only an open one can be answered"}],
+            f"Recommendation {advice.id} is {advice.status} already; {way_out}.",
+            errors=[{"field": "status", "value": advice.status, "message": message}],
         )
     return advice, run
+
+
+def _unknown(recommendation_id: str) -> NotFound:
+    message = "no such recommendation; `GET /v1/recommendations` lists them"
+    return NotFound.field("recommendation_id", recommendation_id, message)
 
 
 def _decide(

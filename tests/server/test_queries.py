@@ -43,6 +43,8 @@ def test_a_parameter_that_nothing_reads_is_refused(api: TestClient, headers: Hea
         ("events?run_id=nothing", "run_id"),
         ("events?sweep_id=nothing", "sweep_id"),
         ("forecasts/nothing", "forecast_id"),
+        ("recommendations/nothing", "recommendation_id"),
+        ("alerts/nothing", "alert_id"),
     ],
 )
 def test_what_does_not_exist_is_404_by_its_field(path: str, field: str, api: TestClient, headers: Headers) -> None:

@@ -103,6 +103,24 @@ def test_a_token_without_scopes_is_refused_in_plain_words(api: TestClient, heade
     )
 
 
+def test_tokens_are_listed_by_kind(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:
+    external_run(api, headers)
+    with sessions.begin() as session:
+        mint(session, kind="session", name="a person", scopes=["read"], now=clock.now)
+
+    def kinds(query: str) -> list[str]:
+        items = api.get(f"/v1/tokens{query}", headers=headers["admin"]).json()["items"]
+        return [item["kind"] for item in items]
+
+    assert sorted(kinds("")) == ["api", "api", "api", "ingest", "session"]
+    assert kinds("?kind=api&limit=2") == ["api", "api"]
+    assert kinds("?kind=ingest") == ["ingest"]
+    assert kinds("?kind=login") == []
+    refused = api.get("/v1/tokens?kind=robot", headers=headers["admin"])
+    assert refused.status_code == 422
+    assert "'api'" in faults(refused)["kind"]
+
+
 def test_an_unknown_token_cannot_be_revoked(api: TestClient, headers: Headers) -> None:
     assert api.delete("/v1/tokens/tok_nowhere", headers=headers["admin"]).status_code == 404
 

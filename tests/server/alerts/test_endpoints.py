@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Channel, Delivery
 from server.alerts.service import open_alert
+from server.runs.models import Run
 from tests.server.forecasts.seeds import START, make_run
 
 Headers = dict[str, dict[str, str]]
@@ -46,6 +47,17 @@ def test_alerts_are_listed_newest_first_by_run_and_by_open(
     first = api.get("/v1/alerts?limit=2", headers=headers["read"]).json()
     assert [item["id"] for item in first["items"]] == [alerts[2], alerts[1]]
     assert listed(limit=2, cursor=first["next_cursor"]) == [alerts[0]]
+
+
+def test_one_alert_is_read_by_its_id_also_when_its_run_is_archived(
+    api: TestClient, headers: Headers, alerts: list[str], sessions: sessionmaker[Session]
+) -> None:
+    listed = api.get("/v1/alerts", headers=headers["read"]).json()["items"]
+    with sessions.begin() as session:
+        session.get_one(Run, listed[0]["run_id"]).archived_at = START
+    read = api.get(f"/v1/alerts/{alerts[2]}", headers=headers["read"])
+    assert (read.status_code, read.json()) == (200, listed[0])
+    assert alerts[2] not in api.get("/v1/alerts", headers=headers["read"]).text
 
 
 def test_acknowledging_is_written_down_once_and_leaves_the_alert_open(

@@ -15,6 +15,7 @@ from server.forecasts.models import Recommendation
 from server.forecasts.recommendations import BINDING, dismiss, is_news, recommend
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, events, make_forecast, make_run, make_sweep
+from tests.server.reporting import faults
 
 Headers = dict[str, dict[str, str]]
 
@@ -141,6 +142,7 @@ def test_accepting_stop_stops_the_run(api: TestClient, headers: Headers, session
     again = api.post(f"/v1/recommendations/{advice_id}:accept", headers=headers["operate"])
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
     assert "accepted already" in again.json()["detail"]
+    assert f"`GET /v1/recommendations?run_id={run_id}&status=open`" in faults(again)["status"]
 
 
 def test_accepting_to_continue_changes_nothing_but_the_record(
@@ -174,6 +176,16 @@ def test_dismissing_needs_a_reason(
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
     taken = api.post(path, json={"reason": "Needed for a figure."}, headers=headers["operate"])
     assert (taken.status_code, taken.json()["status"]) == (200, "dismissed")
+
+
+def test_one_recommendation_is_read_by_its_id_also_when_it_was_answered(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    run_id, advice_id = opened(sessions)
+    read = api.get(f"/v1/recommendations/{advice_id}", headers=headers["read"]).json()
+    assert (read["run_id"], read["action"], read["status"]) == (run_id, "stop", "open")
+    answered = api.post(f"/v1/recommendations/{advice_id}:accept", headers=headers["operate"]).json()
+    assert api.get(f"/v1/recommendations/{advice_id}", headers=headers["read"]).json() == answered
 
 
 def test_recommendations_are_for_operators_to_answer_and_listed_by_run_and_status(
