@@ -1,9 +1,9 @@
-"""Drift: how far runs leave their sigmoid, where no past run tells.
+"""Drift: how far runs leave their sigmoid, where too few past runs tell.
 
 A sigmoid describes a run, it does not bind it: a second rise, a curriculum, a verifier that is learned to be pleased.
 Past runs tell how far their like leaves its curves, in the prior's own spread and in what their forecasts got wrong
-(`hindsight`). Where nothing is told, the curve is believed and its end is not believed to be its curve's: to the draws
-at a later compute C comes
+(`hindsight`). Where fewer than 3 of them tell, a curve is believed but not that a run stays on it: to the draws at a
+later compute C comes
 
     width of the range  x  0.02 ln(C / now)  x  t,     t ~ Student-t with 2 degrees of freedom,
 
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrays import FloatArray
+from .hindsight import LEAST_RUNS
+from .prior import Prior
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -34,9 +36,14 @@ def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     All 0 under a prior that tells how runs go.
     """
     size, (low, high) = len(fit.posterior.A), fit.curve.bounds
-    if fit.prior.informative:
+    if _tells(fit.prior):
         return np.zeros((len(compute), size))
     u = (0.5 + _PLASTIC_SQUARED * np.arange(size)) % 1.0 * 0.9999 + 0.00005
     student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
     spread = (high - low) * SCALE * np.log(np.maximum(compute / fit.curve.now, 1.0))
     return np.asarray(spread[:, None] * student_t)
+
+
+def _tells(prior: Prior) -> bool:
+    """Whether how runs go is in it. Of 2 past runs is not: from 3 on forecasts of theirs tell too (`hindsight`)."""
+    return prior.informative and (prior.runs is None or prior.runs >= LEAST_RUNS)

@@ -94,7 +94,8 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     if ceiling is not None:
         ceiling = first.bounds[0] + ceiling[0] * first.width, ceiling[1] * first.width
     weight = MEMBER * len(family) / len(fits)
-    return Prior(f"{len(family)} siblings", ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit)
+    name, runs = f"{len(family)} siblings", len(family)
+    return Prior(name, ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit, runs=runs)
 
 
 @remembered

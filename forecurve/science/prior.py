@@ -39,6 +39,8 @@ class Prior:
             A is moved along: what is known is a share of the range.
         unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
         noise: what is known of the evaluations' noise, the usual where left out.
+        runs: past runs that it is made of, where it is. Fewer than 3 tell how runs lie to one another, and not how far
+            they leave their curves (`drift`).
     """
 
     name: str
@@ -50,6 +52,7 @@ class Prior:
     bounds: tuple[float, float] | None = None
     unit: str | None = None
     noise: NoiseKnown | None = None
+    runs: int | None = None
 
     def __post_init__(self) -> None:
         for what in ("A", "log_B", "log_C_mid"):

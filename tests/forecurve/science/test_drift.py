@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from forecurve.science import Curve, Outcome, fit, predict_mean
+from forecurve.science import Curve, Outcome, fit, predict_mean, sibling_prior
 from forecurve.science.drift import SCALE, drift
 
 from .synthetic import noisy_curve, sigmoid
@@ -27,6 +27,15 @@ def test_the_drift_is_a_student_t_that_grows_as_the_logarithm_of_compute() -> No
 
 def test_a_prior_that_tells_how_runs_go_has_none() -> None:
     assert not drift(PAPER, np.array([16_000.0])).any()
+
+
+def test_two_siblings_do_not_tell_how_runs_leave_their_curves_and_three_do() -> None:
+    past = [fit(noisy_curve(seed)) for seed in range(1, 4)]
+    two, three = (fit(CURVE, prior=sibling_prior(past[:runs])) for runs in (2, 3))
+    assert (two.prior.name, three.prior.name) == ("2 siblings", "3 siblings")
+    later = np.array([16_000.0])
+    np.testing.assert_allclose(np.sort(drift(two, later)), np.sort(drift(FLAT, later)))
+    assert not drift(three, later).any()
 
 
 def test_the_drift_is_a_share_of_the_range() -> None:
