@@ -70,13 +70,15 @@ def test_a_ceiling_that_the_data_cannot_tell_is_never_a_bare_number(
 def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
 ) -> None:
-    words = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Expected end 0.73 0.72 to 0.75 (90 %, without past runs)" in words
+    page = site.get(f"/runs/{seeded.control}").text
+    assert "Expected end 0.73 0.72 to 0.75 (90 %, without past runs)" in text_of(page)
+    assert "three finished runs of the like tell how far" in page
     with sessions.begin() as session:
         control = session.get_one(Run, seeded.control)
         seeding.add_forecast(session, control, seeding.Truth(), at=42.0, now=clock.now, past_runs=12)
-    words = text_of(site.get(f"/runs/{seeded.control}").text)
-    assert "Expected end 0.73 0.71 to 0.76 (90 %, calibrated on 12 past runs)" in words
+    page = site.get(f"/runs/{seeded.control}").text
+    assert "Expected end 0.73 0.71 to 0.76 (90 %, calibrated on 12 past runs)" in text_of(page)
+    assert "three finished runs" not in page
     view = site.get(f"/v1/runs/{seeded.control}").json()
     assert view["ending"]["calibration"] == "calibrated on 12 past runs"
     assert view["ending"]["lower"] < view["ending"]["median"] < view["ending"]["upper"]
