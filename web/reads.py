@@ -147,11 +147,19 @@ def with_deliveries(session: Session, alerts: Sequence[Alert]) -> list[AlertLine
     """Alerts as pages show them: two queries, however many alerts."""
     names = select(Run.id, Run.name).where(Run.id.in_({alert.run_id for alert in alerts}))
     name_of = {row.id: row.name for row in session.execute(names)}
-    sent: dict[str, list[tuple[Delivery, str]]] = {alert.id: [] for alert in alerts}
+    sent: dict[str | None, list[tuple[Delivery, str]]] = {alert.id: [] for alert in alerts}
     joined = select(Delivery, Channel.name).join(Channel, Channel.id == Delivery.channel_id)
     for delivery, channel in session.execute(joined.where(Delivery.alert_id.in_(sent)).order_by(Delivery.id)):
         sent[delivery.alert_id].append((delivery, channel))
     return [AlertLine(alert, name_of[alert.run_id], sent[alert.id]) for alert in alerts]
+
+
+def last_tests(session: Session, channels: Sequence[Channel]) -> Mapping[str, Delivery]:
+    """The newest test message of each channel that was ever sent one."""
+    tests = Delivery.alert_id.is_(None), Delivery.channel_id.in_([channel.id for channel in channels])
+    newest = select(func.max(Delivery.id)).where(*tests).group_by(Delivery.channel_id)
+    found = session.scalars(select(Delivery).where(Delivery.id.in_(newest)))
+    return {delivery.channel_id: delivery for delivery in found}
 
 
 def unseen_alerts(session: Session) -> int:

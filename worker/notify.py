@@ -1,4 +1,4 @@
-"""Delivering one alert to one channel: claim, send outside any transaction, write down how it went."""
+"""Delivering one alert, or a test, to one channel: claim, send outside any transaction, write down how it went."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import httpx
 from sqlalchemy import or_, update
@@ -26,12 +27,22 @@ from server.forecasts.models import Forecast
 from server.runs.models import Run
 from server.settings import Settings
 
-from .messages import Notice, make_notice, slack_body, webhook_body
+from .messages import make_notice, slack_body, webhook_body
 from .safe_http import Answer, Refused, Resolve, post, resolve_host
+from .trial import trial_message
 
 MAX_TRIES = 8
 _FIRST_WAIT_S, _WAIT_GROWTH, _LONGEST_WAIT_S = 5.0, 4.0, 7200.0
 """5 s, 20 s, 80 s, ... 2 h: eight tries span about four hours, longer than most outages of a chat service."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is sent, how often that is tried, and what the event of its end is about."""
+
+    message: dict[str, Any]
+    most_tries: int
+    about: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,9 @@ class Parcel:
     delivery_id: str
     lease: str
     tries: int
-    kind: str
     url: str
     secret: str
-    notice: Notice
+    content: Content
 
 
 @dataclass(frozen=True)
@@ -103,18 +113,36 @@ def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime
     if delivery is None:
         return None
     channel = session.get_one(Channel, delivery.channel_id)
-    alert = session.get_one(Alert, delivery.alert_id)
+    if delivery.alert_id is None:
+        content = _of_a_test(channel, settings, now)
+    else:
+        content = _of_an_alert(session, settings, delivery.alert_id, delivery.level, channel, now)
+    return Parcel(delivery.id, lease, delivery.tries, channel.url, channel.secret, content)
+
+
+def _of_a_test(channel: Channel, settings: Settings, now: datetime) -> Content:
+    # A person waits for how it goes and can send another: one that came hours later would only puzzle.
+    message = trial_message(channel, public_url=settings.public_url, now=now)
+    return Content(message, most_tries=1, about={"channel": channel.id})
+
+
+def _of_an_alert(
+    session: Session, settings: Settings, alert_id: str, level: str, channel: Channel, now: datetime
+) -> Content:
+    alert = session.get_one(Alert, alert_id)
     run = session.get_one(Run, alert.run_id)
     forecast = session.get(Forecast, run.forecast_id) if run.forecast_id else None
-    notice = make_notice(alert, run, forecast, level=delivery.level, public_url=settings.public_url)
-    return Parcel(delivery.id, lease, delivery.tries, channel.kind, channel.url, channel.secret, notice)
+    notice = make_notice(alert, run, forecast, level=level, public_url=settings.public_url)
+    message = slack_body(notice) if channel.kind == "slack" else webhook_body(notice, now)
+    return Content(message, MAX_TRIES, about={"run_id": run.id, "sweep_id": run.sweep_id, "alert": alert.id})
 
 
 def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -> Result:
-    if parcel.tries > MAX_TRIES:
-        return Result(False, None, f"Given up: {MAX_TRIES} tries did not end.", final=True)
-    message = slack_body(parcel.notice) if parcel.kind == "slack" else webhook_body(parcel.notice, now)
-    body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+    most = parcel.content.most_tries
+    if parcel.tries > most:
+        given_up = "the try" if most == 1 else f"{most} tries"
+        return Result(False, None, f"Given up: {given_up} did not end.", final=True)
+    body = json.dumps(parcel.content.message, ensure_ascii=False, allow_nan=False).encode()
     timestamp = int(now.timestamp())
     headers = {
         "content-type": "application/json",
@@ -144,7 +172,7 @@ def _finish(session: Session, parcel: Parcel, result: Result, now: datetime, jit
         "response_status": result.status,
         "response_text": result.text[:2048],
     }
-    over = result.delivered or result.final or parcel.tries >= MAX_TRIES
+    over = result.delivered or result.final or parcel.tries >= parcel.content.most_tries
     again_at = now + timedelta(seconds=max(backoff_s(parcel.tries, jitter()), min(result.wait_s, _LONGEST_WAIT_S)))
     if result.delivered:
         values |= {"status": "delivered", "delivered_at": now}
@@ -162,12 +190,10 @@ def _finish(session: Session, parcel: Parcel, result: Result, now: datetime, jit
         session,
         "delivery",
         actor="notify",
-        run_id=parcel.notice.run["id"],
-        sweep_id=parcel.notice.run["sweep_id"],
         from_state="pending",
         to_state=str(values["status"]),
         reason=None if result.delivered else result.text[:200],
         delivery=parcel.delivery_id,
-        alert=parcel.notice.alert["id"],
         tries=parcel.tries,
+        **parcel.content.about,
     )

@@ -23,13 +23,13 @@ def delivery_row(delivery: Mapping[str, Any]) -> list[Any]:
     """Cells of DELIVERY_COLUMNS."""
     made = since(delivery["created_at"])
     return [
-        delivery["alert_id"],
+        delivery["alert_id"] or "a test",
         delivery["channel_id"],
         delivery["level"],
         delivery["status"],
         delivery["tries"],
         made,
-        _answer(delivery),
+        answer(delivery),
     ]
 
 
@@ -49,7 +49,7 @@ def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
     lines = [f"{alert['level']}  {alert['title']}  {alert['id']}"]
     lines += [f"  {name:<{width}}{value}" for name, value in facts.items() if value is not None]
     lines += ["", alert["text"], *logs]
-    sent = [f"  {one['channel_id']}  {one['status']}  {_answer(one)}" for one in alert["deliveries"]]
+    sent = [f"  {one['channel_id']}  {one['status']}  {answer(one)}" for one in alert["deliveries"]]
     lines += ["", "Sent to", *sent] if sent else []
     return [visible(line) for line in lines]
 
@@ -84,7 +84,7 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _answer(delivery: Mapping[str, Any]) -> str:
+def answer(delivery: Mapping[str, Any]) -> str:
     """What the channel answered; before that, when it is tried."""
     if delivery["status"] == "pending":
         return f"next try {moment(delivery['not_before'])}"

@@ -1,4 +1,4 @@
-"""`forecurve channel`: add, list, remove."""
+"""`forecurve channel`: add, list, test, remove."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .asking import Answer, Service, asks_service
 from .flags import Limit
 
 app = typer.Typer(
-    no_args_is_help=True, help="Channels that alerts are sent to: add, list, remove. Needs an admin's token."
+    no_args_is_help=True, help="Channels that alerts are sent to: add, list, test, remove. Needs an admin's token."
 )
 
 NO_CHANNELS = "No channels: alerts are on the page alone. Try: forecurve channel add NAME --kind slack --to URL"
@@ -66,6 +66,19 @@ def list_channels(service: Service, limit: Limit = 50) -> Answer:
     if not found["items"]:
         return Answer(found, NO_CHANNELS)
     return Answer(found, lambda: print_newest(found, ["channel", "name", "kind", "to", "from level", "made"], _row))
+
+
+@app.command()
+@asks_service
+def test(service: Service, channel_id: Annotated[str, typer.Argument(metavar="CHANNEL")]) -> Answer:
+    """Send a test message the way that alerts go, and say whether it arrived."""
+    from forecurve.signs import visible
+
+    from .alert_view import answer
+    from .channel_trial import send_and_wait
+
+    delivery = send_and_wait(service.api, channel_id)
+    return Answer(delivery, f"{channel_id}  delivered; it answered {visible(answer(delivery))}")
 
 
 @app.command()

@@ -11,6 +11,7 @@ _COMMANDS = {
     "GET /v1/sweeps": "forecurve sweep list",
     "POST /v1/sweeps:plan": "forecurve sweep plan",
     "GET /v1/alerts": "forecurve alert list",
+    "GET /v1/deliveries": "forecurve alert deliveries",
     "GET /v1/channels": "forecurve channel list",
     "GET /v1/tokens": "forecurve token list --all",
     "GET /v1/recommendations": "forecurve advice list",

@@ -182,12 +182,19 @@ class Api:
     def deliveries(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/deliveries", **filters)
 
+    def delivery(self, delivery_id: str) -> Json:
+        return self.get(f"/v1/deliveries/{_part(delivery_id)}")
+
     def channels(self, **filters: Any) -> Iterator[Json]:
         return self.items("/v1/channels", **filters)
 
     def create_channel(self, body: Json) -> Json:
         """Register where alerts go; the signing secret is in this answer and never again."""
         return self.post("/v1/channels", body)
+
+    def test_channel(self, channel_id: str) -> Json:
+        """Send a test message; the answer is its delivery, which `delivery` tells the end of."""
+        return self.post(f"/v1/channels/{_part(channel_id)}:test", {})
 
     def delete_channel(self, channel_id: str) -> None:
         self._send("DELETE", f"/v1/channels/{_part(channel_id)}")

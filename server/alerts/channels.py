@@ -12,11 +12,13 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from server.errors import Invalid, NotFound
+from server.events.outbox import enqueue
 from server.events.service import record
 from server.pagination import newest_first
 
 from .addresses import is_private, parse_address, refusal
 from .models import Channel, Delivery
+from .service import DELIVER_TASK
 
 SECRET_PREFIX = "whsec_"
 """Standard Webhooks: what follows is the signing key in base64."""
@@ -40,12 +42,25 @@ def list_channels(session: Session, *, cursor: str | None, limit: int) -> tuple[
     return newest_first(session, select(Channel).where(Channel.enabled), Channel.id, cursor, limit)
 
 
+def send_test(session: Session, channel_id: str, *, actor: str, now: datetime) -> Delivery:
+    """Send the channel a test message, the way that alerts go; the delivery tells how it went."""
+    channel = session.scalar(select(Channel).where(Channel.id == channel_id, Channel.enabled))
+    if channel is None:
+        raise _unknown(channel_id)
+    delivery = Delivery(channel_id=channel.id, level=channel.min_level, not_before=now, created_at=now)
+    session.add(delivery)
+    session.flush()
+    enqueue(session, DELIVER_TASK, delivery.id)
+    record(session, "channel.tested", actor=actor, channel=channel.id, name=channel.name, delivery=delivery.id)
+    return delivery
+
+
 def delete_channel(session: Session, channel_id: str, *, actor: str) -> None:
     """Send nothing there any more, and forget its URL and secret. The row stays, because past deliveries name it."""
     gone = update(Channel).where(Channel.id == channel_id, Channel.enabled).values(enabled=False, url="", secret="")
     name = session.scalar(gone.returning(Channel.name))
     if name is None:
-        raise NotFound.field("channel_id", channel_id, "no such channel; `GET /v1/channels` lists them")
+        raise _unknown(channel_id)
     waiting = Delivery.channel_id == channel_id, Delivery.status == "pending"
     session.execute(
         update(Delivery).where(*waiting).values(status="failed", lease=None, response_text="The channel was deleted.")
@@ -71,6 +86,10 @@ def shown_url(channel: Channel) -> str:
         return channel.url
     parts = urlsplit(channel.url)
     return f"{parts.scheme}://{parts.netloc}/…"
+
+
+def _unknown(channel_id: str) -> NotFound:
+    return NotFound.field("channel_id", channel_id, "no such channel; `GET /v1/channels` lists them")
 
 
 def _fault(url: str, *, allow_private: bool) -> str | None:

@@ -78,6 +78,12 @@ def list_channels(session: DbSession, _: Admin, cursor: Cursor = None, limit: Li
     return Page(items=[ChannelRead.of(row) for row in rows], next_cursor=following)
 
 
+@router.post("/channels/{channel_id}:test", status_code=202, responses=problems(404))
+def test_channel(channel_id: str, session: DbSession, identity: Admin, now: Now) -> DeliveryRead:
+    """Send a test message the way that alerts go, once. `GET /v1/deliveries/{id}` of the answer says how it went."""
+    return DeliveryRead.model_validate(channels.send_test(session, channel_id, actor=identity.token_id, now=now))
+
+
 @router.delete("/channels/{channel_id}", status_code=204, responses=problems(404))
 def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None:
     """Send nothing there any more; its URL and secret are forgotten."""
@@ -88,6 +94,12 @@ def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None
 def list_deliveries(
     session: DbSession, _: Reader, alert_id: OfAlert, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[DeliveryRead]:
-    """Deliveries of alerts to channels: what was sent, what was answered, what is still to be tried."""
+    """Deliveries of alerts and tests to channels: what was sent, what was answered, what is still to be tried."""
     rows, following = service.list_deliveries(session, alert_id=alert_id, cursor=cursor, limit=limit)
     return Page(items=[DeliveryRead.model_validate(row) for row in rows], next_cursor=following)
+
+
+@router.get("/deliveries/{delivery_id}", responses=problems(404))
+def read_delivery(delivery_id: str, session: DbSession, _: Reader) -> DeliveryRead:
+    """One delivery; `pending` until it was taken or given up."""
+    return DeliveryRead.model_validate(service.get_delivery(session, delivery_id))

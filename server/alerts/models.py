@@ -53,7 +53,10 @@ class Channel(Base):
 
 
 class Delivery(Base):
-    """One alert to one channel: retried with back-off until delivered or given up."""
+    """One alert to one channel: retried with back-off until delivered or given up.
+
+    Without an alert it is a test message, which a person waits for: it is tried once.
+    """
 
     __tablename__ = "deliveries"
     __table_args__ = (
@@ -63,7 +66,7 @@ class Delivery(Base):
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("dlv"))
-    alert_id: Mapped[str] = mapped_column(ForeignKey("alerts.id"))
+    alert_id: Mapped[str | None] = mapped_column(ForeignKey("alerts.id"))
     channel_id: Mapped[str] = mapped_column(ForeignKey("channels.id"))
     level: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending")

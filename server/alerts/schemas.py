@@ -74,12 +74,12 @@ class ChannelCreated(ChannelRead):
 
 
 class DeliveryRead(BaseModel):
-    """One alert to one channel, and how it went."""
+    """One alert, or a test message, to one channel, and how it went."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
-    alert_id: str
+    alert_id: str | None = Field(description="Null for a test of the channel, which is tried once.")
     channel_id: str
     level: Level
     status: Literal["pending", "delivered", "failed"]

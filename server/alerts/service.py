@@ -93,6 +93,13 @@ def list_deliveries(
     return newest_first(session, query, Delivery.id, cursor, limit)
 
 
+def get_delivery(session: Session, delivery_id: str) -> Delivery:
+    delivery = session.get(Delivery, delivery_id)
+    if delivery is None:
+        raise NotFound.field("delivery_id", delivery_id, "no such delivery; `GET /v1/deliveries` lists them")
+    return delivery
+
+
 def get_alert(session: Session, alert_id: str) -> Alert:
     alert = session.get(Alert, alert_id)
     if alert is None:

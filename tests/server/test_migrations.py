@@ -48,6 +48,28 @@ def test_down_removes_everything_and_up_works_again(empty_database: str) -> None
     command.check(alembic_config(empty_database))
 
 
+def test_down_from_the_tests_of_channels_leaves_the_deliveries_of_alerts(empty_database: str) -> None:
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO runs (id, name, executor, compute_unit, desired_state, status, version, attempt, is_control,
+                              changes)
+              VALUES ('run_1', 'r', 'ray', 'GPU-hours', 'run', 'running', 1, 1, false, '{}');
+            INSERT INTO alerts (id, run_id, kind, level, title, text, evidence)
+              VALUES ('alr_1', 'run_1', 'run_failed', 'ALERT', 't', 't', '{}');
+            INSERT INTO channels (id, name, kind, url, secret, min_level, enabled)
+              VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true);
+            INSERT INTO deliveries (id, alert_id, channel_id, level, status, tries)
+              VALUES ('dlv_1', 'alr_1', 'chn_1', 'ALERT', 'pending', 0),
+                     ('dlv_2', NULL, 'chn_1', 'ALERT', 'pending', 0);
+        """)
+    command.downgrade(alembic_config(empty_database), "0011")
+    with psycopg.connect(empty_database) as connection:
+        assert connection.execute("SELECT id FROM deliveries").fetchall() == [("dlv_1",)]
+    upgrade(empty_database)
+    command.check(alembic_config(empty_database))
+
+
 def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, tmp_path: Path) -> None:
     environment = os.environ | {"DATABASE_URL": empty_database}
 

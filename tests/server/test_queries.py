@@ -45,6 +45,7 @@ def test_a_parameter_that_nothing_reads_is_refused(api: TestClient, headers: Hea
         ("forecasts/nothing", "forecast_id"),
         ("recommendations/nothing", "recommendation_id"),
         ("alerts/nothing", "alert_id"),
+        ("deliveries/nothing", "delivery_id"),
     ],
 )
 def test_what_does_not_exist_is_404_by_its_field(path: str, field: str, api: TestClient, headers: Headers) -> None:
@@ -59,6 +60,7 @@ def test_what_cannot_be_answered_or_removed_is_404_by_its_field(api: TestClient,
         "recommendation_id": api.post("/v1/recommendations/nothing:accept", headers=headers["operate"]),
         "channel_id": api.delete("/v1/channels/nothing", headers=headers["admin"]),
     }
+    assert "no such" in faults(api.post("/v1/channels/nothing:test", headers=headers["admin"]))["channel_id"]
     assert {field: answer.status_code for field, answer in answers.items()} == dict.fromkeys(answers, 404)
     assert all(field in faults(answer) for field, answer in answers.items())
 

@@ -1,4 +1,4 @@
-"""Tokens and channels: made and removed through the API, listed here."""
+"""Tokens and channels: made, tested and removed through the API, listed here."""
 
 from __future__ import annotations
 
@@ -21,4 +21,5 @@ def show_settings(page: AnyPage) -> HTMLResponse:
         "settings.html",
         tokens=reads.living_tokens(page.session, page.now) if admin else [],
         channels=[(channel, shown_url(channel)) for channel in channels],
+        last_tests=reads.last_tests(page.session, channels),
     )

@@ -1,0 +1,50 @@
+"""The settings page in a real browser: a test of a channel, and how it went, in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from server.access.service import mint
+from server.alerts.models import Delivery
+from server.dependencies import SESSION_COOKIE
+from server.settings import Settings
+from tests.server.forecasts.seeds import make_channel
+from tests.web.browsing import MARKS, Server, Site
+from tests.worker.receiver import receiving
+from worker.notify import deliver
+
+pytestmark = MARKS
+
+
+@pytest.fixture
+def administrator(page: Any, site: Site, server: Server) -> Iterator[Any]:
+    """The tab, logged in as somebody who may do everything."""
+    with site.sessions.begin() as session:
+        _, cookie = mint(session, kind="session", name="an admin", scopes=["admin"], now=datetime.now(UTC))
+    page.context.add_cookies([{"name": SESSION_COOKIE, "value": cookie, "url": site.url}])
+    yield page
+    page.context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": site.url}])
+
+
+def test_a_test_of_a_channel_tells_in_its_row_how_it_went(administrator: Any, site: Site, tmp_path: Path) -> None:
+    page = administrator
+    settings = Settings(DATABASE_URL="postgresql://unused", data_dir=tmp_path, allow_private_webhooks=True)
+    with receiving((200, {}, b"ok")) as receiver:
+        with site.sessions.begin() as session:
+            channel = make_channel(session, receiver.url).id
+        page.goto("/settings")
+        page.wait_for_selector("[data-live-sign][data-state=live]")
+        page.click(f"button[data-action='/v1/channels/{channel}:test']")
+        page.wait_for_selector(f"#test-{channel}:has-text('on its way')")
+        assert page.evaluate("() => document.activeElement.textContent") == "Send a test"
+        with site.sessions() as session:
+            sent = session.scalars(select(Delivery.id).where(Delivery.channel_id == channel)).one()
+        deliver(site.sessions, settings, sent, datetime.now(UTC))
+        page.wait_for_selector(f"#test-{channel}:has-text('delivered')")
+    assert len(receiver.got) == 1
