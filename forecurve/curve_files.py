@@ -1,8 +1,8 @@
-"""Curves from files: CSV, JSONL or Parquet with `series,compute,reward[,prompts,samples,seed]`, one row an evaluation.
+"""Curves from files with `series,compute,reward[,prompts,samples,seed]`: CSV, JSONL, JSON or Parquet.
 
-Rows of a series follow one another in the order of compute; series may be interleaved. A series with several seeds
-becomes one curve per seed, named `series (seed 3)`. An optional `unit` column names the unit of compute. Other columns
-are left alone.
+One row is one evaluation. Rows of a series follow one another in the order of compute; series may be interleaved. A
+series with several seeds becomes one curve per seed, named `series (seed 3)`. An optional `unit` column names the unit
+of compute. Other columns are left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
 DEFAULT_UNIT = "compute units"
 Bounds = tuple[float, float]
-FORMATS = {".csv": "CSV", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
+FORMATS = {".csv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 
 
 class CurveFileError(ValueError):
@@ -58,7 +58,7 @@ def read_curves(
     """Every curve of a file: series in the order in which they first appear, the seeds of a series together.
 
     Args:
-        path: a .csv, .jsonl (.ndjson) or .parquet file.
+        path: a .csv, .jsonl (.ndjson), .json or .parquet file.
         unit: the unit of compute; else the file's `unit` column, else "compute units".
         series: only these names.
         bounds: the range of the rewards.
@@ -120,7 +120,7 @@ def _rows(path: Path) -> Iterator[Row]:
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "no such file"
         raise CurveFileError("file", str(path), what, "check the path")
-    reader = {"CSV": _csv_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
+    reader = {"CSV": _csv_rows, "JSON": _json_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
     try:
         yield from reader(path)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -150,19 +150,37 @@ def _jsonl_rows(path: Path) -> Iterator[Row]:
                 yield f"line {number}", row
 
 
+def _json_rows(path: Path) -> Iterator[Row]:
+    """A list of rows, or an object that has it as `items`, which is how the exports write it."""
+    way_out = 'one list of objects, or {"items": [...]}'
+    document = _json_value(path.read_text(encoding="utf-8-sig"), "file", way_out)
+    rows = document.get("items") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise CurveFileError("file", path.name, "a list of evaluations is needed", way_out)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise CurveFileError(f"item {number}", short(row), "a JSON object is needed", way_out)
+        _check_header(list(row))
+        yield f"item {number}", row
+
+
 def _json_object(line: str, where: str) -> dict[str, Any]:
-    shown = line.strip()[:40]
+    row = _json_value(line, where, "one object a line")
+    if not isinstance(row, dict):
+        raise CurveFileError(where, line.strip()[:40], "a JSON object is needed", "one object a line")
+    return row
+
+
+def _json_value(text: str, where: str, way_out: str) -> Any:
+    shown = text.strip()[:40]
     try:
-        row = json.loads(line, object_pairs_hook=_without_doubles)
+        return json.loads(text, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
-        raise CurveFileError(where, shown, f"not JSON ({error.msg})", "one object a line") from error
+        raise CurveFileError(where, shown, f"not JSON ({error.msg})", way_out) from error
     except CurveFileError:
         raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists without end
-        raise CurveFileError(where, shown, "JSON that cannot be taken", "one object a line") from error
-    if not isinstance(row, dict):
-        raise CurveFileError(where, shown, "a JSON object is needed", "one object a line")
-    return row
+        raise CurveFileError(where, shown, "JSON that cannot be taken", way_out) from error
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

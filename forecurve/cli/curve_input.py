@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -23,16 +24,23 @@ def _from_stdin(context: typer.Context, file: Path) -> Path:
     folder = tempfile.TemporaryDirectory()
     context.call_on_close(folder.cleanup)
     text = sys.stdin.buffer.read()
-    kept = Path(folder.name) / ("stdin.jsonl" if text.lstrip()[:1] == b"{" else "stdin.csv")
+    kept = Path(folder.name) / f"stdin{_suffix_of(text)}"
     kept.write_bytes(text)
     return kept
+
+
+def _suffix_of(text: bytes) -> str:
+    """What comes without a name is known by how it begins."""
+    if re.match(rb'\s*(\[|\{\s*"items"\s*:)', text):
+        return ".json"
+    return ".jsonl" if text.lstrip()[:1] == b"{" else ".csv"
 
 
 CurveFile = Annotated[
     Path,
     typer.Argument(
         callback=_from_stdin,
-        help="CSV, JSONL or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin (CSV or JSONL).",
+        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin (not Parquet).",
     ),
 ]
 Range = Annotated[

@@ -18,7 +18,10 @@ Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
 
 
 def curve_rows(api: Api, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
-    """A row an evaluation, run after run. Of those without any it is said on stderr that they are left out."""
+    """A row an evaluation, run after run. On stderr it is said which have none, and that units differ."""
+    units = sorted({run["compute_unit"] for _, run in runs})
+    if len(units) > 1:
+        print(f"compute is in {' and in '.join(units)}; `forecurve fit` takes one unit a file", file=sys.stderr)
     times = Counter((name, run["seed"]) for name, run in runs)
     for name, run in runs:
         only = times[name, run["seed"]] == 1

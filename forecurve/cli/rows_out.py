@@ -70,9 +70,15 @@ def _opened(path: Path, named: Path) -> TextIO:
         raise bad_input(f"--output: {named} cannot be written ({error.strerror}); name another file") from error
 
 
+_SUFFIXES = {"": Form.csv, ".csv": Form.csv, ".jsonl": Form.jsonl, ".ndjson": Form.jsonl, ".json": Form.json}
+
+
 def _form_of(out: Path | None) -> Form:
-    suffix = out.suffix.lower() if out else ""
-    return {".jsonl": Form.jsonl, ".ndjson": Form.jsonl, ".json": Form.json}.get(suffix, Form.csv)
+    """By the file's name; a name that promises anything else would be a lie to whoever opens it."""
+    suffix = out.suffix.lower() if out and str(out) != "-" else ""
+    if suffix not in _SUFFIXES:
+        raise bad_input(f"--output: {suffix} is none of .csv, .jsonl and .json; name the file so, or give --format")
+    return _SUFFIXES[suffix]
 
 
 def _write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Row]) -> int:

@@ -102,7 +102,9 @@ def _add(arms: dict[str, list[Fit]], arm: str, name: str, unit: str, points: lis
 
 
 def _too_short(control: bool) -> str:
-    return f"Arms are compared once {'they have' if control else 'the control has'} {MIN_POINTS} evaluations."
+    if control:
+        return f"No other arm has the {MIN_POINTS} evaluations that a comparison takes."
+    return f"The control does not have the {MIN_POINTS} evaluations that a comparison takes."
 
 
 def _would_decide(arm: ArmVerdict, unit: str) -> str | None:

@@ -31,10 +31,7 @@ def recipes_of(session: Session, runs: Sequence[Run]) -> dict[str, dict[str, Any
 def differences(runs: Sequence[Run], recipes: Recipes) -> list[FieldDifference]:
     """The fields, dotted, that not all recipes have with the same value, in the order of the recipe."""
     flat = {run.id: leaves(recipes[run.id]) for run in runs if run.id in recipes}
-    places = _places()
-    fields = sorted(
-        {field for one in flat.values() for field in one}, key=lambda field: (places.get(field, 1000), field)
-    )
+    fields = sorted({field for one in flat.values() for field in one}, key=_place)
     return [
         FieldDifference(field=field, values={id_: one[field] for id_, one in flat.items() if field in one})
         for field in fields

@@ -103,7 +103,7 @@ def _made(session: Session, chosen: _Chosen, now: datetime) -> Made | None:
     if len({chosen.arms[run.id] for run in compared}) < 2:
         return None
     asked = chosen.control.id, tuple(sorted((run.id, run.name, chosen.arms[run.id]) for run in compared))
-    curves = (chosen.curves[run.id] for run in compared)
+    curves = (chosen.curves[run.id] for run in sorted(compared, key=lambda run: run.id))  # in whatever order they came
     seen = tuple((len(curve), curve[-1] if curve else None) for curve in curves)
     return _KEPT.get(asked, seen, now, lambda: attempted(find, _material(session, chosen)))
 

@@ -192,7 +192,8 @@ def course_of(points: Sequence[Point]) -> Course:
 
 def _raw(row: Said, outcome: Outcome) -> Estimate | None:
     """The posterior's median and 90 % interval for the mean of the last evaluations."""
-    grid, places = np.log(row.band["compute"]), np.log(outcome.compute)
+    grid = np.log(np.asarray(row.band["compute"], dtype=float))  # JSON of the store has 1e38 as an integer
+    places = np.log(outcome.compute)
     if row.at_compute >= outcome.compute[0] or places[-1] > grid[-1] + 1e-6:
         return None
     median, lower, upper = (

@@ -48,7 +48,11 @@ def _progress(runs: Sequence[RunView]) -> str:
     over = [run for run in runs if run.status in TERMINAL]
     failed = sum(run.status == "failed" for run in over)
     if len(over) == len(runs):
-        return f"All {len(runs)} runs are over{f', {failed} failed' if failed else ''}."
+        return f"{_all_runs(len(runs))} over{f', {failed} failed' if failed else ''}."
     counts = Counter(run.status for run in runs if run.status not in TERMINAL)
     parts = [f"{count} {status}" for status, count in counts.items()] + ([f"{len(over)} over"] if over else [])
     return f"{len(runs)} runs: {', '.join(parts)}."
+
+
+def _all_runs(count: int) -> str:
+    return {1: "The run is", 2: "Both runs are"}.get(count, f"All {count} runs are")

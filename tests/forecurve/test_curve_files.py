@@ -123,6 +123,10 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text("{broken\n")
     with pytest.raises(CurveFileError, match="line 1: not JSON"):
         read_curves(tmp_path / "lines.jsonl")
+    for text, words in [("{}", "a list of evaluations"), ("[1]", "item 1"), ("[", "file: not JSON"), ("[]", "no eval")]:
+        (tmp_path / "list.json").write_text(text)
+        with pytest.raises(CurveFileError, match=words):
+            read_curves(tmp_path / "list.json")
     pytest.importorskip("pyarrow")
     (tmp_path / "no.parquet").write_text("not parquet")
     with pytest.raises(CurveFileError, match="not Parquet"):

@@ -62,6 +62,18 @@ def test_runs_of_any_sweep_are_compared_with_the_control(site: TestClient, seede
     assert f'data-curves="/v1/runs:curves?run_id={seeded.control}&amp;run_id={lower}"' in html
 
 
+def test_a_run_that_ended_without_evaluations_is_not_said_to_be_compared_yet(
+    site: TestClient, sessions: Sessions, clock: Clock, seeded: Seeded, lower: str
+) -> None:
+    with sessions.begin() as session:
+        changes = {"optimizer.learning_rate": 3e-3}
+        early = seeding.add_run(session, now=clock.now, name="died early", changes=changes, status="failed").id
+    row = row_of(site.get(url(seeded.control, lower, early)).text, early)
+    assert "not compared: too few evaluations" in row
+    assert "no forecast" in row
+    assert "yet" not in row
+
+
 def test_another_control_is_a_choice_in_the_url(site: TestClient, seeded: Seeded, lower: str) -> None:
     html = site.get(url(seeded.control, lower, control=lower)).text
     assert f'<option value="{lower}" selected>' in html

@@ -66,6 +66,17 @@ def test_an_empty_store_says_what_is_counted_and_what_to_type(site: TestClient) 
     assert "data-chart" not in site.get("/track-record").text
 
 
+def test_what_was_withheld_is_said_to_count(site: TestClient, sessions: Sessions, clock: Clock) -> None:
+    words = "A forecast that was withheld for a misfit counts with the interval that it would have had."
+    with sessions.begin() as session:
+        finish(session, clock, name="one", at=(15.0,))
+    assert words not in text_of(site.get("/track-record").text)
+    with sessions.begin() as session:
+        (said,) = finish(session, clock, name="fell", at=(15.0,))
+        said.summary = said.summary | {"misfit": "collapse"}
+    assert words in text_of(site.get("/track-record").text)
+
+
 def test_forecasts_that_wait_are_counted_and_a_sweep_without_any_can_be_left(site: TestClient, seeded: Seeded) -> None:
     html = site.get(f"/track-record?sweep={seeded.sweep}").text
     assert "No forecast of loo-scalerl can be scored yet. 3 forecasts wait" in text_of(html)

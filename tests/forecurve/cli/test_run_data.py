@@ -113,6 +113,7 @@ def test_what_stops_half_way_leaves_the_file_as_it_was(
         (["-o", "metrics.csv"], "--metric: no series is named"),
         (["--all", "-o", "nowhere/metrics.csv"], "--output: "),
         (["--all", "--format", "xml"], "--format"),
+        (["--all", "-o", "metrics.parquet"], "--output: .parquet is none of .csv, .jsonl and .json"),
     ],
 )
 def test_what_cannot_be_written_is_bad_input(
@@ -138,10 +139,19 @@ def test_exported_runs_are_fitted_as_they_are_in_the_service(
     assert fitted[0]["A"] == pytest.approx(fit(_curve(sessions, first)).to_dict()["A"])
 
 
-def test_jsonl_is_read_from_stdin_too(
-    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["jsonl", "json"])
+def test_every_form_is_read_from_stdin_and_from_a_file(
+    forecurve: Forecurve,
+    service: str,
+    sessions: sessionmaker[Session],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
 ) -> None:
-    exported = forecurve("run", "export", seeded_run(sessions), "--format", "jsonl")
+    run_id, file = seeded_run(sessions), tmp_path / f"curves.{form}"
+    forecurve("run", "export", run_id, "-o", file)
+    assert f"at 60 {seeding.UNIT} (90 %)" in forecurve("fit", file, "--budget", "60").out
+    exported = forecurve("run", "export", run_id, "--format", form)
     monkeypatch.setattr(sys, "stdin", _Piped(exported.out))
     assert f"at 60 {seeding.UNIT} (90 %)" in forecurve("fit", "-", "--budget", "60").out
     monkeypatch.setattr(sys, "stdin", _Piped(""))
@@ -153,6 +163,17 @@ def test_a_pipe_between_two_processes_is_read() -> None:
     ended = spawn("fit", "-", "--budget", "60", input="\n".join(["series,compute,reward,unit", *rows]))
     assert ended.returncode == 0
     assert "at 60 GPU-hours (90 %)" in ended.stdout
+
+
+def test_units_that_differ_are_said_for_no_forecast_takes_them_together(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    ours, other = seeded_run(sessions), seeded_run(sessions, "in steps")
+    with sessions.begin() as session:
+        session.get_one(Run, other).compute_unit = "steps"
+    exported = forecurve("run", "export", ours, other)
+    assert exported.err.strip() == "compute is in CPU-seconds and in steps; `forecurve fit` takes one unit a file"
+    assert {row["unit"] for row in csv.DictReader(io.StringIO(exported.out))} == {"CPU-seconds", "steps"}
 
 
 def test_runs_of_one_name_and_seed_stay_apart(

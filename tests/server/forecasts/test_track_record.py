@@ -108,6 +108,19 @@ def test_a_run_that_was_stopped_early_is_scored_where_it_ended(sessions: Session
     assert one.actual == pytest.approx(float(sigmoid(50.0)))
 
 
+def test_compute_beyond_what_64_bits_count_is_scored(sessions: Sessions) -> None:
+    large = 10**36  # 1e38 comes back from JSON in the store as an integer of that size
+    with sessions.begin() as session:
+        run = make_run(session, status="succeeded", budget_compute=100.0 * large, last_compute=100.0 * large)
+        add_evaluations(session, run, COMPUTE * large, sigmoid(COMPUTE))
+        forecast = make_forecast(session, run, at_compute=40.0 * large)
+        forecast.band = forecast.band | {"compute": [round(one) * large for one in np.geomspace(1.0, 125.0, 80)]}
+        session.flush()
+        session.expire(forecast)
+        (one,) = track_record(session).scored
+    assert one.forecast.fraction == pytest.approx(0.4)
+
+
 def test_the_api_answers_with_table_list_and_waiting(api: TestClient, headers: Headers, sessions: Sessions) -> None:
     with sessions.begin() as session:
         sweep = make_sweep(session)

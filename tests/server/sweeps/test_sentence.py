@@ -28,6 +28,6 @@ def test_how_far_the_sweep_is_comes_before_what_its_arms_changed() -> None:
 
 
 def test_the_end_is_said_with_its_failures() -> None:
-    assert sweep_sentence([run("a", status="failed"), run("b", status="succeeded")]) == "All 2 runs are over, 1 failed."
+    assert sweep_sentence([run("a", status="failed"), run("b", status="succeeded")]) == "Both runs are over, 1 failed."
     assert sweep_sentence([run("a", status="queued"), run("b", status="stopped")]) == "2 runs: 1 queued, 1 over."
     assert sweep_sentence([]) == "No runs."

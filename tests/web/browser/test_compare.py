@@ -101,6 +101,16 @@ def test_more_than_can_be_compared_is_said_before_it_is_asked(page: Any, site: S
     assert page.locator("#ticked .primary").is_enabled()
 
 
+def test_a_link_with_runs_that_are_not_here_ticks_those_that_are(page: Any, site: Site, lone: str) -> None:
+    page.goto(f"/runs?run=run_of_another_store&run={lone}&run={site.arm}")
+    page.wait_for_selector("#ticked:visible")
+    assert bar(page) == "2 ticked"
+    assert ticked(page) == [lone, site.arm]
+    page.click("#ticked .primary")
+    page.wait_for_url("**/compare?*")
+    assert page.locator("h1").inner_text() == "Compare 2 runs"
+
+
 def test_runs_of_one_name_are_drawn_under_names_of_their_own(page: Any, site: Site, lone: str) -> None:
     drawn = opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
     assert {"control (loo-scalerl) fit", "no-<b>cispo</b> fit", "control fit"} <= set(drawn)
@@ -123,6 +133,36 @@ def test_another_control_and_a_run_less_are_a_press_away_and_back_undoes_them(pa
     assert page.locator("[name=control]").input_value() == lone
 
 
+def test_another_control_and_a_run_less_keep_the_axis_and_what_is_hidden(page: Any, site: Site, lone: str) -> None:
+    opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
+    page.locator("label[for=x-linear]").click()
+    page.locator(f'[data-key="{site.arm}"]').click()
+    page.select_option("[name=control]", lone)
+    page.wait_for_url(f"**control={lone}*")
+    page.wait_for_selector("[data-chart][data-drawn]")
+    assert page.locator("#x-linear").is_checked()
+    assert page.locator(f'[data-key="{site.arm}"]').get_attribute("aria-pressed") == "false"
+    page.locator(f"tr#{site.control} .remove").click()
+    page.wait_for_url(lambda url: f"run={site.control}" not in url)
+    page.wait_for_selector("[data-chart][data-drawn]")
+    assert page.locator("#x-linear").is_checked()
+    assert page.locator(f'[data-key="{site.arm}"]').get_attribute("aria-pressed") == "false"
+
+
+def test_the_first_evaluation_is_drawn_as_wide_as_the_page(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        runs = [seeding.add_run(session, now=site.now, name=name) for name in ("one", "other")]
+    page.goto("/compare?" + "&".join(f"run={run.id}" for run in runs))
+    page.wait_for_selector("[data-chart-empty]:visible")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        seeding.add_evaluations(session, runs[0], seeding.Truth(), until=20, now=site.now)
+        record(session, "evaluation", actor="trainer", run_id=runs[0].id)
+    page.wait_for_selector("[data-chart][data-drawn]")
+    drawn = page.evaluate("() => document.querySelector('#plot .main-svg').getBoundingClientRect().width")
+    assert drawn == page.evaluate("() => document.getElementById('plot').clientWidth")
+
+
 def test_the_page_follows_the_runs_it_shows_and_no_others(page: Any, site: Site, lone: str) -> None:
     opened(page, f"/compare?run={site.control}&run={lone}")
     page.wait_for_selector("[data-live-sign][data-state=live]")
@@ -137,5 +177,11 @@ def test_the_page_fits_its_window_and_paper(page: Any, site: Site, lone: str, wi
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
     assert page.evaluate("() => document.documentElement.scrollWidth") == width
+    with site.sessions.begin() as session:
+        long = seeding.add_run(session, now=site.now, name=100 * "n")
+        long.compute_unit = "steps"
+    page.goto(f"/compare?run={site.control}&run={long.id}")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == width
+    opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
     page.emulate_media(media="print")
     assert page.locator("button:not([data-key]), select, .remove").filter(visible=True).count() == 0

@@ -17,8 +17,18 @@ export function startTicking() {
     keep(new Set());
     document.querySelector(".tick")?.focus();
   });
+  forgetUnknown();
   document.addEventListener("htmx:after:swap", show); // what came is as the page was asked for, before what was ticked since
   show();
+}
+
+/** A link may name runs that are not here: the page came with those that are, and what cannot be compared is not counted. */
+function forgetUnknown() {
+  const there = document.querySelector("[data-ticked-too]");
+  if (!there) return;
+  const known = new Set([...there.querySelectorAll("input")].map(({ value }) => value));
+  const chosen = [...ticks()];
+  if (chosen.some((id) => !known.has(id))) keep(new Set(chosen.filter((id) => known.has(id))));
 }
 
 function keep(chosen) {

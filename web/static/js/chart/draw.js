@@ -27,6 +27,7 @@ function plotly(url) {
  * @param {(range: [number, number], most: number) => {tickvals: number[], ticktext: string[]}} ticks
  */
 export async function draw(plot, traces, layout, ticks) {
+  if (plot.hidden) return; // without a size it would take one of its own, and keep it when the first evaluation shows it
   const Plotly = await plotly(plot.dataset.plotly);
   const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
   keepZoom(plot, layout);

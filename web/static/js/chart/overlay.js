@@ -9,7 +9,7 @@ import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
-import { fromUrl, modeFromUrl, offered, startModeSwitch, toUrl } from "./view.js";
+import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
 import { escaped, predicted, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
@@ -26,6 +26,7 @@ export async function startOverlay(plot) {
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
+  takeAlong(["x", "show"]);
   await whenLive(plot, async () => {
     state.view = await api(plot.dataset.curves);
     for (const { run } of state.view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name

@@ -18,6 +18,6 @@ export function startPrinting(plot, repaint) {
     else delete root.dataset.theme;
     plot.paperWidth = null;
     repaint();
-    window.Plotly?.Plots.resize(plot);
+    if (plot.data) window.Plotly.Plots.resize(plot);
   });
 }
