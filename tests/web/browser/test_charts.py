@@ -179,6 +179,37 @@ def test_the_slider_shows_the_forecast_as_it_was(page: Any, site: Site) -> None:
     assert "at=" not in page.url
 
 
+def test_a_link_to_a_frozen_forecast_shows_it_and_one_to_another_runs_says_so(
+    page: Any, site: Site, faults: list[str]
+) -> None:
+    with site.sessions.begin() as session:
+        control = session.get_one(Run, site.control)
+        frozen = control.frozen_forecast_id  # that of 22; another is said of the same evaluations with past runs
+        seeding.add_forecast(session, control, TRUTH, at=22.0, now=site.now)
+        session.flush()
+        control.frozen_forecast_id = frozen
+        seeding.add_forecast(session, control, TRUTH, at=42.0, now=site.now)
+        other = session.get_one(Run, site.arm).forecast_id
+    opened(page, f"/runs/{site.control}?at={frozen}")
+    assert "as it was at 22 CPU-seconds" in page.inner_text("[data-replay] output")
+    assert page.input_value("#replay") != page.get_attribute("#replay", "max")
+    for at in (other, "fct_nowhere"):
+        opened(page, f"/runs/{site.control}?at={at}")
+        said = page.inner_text("[data-replay] output")
+        assert said == "this run has no such forecast; newest forecast, at 42 CPU-seconds"
+    faults[:] = [fault for fault in faults if "404" not in fault]  # the browser's own note of it
+
+
+def test_a_run_with_a_budget_and_no_evaluations_has_no_chart(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="none yet").id
+    page.goto(f"/runs/{run}")
+    page.wait_for_selector("[data-chart-empty]:visible")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    assert not page.locator("#plot").is_visible()
+    assert page.locator("#plot .main-svg").count() == 0
+
+
 def test_an_alert_is_marked_on_the_curve_with_names_as_text(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.arm}")
     marks = page.evaluate("() => document.querySelector('#plot').layout.annotations.filter(a => a.name)")

@@ -28,11 +28,12 @@ export async function startCurve(plot) {
 
 function paint(plot, { view, past, mode: asked }) {
   const mode = offered(asked, [view]);
+  empty(plot, view.points.length === 0);
+  if (plot.hidden) return undefined;
   const forecast = past ?? view.forecast;
   const shown = forecast?.band?.compute?.length ? forecast : null;
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
-  empty(plot, view.points.length === 0);
   const scene = { view, forecast: shown, replay: past !== null, axis, width: plot.clientWidth, height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);

@@ -13,7 +13,7 @@ import { between, estimate } from "./words.js";
 export function startReplay(plot, show) {
   const slider = document.querySelector("[data-replay] input");
   const said = document.querySelector("[data-replay] output");
-  const state = { refits: [], unit: "", chosen: fromUrl("at"), kept: new Map(), asked: 0 };
+  const state = { refits: [], unit: "", chosen: fromUrl("at") || null, kept: new Map(), asked: 0 };
 
   const choose = async () => {
     const index = Number(slider.value);
@@ -24,24 +24,36 @@ export function startReplay(plot, show) {
   };
 
   const present = async () => {
-    const refit = state.refits.find((one) => one.id === state.chosen);
-    if (!refit) return say(null);
+    if (state.chosen === null) return say(null);
     const asked = ++state.asked;
-    const forecast = await fetched(refit.id);
+    const forecast = await fetched(state.chosen);
     if (asked !== state.asked) return undefined; // the slider has moved on meanwhile
     return say(forecast);
   };
 
   const fetched = async (id) => {
-    if (!state.kept.has(id)) state.kept.set(id, await api(`/v1/forecasts/${id}`));
+    if (!state.kept.has(id)) state.kept.set(id, await ofThisRun(id));
     return state.kept.get(id);
+  };
+
+  /** A link may name one that the slider has no place for, as the track record does with frozen ones; or none of this run's. */
+  const ofThisRun = async (id) => {
+    try {
+      const forecast = await api(`/v1/forecasts/${encodeURIComponent(id)}`);
+      return forecast.run_id === plot.dataset.run ? forecast : null;
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      return null;
+    }
   };
 
   const say = (forecast) => {
     const newest = state.refits[state.refits.length - 1];
+    const lost = forecast === null && state.chosen !== null && newest ? "this run has no such forecast; " : "";
     said.textContent = forecast
       ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ${ceilingOf(forecast)}`
-      : newest ? `newest forecast, at ${plain(newest.at_compute)} ${state.unit}` : "";
+      : newest ? `${lost}newest forecast, at ${plain(newest.at_compute)} ${state.unit}` : "";
+    if (forecast) slider.value = String(placeOf(forecast, state.refits));
     slider.setAttribute("aria-valuetext", said.textContent);
     show(forecast);
   };
@@ -52,13 +64,19 @@ export function startReplay(plot, show) {
     update: async (refits, unit) => {
       state.refits = refits;
       state.unit = unit;
-      document.querySelector("[data-replay]").hidden = refits.length < 2;
+      document.querySelector("[data-replay]").hidden = refits.length < 2 && state.chosen === null;
       slider.max = String(Math.max(0, refits.length - 1));
       const index = refits.findIndex((refit) => refit.id === state.chosen);
       slider.value = String(index < 0 ? refits.length - 1 : index);
       await present();
     },
   };
+}
+
+/** Its own place on the slider, else that of the last one which had seen no more. */
+function placeOf({ id, at_compute: at }, refits) {
+  const own = refits.findIndex((refit) => refit.id === id);
+  return own < 0 ? Math.max(0, refits.findLastIndex((refit) => refit.at_compute <= at)) : own;
 }
 
 /** A median is said only of a ceiling that the forecast tells, as on the chart. */
