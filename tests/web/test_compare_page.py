@@ -62,6 +62,11 @@ def test_runs_of_any_sweep_are_compared_with_the_control(site: TestClient, seede
     assert f'data-curves="/v1/runs:curves?run_id={seeded.control}&amp;run_id={lower}"' in html
 
 
+def _failed(sessions: Sessions, clock: Clock) -> str:
+    with sessions.begin() as session:
+        return seeding.add_run(session, now=clock.now, name="died too", status="failed").id
+
+
 def test_a_run_that_ended_without_evaluations_is_not_said_to_be_compared_yet(
     site: TestClient, sessions: Sessions, clock: Clock, seeded: Seeded, lower: str
 ) -> None:
@@ -72,6 +77,8 @@ def test_a_run_that_ended_without_evaluations_is_not_said_to_be_compared_yet(
     assert "not compared: too few evaluations" in row
     assert "no forecast" in row
     assert "yet" not in row
+    assert "The run ended before its first evaluation; its events say why." in site.get(f"/runs/{early}").text
+    assert "None of these runs was evaluated before it ended." in site.get(url(early, _failed(sessions, clock))).text
 
 
 def test_another_control_is_a_choice_in_the_url(site: TestClient, seeded: Seeded, lower: str) -> None:
