@@ -26,7 +26,7 @@ from .margins import least_gain
 from .planner import DOMINATED, check_alike
 from .standing import Standing, enter, standing
 from .values import Estimate, estimate_of
-from .wording import compute_text, share_text
+from .wording import compute_text, names_text, share_text
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
 _MOST_NAMED = 3
@@ -119,7 +119,7 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
         odds = ", ".join(f"{one.arm} ({share_text(one.p_best)})" for one in (first, *named))
         said = f"{'Likeliest best' if first.p_best >= _AHEAD else 'None stands out as the best'} at {where}: {odds}."
     dominated = [one.arm for one in ranks if one.dominated]
-    return f"{said} Dominated: {', '.join(dominated)}." if dominated else said
+    return f"{said} Dominated: {names_text(dominated)}." if dominated else said
 
 
 def _worth(here: Standing, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,16 @@ def compute_text(value: float) -> str:
     places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
     rounded = float(f"{value:.2g}")
     return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:.0f}"
+
+
+def names_text(names: Sequence[str], most: int = 5) -> str:
+    """Names in a row; of many the first, and how many more there are.
+
+    >>> names_text(["a", "b", "c"]), names_text(["a", "b", "c"], most=2)
+    ('a, b, c', 'a, b and 1 more')
+    """
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def share_text(share: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from forecurve.science.wording import compute_text
+from forecurve.science.wording import compute_text, names_text
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 
@@ -31,7 +31,7 @@ def afterwards(comparison: ComparisonView) -> str:
     groups: dict[str, list[str]] = {}
     for arm in comparison.arms:
         groups.setdefault(" ".join(filter(None, (arm.verdict, arm.direction))), []).append(_arm(arm))
-    found = "; ".join(f"{verdict}: {', '.join(arms)}" for verdict, arms in groups.items())
+    found = "; ".join(f"{verdict}: {names_text(arms)}" for verdict, arms in groups.items())
     way_out = " Forks with a larger budget, or more seeds, would tell." if "undecided" in groups else ""
     return f"Against {comparison.control}: {found}.{way_out}"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from forecurve.digits import decimals
 
 from ..values import Estimate
-from ..wording import compute_text, share_text
+from ..wording import compute_text, names_text, share_text
 from .comparison import ArmVerdict, Comparison, Multiplier
 from .needs import MOST_SEEDS, Design
 from .seeds import SeedSpread
@@ -169,7 +169,7 @@ def sentence(comparison: Comparison) -> str:
 def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:
     if label == "undecided" and len(arms) > _NAMED:
         return f"undecided: {len(arms)} arms"
-    return f"{label}: {', '.join(_short(arm, unit) for arm in arms)}"
+    return f"{label}: {names_text([_short(arm, unit) for arm in arms])}"
 
 
 def _short(arm: ArmVerdict, unit: str) -> str:
