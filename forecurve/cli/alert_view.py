@@ -11,6 +11,7 @@ from forecurve.signs import visible
 from .output import DASH, compute, moment, since
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
+_FEW = 3  # things of a list that are written on one line
 DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answer"]
 
 
@@ -81,6 +82,8 @@ def _short(value: Any) -> str:
     """A piece of evidence on a line: figures with the digits that a person reads."""
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, list) and len(value) > _FEW:
+        return f"{len(value)}, which --json shows"
     return value if isinstance(value, str) else json.dumps(value)
 
 

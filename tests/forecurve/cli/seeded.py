@@ -40,5 +40,6 @@ def seeded_alert(sessions: sessionmaker[Session], run_id: str) -> str:
     with sessions.begin() as session:
         run = session.get_one(Run, run_id)
         alert = seeding.add_alert(session, run, since=31.0, at=33.0, now=datetime.now(UTC))
-        alert.evidence = {"run_length": 7, "deepest": 0.123456, "log_tail": "first\n\x1b[31mlast"}
+        points = [{"compute": float(at), "reward": 0.1} for at in range(40)]
+        alert.evidence = {"run_length": 7, "deepest": 0.123456, "points": points, "log_tail": "first\n\x1b[31mlast"}
         return str(alert.id)

@@ -34,6 +34,7 @@ def test_an_alert_is_shown_with_its_evidence_and_where_it_was_sent(
     assert shown.out.startswith(f"ALERT  control is below its forecast  {alert_id}\n")
     assert f"run         {run_id}" in shown.out
     assert "deepest     0.1235" in shown.out
+    assert "points      40, which --json shows" in shown.out
     assert "since       31 CPU-seconds" in shown.out
     assert "\n  first\n" in shown.out
     assert "\x1b" not in shown.out
