@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from .fitting import Fit
-    from .misfit import Misfit
 
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
@@ -151,11 +150,11 @@ def watch(
     low, high = frozen.bounds
     lower, upper = np.maximum(mean - _Z90 * sd, low), np.minimum(mean + _Z90 * sd, high)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
-    found = _fall(fit, float(checked[0][0])) if level is None and left else None
-    if found is not None and found.since is not None:
-        level, since = "WARN", float(x[np.searchsorted(x, found.since * (1 + _ROUNDING), side="right")])
+    fall = None
+    found = _fall(fit, checked[0]) if fit is not None and level is None and left else None
+    if found is not None:
+        level, (since, fall) = "WARN", found
     predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
-    fall = None if found is None else found.sentence
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -181,13 +180,17 @@ def _check_same_end(fit: Fit | None, last: float) -> None:
         )
 
 
-def _fall(fit: Fit | None, first: float) -> Misfit | None:
-    """The fall that the fit finds and that nothing has made up for, if it began with these evaluations."""
-    found = None if fit is None else fit.misfit_detail
-    if fit is None or found is None or found.since is None or not found.fallen:
+def _fall(fit: Fit, compute: FloatArray) -> tuple[float, str] | None:
+    """The fall that the fit finds and that nothing has made up for, if it began with these evaluations: the first that
+    is down, and what the fit says."""
+    found = fit.misfit_detail
+    if found is None or found.since is None or not found.fallen:
         return None
-    before = fit.curve.compute[fit.curve.compute < first]  # a fall is dated by the last evaluation before it
-    return found if not len(before) or found.since >= before[-1] * (1 - _ROUNDING) else None
+    before = fit.curve.compute[fit.curve.compute < compute[0]]  # a fall is dated by the last evaluation before it
+    if len(before) and found.since < before[-1] * (1 - _ROUNDING):
+        return None
+    down = int(np.searchsorted(compute, found.since * (1 + _ROUNDING), side="right"))
+    return float(compute[min(down, len(compute) - 1)]), found.sentence
 
 
 def _judge(forecast: Mixture, reward: FloatArray, horizon: int) -> tuple[Evidence, Evidence, FloatArray]:

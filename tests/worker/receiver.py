@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from server.settings import Settings
 
 
 @dataclass
@@ -52,3 +55,13 @@ def receiving(*answers: tuple[int, dict[str, str], bytes], tls: ssl.SSLContext |
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def settings_of_delivery(tmp_path: Path) -> Settings:
+    """For deliveries to a receiver on this machine."""
+    return Settings(
+        DATABASE_URL="postgresql://unused",
+        data_dir=tmp_path,
+        allow_private_webhooks=True,
+        public_url="https://fc.example/",
+    )

@@ -17,7 +17,7 @@ from server.alerts.service import DELIVER_TASK
 from server.events.models import Event
 from server.settings import Settings
 from tests.server.forecasts.seeds import SECRET, START, enqueued, make_channel
-from tests.worker.receiver import receiving
+from tests.worker.receiver import receiving, settings_of_delivery
 from worker.notify import deliver, sign
 
 Sessions = sessionmaker[Session]
@@ -25,12 +25,7 @@ Sessions = sessionmaker[Session]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        DATABASE_URL="postgresql://unused",
-        data_dir=tmp_path,
-        allow_private_webhooks=True,
-        public_url="https://fc.example/",
-    )
+    return settings_of_delivery(tmp_path)
 
 
 def asked_for(sessions: Sessions, url: str, kind: str = "webhook", name: str = "ops") -> str:

@@ -21,7 +21,7 @@ from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast
 from server.settings import Settings
 from tests.server.forecasts.seeds import SECRET, START, make_channel, make_run
-from tests.worker.receiver import receiving
+from tests.worker.receiver import receiving, settings_of_delivery
 from worker.notify import MAX_TRIES, backoff_s, deliver
 
 Sessions = sessionmaker[Session]
@@ -30,12 +30,7 @@ TEXT = "`no-cispo` fell below its own forecast: 0.31 at 41 GPU-hours, forecast 0
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        DATABASE_URL="postgresql://unused",
-        data_dir=tmp_path,
-        allow_private_webhooks=True,
-        public_url="https://fc.example/",
-    )
+    return settings_of_delivery(tmp_path)
 
 
 def open_delivery(sessions: Sessions, url: str, kind: str = "webhook", name: str = "no-cispo") -> str:
