@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from sqlalchemy.orm import Session
 
+import server.paths  # noqa: F401  (registers `:id`, which the paths of endpoints are written with)
 from server.access.idempotency import claim_key
 from server.access.service import Identity, authenticate
 from server.database import transaction
