@@ -29,6 +29,9 @@ COLUMNS: dict[str, Any] = {
 }
 """What a list can be sorted by. A ceiling that is not shown as one is none; what has no value comes last."""
 
+_DIGITS = 9
+"""Of how many rows came before; more of them are nobody's, and beyond what Postgres counts."""
+
 RISING_FIRST = ("name", "state")
 """Columns whose first press sorts upwards; figures are wanted from the highest down."""
 
@@ -41,7 +44,7 @@ def sorted_page(
     if column is None:
         return newest_first(session, query, Run.id, cursor, limit)
     order = column.desc() if sort and sort.startswith("-") else column.asc()
-    before = int(cursor) if cursor and cursor.isdecimal() else 0
+    before = int(cursor) if cursor and cursor.isdecimal() and len(cursor) <= _DIGITS else 0
     joined = query.outerjoin(Forecast, Forecast.id == Run.forecast_id)
     rows = session.scalars(joined.order_by(order.nulls_last(), Run.id.desc()).offset(before).limit(limit + 1)).all()
     return rows[:limit], str(before + limit) if len(rows) > limit else None

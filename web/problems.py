@@ -22,6 +22,11 @@ API_PATHS = ("/v1", "/healthz", "/readyz", "/openapi.json")
 _THINGS = {"run_id": "run", "sweep_id": "sweep"}
 """What an address names, by the API's word for it."""
 
+_TITLES: dict[int, str] = {
+    HTTPStatus.NOT_FOUND: "Not found",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The address does not hold",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong",
+}
 _WAYS_OUT: dict[int, str] = {
     HTTPStatus.NOT_FOUND: "The address may be misspelt, or the thing belongs to another installation.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server's log has the details. Reload to try again.",
@@ -67,11 +72,23 @@ def _not_found(request: Request, said: dict[str, Any]) -> str:
     return f"There is nothing at `{request.url.path}`."
 
 
+def _without(request: Request, faults: list[dict[str, Any]]) -> str | None:
+    """The address less what is wrong in its query, by value or else by name; None where that is not what is wrong."""
+    asked, wrong = request.query_params.multi_items(), []
+    for fault in faults:
+        same = [pair for pair in asked if pair[1] == fault["value"]]
+        wrong += same or [pair for pair in asked if pair[0] == fault["field"]]
+    kept = [pair for pair in asked if pair not in wrong]
+    return None if len(kept) == len(asked) else request.url.path + (f"?{urlencode(kept)}" if kept else "")
+
+
 def _error_page(request: Request, problem: Response) -> Response:
     said = json.loads(bytes(problem.body))
     status = problem.status_code
-    context = {"title": HTTPStatus(status).phrase, "way_out": _WAYS_OUT.get(status, ""), "code": status}
+    context = {"title": _TITLES.get(status, HTTPStatus(status).phrase), "way_out": _WAYS_OUT.get(status, "")}
+    without = _without(request, said["errors"]) if request.method == "GET" else None
     detail = _not_found(request, said) if status == HTTPStatus.NOT_FOUND else said["detail"]
-    page = render(request, "error.html", status, detail=detail, request_id=said["request_id"], **context)
+    about = {"code": status, "detail": detail, "without": without, "request_id": said["request_id"]}
+    page = render(request, "error.html", status, **about, **context)
     page.headers.update(HEADERS)  # a 500 is answered outside the middleware
     return page

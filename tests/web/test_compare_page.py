@@ -143,12 +143,8 @@ def test_fewer_than_two_say_how_runs_are_chosen(site: TestClient, seeded: Seeded
     assert (f'href="/runs?run={seeded.control}"' in html) == bool(chosen)
 
 
-def test_too_many_or_unknown_runs_are_said_on_a_page(site: TestClient, sessions: Sessions, clock: Clock) -> None:
-    with sessions.begin() as session:
-        runs = [seeding.add_run(session, now=clock.now, name=f"r{at}", status="queued") for at in range(21)]
-    many = site.get(url(*(run.id for run in runs)))
-    assert (many.status_code, "at most 20 runs" in many.text) == (422, True)
-    unknown = site.get(url(runs[0].id, "run_no"))
+def test_an_unknown_run_is_said_on_a_page(site: TestClient, seeded: Seeded) -> None:
+    unknown = site.get(url(seeded.control, "run_no"))
     assert (unknown.status_code, "There is no such run: <code>run_no</code>" in unknown.text) == (404, True)
 
 
@@ -187,3 +183,16 @@ def test_ticks_stand_in_the_url_and_every_view_of_the_list_takes_them_along(site
     assert "2 ticked" in bar[0]
     assert re.findall(r'name="run" value="(\w+)"', bar[0]) == [seeded.control]  # the other one's box is in the table
     assert "checked" not in site.get("/runs").text
+
+
+def test_more_runs_than_one_chart_takes_are_chosen_from(site: TestClient, sessions: Sessions, clock: Clock) -> None:
+    with sessions.begin() as session:
+        ids = [seeding.add_run(session, now=clock.now, name=f"run-{k}").id for k in range(25)]
+    answer = site.get(url(*ids, control=ids[3]))
+    assert answer.status_code == 422
+    assert "25 runs are too many for one chart: at most 20 are compared at once." in text_of(answer.text)
+    choose, first = re.findall(r'<a class="button" href="([^"]+)"', answer.text)
+    assert runs_of(choose) == ids
+    assert runs_of(first) == ids[:20]
+    assert unescape(first).endswith(f"control={ids[3]}")
+    assert site.get(unescape(first)).status_code == 200

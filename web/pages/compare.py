@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -38,7 +39,13 @@ class Part:
 def show_comparison(
     page: AnyPage, run: Annotated[list[str] | None, Query()] = None, control: str | None = None
 ) -> HTMLResponse:
-    runs = some_runs(page.session, run or [])
+    asked = list(dict.fromkeys(run or []))
+    if len(asked) > MOST_RUNS:
+        first = compare_url(asked[:MOST_RUNS], control)
+        answer = page.render("compare_many.html", asked=asked, most=MOST_RUNS, first=first)
+        answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+        return answer
+    runs = some_runs(page.session, asked)
     if len(runs) < 2:
         return page.render("compare_none.html", runs=runs, most=MOST_RUNS, parts_of=[], busy=None)
     against = control_of(runs, control or None)

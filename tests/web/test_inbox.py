@@ -1,0 +1,37 @@
+"""The inbox of alerts."""
+
+from __future__ import annotations
+
+from fastapi.testclient import TestClient
+
+from tests.web.conftest import Seeded
+from tests.web.reading import row_of, text_of
+
+
+def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded: Seeded) -> None:
+    row = row_of(site.get("/alerts").text, seeded.alert)
+    assert "broken-learning-rate fell below its own forecast" in row
+    assert "#rl-alerts: delivered" in row
+    assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_an_alert_that_was_acknowledged_stays_in_the_inbox_but_is_not_counted(site: TestClient, seeded: Seeded) -> None:
+    same_site = {"Sec-Fetch-Site": "same-origin"}
+    assert site.post(f"/v1/alerts/{seeded.alert}:acknowledge", headers=same_site).status_code == 200
+    html = site.get("/alerts").text
+    assert "acknowledged" in row_of(html, seeded.alert)
+    assert f"{seeded.alert}:acknowledge" not in html
+    assert "not acknowledged" not in text_of(html)
+
+
+def test_an_alert_that_was_resolved_leaves_the_inbox_and_stays_on_its_runs_page(
+    site: TestClient, seeded: Seeded
+) -> None:
+    same_site = {"Sec-Fetch-Site": "same-origin"}
+    assert f'data-action="/v1/alerts/{seeded.alert}:resolve"' in site.get("/alerts").text
+    alert = site.post(f"/v1/alerts/{seeded.alert}:resolve", headers=same_site).json()
+    assert seeded.alert not in site.get("/alerts").text
+    assert "resolved" in row_of(site.get("/alerts?show=all").text, seeded.alert)
+    page = site.get(f"/runs/{alert['run_id']}").text
+    assert seeded.alert in page
+    assert f"{seeded.alert}:resolve" not in page

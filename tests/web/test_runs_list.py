@@ -1,0 +1,143 @@
+"""The list of runs: what it says of each, its filters, its pages, its order."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.alerts.models import Alert
+from server.forecasts.models import Forecast
+from server.runs.models import Run
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Seeded
+from tests.web.reading import row_of, text_of
+
+
+def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(site: TestClient, seeded: Seeded) -> None:
+    html = site.get("/").text
+    control = row_of(html, seeded.control)
+    for words in ("control", "running", "0.78", "0.75 to 0.81", "continue", "42.0 / 60.0"):
+        assert words in control
+    arm = row_of(html, seeded.arm)
+    for words in ("no-fp32-logits", "logits_precision = bf16", "stop", "0.62"):
+        assert words in arm
+    assert "no evaluation yet" in row_of(html, seeded.queued)
+    assert "1 open alerts" in row_of(html, seeded.fallen)
+    assert html.count('<svg class="spark"') == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("state=queued", {"no-cispo"}),
+        ("state=alerting", {"broken-learning-rate"}),
+        ("state=active", {"control", "no-fp32-logits", "no-cispo", "broken-learning-rate"}),
+        ("state=succeeded", set()),
+        ("text=NO-", {"no-fp32-logits", "no-cispo"}),
+        ("text=%25", set()),
+        ("state=queued&text=fp32", set()),
+        ("sweep={sweep}", {"control", "no-fp32-logits", "no-cispo"}),
+        ("sweep=&state=&text=", {"control", "no-fp32-logits", "no-cispo", "broken-learning-rate"}),
+    ],
+)
+def test_the_filters_in_the_url_choose_the_runs(site: TestClient, seeded: Seeded, query: str, names: set[str]) -> None:
+    html = site.get("/runs?" + query.format(sweep=seeded.sweep)).text
+    assert set(re.findall(r'<a href="/runs/run_\w+">([^<]+)</a>', html)) == names
+    assert ("No run passes these filters" in html) == (not names)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"), [("state=garbage", 422, "queued, launching"), ("sweep=swp_no", 404, "no such sweep")]
+)
+def test_a_filter_that_names_nothing_says_so(site: TestClient, query: str, status: int, said: str) -> None:
+    answer = site.get(f"/runs?{query}")
+    assert (answer.status_code, said in answer.text) == (status, True)
+
+
+def test_an_archived_run_is_on_its_own_page_and_under_its_filter_only(
+    site: TestClient, seeded: Seeded, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, session.get_one(Alert, seeded.alert).run_id)
+        run.status, run.name = "stopped", "put-away"
+    assert f'data-action="/v1/runs/{run.id}:archive"' in site.get(f"/runs/{run.id}").text
+    with sessions.begin() as session:
+        session.get_one(Run, run.id).archived_at = clock.now
+    page = site.get(f"/runs/{run.id}").text
+    assert f'data-action="/v1/runs/{run.id}:restore"' in page
+    assert seeded.alert in page
+    assert 'class="count"' not in page
+    assert run.name not in site.get("/runs").text
+    assert run.name in site.get("/runs?state=archived").text
+    for path in ("/alerts", "/alerts?show=all"):
+        assert seeded.alert not in site.get(path).text
+
+
+def test_long_lists_are_turned_page_by_page_and_no_run_is_missed(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        session.add_all(
+            Run(name=f"r{k}", compute_unit="steps", status="stopped" if k % 2 else "queued", changes={})
+            for k in range(120)
+        )
+    seen: list[str] = []
+    path: str | None = "/runs?state=queued"
+    while path:
+        html = site.get(path).text
+        seen += re.findall(r'<tr id="(run_\w+)"', html)
+        older = re.search(r'<a rel="next" href="([^"]+)"', html)
+        path = unescape(older[1]) if older else None
+    assert len(seen) == len(set(seen)) == 60
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_going_back_shows_the_filters_that_the_list_has(site: TestClient, seeded: Seeded) -> None:
+    form = re.search(r'<form class="filters".*?</form>', site.get("/runs").text, flags=re.S)[0]  # type: ignore[index]
+    assert len(re.findall(r'<(?:form|select|input)[^>]* autocomplete="off"', form)) == 4
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        ("name", ["broken-learning-rate", "control", "no-cispo", "no-fp32-logits"]),
+        ("-name", ["no-fp32-logits", "no-cispo", "control", "broken-learning-rate"]),
+        ("-rate", ["control", "no-fp32-logits", "broken-learning-rate", "no-cispo"]),
+        ("rate", ["broken-learning-rate", "no-fp32-logits", "control", "no-cispo"]),
+        ("-ceiling", ["control", "no-fp32-logits", "broken-learning-rate", "no-cispo"]),
+        ("nothing", ["broken-learning-rate", "no-cispo", "no-fp32-logits", "control"]),
+    ],
+)
+def test_runs_are_counted_and_sorted_by_a_press_on_a_head(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, sort: str, names: list[str]
+) -> None:
+    with sessions.begin() as session:  # a ceiling that is not identified is none
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.fallen).forecast_id)
+        forecast.summary = forecast.summary | {"ceiling_known": False}
+    html = site.get(f"/runs?sort={sort}").text
+    assert sorted(re.findall(r'<a href="/runs/run_\w+">([^<]+)<', html)) == sorted(names)
+    if sort != "nothing":
+        assert re.findall(r'<a href="/runs/run_\w+">([^<]+)<', html) == names
+    assert "Runs 4 Log" not in text_of(html)
+    assert "Runs 4" in text_of(html)
+    pressed = {"name": "-name", "-name": "name"}.get(sort, "name")
+    assert f'<a href="/runs?sort={pressed}">Run, difference from control</a>' in html
+
+
+def test_a_sorted_list_is_turned_page_by_page(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        for k in range(60):
+            seeding.add_run(session, now=clock.now, name=f"run-{k:02}", status="queued")
+    first = site.get("/runs?state=queued&sort=-name&text=run-").text
+    assert "60 of these, 50 on this page" in text_of(first)
+    following = unescape(re.search(r'<a rel="next" href="([^"]+)"', first)[1])  # type: ignore[index]
+    names = re.findall(r">(run-\d\d)<", first) + re.findall(r">(run-\d\d)<", site.get(following).text)
+    assert names == [f"run-{k:02}" for k in reversed(range(60))]
+    assert site.get("/runs?sort=name&cursor=run_x").status_code == 200

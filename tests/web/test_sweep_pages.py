@@ -1,0 +1,79 @@
+"""The list of sweeps, and a sweep's own page."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.runs.models import Run
+from server.sweeps.models import Sweep, SweepComparison
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Seeded
+from tests.web.reading import row_of, text_of
+
+
+def test_the_sweep_page_sets_every_arm_against_the_control(site: TestClient, seeded: Seeded) -> None:
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "Against control: ceiling down: no-fp32-logits (-0.16)." in text_of(html)
+    assert "Best at 60 CPU-seconds: control (98 % sure). Dominated: no-fp32-logits." in text_of(html)
+    arm = row_of(html, seeded.arm)
+    assert "ceiling down ceiling -0.16 (-0.20 to -0.12) 0.92x (0.80 to 1.05) as fast to 0.49" in arm
+    assert "not compared yet" in row_of(html, seeded.queued)
+    series = json.loads(unescape(re.search(r'data-series="([^"]+)"', html)[1]))  # type: ignore[index]
+    assert series == {seeded.control: None, seeded.arm: 0, seeded.queued: 1}
+    assert html.count('<svg class="bar"') == 3
+    assert '<g class="neutral">' in html
+    assert "0.73 0.71 to 0.76 best: 98 %" in row_of(html, seeded.control)  # the forecast at the budget
+    assert " dominated " in arm
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' in html
+
+
+def test_the_heads_of_a_sweeps_table_say_what_their_figures_rest_on(site: TestClient, seeded: Seeded) -> None:
+    heads = text_of(re.search(r"<thead>.*?</thead>", site.get(f"/sweeps/{seeded.sweep}").text, flags=re.S)[0])  # type: ignore[index]
+    assert "Ceiling, 90 % interval with past runs, if any" in heads
+    assert "Against the control, 90 % by own evaluations alone" in heads
+
+
+def test_arms_beyond_the_colours_have_another_swatch(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        sweep = session.get_one(Sweep, seeded.sweep)
+        for k in range(6):
+            seeding.add_run(session, now=clock.now, name=f"arm-{k}", sweep=sweep, changes={"seed": k + 1})
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert html.count('<span class="swatch series-0"></span>') == 2  # as a key and in the table
+    assert html.count('<span class="swatch series-0 again-1"></span>') == 2
+    assert html.count("again") == 4
+
+
+def test_the_list_of_sweeps_counts_their_runs(site: TestClient, seeded: Seeded) -> None:
+    assert "loo-scalerl leave one out 3 3 0" in row_of(site.get("/sweeps").text, seeded.sweep)
+
+
+def test_a_sweep_that_is_over_asks_for_nothing_more(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        comparison = session.get_one(SweepComparison, seeded.sweep)
+        assert comparison.result
+        arm = comparison.result["arms"][0] | {"verdict": "undecided", "direction": None}
+        arm["would_decide"] = "run to 29 CPU-seconds"
+        said = "Against control: undecided: no-fp32-logits (run to 29 CPU-seconds)."
+        comparison.result = comparison.result | {"arms": [arm], "sentence": said}
+    assert "run to 29" in text_of(site.get(f"/sweeps/{seeded.sweep}").text)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.status = "succeeded"
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "All 3 runs are over. Best at 60 CPU-seconds: control (98 % sure). " in text_of(html)
+    assert " Against control: undecided: no-fp32-logits. Forks with a larger budget" in text_of(html)
+    assert "run to" not in text_of(html)
+    assert "data-advice" not in html
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' not in html
