@@ -37,7 +37,6 @@ _OUTCOMES = {
     "succeeded": Status.SUCCEEDED,
     "stopped": Status.STOPPED,
     "failed": Status.FAILED,
-    "lost": Status.FAILED,  # unless another attempt is to go better
 }
 _BEGUN = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.PAUSING})
 
@@ -110,9 +109,10 @@ def _trainer_said(case: Case) -> Decision | None:
     still_there = case.state in ALIVE
     if still_there and case.elapsed(attempt.ended_at) < case.settings.stop_grace_s:
         return WAIT
+    if attempt.outcome == "lost":
+        why = attempt.outcome_reason or "A worker was lost."
+        return _external_waits(case, why) if case.is_external else _again_or_give_up(case, why, force_stop=still_there)
     to = _OUTCOMES[attempt.outcome]
-    if attempt.outcome == "lost" and not case.is_external:
-        return _again_or_give_up(case, attempt.outcome_reason or "A worker was lost.", force_stop=still_there)
     if to is Status.STOPPED and case.is_to_pause:
         return _paused(case, force_stop=still_there)
     if to is Status.STOPPED and not case.is_to_end and not case.is_external and case.state is not State.STOPPED:
@@ -123,6 +123,15 @@ def _trainer_said(case: Case) -> Decision | None:
     asked = _asked(case) if to is Status.STOPPED and case.is_to_end else None
     reason = asked or attempt.outcome_reason or _default_reason(to)
     return Decision(_way(case.status, to), reason, force_stop=still_there)
+
+
+def _external_waits(case: Case, why: str) -> Decision:
+    """Its user is to begin the next attempt, and has as long for it as a run may be silent."""
+    if case.is_to_end:
+        return Decision(_way(case.status, Status.STOPPED), f"{_sentence(_asked(case))} {_sentence(why)}")
+    if case.status is Status.LOST:
+        return _external_is_lost(case) or WAIT
+    return Decision(_way(case.status, Status.LOST), why)
 
 
 def _way(status: Status, to: Status) -> tuple[Status, ...]:

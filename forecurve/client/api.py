@@ -68,6 +68,11 @@ class Api:
     def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
         return self.post("/v1/runs", body, idempotency_key=idempotency_key)
 
+    def begin_attempt(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Go on with a run that you launched: its next attempt, with an ingest token. What `body` names must be what
+        the run has."""
+        return self.post(f"/v1/runs/{_part(run_id)}/attempts", body, idempotency_key=idempotency_key)
+
     def fork_run(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue a run that goes on from a checkpoint of this one: `step` or `checkpoint_id`, `changes`, `name`."""
         return self.post(f"/v1/runs/{_part(run_id)}/forks", body, idempotency_key=idempotency_key)

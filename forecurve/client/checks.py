@@ -8,6 +8,16 @@ from typing import Any
 
 from forecurve.reports import compute_fault, evaluation_faults, order_fault
 
+from .beginning import Reached
+
+
+def restart_doubt(reached: Reached, step: int, compute: float) -> str | None:
+    """Why a run that goes on seems not to count what was spent before, or None."""
+    if step < reached.step or compute >= reached.compute:
+        return None
+    spent = f"{reached.compute:g} had been spent by step {reached.step} before the restart"
+    return f"compute is {compute:g} at step {step}, and {spent}: count on from there, or that part of the curve is lost"
+
 
 class Checks:
     """Told of every report before it is sent; remembers those that hold."""

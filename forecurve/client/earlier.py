@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from .lock import InUse
@@ -24,17 +24,16 @@ class Earlier:
     """Sends the spools of earlier attempts in the background; each is emptied where it lies.
 
     Args:
-        folder: has one spool an attempt, `a1`, `a2`, ...
-        attempt: the current one.
+        before: where the reports of each earlier attempt are kept, and its number.
         door: the way in for the reports of an earlier attempt, by its number.
     """
 
-    def __init__(self, folder: Path, attempt: int, door: Callable[[int], Transport]):
+    def __init__(self, before: Iterable[tuple[Path, int]], door: Callable[[int], Transport]):
         self._spools: list[Spool] = []
         self._transports: list[Transport] = []
         self._senders: list[Sender] = []
-        for number in range(1, attempt):
-            spool = _left(folder / f"a{number}")
+        for directory, number in before:
+            spool = _left(directory)
             if spool is not None:
                 transport = door(number)
                 self._spools.append(spool)

@@ -1,23 +1,31 @@
-"""The folder of a run that `init` began: `run.json` has what `forecurve sync` needs, and the spool lies beside it."""
+"""The folder of a run that `init` began or goes on with: `run.json` has what `forecurve sync` needs, and a spool an
+attempt lies beside it: `a1`, `a2`, ... in the order in which they were begun here.
+
+`run.json`:
+
+    name, config    as they were given
+    url, run_id     of the service that has made the run; null until one has
+    attempts        of each its `request` (what the service is asked with), the `key` that makes asking twice harmless,
+                    its `number` and `ingest_token` once the service has begun it, and its `project` and `created_at`
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-import re
 import secrets
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .api import Api
-from .errors import ApiError, ClientError
+from .beginning import Reached, begin
+from .errors import ClientError
 from .spool import Spool
 
 log = logging.getLogger("forecurve")
@@ -25,18 +33,127 @@ log = logging.getLogger("forecurve")
 Meta = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Begun:
-    """A run that the service has made, and the token for its reports."""
-
-    run_id: str
-    attempt: int
-    ingest_token: str
+def new_attempt(request: Mapping[str, Any], project: str | None = None) -> Meta:
+    """An attempt that the service does not know yet."""
+    known = {"request": dict(request), "project": project, "key": secrets.token_hex(16)}
+    return known | {"number": None, "ingest_token": None, "created_at": datetime.now(UTC).isoformat()}
 
 
-def prepare(root: Path, meta: Meta) -> Path:
-    """Make a folder for a run that the service does not know yet; a temporary one, with a warning, when `root` cannot
-    be written.
+class RunFolder:
+    """A folder and what its `run.json` says."""
+
+    def __init__(self, path: Path, meta: Meta):
+        self.path = path
+        self._meta = meta
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """ClientError when the folder is none of a run."""
+        try:
+            meta = json.loads((path / "run.json").read_text())
+            for attempt in meta["attempts"]:
+                attempt["request"], attempt["key"], attempt["number"], attempt["ingest_token"], attempt["created_at"]
+            meta["attempts"][-1]
+            meta["run_id"], meta["url"], meta["name"]
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            way_out = "it is a folder such as .forecurve/offline-... or .forecurve/run_..."
+            raise ClientError(f"{path} holds no run ({error}); {way_out}") from None
+        return cls(path, meta)
+
+    @property
+    def run_id(self) -> str | None:
+        return _text(self._meta["run_id"])
+
+    @property
+    def url(self) -> str | None:
+        """The service that has made the run."""
+        return _text(self._meta["url"])
+
+    @property
+    def name(self) -> str | None:
+        """What the run was called when it was begun."""
+        return _text(self._meta["name"])
+
+    @property
+    def attempts(self) -> Sequence[Meta]:
+        attempts: list[Meta] = self._meta["attempts"]
+        return attempts
+
+    @property
+    def newest(self) -> Meta:
+        return self.attempts[-1]
+
+    @property
+    def is_known(self) -> bool:
+        """The service has begun every attempt that was made here."""
+        return all(attempt["number"] for attempt in self.attempts)
+
+    @property
+    def spools(self) -> list[Path]:
+        """Where the reports of each attempt are kept, oldest first."""
+        return [self.path / f"a{place}" for place in range(1, len(self.attempts) + 1)]
+
+    def add(self, attempt: Meta) -> None:
+        """One more attempt; nothing is written."""
+        self._meta = self._meta | {"attempts": [*self.attempts, attempt]}
+
+    def bind(self, api: Api) -> Reached | None:
+        """Have the service begin every attempt that it does not know: each once, however often this is called.
+
+        Answers how far the run had come, of one that goes on.
+
+        Raises:
+            ApiError: it refused, could not be reached, or is no Forecurve.
+            ClientError: the run is of another project.
+        """
+        reached = None
+        for attempt in self.attempts:
+            if not attempt["number"]:
+                begun = begin(api, self.run_id, attempt)
+                for earlier in self.attempts:
+                    earlier["ingest_token"] = None  # of no use any more: only the newest attempt reports
+                attempt |= {"number": begun.attempt, "ingest_token": begun.ingest_token}
+                self._meta |= {"run_id": begun.run_id, "url": api.url}
+                self.keep()
+                reached = begun.reached
+        return reached
+
+    def keep(self) -> None:
+        """Write down what is known, for the owner's eyes only; a disk that refuses is warned of."""
+        try:
+            self.write()
+        except OSError as error:
+            log.warning("forecurve: %s cannot be written (%s); `forecurve sync` cannot send it later", self.path, error)
+
+    def write(self) -> None:
+        """Replace `run.json`; a crash leaves the old one or the new one."""
+        temporary = self.path / "run.json.tmp"
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(json.dumps(self._meta, indent=2, default=repr) + "\n")
+        temporary.replace(self.path / "run.json")
+
+    def name_after_run(self) -> None:
+        """Give the folder the run's id as its name, where that is free."""
+        named = self.path.with_name(str(self.run_id))
+        try:
+            self.path.rename(named)
+        except OSError:
+            return  # the name is for people, and for finding it again on this machine
+        self.path = named
+
+    def discard(self) -> None:
+        """Remove the folder of a run that never began."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    @property
+    def sync_command(self) -> str:
+        """What sends the reports that are left here."""
+        return f"forecurve sync {shlex.quote(str(self.path))}"
+
+
+def prepare(root: Path, meta: Meta) -> RunFolder:
+    """Make a folder for a run that has none here; a temporary one, with a warning, when `root` cannot be written.
 
     Raises:
         ClientError: neither can be written.
@@ -52,82 +169,18 @@ def prepare(root: Path, meta: Meta) -> Path:
             f"directory is {str(root)!r}: it cannot be written ({fault}), and no temporary folder either ({error}); "
             "name another with directory= (or FORECURVE_DIR), or use mode='disabled'"
         ) from None
-    log.warning("forecurve: directory %r cannot be written (%s); reports are kept in %s", str(root), fault, folder)
+    log.warning("forecurve: directory %r cannot be written (%s); reports are kept in %s", str(root), fault, folder.path)
     return folder
 
 
-def adopt(folder: Path, meta: Meta, begun: Begun, url: str) -> Path:
-    """Name a folder after its run, and keep there what is needed to send the rest later."""
-    named = folder.with_name(begun.run_id)
-    try:
-        folder.rename(named)
-    except OSError:
-        named = folder  # the name is for people only
-    try:
-        keep(named, meta, begun, url)
-    except OSError as error:
-        log.warning("forecurve: %s cannot be written (%s); `forecurve sync` cannot send it later", named, error)
-    return named
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
-def discard(folder: Path) -> None:
-    """Remove the folder of a run that never began."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def begin(api: Api, meta: Meta) -> Begun:
-    """Have the service make the run: once, however often this is called with the same `meta`.
-
-    Raises:
-        ApiError: it refused, could not be reached, or is no Forecurve.
-    """
-    created = api.create_run(meta["request"], idempotency_key=meta["key"])
-    run_id, token, attempt = created.get("id"), created.get("ingest_token"), created.get("attempt") or 1
-    if not (isinstance(run_id, str) and re.fullmatch(r"[\w-]+", run_id) and isinstance(token, str) and token):
-        raise ApiError(
-            f"url is {api.url}, which answered something else than a new run: it is no Forecurve; give the address "
-            "that `forecurve up` shows (argument url, --url or FORECURVE_URL)",
-            code="not-forecurve",
-        )
-    return Begun(run_id, int(attempt), token)
-
-
-def keep(folder: Path, meta: Meta, begun: Begun, url: str) -> None:
-    """Write down whose reports these are, and the token that they need; for the owner's eyes only."""
-    known = {"run_id": begun.run_id, "attempt": begun.attempt, "ingest_token": begun.ingest_token, "url": url}
-    _write(folder, meta | known)
-
-
-def read(folder: Path) -> Meta:
-    """What `run.json` says; ClientError when the folder is none of a run."""
-    try:
-        meta = json.loads((folder / "run.json").read_text())
-        meta["request"], meta["key"], int(meta["attempt"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ClientError(
-            f"{folder} holds no run ({error}); it is a folder such as .forecurve/offline-... or .forecurve/run_..."
-        ) from None
-    assert isinstance(meta, dict)
-    return meta
-
-
-def sync_command(folder: Path) -> str:
-    """What sends the reports that are left in a folder."""
-    return f"forecurve sync {shlex.quote(str(folder))}"
-
-
-def _made(root: Path, meta: Meta) -> Path:
-    folder = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-    folder.mkdir(parents=True)
-    _write(folder, meta | {"run_id": None, "attempt": 1})
-    Spool(folder / "a1").close()  # whatever keeps it from being written shows now, before there is a run
+def _made(root: Path, meta: Meta) -> RunFolder:
+    path = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    path.mkdir(parents=True)
+    folder = RunFolder(path, meta)
+    folder.write()
+    Spool(folder.spools[0]).close()  # whatever keeps it from being written shows now, before there is a run
     return folder
-
-
-def _write(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Replace `run.json`; a crash leaves the old one or the new one."""
-    temporary = folder / "run.json.tmp"
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(json.dumps(meta, indent=2, default=repr) + "\n")
-    temporary.replace(folder / "run.json")

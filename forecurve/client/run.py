@@ -16,7 +16,8 @@ import httpx
 from forecurve.limits import is_compute
 from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
 
-from .checks import Checks
+from .beginning import Reached
+from .checks import Checks, restart_doubt
 from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .heart import Heart
@@ -52,6 +53,7 @@ class Run:
         transport: None keeps every report on disk (offline).
         earlier: what earlier attempts of the run could not send.
         sync_later: the command that sends what is left at the end; None when the next attempt hands it in.
+        reached: how far the run had come, of one that goes on.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Run:
         heartbeat_s: float = 5.0,
         earlier: Earlier | None = None,
         sync_later: str | None = None,
+        reached: Reached | None = None,
     ):
         self.id = run_id
         self.attempt = attempt
@@ -74,6 +77,7 @@ class Run:
         self._lock = threading.Lock()
         self._stop_reason: str | None = None
         self._held: frozenset[int] = frozenset()
+        self._reached = reached
         self._checks = Checks()
         self._finished = False
         self._sync_later = sync_later
@@ -106,6 +110,16 @@ class Run:
     def finished(self) -> bool:
         """True once an outcome was given; nothing is reported after it."""
         return self._finished
+
+    @property
+    def resumed(self) -> bool:
+        """True for a run that goes on: attempts before this one have reported for it."""
+        return self.attempt > 1
+
+    @property
+    def reached(self) -> Reached | None:
+        """Of a run that goes on, the newest evaluation (step, compute, reward) that the service had when it did."""
+        return self._reached
 
     # start-up
 
@@ -248,6 +262,8 @@ class Run:
             shown = {key: as_json_number(value) if isinstance(value, float) else value for key, value in body.items()}
             self._spool.put_aside({"kind": "evaluation", "body": shown}, {"detail": fault, "by": "client"})
             return
+        if self._reached and (doubt := restart_doubt(self._reached, body["step"], body["compute"])):
+            self._say("restart", doubt)
         body["details"] = {name: as_json_number(value) for name, value in body["details"].items()}
         self._pending.add_evaluation({key: value for key, value in body.items() if value is not None})
         if self._outbox:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from .api import Api
 from .errors import ApiError, ClientError
-from .folder import Begun, Meta, begin, keep, read, sync_command
+from .folder import Meta, RunFolder
 from .spool import Spool
 from .transport import Later, Refused, Transport
 
@@ -24,7 +26,8 @@ class Synced:
 def sync(directory: Path, url: str | None = None, token: str | None = None) -> Synced:
     """Send what a run left unsent in its folder. May be called again after a failure; nothing is doubled.
 
-    Of an offline run the service knows nothing: it is created first, once, however often this is called.
+    Of an offline run the service knows nothing: it is created first, and attempts that were begun offline are begun
+    there, once, however often this is called.
 
     Args:
         url: the service; may be left out when it has made the run already (`kept_service`).
@@ -34,31 +37,38 @@ def sync(directory: Path, url: str | None = None, token: str | None = None) -> S
         ClientError: the directory is no run's, or a living process still writes it.
         ApiError: the service refused the run, or went away; what is unsent stays on disk.
     """
-    meta = read(directory)
-    spool = _opened(directory / f"a{int(meta['attempt'])}")  # first: a run that still reports is not to be made twice
-    try:
-        return _sync(directory, meta, spool, url, token)
-    finally:
-        spool.close()
+    folder = RunFolder.read(directory)
+    with ExitStack() as opened:  # first: a run that still reports is not to be made twice
+        spools = [opened.enter_context(closing(_opened(path))) for path in folder.spools]
+        return _sync(folder, spools, url, token)
 
 
 def kept_service(directory: Path) -> str | None:
     """The URL of the service that has made the run, when the folder has all that sending the rest to it needs."""
-    meta = read(directory)
-    return str(meta["url"]) if meta.get("url") and meta.get("ingest_token") else None
+    folder = RunFolder.read(directory)
+    return folder.url if folder.is_known else None
 
 
-def _sync(directory: Path, meta: Meta, spool: Spool, url: str | None, token: str | None) -> Synced:
-    url = url or meta.get("url")
+def _sync(folder: RunFolder, spools: Sequence[Spool], url: str | None, token: str | None) -> Synced:
+    url = url or folder.url
     if not url:
-        raise ClientError(f"url is missing: {directory} does not say which service to send to; give --url")
-    begun = _begun(directory, meta, url, token)
-    transport = Transport(url, begun.ingest_token, begun.run_id, begun.attempt)
-    try:
-        sent, refused = _send_all(spool, transport, sync_command(directory))
-    finally:
-        transport.close()
-    return Synced(begun.run_id, sent, refused)
+        raise ClientError(f"url is missing: {folder.path} does not say which service to send to; give --url")
+    if not folder.is_known:
+        with Api(url, token) as api:
+            folder.bind(api)
+    sent = refused = 0
+    for attempt, spool in zip(folder.attempts, spools, strict=True):
+        with closing(_door(folder, attempt, url)) as transport:
+            counted = _send_all(spool, transport, folder.sync_command)
+        sent, refused = sent + counted[0], refused + counted[1]
+    return Synced(str(folder.run_id), sent, refused)
+
+
+def _door(folder: RunFolder, attempt: Meta, url: str) -> Transport:
+    """The way in for the reports of an attempt: the newest hands in what those before it have left."""
+    newest = folder.newest
+    by = newest["number"] if attempt is not newest else None
+    return Transport(url, newest["ingest_token"], str(folder.run_id), attempt["number"], handed_in_by=by)
 
 
 def _opened(directory: Path) -> Spool:
@@ -66,21 +76,6 @@ def _opened(directory: Path) -> Spool:
         return Spool(directory)
     except OSError as error:
         raise ClientError(f"directory is {directory}: it cannot be written ({error}); call this as its owner") from None
-
-
-def _begun(directory: Path, meta: Meta, url: str, token: str | None) -> Begun:
-    """The run and its ingest token, as kept in the folder or, for an offline run, as the service now makes them."""
-    if meta.get("run_id") and meta.get("ingest_token"):
-        return Begun(str(meta["run_id"]), int(meta["attempt"]), str(meta["ingest_token"]))
-    if meta.get("run_id"):
-        raise ClientError(
-            f"{directory} belongs to run {meta['run_id']}, whose token was not kept there (an older client wrote it); "
-            "its reports cannot be sent any more"
-        )
-    with Api(url, token) as api:
-        begun = begin(api, meta)
-    keep(directory, meta, begun, url)
-    return begun
 
 
 def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, int]:

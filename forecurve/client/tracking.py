@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import reprlib
-import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from types import NoneType
 from typing import Any, Literal
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
-
-from .api import Api
+from .asking import Asked, plain_config
 from .earlier import Earlier
-from .errors import ApiError, ClientError
-from .folder import Meta, adopt, begin, discard, prepare, sync_command
-from .http import checked_url
+from .errors import ClientError
+from .resuming import check_resume
 from .run import FINISH_S, Run
 from .spool import Spool
+from .starting import Start
 from .transport import Transport
-from .values import as_number, plain
-
-log_ = logging.getLogger("forecurve")
 
 Mode = Literal["online", "offline", "disabled"]
-DEFAULT_URL = "http://127.0.0.1:8400"
 
 _current: Run | None = None
 
@@ -45,8 +33,9 @@ def init(
     token: str | None = None,
     mode: Mode = "online",
     directory: str | Path | None = None,
+    resume: str | None = None,
 ) -> Run:
-    """Begin to report a run of your own; the first line of three.
+    """Begin to report a run of your own, or go on with one; the first line of three.
 
         run = forecurve.init("my-run", unit="GPU-hours", budget=200)
         run.log_evaluation(step=100, compute=1.5, reward=0.41, prompts=512, samples=4)
@@ -62,6 +51,16 @@ def init(
         mode: offline keeps everything on disk for `forecurve sync`; disabled drops everything.
         directory: where the spool is kept, `.forecurve` by default (or FORECURVE_DIR). Beside it lies `run.json`,
             with the token for this run's reports, which only you can read.
+        resume: go on with a run that crashed or whose machine was taken away: its id, or the name of its folder when it
+            was begun offline. `"auto"`: the run of this name that was begun last in this directory, unless it is over
+            or a living process reports for it; else a new one. So a job that is started again needs no other line.
+
+    A run that goes on has another attempt, as a launched run has: what attempts before it could not send is handed in,
+    their reports are refused from then on, and the curve has a restart where the new one's first evaluation stands. Of
+    what is reported again for a step the last counts. Steps and compute go on from your checkpoint; `run.reached` is
+    the newest evaluation that the service has. `recipe`, `unit`, `budget` and `project` may be left out, and are
+    refused when they are not the run's. Nothing revives a run that is over: an exception that leaves `with run:` ends
+    it as failed; `finish("lost")` leaves it open for the next attempt.
 
     Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away the run
     goes offline with a warning, so that training starts anyway; when the directory cannot be written, the spool is
@@ -71,7 +70,10 @@ def init(
     Raises:
         ClientError: an argument, or the variable of the environment in its place, cannot be meant: a URL without a
             host, a budget that is no number, a token that no header can carry. Or no directory can be written at all.
-        ApiError: the service refused the run: an unknown unit, a faulty recipe, no access. Or it is no Forecurve.
+            Or the run to go on with is of another project, has ended, or another process reports for it.
+        ApiError: the service refused the run: an unknown unit, a faulty recipe, no access. Or it is no Forecurve. Or
+            the run to go on with is unknown there, over, about to stop, launched by the service, or has another unit,
+            budget or recipe.
     """
     global _current
     if mode not in ("online", "offline", "disabled"):
@@ -80,13 +82,10 @@ def init(
         _current = Run(None, 1, spool=None)
         return _current
     root = Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
-    meta: Meta = {
-        "request": run_request(_full_name(name, project), recipe, unit, budget),
-        "config": _plain_config(config),
-        "created_at": datetime.now(UTC).isoformat(),
-        "key": secrets.token_hex(16),
-    }
-    _current = _offline(prepare(root, meta)) if mode == "offline" else _online(root, meta, url, token)
+    check_resume(resume)
+    asked = Asked(name, project, recipe, unit, budget)
+    start = Start(root, asked, plain_config(config), resume)
+    _current = start.offline() if mode == "offline" else start.online(url, token)
     return _current
 
 
@@ -109,7 +108,8 @@ def attach(directory: str | Path) -> Run:
         spool = Spool(folder / f"a{attempt}")
     except OSError as error:
         raise ClientError(f"directory is {str(directory)!r}: it cannot be written ({error}); name another") from None
-    earlier = Earlier(folder, attempt, lambda number: Transport(url, token, run_id, number, handed_in_by=attempt))
+    before = [(folder / f"a{number}", number) for number in range(1, attempt)]
+    earlier = Earlier(before, lambda number: Transport(url, token, run_id, number, handed_in_by=attempt))
     return Run(run_id, attempt, spool=spool, transport=transport, earlier=earlier)
 
 
@@ -132,104 +132,6 @@ def current() -> Run:
     if _current is None:
         raise ClientError("no run was begun in this process; call forecurve.init(...) first")
     return _current
-
-
-def run_request(
-    name: str | None, recipe: Mapping[str, Any] | str | None, unit: str | None, budget: float | None
-) -> dict[str, Any]:
-    """The body of `POST /v1/runs` for an external run.
-
-    Raises:
-        ClientError: a value is none that could be sent.
-    """
-    for field, value in {"name": name, "recipe": recipe, "unit": unit}.items():
-        _check_sendable(field, value)
-    body: dict[str, Any] = {"executor": "external"}
-    if unit or recipe is None:
-        body["compute_unit"] = unit or "GPU-hours"
-    if name:
-        body["name"] = name
-    if budget is not None:
-        body["budget_compute"] = _budget(budget)
-    if isinstance(recipe, str):
-        body["preset"] = recipe
-    elif recipe is not None:
-        body["recipe"] = dict(recipe)
-    return body
-
-
-def _check_sendable(field: str, value: Any) -> None:
-    takes = (str, Mapping, NoneType) if field == "recipe" else (str, NoneType)
-    kinds = "a preset's name or a mapping" if field == "recipe" else "text"
-    if not isinstance(value, takes):
-        raise ClientError(f"{field} is {reprlib.repr(value)}; it must be {kinds}")
-    try:
-        sent = dict(value) if isinstance(value, Mapping) else value
-        json.dumps(sent, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        way_out = "give finite numbers, text, lists and mappings"
-        raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
-
-
-def _budget(budget: Any) -> float:
-    number = as_number(budget)
-    if number is None or not (number > 0 and is_compute(number)):
-        takes = f"a number from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}: the compute the run may spend, in its unit"
-        raise ClientError(f"budget is {reprlib.repr(budget)}; it must be {takes}")
-    return number
-
-
-def _full_name(name: str | None, project: str | None) -> str | None:
-    for field, value in {"name": name, "project": project}.items():
-        if not isinstance(value, str | None):
-            raise ClientError(f"{field} is {reprlib.repr(value)}; it must be text")
-    full = f"{project}/{name}" if project and name else name or project
-    return full and plain(full)
-
-
-def _plain_config(config: Mapping[str, Any] | None) -> Any:
-    """The config as JSON can keep it: it is for people, and no reason to keep a run from starting."""
-    try:
-        return json.loads(json.dumps(dict(config or {}), default=repr))
-    except (TypeError, ValueError, RecursionError):
-        return reprlib.repr(config)
-
-
-def _online(root: Path, meta: Meta, url: str | None, token: str | None) -> Run:
-    url = checked_url(url or os.environ.get("FORECURVE_URL") or DEFAULT_URL)
-    with Api(url, token or os.environ.get("FORECURVE_TOKEN")) as api:
-        folder = prepare(root, meta)
-        try:
-            begun = begin(api, meta)
-        except ApiError as error:
-            if not _is_away(error):
-                discard(folder)
-                raise
-            log_.warning(
-                "forecurve: %s is away (%s); the run is kept offline, later: %s",
-                url,
-                error.detail,
-                sync_command(folder),
-            )
-            return _offline(folder)
-    folder = adopt(folder, meta, begun, url)
-    return Run(
-        begun.run_id,
-        begun.attempt,
-        spool=Spool(folder / f"a{begun.attempt}"),
-        transport=Transport(url, begun.ingest_token, begun.run_id, begun.attempt),
-        sync_later=sync_command(folder),
-    )
-
-
-def _is_away(error: ApiError) -> bool:
-    """No answer, or one that says nothing of the run itself."""
-    status = error.status or 0
-    return error.code == "unreachable" or status >= 500 or status in (408, 425, 429)
-
-
-def _offline(folder: Path) -> Run:
-    return Run(None, 1, spool=Spool(folder / "a1"))
 
 
 def _required(name: str) -> str:

@@ -14,8 +14,18 @@ from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
-from . import archive, forks, pausing, service
-from .schemas import AttemptRead, ForkCreate, RunChange, RunCounts, RunCreate, RunCreated, RunView, StopRequest
+from . import archive, forks, going_on, pausing, service
+from .schemas import (
+    AttemptCreate,
+    AttemptRead,
+    ForkCreate,
+    RunChange,
+    RunCounts,
+    RunCreate,
+    RunCreated,
+    RunView,
+    StopRequest,
+)
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -128,6 +138,15 @@ def list_attempts(
     """Launches of the run, newest first."""
     rows, following = service.list_attempts(session, run_id, cursor=cursor, limit=limit)
     return Page(items=[AttemptRead.model_validate(row) for row in rows], next_cursor=following)
+
+
+@router.post("/runs/{run_id}/attempts", status_code=201, responses=problems(404, 409))
+def begin_attempt(
+    run_id: str, session: DbSession, identity: Operator, now: Now, body: AttemptCreate | None = None
+) -> RunCreated:
+    """Go on with a run that you launched: its next attempt, with an ingest token, which supersedes those before it."""
+    begun = going_on.begin_attempt(session, run_id, body or AttemptCreate(), actor=identity.token_id, now=now)
+    return RunCreated(**dict(run_view(session, begun.run)), ingest_token=begun.ingest_token)
 
 
 @router.get("/runs/{run_id}/events", responses=problems(404))

@@ -62,10 +62,10 @@ def _no_such_attempt(run: Run, field: str, number: int) -> Invalid:
     return Invalid.field(field, number, f"run {run.id} has no such attempt yet; its newest is {run.attempt}")
 
 
-def over(run: Run) -> Over:
-    """The error that says how the run ended."""
+def over(run: Run, how: str | None = None) -> Over:
+    """The error that says how the run ended; `how` where its status does not show it yet."""
     why = f" ({run.reason})" if run.reason else ""
-    message = f"run {run.id} is {run.status}{why} and stays so; start a new run instead"
+    message = f"{how or f'run {run.id} is {run.status}{why}'} and stays so; start a new run instead"
     return Over(message, errors=[{"field": "status", "value": run.status, "message": message}], state=run.status)
 
 

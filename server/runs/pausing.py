@@ -83,6 +83,9 @@ def _check_may_pause(run: Run) -> None:
 def _check_may_resume(run: Run) -> None:
     if is_over(run):
         raise over(run)
+    if run.executor == "external":
+        message = f"it was launched by you; where it runs, `forecurve.init(..., resume='{run.id}')` goes on with it"
+        raise Conflict.field("executor", run.executor, f"run {run.id} cannot be resumed here: {message}")
     if run.desired_state not in (DesiredState.RUN, DesiredState.PAUSE):
         raise _is_to_end(run)
     if run.desired_state == DesiredState.PAUSE and run.status != Status.PAUSED:

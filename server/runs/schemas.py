@@ -121,8 +121,15 @@ class RunCreate(RecipeChoice):
     )
 
 
+class AttemptCreate(RecipeChoice):
+    """The next attempt of an external run. What is given must be what the run has; nothing need be given."""
+
+    compute_unit: ComputeUnit | None = None
+    budget_compute: float | None = Field(None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False)
+
+
 class RunCreated(RunView):
-    """A new run. `ingest_token` is for an external run's reports and is shown this once."""
+    """A new run, or one that goes on. `ingest_token` is for the reports of an external run and is shown this once."""
 
     ingest_token: str | None
 

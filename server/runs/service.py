@@ -122,7 +122,8 @@ def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime) 
     session.flush()
     record(session, "run.created", actor=actor, run_id=run.id, executor=run.executor)
     if body.executor == "external":
-        return Created(run, _first_attempt(session, run, now))
+        session.add(Attempt(run_id=run.id, number=run.attempt))
+        return Created(run, mint_for_attempt(session, run, now))
     enqueue(session, ADMIT_TASK)
     return Created(run, None)
 
@@ -219,10 +220,10 @@ def _external(session: Session, body: RunCreate, recipe: Recipe | None) -> Run:
     )
 
 
-def _first_attempt(session: Session, run: Run, now: datetime) -> str:
-    session.add(Attempt(run_id=run.id, number=1))
+def mint_for_attempt(session: Session, run: Run, now: datetime) -> str:
+    """The secret for the reports of an external run's newest attempt."""
     name = f"ingest {run.name}"
-    _, secret = mint(session, kind="ingest", name=name, scopes=["ingest"], now=now, run_id=run.id, attempt=1)
+    _, secret = mint(session, kind="ingest", name=name, scopes=["ingest"], now=now, run_id=run.id, attempt=run.attempt)
     return secret
 
 

@@ -74,7 +74,18 @@ def test_a_trainer_that_lost_a_worker_gets_another_attempt_up_to_the_last():
     assert last.path == (Status.FAILED,)
     assert last.reason == "the learner died. Lost after step 7. Given up after 3 attempts."
     assert outcome_of(a_run("stopping", "stop"), attempt, seen("failed")).to is Status.STOPPED
-    assert outcome_of(a_run(executor="external"), attempt, None).to is Status.FAILED
+
+
+def test_a_run_of_a_users_own_that_lost_a_worker_waits_for_its_next_attempt_as_long_as_it_may_be_silent():
+    attempt = an_attempt(outcome="lost", outcome_reason="SIGTERM", ended_at=ago(1), external_ref=None)
+    own = {"executor": "external"}
+    assert outcome_of(a_run(**own), attempt, None).path == (Status.LOST,)
+    assert outcome_of(a_run("queued", **own), attempt, None).path == (Status.RUNNING, Status.LOST)
+    assert outcome_of(a_run("lost", **own), attempt, None) == WAIT
+    assert outcome_of(a_run("lost", "stop", **own), attempt, None).to is Status.STOPPED
+    assert outcome_of(a_run("running", "stop", **own), attempt, None).to is Status.STOPPED
+    silent = an_attempt(15_001, outcome="lost", external_ref=None, submitted_at=None, created_at=ago(20_000))
+    assert outcome_of(a_run("lost", **own), silent, None).to is Status.FAILED
 
 
 def test_a_trainer_that_stopped_as_asked_is_stopped():

@@ -1,17 +1,24 @@
-"""A real HTTP server whose answers a test decides: the service with faults."""
+"""The service in tests of the client: the real API, and a real HTTP server whose answers a test decides."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.client import Run
+from forecurve.client import Run, tracking
+from server.access.service import mint
+from tests.conftest import Clock
+from tests.forecurve.serving import served
 
 Answer = tuple[int, dict[str, Any], dict[str, str]]
 
@@ -78,6 +85,27 @@ def service() -> Iterator[FaultyService]:
     service = FaultyService()
     yield service
     service.close()
+
+
+@pytest.fixture
+def real_service(application: FastAPI, sessions: sessionmaker[Session], clock: Clock) -> Iterator[tuple[str, str]]:
+    """URL and an operator's token of the real API."""
+    application.dependency_overrides = {}
+    with sessions.begin() as session:
+        _, secret = mint(session, kind="api", name="test", scopes=["operate"], now=clock.now)
+    with served(application) as url:
+        yield url, secret
+
+
+@pytest.fixture
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs are kept that name no directory; no other setting of the environment is heard."""
+    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
+        monkeypatch.delenv(name, raising=False)
+    directory = tmp_path / "forecurve"
+    monkeypatch.setenv("FORECURVE_DIR", str(directory))
+    monkeypatch.setattr(tracking, "_current", None)
+    return directory
 
 
 def kill(run: Run) -> None:

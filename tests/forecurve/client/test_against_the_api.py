@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
-from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.client import Api, ApiError, ClientError, attach, init, sync, tracking
-from server.access.service import mint
-from tests.conftest import Clock
-from tests.forecurve.serving import served
 
 
 @pytest.fixture
-def service(application: FastAPI, sessions: sessionmaker[Session], clock: Clock) -> Iterator[tuple[str, str]]:
-    """URL and an operator's token of a running API."""
-    application.dependency_overrides = {}
-    with sessions.begin() as session:
-        _, secret = mint(session, kind="api", name="test", scopes=["operate"], now=clock.now)
-    with served(application) as url:
-        yield url, secret
+def service(real_service: tuple[str, str], own_directory: Path) -> tuple[str, str]:
+    return real_service
 
 
 @pytest.fixture(autouse=True)
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("FORECURVE_DIR", str(tmp_path / "forecurve"))
-    monkeypatch.setattr(tracking, "_current", None)
+def _apart(own_directory: Path) -> None:
+    """No test here touches the folder or the settings of whoever runs it."""
 
 
 def rewards(url: str, token: str, run_id: str) -> list[tuple[int, float]]:
@@ -102,10 +86,9 @@ def test_replayed_reports_change_nothing(service: tuple[str, str], tmp_path: Pat
     assert run.directory is not None
     (run.directory / "settled.json").unlink()  # the process died before it could note what was taken
 
-    meta = json.loads((run.directory.parent / "run.json").read_text())
     again = tracking.Run(
         run.id,
-        meta["attempt"],
+        run.attempt,
         spool=tracking.Spool(run.directory),
         transport=tracking.Transport(url, run._transport._http.headers["Authorization"][7:], str(run.id), 1),  # type: ignore[union-attr]
     )

@@ -158,7 +158,7 @@ def test_the_token_that_is_kept_is_for_the_owners_eyes_only(service: FaultyServi
     file = run.directory.parent / "run.json"
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text())["ingest_token"] == "for-reports"
+    assert json.loads(file.read_text())["attempts"][0]["ingest_token"] == "for-reports"
     assert "mine" not in file.read_text()
 
 
@@ -195,13 +195,6 @@ def test_what_is_pending_counts_as_unsent(tmp_path: Path) -> None:
     assert run.unsent == 1, "one batch"
     run.finish()
     assert run.unsent == 2
-
-
-def test_sync_of_an_older_clients_folder_says_that_no_token_was_kept(service: FaultyService, tmp_path: Path) -> None:
-    meta = {"request": {}, "key": "k", "attempt": 1, "run_id": "run_1"}
-    (tmp_path / "run.json").write_text(json.dumps(meta))
-    with pytest.raises(ClientError, match="token was not kept"):
-        sync(tmp_path, service.url, "token")
 
 
 def test_sync_without_any_service_names_what_is_missing() -> None:

@@ -1,0 +1,92 @@
+"""What `init` is given, checked, as the bodies that ask the service for a run or for the next attempt of one."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any
+
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
+
+from .errors import ClientError
+from .values import as_number, plain
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the run of a training loop is to be.
+
+    Raises:
+        ClientError: a value is none that could be sent.
+    """
+
+    name: str | None = None
+    project: str | None = None
+    recipe: Mapping[str, Any] | str | None = None
+    unit: str | None = None
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("name", "project", "recipe", "unit"):
+            _check_sendable(field, getattr(self, field))
+        if self.budget is not None:
+            _budget(self.budget)
+
+    @property
+    def full_name(self) -> str | None:
+        full = f"{self.project}/{self.name}" if self.project and self.name else self.name or self.project
+        return full and plain(full)
+
+    def new_run(self) -> dict[str, Any]:
+        """The body of `POST /v1/runs` for an external run."""
+        unit = self.unit or ("GPU-hours" if self.recipe is None else None)
+        named = {"name": self.full_name} if self.full_name else {}
+        return {"executor": "external"} | named | self._traits(unit)
+
+    def next_attempt(self) -> dict[str, Any]:
+        """The body of `POST /v1/runs/{id}/attempts`: what the run must have, to be the one that is meant."""
+        return self._traits(self.unit)
+
+    def _traits(self, unit: str | None) -> dict[str, Any]:
+        body: dict[str, Any] = {"compute_unit": unit} if unit else {}
+        if self.budget is not None:
+            body["budget_compute"] = _budget(self.budget)
+        if isinstance(self.recipe, str):
+            body["preset"] = self.recipe
+        elif self.recipe is not None:
+            body["recipe"] = dict(self.recipe)
+        return body
+
+
+def plain_config(config: Mapping[str, Any] | None) -> Any:
+    """The config as JSON can keep it: it is for people, and no reason to keep a run from starting."""
+    try:
+        return json.loads(json.dumps(dict(config or {}), default=repr))
+    except (TypeError, ValueError, RecursionError):
+        return reprlib.repr(config)
+
+
+def _check_sendable(field: str, value: Any) -> None:
+    takes = (str, Mapping, NoneType) if field == "recipe" else (str, NoneType)
+    kinds = "a preset's name or a mapping" if field == "recipe" else "text"
+    if not isinstance(value, takes):
+        raise ClientError(f"{field} is {reprlib.repr(value)}; it must be {kinds}")
+    if field in ("name", "project"):
+        return  # half characters in them are mended: the name of a file may well be one
+    try:
+        sent = dict(value) if isinstance(value, Mapping) else value
+        json.dumps(sent, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        way_out = "give finite numbers, text, lists and mappings"
+        raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
+
+
+def _budget(budget: Any) -> float:
+    number = as_number(budget)
+    if number is None or not (number > 0 and is_compute(number)):
+        takes = f"a number from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}: the compute the run may spend, in its unit"
+        raise ClientError(f"budget is {reprlib.repr(budget)}; it must be {takes}")
+    return number

@@ -1,0 +1,96 @@
+"""Which folder of this machine belongs to the run that is to go on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .errors import ClientError
+from .folder import RunFolder
+from .lock import InUse, WriterLock
+
+log = logging.getLogger("forecurve")
+
+AUTO = "auto"
+"""The run of this name that was begun last in this directory, when it is not over; else a new one."""
+
+_NAMED = re.compile(r"(run|offline)[_-][\w-]+", re.ASCII)
+
+
+def check_resume(resume: Any) -> None:
+    """ClientError when `resume` can name no run."""
+    if resume is None or resume == AUTO or (isinstance(resume, str) and _NAMED.fullmatch(resume)):
+        return
+    takes = f"{AUTO!r}, the id of a run (run_...), or the folder of one that was begun offline (offline-...)"
+    raise ClientError(f"resume is {resume!r}; it must be {takes}")
+
+
+def find(root: Path, resume: str, name: str | None) -> RunFolder | None:
+    """The folder of the run that `resume` means; None when this machine has none.
+
+    Raises:
+        ClientError: a run that only a folder could tell of has none here, or has ended.
+        InUse: another process reports for it.
+    """
+    if resume == AUTO:
+        return _newest_of(root, name)
+    folder = next((each for each in _folders(root.absolute()) if resume in (each.run_id, each.path.name)), None)
+    if folder is None:
+        if resume.startswith("offline"):
+            raise ClientError(f"resume is {resume!r}, and there is no such folder in {root}; name another directory")
+        return None
+    _check_free(folder)
+    ended = ended_with(folder)
+    if ended:
+        message = f"resume is {resume!r}, a run that has ended ({ended}) and stays so; begin a new one"
+        raise ClientError(message)
+    return folder
+
+
+def ended_with(folder: RunFolder) -> str | None:
+    """The outcome that the newest attempt reported, when nothing can come after it."""
+    outcomes = list(_outcomes(folder.spools[-1] / "queue.jsonl"))
+    return outcomes[-1] if outcomes and outcomes[-1] != "lost" else None
+
+
+def _newest_of(root: Path, name: str | None) -> RunFolder | None:
+    """Of the runs of this name that no living process reports for, the one begun last, unless it is over."""
+    mine = [folder for folder in _folders(root.absolute()) if folder.name == name and _is_free(folder)]
+    newest = max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
+    return None if newest is None or ended_with(newest) else newest
+
+
+def _folders(root: Path) -> Iterator[RunFolder]:
+    for path in root.glob("*/run.json"):
+        with suppress(ClientError):
+            yield RunFolder.read(path.parent)
+
+
+def _is_free(folder: RunFolder) -> bool:
+    try:
+        _check_free(folder)
+    except InUse:
+        return False
+    return True
+
+
+def _check_free(folder: RunFolder) -> None:
+    """InUse when a living process writes the newest attempt."""
+    with suppress(OSError):  # what cannot be written is found out where it is to be
+        WriterLock(folder.spools[-1]).release()
+
+
+def _outcomes(queue: Path) -> Iterator[str]:
+    try:
+        with queue.open("rb") as file:
+            for line in file:
+                if b'"kind":"outcome"' in line:
+                    with suppress(ValueError, LookupError, TypeError):
+                        yield str(json.loads(line)["body"]["outcome"])
+    except OSError:
+        return

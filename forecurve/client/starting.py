@@ -1,0 +1,119 @@
+"""How a run of your own starts to report: a new one or one that goes on, at a service or, while it is away, on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .api import Api
+from .asking import Asked
+from .earlier import Earlier
+from .errors import ApiError, ClientError
+from .folder import RunFolder, new_attempt, prepare
+from .http import checked_url
+from .resuming import AUTO, find
+from .run import Run
+from .spool import Spool
+from .transport import Transport
+
+log = logging.getLogger("forecurve")
+
+DEFAULT_URL = "http://127.0.0.1:8400"
+_NOTHING_TO_GO_ON_WITH = ("over", "not-found")
+
+
+class Start:
+    """One call of `init`.
+
+    Args:
+        resume: as `init` takes it, checked.
+    """
+
+    def __init__(self, root: Path, asked: Asked, config: Any, resume: str | None):
+        self._root, self._asked, self._config, self._resume = root, asked, config, resume
+
+    def offline(self) -> Run:
+        """Reports are kept on disk."""
+        folder = self._folder(self._found())
+        folder.write()
+        return _offline(folder)
+
+    def online(self, url: str | None, token: str | None) -> Run:
+        """Reports go to the service; to the disk while it is away."""
+        found = self._found()
+        known = found.url if found else None
+        url = checked_url(url or os.environ.get("FORECURVE_URL") or known or DEFAULT_URL)
+        with Api(url, token or os.environ.get("FORECURVE_TOKEN")) as api:
+            try:
+                return self._begun(api, found)
+            except ApiError as error:
+                if found is None or self._resume != AUTO or error.code not in _NOTHING_TO_GO_ON_WITH:
+                    raise
+                log.warning("forecurve: run %s does not go on (%s); a new one is begun", found.run_id, error.detail)
+            return self._begun(api, None)
+
+    def _found(self) -> RunFolder | None:
+        return find(self._root, self._resume, self._asked.full_name) if self._resume else None
+
+    def _begun(self, api: Api, found: RunFolder | None) -> Run:
+        folder = self._folder(found)
+        try:
+            reached = folder.bind(api)
+        except (ApiError, ClientError) as error:
+            if isinstance(error, ApiError) and _is_away(error):
+                kept = f"the run is kept offline, later: {folder.sync_command}"
+                log.warning("forecurve: %s is away (%s); %s", api.url, error.detail, kept)
+                folder.keep()
+                return _offline(folder)
+            if found is None:
+                folder.discard()
+            raise
+        if found is None:
+            folder.name_after_run()
+        return _online(folder, api.url, reached)
+
+    def _folder(self, found: RunFolder | None) -> RunFolder:
+        """The folder of the run, with an attempt more that the service does not know."""
+        if found is None:
+            return prepare(self._root, self._meta(None if self._resume == AUTO else self._resume))
+        found.add(new_attempt(self._asked.next_attempt(), self._asked.project))
+        try:
+            Spool(found.spools[-1]).close()  # whatever keeps it from being written shows now
+        except OSError as error:
+            if found.run_id is None:
+                raise ClientError(f"{found.path}: it cannot be written ({error}); mend that, or copy it") from None
+            return prepare(self._root, self._meta(found.run_id))
+        return found
+
+    def _meta(self, run_id: str | None) -> dict[str, Any]:
+        body = self._asked.next_attempt() if run_id else self._asked.new_run()
+        attempts = [new_attempt(body, self._asked.project)]
+        named: Mapping[str, Any] = {"name": self._asked.full_name, "config": self._config}
+        return {**named, "url": None, "run_id": run_id, "attempts": attempts}
+
+
+def _offline(folder: RunFolder) -> Run:
+    return Run(folder.run_id, len(folder.attempts), spool=Spool(folder.spools[-1]))
+
+
+def _online(folder: RunFolder, url: str, reached: Any) -> Run:
+    run_id, number, token = str(folder.run_id), folder.newest["number"], folder.newest["ingest_token"]
+    before = [(path, attempt["number"]) for path, attempt in zip(folder.spools, folder.attempts, strict=True)][:-1]
+    return Run(
+        run_id,
+        number,
+        spool=Spool(folder.spools[-1]),
+        transport=Transport(url, token, run_id, number),
+        earlier=Earlier(before, lambda earlier: Transport(url, token, run_id, earlier, handed_in_by=number)),
+        sync_later=folder.sync_command,
+        reached=reached,
+    )
+
+
+def _is_away(error: ApiError) -> bool:
+    """No answer, or one that says nothing of the run itself."""
+    status = error.status or 0
+    return error.code == "unreachable" or status >= 500 or status in (408, 425, 429)
