@@ -35,7 +35,13 @@ MOST_RUNS = 20
 def _runs(
     session: DbSession,
     _: Reader,
-    run_id: Annotated[list[str] | None, Query(description=f"Given several times, at most {MOST_RUNS}.")] = None,
+    run_id: Annotated[
+        list[str] | None,
+        Query(
+            description=f"Given several times, at most {MOST_RUNS}.",
+            json_schema_extra={"minItems": 1, "maxItems": MOST_RUNS},
+        ),
+    ] = None,
 ) -> Sequence[Run]:
     if not run_id:
         raise Invalid.field("run_id", None, "name the runs: `?run_id=...&run_id=...`")

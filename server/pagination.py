@@ -17,7 +17,15 @@ Row = TypeVar("Row")
 Item = TypeVar("Item")
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most items on a page.")]
-Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+_ID_OR_NUMBER = "^([a-z]{3,4}_[0-9a-hjkmnp-tv-z]{26}|[0-9]{1,18})$"
+
+Cursor = Annotated[
+    str | None,
+    Query(
+        description="`next_cursor` of the page before, of the same list; that of another is refused.",
+        json_schema_extra={"pattern": _ID_OR_NUMBER},  # said to readers; `_place` refuses in better words
+    ),
+]
 
 
 class Page(BaseModel, Generic[Item]):

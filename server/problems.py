@@ -15,8 +15,10 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from forecurve.recipes import RecipeError
+from forecurve.signs import visible
 from server.errors import Invalid, NotFound, Problem, TooLarge
 from server.request_id import current_request_id
 from server.unstorable import unstorable
@@ -24,6 +26,7 @@ from server.unstorable import unstorable
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+_METHODS = ("GET", "POST", "PATCH", "DELETE")
 SHOWN_CHARACTERS = 200
 """Of an offending value; a fault in a batch of megabytes must not answer with megabytes."""
 
@@ -48,17 +51,13 @@ class ProblemBody(BaseModel):
     errors: list[Fault] = []
 
 
-_MEANING = {
-    404: "No such thing",
-    409: "In conflict with the present state",
-    413: "The request is too large",
-    503: "Not ready",
-}
-
-
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For `responses=`: the problems an endpoint may answer with, beyond those that every endpoint may."""
-    return {status: {"description": _MEANING[status]} for status in statuses}
+    return {status: {} for status in statuses}  # described in `server.openapi_answers`
+
+
+class WrongMethod(Problem):
+    status, code, title = 405, "wrong-method", "No such method here"
 
 
 class Unavailable(Problem):
@@ -96,7 +95,8 @@ def problem_response(problem: Problem) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if problem.status == 503:
         headers["Retry-After"] = "2"
-    log.info("%s %s: %s", problem.status, problem.code, shown(problem.detail, 500))
+    # What a caller sent stands in the detail, and must not forge lines of the log or command a terminal.
+    log.info("%s %s: %s", problem.status, problem.code, visible(shown(problem.detail, 500)))
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -164,6 +164,8 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
         problem: Problem = NotFound(f"There is nothing at {request.url.path}; /openapi.json lists what there is.")
+    elif error.status_code == 405:
+        return _wrong_method(request)
     elif error.status_code == 413:
         problem = TooLarge(str(error.detail))
     elif isinstance(error.__cause__, RecursionError | ValueError):  # FastAPI's 400 for a body that it cannot parse
@@ -173,6 +175,20 @@ def _http(request: Request, error: Exception) -> JSONResponse:
         problem.status, problem.title, problem.code = error.status_code, str(error.detail), f"http-{error.status_code}"
     answer = problem_response(problem)
     answer.headers.update(error.headers or {})
+    return answer
+
+
+def _wrong_method(request: Request) -> JSONResponse:
+    """Starlette's own answer allows the methods of the first door only that stands at the path."""
+    here = request.url.path
+    ways = [{**request.scope, "method": method} for method in _METHODS]
+    allowed = [
+        way["method"] for way in ways if any(route.matches(way)[0] is Match.FULL for route in request.app.routes)
+    ]
+    answer = problem_response(
+        WrongMethod(f"{request.method} is nothing that {here} takes; it takes {', '.join(allowed)}.")
+    )
+    answer.headers["Allow"] = ", ".join(allowed)
     return answer
 
 

@@ -16,9 +16,9 @@ Fault = dict[str, Any]
 
 async def unstorable(request: Request) -> list[Fault]:
     """The faults, by field; none when the request is not to blame."""
-    asked = {**request.path_params, **request.query_params}
-    found = [*_faults((), asked), *_faults((), _json(await request.body()))]
-    return found[:MOST_SHOWN]
+    asked = [*request.path_params.items(), *request.query_params.multi_items()]  # one name may be asked several times
+    found = [fault for name, value in asked for fault in _faults((name,), value)]
+    return [*found, *_faults((), _json(await request.body()))][:MOST_SHOWN]
 
 
 def _json(body: bytes) -> Any:

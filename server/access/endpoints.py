@@ -50,7 +50,7 @@ def list_tokens(
     return Page(items=[TokenRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.delete("/tokens/{token_id}", responses=problems(404))
+@router.delete("/tokens/{token_id:id}", responses=problems(404))
 def revoke_token(token_id: str, session: DbSession, identity: Admin, now: Now) -> TokenRead:
     """Revoke a token at once. A second time changes nothing."""
     return TokenRead.model_validate(service.revoke(session, token_id, actor=identity.token_id, now=now))

@@ -104,8 +104,8 @@ def _remember(claim: Claim, response: Response) -> None:
 
 
 def _checked(key: str) -> str:
-    if not 1 <= len(key) <= LONGEST or not key.isprintable():
-        raise Invalid.field(HEADER, key, f"must have 1 to {LONGEST} printable characters, e.g. a UUID")
+    if not 1 <= len(key) <= LONGEST or not (key.isascii() and key.isprintable()):
+        raise Invalid.field(HEADER, key, f"must have 1 to {LONGEST} printable ASCII characters, e.g. a UUID")
     return key
 
 

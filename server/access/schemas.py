@@ -29,7 +29,9 @@ class TokenCreate(BaseModel):
 
     name: Annotated[Name, Field(max_length=100)]
     scopes: Scopes
-    expires_in_s: int | None = Field(None, ge=1, le=10 * 366 * 86400, description="It never expires by default.")
+    expires_in_s: int | None = Field(
+        None, ge=1, le=10 * 366 * 86400, strict=True, description="It never expires by default."
+    )
 
 
 class TokenRead(BaseModel):

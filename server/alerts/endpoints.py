@@ -35,19 +35,19 @@ def list_alerts(
     return Page(items=[AlertRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.get("/alerts/{alert_id}", responses=problems(404))
+@router.get("/alerts/{alert_id:id}", responses=problems(404))
 def read_alert(alert_id: str, session: DbSession, _: Reader) -> AlertRead:
     """One alert, also of an archived run."""
     return AlertRead.model_validate(service.get_alert(session, alert_id))
 
 
-@router.post("/alerts/{alert_id}:acknowledge", responses=problems(404))
+@router.post("/alerts/{alert_id:id}:acknowledge", responses=problems(404))
 def acknowledge_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
     """Say that you have seen the alert."""
     return AlertRead.model_validate(service.acknowledge(session, alert_id, actor=identity.token_id, now=now))
 
 
-@router.post("/alerts/{alert_id}:resolve", responses=problems(404))
+@router.post("/alerts/{alert_id:id}:resolve", responses=problems(404))
 def resolve_alert(alert_id: str, session: DbSession, identity: Operator, now: Now) -> AlertRead:
     """Close the alert. It opens anew only for what the run shows from now on."""
     return AlertRead.model_validate(service.resolve(session, alert_id, actor=identity.token_id, now=now))
@@ -78,13 +78,13 @@ def list_channels(session: DbSession, _: Admin, cursor: Cursor = None, limit: Li
     return Page(items=[ChannelRead.of(row) for row in rows], next_cursor=following)
 
 
-@router.post("/channels/{channel_id}:test", status_code=202, responses=problems(404))
+@router.post("/channels/{channel_id:id}:test", status_code=202, responses=problems(404))
 def test_channel(channel_id: str, session: DbSession, identity: Admin, now: Now) -> DeliveryRead:
     """Send a test message the way that alerts go, once. `GET /v1/deliveries/{id}` of the answer says how it went."""
     return DeliveryRead.model_validate(channels.send_test(session, channel_id, actor=identity.token_id, now=now))
 
 
-@router.delete("/channels/{channel_id}", status_code=204, responses=problems(404))
+@router.delete("/channels/{channel_id:id}", status_code=204, responses=problems(404))
 def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None:
     """Send nothing there any more; its URL and secret are forgotten."""
     channels.delete_channel(session, channel_id, actor=identity.token_id)
@@ -99,7 +99,7 @@ def list_deliveries(
     return Page(items=[DeliveryRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.get("/deliveries/{delivery_id}", responses=problems(404))
+@router.get("/deliveries/{delivery_id:id}", responses=problems(404))
 def read_delivery(delivery_id: str, session: DbSession, _: Reader) -> DeliveryRead:
     """One delivery; `pending` until it was taken or given up."""
     return DeliveryRead.model_validate(service.get_delivery(session, delivery_id))

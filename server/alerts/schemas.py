@@ -44,7 +44,11 @@ class ChannelCreate(BaseModel):
 
     name: Annotated[Name, Field(max_length=100)]
     kind: Literal["slack", "webhook"]
-    url: str = Field(max_length=2000)
+    url: str = Field(
+        max_length=2000,
+        description="https://, or http:// to a private address where those are allowed; without user name or password.",
+        json_schema_extra={"format": "uri", "pattern": "^https?://[^/@ ]+"},
+    )
     min_level: Level = Field("ALERT", description="The lowest level that is sent here.")
 
 

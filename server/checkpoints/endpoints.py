@@ -16,7 +16,7 @@ from .schemas import CheckpointCreate, CheckpointRead
 router = APIRouter(tags=["checkpoints"], route_class=IdempotentRoute)
 
 
-@router.post("/runs/{run_id}/checkpoints", status_code=201, responses=problems(404, 409))
+@router.post("/runs/{run_id:id}/checkpoints", status_code=201, responses=problems(404, 409))
 def report_checkpoint(
     run_id: str, body: CheckpointCreate, session: DbSession, identity: Caller, now: Now
 ) -> CheckpointRead:
@@ -26,7 +26,7 @@ def report_checkpoint(
     return CheckpointRead.model_validate(service.add_checkpoint(session, run_id, body, now=now))
 
 
-@router.get("/runs/{run_id}/checkpoints", responses=problems(404))
+@router.get("/runs/{run_id:id}/checkpoints", responses=problems(404))
 def list_checkpoints(
     run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[CheckpointRead]:

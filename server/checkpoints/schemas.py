@@ -13,13 +13,18 @@ from server.runs.schemas import LateReport
 class CheckpointCreate(LateReport):
     """A checkpoint that is whole: written, flushed and renamed into place."""
 
-    step: int = Field(ge=0, le=MAX_STEP)
+    step: int = Field(ge=0, le=MAX_STEP, strict=True)
     compute: float | None = Field(
-        None, ge=0, le=MOST_COMPUTE, allow_inf_nan=False, description="Training compute so far, in the unit."
+        None,
+        ge=0,
+        le=MOST_COMPUTE,
+        allow_inf_nan=False,
+        strict=True,
+        description="Training compute so far, in the unit.",
     )
     path: str = Field(min_length=1, max_length=4000, description="Where it lies, as the trainer sees it.")
     digest: str = Field(pattern=r"^(sha256:)?[0-9a-f]{64}$", description="sha256 of its manifest, in hex.")
-    size_bytes: int = Field(ge=0, le=2**63 - 1)
+    size_bytes: int = Field(ge=0, le=2**63 - 1, strict=True)
 
 
 class CheckpointRead(BaseModel):

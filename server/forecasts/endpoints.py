@@ -31,7 +31,7 @@ router = APIRouter(tags=["forecasts"], route_class=IdempotentRoute)
 Status = Literal["open", "accepted", "dismissed", "superseded"]
 
 
-@router.get("/runs/{run_id}/curve", responses=problems(404))
+@router.get("/runs/{run_id:id}/curve", responses=problems(404))
 def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
     """All that the chart of a run needs: points, newest and frozen forecast, marks, alerts, advice."""
     return curves.run_curve(session, run_id)
@@ -43,13 +43,13 @@ def read_curves(runs: SomeRuns, session: DbSession, _: Reader) -> RunsCurves:
     return curves.runs_curves(session, runs)
 
 
-@router.get("/sweeps/{sweep_id}/curves", responses=problems(404))
+@router.get("/sweeps/{sweep_id:id}/curves", responses=problems(404))
 def read_sweep_curves(sweep_id: str, session: DbSession, _: Reader) -> SweepCurves:
     """The curves of every run of a sweep."""
     return curves.sweep_curves(session, sweep_id)
 
 
-@router.get("/runs/{run_id}/forecasts", responses=problems(404))
+@router.get("/runs/{run_id:id}/forecasts", responses=problems(404))
 def list_forecasts(
     run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[ForecastView]:
@@ -58,7 +58,7 @@ def list_forecasts(
     return Page(items=[ForecastView.of(row) for row in rows], next_cursor=following)
 
 
-@router.get("/forecasts/{forecast_id}", responses=problems(404))
+@router.get("/forecasts/{forecast_id:id}", responses=problems(404))
 def read_forecast(forecast_id: str, session: DbSession, _: Reader) -> ForecastView:
     """One forecast, as it was said; it never changes."""
     return ForecastView.of(service.get_forecast(session, forecast_id))
@@ -92,13 +92,13 @@ def list_recommendations(
     return Page(items=[RecommendationView.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.get("/recommendations/{recommendation_id}", responses=problems(404))
+@router.get("/recommendations/{recommendation_id:id}", responses=problems(404))
 def read_recommendation(recommendation_id: str, session: DbSession, _: Reader) -> RecommendationView:
     """One recommendation, and what became of it."""
     return RecommendationView.model_validate(recommendations.get_recommendation(session, recommendation_id))
 
 
-@router.post("/recommendations/{recommendation_id}:accept", responses=problems(404, 409))
+@router.post("/recommendations/{recommendation_id:id}:accept", responses=problems(404, 409))
 def accept_recommendation(
     recommendation_id: str, session: DbSession, identity: Operator, now: Now, body: Acceptance | None = None
 ) -> RecommendationView:
@@ -108,7 +108,7 @@ def accept_recommendation(
     return RecommendationView.model_validate(advice)
 
 
-@router.post("/recommendations/{recommendation_id}:dismiss", responses=problems(404, 409))
+@router.post("/recommendations/{recommendation_id:id}:dismiss", responses=problems(404, 409))
 def dismiss_recommendation(
     recommendation_id: str, body: Dismissal, session: DbSession, identity: Operator, now: Now
 ) -> RecommendationView:

@@ -33,7 +33,7 @@ MOST_POINTS = 10_000
 router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
 
 
-@router.post("/runs/{run_id}/metrics", responses=problems(404, 409, 413))
+@router.post("/runs/{run_id:id}/metrics", responses=problems(404, 409, 413))
 def ingest(run_id: str, body: Batch, session: DbSession, identity: Caller, now: Now) -> BatchAnswer:
     """Take a numbered batch, whole or not at all. Send it again until it is answered; it counts once."""
     get_run(session, run_id)
@@ -41,13 +41,13 @@ def ingest(run_id: str, body: Batch, session: DbSession, identity: Caller, now: 
     return take_batch(session, run_id, body, now=now)
 
 
-@router.get("/runs/{run_id}/metrics", responses=problems(404))
+@router.get("/runs/{run_id:id}/metrics", responses=problems(404))
 def read_metrics(
     run_id: str,
     session: DbSession,
     _: Reader,
     metric: Annotated[str | None, Query(description="Name of one metric; without it, the names.")] = None,
-    since_step: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
+    since_step: Annotated[int, Query(ge=0, le=MAX_STEP, description="The first step wanted.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_POINTS, description="Most points; `next_step` goes on.")] = MOST_POINTS,
 ) -> MetricNames | MetricSeries:
     """The names of the run's metrics, or the points of one: each step once, from the newest attempt."""
@@ -62,20 +62,22 @@ def read_metrics(
     return MetricSeries(metric=metric, points=points, next_step=next_step)
 
 
-@router.get("/runs/{run_id}/metrics:thinned", responses=problems(404))
+@router.get("/runs/{run_id:id}/metrics:thinned", responses=problems(404))
 def read_thinned_metrics(
     run_id: str,
     session: DbSession,
     _: Reader,
-    metric: Annotated[list[str] | None, Query(max_length=50, description="May be given several times.")] = None,
-    buckets: Annotated[int, Query(ge=1, le=2000)] = 300,
+    metric: Annotated[
+        list[str] | None, Query(max_length=50, description="Names of metrics; given several times.")
+    ] = None,
+    buckets: Annotated[int, Query(ge=1, le=2000, description="Most points a series.")] = 300,
 ) -> ThinnedMetrics:
     """Whole series for drawing: each in so many buckets at most, with mean, least and greatest value."""
     run = get_run(session, run_id)
     return ThinnedMetrics(unit=run.compute_unit, items=thinned(session, run_id, metric or (), buckets))
 
 
-@router.get("/runs/{run_id}/evaluations", responses=problems(404))
+@router.get("/runs/{run_id:id}/evaluations", responses=problems(404))
 def read_evaluations(run_id: str, session: DbSession, _: Reader) -> EvaluationsRead:
     """The validation curve: each step once, from the newest attempt."""
     run = get_run(session, run_id)

@@ -60,7 +60,7 @@ def list_recipes(session: DbSession, _: Reader, cursor: Cursor = None, limit: Li
     return Page(items=[RecipeRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.get("/recipes/{recipe_id}", responses=problems(404))
+@router.get("/recipes/{recipe_id:id}", responses=problems(404))
 def read_recipe(recipe_id: str, session: DbSession, _: Reader) -> RecipeRead:
     """One recipe, resolved: every field, defaults included."""
     return RecipeRead.model_validate(service.get_recipe(session, recipe_id))

@@ -15,7 +15,7 @@ from .schemas import AttemptRead, Heartbeat, HeartbeatAnswer, Outcome, RunRecipe
 router = APIRouter(tags=["reports"], route_class=IdempotentRoute)
 
 
-@router.get("/runs/{run_id}/recipe", responses=problems(404))
+@router.get("/runs/{run_id:id}/recipe", responses=problems(404))
 def read_run_recipe(run_id: str, session: DbSession, identity: Caller) -> RunRecipe:
     """The run's resolved recipe. For people with scope `read`, and for the run's own ingest token."""
     run = service.get_run(session, run_id)
@@ -25,7 +25,7 @@ def read_run_recipe(run_id: str, session: DbSession, identity: Caller) -> RunRec
     return RunRecipe(recipe=row.body, digest=row.digest)
 
 
-@router.post("/runs/{run_id}/heartbeat", responses=problems(404))
+@router.post("/runs/{run_id:id}/heartbeat", responses=problems(404))
 def beat(
     run_id: str, body: Heartbeat, session: DbSession, identity: Caller, settings: AppSettings, now: Now
 ) -> HeartbeatAnswer:
@@ -35,7 +35,7 @@ def beat(
     return reports.heartbeat(session, run_id, body, interval_s=settings.heartbeat_interval_s, now=now)
 
 
-@router.post("/runs/{run_id}/outcome", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}/outcome", responses=problems(404, 409))
 def report_outcome(run_id: str, body: Outcome, session: DbSession, identity: Caller, now: Now) -> AttemptRead:
     """How the attempt ended. The run becomes terminal when the reconciler has seen it."""
     service.get_run(session, run_id)

@@ -37,13 +37,13 @@ def list_sweeps(session: DbSession, _: Reader, cursor: Cursor = None, limit: Lim
     return Page(items=service.sweep_summaries(session, rows), next_cursor=following)
 
 
-@router.get("/sweeps/{sweep_id}", responses=problems(404))
+@router.get("/sweeps/{sweep_id:id}", responses=problems(404))
 def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
     """One sweep with its runs, control first."""
     return service.sweep_read(session, service.get_sweep(session, sweep_id))
 
 
-@router.post("/sweeps/{sweep_id}:stop", responses=problems(404))
+@router.post("/sweeps/{sweep_id:id}:stop", responses=problems(404))
 def stop_sweep(sweep_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> SweepRead:
     """Ask every run of the sweep that is not over to stop."""
     reason = body.reason if body else None

@@ -36,6 +36,29 @@ def test_a_wrong_method_is_a_problem(api: TestClient, headers: Headers) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_a_wrong_method_says_which_are_right(api: TestClient, headers: Headers) -> None:
+    allowed = {"/v1/runs": "GET, POST", "/v1/runs/run_x": "GET, PATCH", "/v1/runs/run_x:stop": "POST"}
+    for path, methods in allowed.items():
+        answer = api.put(path, headers=headers["admin"])
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods), path
+        assert methods in answer.json()["detail"]
+
+
+def test_a_verb_that_is_none_is_not_taken_for_part_of_an_id(api: TestClient, headers: Headers) -> None:
+    assert "/openapi.json" in api.post("/v1/runs/run_x:halt", headers=headers["admin"]).json()["detail"]
+    assert api.get("/v1/runs/run_x:stop", headers=headers["admin"]).status_code == 405
+
+
+def test_what_is_sent_forges_no_line_of_the_log(
+    api: TestClient, headers: Headers, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "server.problems"):
+        api.get("/v1/runs", params={"cursor": "x", "arm\n2026 INFO server\x1b[2J": "1"}, headers=headers["read"])
+        api.get("/v1/nowhere%0A2026%20INFO%20server%1B[2J", headers=headers["read"])
+    assert len(caplog.messages) == 2
+    assert all(message.isprintable() for message in caplog.messages)
+
+
 def test_the_request_id_is_in_body_header_and_log(
     api: TestClient, headers: Headers, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,7 +140,7 @@ def test_text_that_postgres_cannot_store_is_refused(unstorable: str, api: TestCl
         assert list(faults(answer)) == [next(name for name, value in body.items() if value == unstorable)]
 
 
-@pytest.mark.parametrize("path", ["/v1/runs?arm=%00", "/v1/runs/a%00b"])
+@pytest.mark.parametrize("path", ["/v1/runs?arm=%00", "/v1/runs/a%00b", "/v1/runs:curves?run_id=a%00&run_id=b"])
 def test_text_in_an_address_that_postgres_cannot_store_is_refused(path: str, api: TestClient, headers: Headers) -> None:
     answer = api.get(path, headers=headers["read"])
     assert answer.status_code == 422

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from forecurve.signs import is_obeyed
 
@@ -18,5 +18,10 @@ def _visible(name: str) -> str:
     return name
 
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_visible)]
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=200),
+    AfterValidator(_visible),
+    Field(json_schema_extra={"minLength": 1, "pattern": r"\S"}),
+]
 """At most 200 characters, stripped, not blank, on one line and without escapes."""

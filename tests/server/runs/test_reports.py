@@ -52,6 +52,13 @@ def test_the_first_heartbeat_makes_a_launched_run_run(
         assert row.progress == {"step": 9, "compute": 1.5, "message": "step 4"}
 
 
+@pytest.mark.parametrize("said", [{"step": True}, {"step": "4"}, {"compute": False}, {"attempt": True}])
+def test_what_is_no_number_is_not_taken_for_one(said: dict[str, object], attempt: Reporter) -> None:
+    answer = attempt.beat(**said)
+    assert answer.status_code == 422, answer.text
+    assert list(faults(answer)) == list(said)
+
+
 def test_a_suspect_run_that_reports_again_runs(sessions: Sessions, attempt: Reporter, clock: Clock) -> None:
     attempt.beat()
     move(sessions, attempt.run_id, Status.SUSPECT, clock.now)
