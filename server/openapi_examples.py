@@ -16,6 +16,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"preset": "scalerl", "changes": {"budget.compute": 60}},
         {"executor": "external", "name": "my run", "compute_unit": "GPU-hours", "budget_compute": 4000},
     ],
+    "AttemptCreate": [{"compute_unit": "GPU-hours", "budget_compute": 4000}],
     "RunChange": [{"name": "the one that broke"}],
     "ForkCreate": [{"step": 100, "changes": {"optimizer.learning_rate": 0.0001}}],
     "StopRequest": [{"reason": "Its place is needed."}],

@@ -26,6 +26,7 @@ from .schemas import (
     RunView,
     StopRequest,
 )
+from .states import Status
 from .views import run_view, run_views
 
 router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
@@ -44,7 +45,10 @@ def list_runs(
     session: DbSession,
     _: Reader,
     sweep_id: OfSweep,
-    status: Annotated[list[str] | None, Query(description="May be given several times.")] = None,
+    status: Annotated[
+        list[str] | None,
+        Query(description="May be given several times.", json_schema_extra={"items": {"enum": list(Status)}}),
+    ] = None,
     arm: str | None = None,
     archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
@@ -63,31 +67,31 @@ def count_runs(session: DbSession, _: Reader) -> RunCounts:
     return RunCounts(statuses=service.count_runs(session))
 
 
-@router.get("/runs/{run_id}", responses=problems(404))
+@router.get("/runs/{run_id:id}", responses=problems(404))
 def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
     """One run, with its newest evaluation and what its newest forecast says."""
     return run_view(session, service.get_run(session, run_id))
 
 
-@router.patch("/runs/{run_id}", responses=problems(404))
+@router.patch("/runs/{run_id:id}", responses=problems(404))
 def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
     """Give the run another name."""
     return run_view(session, archive.rename(session, run_id, body.name, actor=identity.token_id))
 
 
-@router.post("/runs/{run_id}:archive", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}:archive", responses=problems(404, 409))
 def archive_run(run_id: str, session: DbSession, identity: Operator, now: Now) -> RunView:
     """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
     return run_view(session, archive.archive(session, run_id, actor=identity.token_id, now=now))
 
 
-@router.post("/runs/{run_id}:restore", responses=problems(404))
+@router.post("/runs/{run_id:id}:restore", responses=problems(404))
 def restore_run(run_id: str, session: DbSession, identity: Operator) -> RunView:
     """Take the run out of the archive."""
     return run_view(session, archive.restore(session, run_id, actor=identity.token_id))
 
 
-@router.post("/runs/{run_id}:stop", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}:stop", responses=problems(404, 409))
 def stop_run(run_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> RunView:
     """Ask the run to finish its step, evaluate, write a checkpoint and end; it is made to after a grace."""
     run = service.get_run(session, run_id)
@@ -95,7 +99,7 @@ def stop_run(run_id: str, session: DbSession, identity: Operator, body: StopRequ
     return run_view(session, service.request_stop(session, run, actor=identity.token_id, reason=reason))
 
 
-@router.post("/runs/{run_id}:cancel", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}:cancel", responses=problems(404, 409))
 def cancel_run(run_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> RunView:
     """End the run at once, without waiting for a checkpoint."""
     run = service.get_run(session, run_id)
@@ -103,7 +107,7 @@ def cancel_run(run_id: str, session: DbSession, identity: Operator, body: StopRe
     return run_view(session, service.request_cancel(session, run, actor=identity.token_id, reason=reason))
 
 
-@router.post("/runs/{run_id}:pause", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}:pause", responses=problems(404, 409))
 def pause_run(
     run_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
 ) -> RunView:
@@ -112,26 +116,26 @@ def pause_run(
     return run_view(session, pausing.pause_run(session, run_id, actor=identity.token_id, reason=reason, now=now))
 
 
-@router.post("/runs/{run_id}:resume", responses=problems(404, 409))
+@router.post("/runs/{run_id:id}:resume", responses=problems(404, 409))
 def resume_run(run_id: str, session: DbSession, identity: Operator, now: Now) -> RunView:
     """Queue a paused run: its next attempt goes on from its newest checkpoint."""
     return run_view(session, pausing.resume_run(session, run_id, actor=identity.token_id, now=now))
 
 
-@router.post("/runs/{run_id}/forks", status_code=201, responses=problems(404, 409))
+@router.post("/runs/{run_id:id}/forks", status_code=201, responses=problems(404, 409))
 def fork_run(run_id: str, session: DbSession, identity: Operator, now: Now, body: ForkCreate | None = None) -> RunView:
     """Queue a run that goes on from a checkpoint of this one, with another recipe if you like."""
     return run_view(session, forks.fork_run(session, run_id, body or ForkCreate(), actor=identity.token_id, now=now))
 
 
-@router.get("/runs/{run_id}/forks", responses=problems(404))
+@router.get("/runs/{run_id:id}/forks", responses=problems(404))
 def list_forks(run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50) -> Page[RunView]:
     """Runs that began at a checkpoint of this one, newest first."""
     rows, following = forks.list_forks(session, run_id, cursor=cursor, limit=limit)
     return Page(items=run_views(session, rows), next_cursor=following)
 
 
-@router.get("/runs/{run_id}/attempts", responses=problems(404))
+@router.get("/runs/{run_id:id}/attempts", responses=problems(404))
 def list_attempts(
     run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[AttemptRead]:
@@ -140,7 +144,7 @@ def list_attempts(
     return Page(items=[AttemptRead.model_validate(row) for row in rows], next_cursor=following)
 
 
-@router.post("/runs/{run_id}/attempts", status_code=201, responses=problems(404, 409))
+@router.post("/runs/{run_id:id}/attempts", status_code=201, responses=problems(404, 409))
 def begin_attempt(
     run_id: str, session: DbSession, identity: Operator, now: Now, body: AttemptCreate | None = None
 ) -> RunCreated:
@@ -149,7 +153,7 @@ def begin_attempt(
     return RunCreated(**dict(run_view(session, begun.run)), ingest_token=begun.ingest_token)
 
 
-@router.get("/runs/{run_id}/events", responses=problems(404))
+@router.get("/runs/{run_id:id}/events", responses=problems(404))
 def list_events(
     run_id: str, session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[EventRead]:

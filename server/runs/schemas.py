@@ -117,7 +117,12 @@ class RunCreate(RecipeChoice):
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
     budget_compute: float | None = Field(
-        None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, description="External runs only, in the unit."
+        None,
+        ge=LEAST_COMPUTE,
+        le=MOST_COMPUTE,
+        allow_inf_nan=False,
+        strict=True,
+        description="External runs only, in the unit.",
     )
 
 
@@ -151,6 +156,7 @@ class ForkCreate(BaseModel):
         None,
         ge=0,
         le=MAX_STEP,
+        strict=True,
         description="Of the checkpoint; the newest when neither it nor `checkpoint_id` is given.",
     )
     checkpoint_id: str | None = None
@@ -161,6 +167,8 @@ class ForkCreate(BaseModel):
 
 
 class StopRequest(BaseModel):
+    """Why, for the run's audit log."""
+
     model_config = ConfigDict(extra="forbid")
 
     reason: str | None = Field(None, max_length=1000)
@@ -171,14 +179,18 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    attempt: int = Field(ge=1, le=2**31 - 1)
+    attempt: int = Field(ge=1, le=2**31 - 1, strict=True, description="Number of the attempt that reports.")
 
 
 class LateReport(Report):
     """A report that may be handed in by a later attempt, which found it unsent when it began."""
 
     handed_in_by: int | None = Field(
-        None, ge=2, le=2**31 - 1, description="The current attempt, when it reports for `attempt`, an earlier one."
+        None,
+        ge=2,
+        le=2**31 - 1,
+        strict=True,
+        description="The current attempt, when it reports for `attempt`, an earlier one.",
     )
 
     @property
@@ -190,9 +202,9 @@ class LateReport(Report):
 class Heartbeat(Report):
     """A sign of life. Cheap: send it also when there is nothing to say."""
 
-    step: int | None = Field(None, ge=0, le=MAX_STEP)
-    compute: float | None = Field(None, ge=0, le=MOST_COMPUTE, allow_inf_nan=False)
-    message: str | None = Field(None, max_length=1000)
+    step: int | None = Field(None, ge=0, le=MAX_STEP, strict=True)
+    compute: float | None = Field(None, ge=0, le=MOST_COMPUTE, allow_inf_nan=False, strict=True)
+    message: str | None = Field(None, max_length=1000, description="What the trainer is about, for people.")
 
 
 class HeartbeatAnswer(BaseModel):
@@ -211,7 +223,7 @@ class Outcome(LateReport):
 
     outcome: Literal["succeeded", "stopped", "failed", "lost"]
     reason: str | None = Field(None, max_length=4000)
-    exit_code: int | None = Field(None, ge=-(2**31), le=2**31 - 1)
+    exit_code: int | None = Field(None, ge=-(2**31), le=2**31 - 1, strict=True)
 
 
 class AttemptRead(BaseModel):
