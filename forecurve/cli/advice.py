@@ -42,7 +42,8 @@ def list_advice(
     found = newest(service.api.recommendations(run_id=run, status=wanted, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, _none_found(bool(run or status)))
-    return Answer(found, lambda: print_newest(found, ["advice", "run", "to", "state", "made", "why"], _row))
+    columns = ["advice", "run", "to", "state", "made", "why"]
+    return Answer(found, lambda: print_newest(found, columns, _row, spare=["made"]))
 
 
 @app.command()

@@ -29,7 +29,7 @@ def list_alerts(
     found = newest(service.api.alerts(run_id=run, open=only_open or None, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, "No alerts.")
-    return Answer(found, lambda: print_newest(found, ALERT_COLUMNS, alert_row))
+    return Answer(found, lambda: print_newest(found, ALERT_COLUMNS, alert_row, spare=["opened"]))
 
 
 @app.command()
@@ -71,7 +71,7 @@ def deliveries(
     found = newest(service.api.deliveries(alert_id=alert_id, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, "No deliveries. `forecurve channel list` shows where alerts go.")
-    return Answer(found, lambda: print_newest(found, DELIVERY_COLUMNS, delivery_row))
+    return Answer(found, lambda: print_newest(found, DELIVERY_COLUMNS, delivery_row, spare=["made", "tries", "level"]))
 
 
 def _answered(alerts: list[dict[str, Any]]) -> Answer:

@@ -65,7 +65,8 @@ def list_channels(service: Service, limit: Limit = 50) -> Answer:
     found = newest(service.api.channels(limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, NO_CHANNELS)
-    return Answer(found, lambda: print_newest(found, ["channel", "name", "kind", "to", "from level", "made"], _row))
+    columns, spare = ["channel", "name", "kind", "to", "from level", "made"], ["made", "from level", "kind"]
+    return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
 
 @app.command()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def print_events(found: Mapping[str, Any]) -> None:
     """The table of `forecurve run events`."""
-    print_newest(found, ["when", "what", "state", "by", "why"], _cells)
+    print_newest(found, ["when", "what", "state", "by", "why"], _cells, spare=["by"])
 
 
 def follow_events(api: Api, run_id: str, *, every_s: float, as_json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,8 +12,6 @@ from forecurve.digits import decimals
 from forecurve.signs import visible
 
 DASH = "–"
-_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{20,}")
-_LEAST_WIDTH = 60  # below, lines are left to the terminal
 
 
 def print_json(body: Any) -> None:
@@ -23,26 +20,33 @@ def print_json(body: Any) -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None, right: Iterable[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    title: str | None = None,
+    right: Iterable[str] = (),
+    spare: Sequence[str] = (),
 ) -> None:
-    """A table on stdout: whole lines in a file, folded cells on a terminal; what a command takes is never cut off."""
+    """A table on stdout: whole lines in a file, and on a terminal as its width allows (`table_layout`).
+
+    What is left out there for want of room, of the columns that may be (`spare`), is said on stderr.
+    """
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0)
-    )
-    numeric = set(right)
-    cells = [[cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row] for row in rows]
-    for at, column in enumerate(columns):
-        ids = any(_ID.fullmatch(row[at].plain) for row in cells)
-        table.add_column(column, justify="right" if column in numeric else "left", no_wrap=ids, overflow="fold")
-    for row in cells:
-        table.add_row(*row)
+    from .table_layout import lay_out
+
     console = Console(highlight=False)
-    console.width = max(console.width, _LEAST_WIDTH) if sys.stdout.isatty() else 500
-    console.print(table)
+    cells = [[visible(str(cell)) for cell in row] for row in rows]
+    width = console.width if sys.stdout.isatty() else None
+    laid = lay_out(columns, cells, width=width, right=list(right), spare=spare)
+    if title:
+        print(visible(title))
+    for at, line in enumerate(laid.lines):
+        console.print(Text(line, style="bold" if at < laid.header else ""), soft_wrap=True)
+    if laid.left_out:
+        wider = "a wider terminal has them, and --json"
+        print(f"Not shown for want of room: {', '.join(reversed(laid.left_out))}; {wider}.", file=sys.stderr)
 
 
 def newest(items: Iterable[Any], limit: int) -> dict[str, Any]:
@@ -52,10 +56,15 @@ def newest(items: Iterable[Any], limit: int) -> dict[str, Any]:
 
 
 def print_newest(
-    found: Mapping[str, Any], columns: Sequence[str], row: Callable[[Any], Sequence[Any]], *, right: Iterable[str] = ()
+    found: Mapping[str, Any],
+    columns: Sequence[str],
+    row: Callable[[Any], Sequence[Any]],
+    *,
+    right: Iterable[str] = (),
+    spare: Sequence[str] = (),
 ) -> None:
     """A list as a table, and a word on stderr where it does not end there."""
-    print_table(columns, [row(item) for item in found["items"]], right=right)
+    print_table(columns, [row(item) for item in found["items"]], right=right, spare=spare)
     if found["more"]:
         count = len(found["items"])
         print(f"The newest {count}; there are more: --limit {10 * count} shows them.", file=sys.stderr)

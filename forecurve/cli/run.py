@@ -81,13 +81,13 @@ def list_runs(
 ) -> Answer:
     """List runs, newest first."""
     from .output import newest, print_newest
-    from .run_rows import NUMERIC, RUN_COLUMNS, run_row
+    from .run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
 
     listed = service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit + 1)
     found = newest(listed, limit)
     if not found["items"]:
         return Answer(found, _none_found(bool(status or sweep), archived))
-    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC))
+    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
 
 
 def _none_found(filtered: bool, archived: bool) -> str:

@@ -19,8 +19,8 @@ def checkpoints(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
     if not found["items"]:
         return Answer(found, f"No checkpoints yet. `forecurve run show {run_id}` says how far it is.")
     columns = ["checkpoint", "step", "compute", "attempt", "size", "written", "path"]
-    right = ["step", "compute", "attempt", "size"]
-    return Answer(found, lambda: print_newest(found, columns, _checkpoint_row, right=right))
+    right, spare = ["step", "compute", "attempt", "size"], ["written", "size", "attempt", "compute"]
+    return Answer(found, lambda: print_newest(found, columns, _checkpoint_row, right=right, spare=spare))
 
 
 @asks_service

@@ -19,12 +19,12 @@ def recipe(service: Service, run_id: RunId) -> Answer:
 def forks(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
     """List the runs that began at a checkpoint of RUN, newest first."""
     from .output import newest, print_newest
-    from .run_rows import NUMERIC, RUN_COLUMNS, run_row
+    from .run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
 
     found = newest(service.api.forks(run_id, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, f"No forks. Try: forecurve run fork {run_id} --set FIELD=VALUE")
-    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC))
+    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
 
 
 def _as_yaml(body: dict[str, Any]) -> str:

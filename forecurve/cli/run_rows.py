@@ -10,6 +10,9 @@ from .output import DASH, changes, compute, interval, number, since
 RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
 ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budget (90 %)", "advice"]
 NUMERIC = ["pass rate", "compute"]
+RUN_SPARE = ["updated", "compute", "advice", "ceiling (90 %)", "pass rate"]
+ARM_SPARE = ["change", "advice"]
+"""What is left out first where the terminal is narrow."""
 OVER = ("stopped", "succeeded", "failed")
 
 _SHOWS = {"pause": ("pausing", "paused"), "stop": ("stopping",), "cancel": ("stopping",)}

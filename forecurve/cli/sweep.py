@@ -59,7 +59,8 @@ def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
     found = newest(service.api.sweeps(limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, "No sweeps. Try: forecurve sweep plan FILE")
-    return Answer(found, lambda: print_newest(found, ["sweep", "name", "design", "policy", "created"], _row))
+    columns, spare = ["sweep", "name", "design", "policy", "created"], ["created", "policy", "design"]
+    return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
 
 @app.command()
@@ -115,9 +116,10 @@ def _row(sweep: dict[str, Any]) -> list[Any]:
 
 def _print_sweep(sweep: dict[str, Any]) -> None:
     from .output import print_table
-    from .run_rows import ARM_COLUMNS, NUMERIC, arm_row
+    from .run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
 
-    print_table(ARM_COLUMNS, [arm_row(run) for run in sweep.get("runs", [])], title=sweep["name"], right=NUMERIC)
+    rows = [arm_row(run) for run in sweep.get("runs", [])]
+    print_table(ARM_COLUMNS, rows, title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
     if sentence := sweep.get("sentence"):
         print(f"\n{sentence}")
     for arm in (sweep.get("comparison") or {}).get("arms", []):

@@ -60,7 +60,8 @@ def list_tokens(
     if not found["items"]:
         return Answer(found, "No tokens. Try: forecurve token create NAME --scope operate")
     columns = ["token", "name", "kind", "scopes", "begins", "state", "last used", "made"]
-    return Answer(found, lambda: print_newest(found, columns, _row))
+    spare = ["made", "last used", "begins", "kind"]
+    return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
 
 @app.command()
