@@ -35,6 +35,16 @@ _DIGITS = 9
 RISING_FIRST = ("name", "state")
 """Columns whose first press sorts upwards; figures are wanted from the highest down."""
 
+ORDERS = (
+    ("name", "by name"),
+    ("state", "by state"),
+    ("-rate", "highest pass rate first"),
+    ("-ceiling", "highest ceiling first"),
+    ("-spent", "most compute first"),
+    ("-updated", "last updated first"),
+)
+"""What a list without heads is offered to be sorted by: what the first press on each head gives."""
+
 
 def sorted_page(
     session: Session, query: Select[Any], sort: str | None, cursor: str | None, limit: int

@@ -22,7 +22,7 @@ from server.metrics.curve import validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
-from server.sweeps.models import Sweep
+from server.sweeps.models import Sweep, SweepComparison
 
 from .drawings import Spark
 
@@ -107,6 +107,13 @@ def open_alerts_by_sweep(session: Session, sweep_ids: Sequence[str]) -> Mapping[
     joined = select(Run.sweep_id, func.count().label("alerts")).join(Alert, Alert.run_id == Run.id)
     mine = Run.sweep_id.in_(sweep_ids), Run.archived_at.is_(None), Alert.resolved_at.is_(None)
     return {row.sweep_id: row.alerts for row in session.execute(joined.where(*mine).group_by(Run.sweep_id))}
+
+
+def best_of_sweeps(session: Session, sweep_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The arm of each sweep that is the best most likely, as its ranking has it; none of what is not ranked yet."""
+    first = SweepComparison.result["ranking"]["arms"][0].label("first")
+    rows = session.execute(select(SweepComparison.sweep_id, first).where(SweepComparison.sweep_id.in_(sweep_ids)))
+    return {row.sweep_id: row.first for row in rows if row.first}
 
 
 def recipe_body(session: Session, recipe_id: str | None) -> dict[str, Any] | None:

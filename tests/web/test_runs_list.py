@@ -99,7 +99,7 @@ def test_long_lists_are_turned_page_by_page_and_no_run_is_missed(
 
 def test_going_back_shows_the_filters_that_the_list_has(site: TestClient, seeded: Seeded) -> None:
     form = re.search(r'<form class="filters".*?</form>', site.get("/runs").text, flags=re.S)[0]  # type: ignore[index]
-    assert len(re.findall(r'<(?:form|select|input)[^>]* autocomplete="off"', form)) == 4
+    assert len(re.findall(r'<(?:form|select|input)[^>]* autocomplete="off"', form)) == 5
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,9 @@ def test_arms_beyond_the_colours_have_another_swatch(
     assert html.count("again") == 4
 
 
-def test_the_list_of_sweeps_counts_their_runs(site: TestClient, seeded: Seeded) -> None:
-    assert "loo-scalerl leave one out 3 3 0" in row_of(site.get("/sweeps").text, seeded.sweep)
+def test_the_list_of_sweeps_counts_their_runs_and_names_the_best_arm(site: TestClient, seeded: Seeded) -> None:
+    said = row_of(site.get("/sweeps").text, seeded.sweep)
+    assert "loo-scalerl best: control (98 %) leave one out 3 3 0" in said
 
 
 def test_a_sweep_that_is_over_asks_for_nothing_more(

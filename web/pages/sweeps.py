@@ -25,6 +25,7 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
         "sweeps.html",
         sweeps=service.sweep_summaries(page.session, sweeps),
         alerts=reads.open_alerts_by_sweep(page.session, [sweep.id for sweep in sweeps]),
+        best=reads.best_of_sweeps(page.session, [sweep.id for sweep in sweeps]),
         over=TERMINAL,
         next_page=f"/sweeps?cursor={next_cursor}" if next_cursor else None,
         first_page="/sweeps" if cursor else None,

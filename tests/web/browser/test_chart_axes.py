@@ -150,3 +150,16 @@ def test_a_zoom_goes_with_its_axis_and_what_is_no_range_is_passed_over(page: Any
     for nonsense in ("40..10", "-1..10", "10", "..", "a..b"):
         opened(page, f"/runs/{site.control}?zoom={nonsense}")
         assert page.get_attribute("#plot", "data-zoomed") is None
+
+
+@pytest.mark.parametrize(("rate", "labels"), [(1.0, ("0.95", "1.00")), (0.0, ("0.00", "0.05"))])
+def test_no_tick_stands_beyond_what_a_pass_rate_can_be(
+    page: Any, site: Site, rate: float, labels: tuple[str, str]
+) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="at the edge")
+        seeding.add_evaluations(session, run, seeding.Truth(A=rate, R0=rate), until=30, now=site.now)
+    opened(page, f"/runs/{run.id}")
+    ticks = page.locator("#plot .ytick text").all_text_contents()
+    assert set(labels) <= set(ticks)
+    assert all(0 <= float(tick) <= 1 for tick in ticks)

@@ -81,6 +81,32 @@ def test_ticks_stay_over_a_filter_a_sort_and_a_refresh(page: Any, site: Site, lo
     assert not page.locator("#ticked").is_visible()
 
 
+def test_back_keeps_what_was_ticked_since_and_another_visit_begins_anew(page: Any, site: Site, lone: str) -> None:
+    page.goto("/runs")
+    tick(page, site.control).check()
+    page.get_by_role("link", name="Run, difference from control").click()
+    page.wait_for_url("**sort=name*")
+    tick(page, lone).check()
+    page.go_back()
+    page.wait_for_selector("#ticked:visible")
+    assert bar(page) == "2 ticked"
+    assert ticked(page) == [site.control, lone]
+    assert tick(page, lone).is_checked()
+    tick(page, site.control).uncheck()
+    page.locator(f'tr#{site.arm} a[href="/runs/{site.arm}"]').click()
+    page.locator("#nav").get_by_role("link", name="Runs").click()
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    assert ticked(page) == []
+    for _ in range(2):
+        page.go_back()
+    page.wait_for_selector("#ticked:visible")
+    assert ticked(page) == [lone]
+    page.go_forward()
+    page.go_forward()
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    assert ticked(page) == []
+
+
 def test_the_keyboard_ticks_and_enter_compares(page: Any, site: Site, lone: str) -> None:
     page.goto("/runs")
     for run_id in (site.control, lone):

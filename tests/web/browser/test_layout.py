@@ -18,6 +18,8 @@ from tests.web.browsing import MARKS, TRUTH, Server, Site, opened
 
 pytestmark = MARKS
 PHONE = {"width": 390, "height": 844}
+OVERHANG = """() => Math.max(...[...document.querySelectorAll('.table')]
+    .filter(t => t.checkVisibility()).map(t => t.scrollWidth - t.clientWidth))"""
 
 
 @pytest.fixture
@@ -83,8 +85,7 @@ def test_tokens_and_channels_are_read_and_ended_on_a_phone_without_scrolling(adm
     for box in (cell.bounding_box() for cell in (*cells, *phone.locator(".cards button").all())):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= PHONE["width"]
-    tables = "() => Math.max(...[...document.querySelectorAll('.table')].map(t => t.scrollWidth - t.clientWidth))"
-    assert phone.evaluate(tables) == 0
+    assert phone.evaluate(OVERHANG) == 0
     label = "td => getComputedStyle(td, '::before').content"
     assert phone.locator(".cards td[data-label=Scopes]").first.evaluate(label) == '"Scopes"'
 
@@ -94,11 +95,50 @@ def test_the_reference_is_read_in_whole_lines_on_a_phone(phone: Any, site: Site)
     assert min(line.bounding_box()["width"] for line in phone.locator(".reference td.words").all()) > 300
 
 
+@pytest.mark.parametrize("path", ["/runs", "/sweeps", "/runs/{control}", "/sweeps/{sweep}"])
+def test_tables_are_read_on_a_phone_without_scrolling(phone: Any, site: Site, path: str) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).name = "a_name_that_has_no_place_to_break_and_goes_on_and_on_and_on"
+    phone.goto(path.format(control=site.control, sweep=site.sweep))
+    assert phone.evaluate(OVERHANG) == 0
+    cells = phone.locator(".cards td").filter(visible=True).all()
+    assert len(cells) > 6
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in (cell.bounding_box() for cell in cells))
+    control = phone.locator(f"tr#{site.control}")
+    if path == "/runs":
+        label = "td => getComputedStyle(td, '::before').content"
+        assert control.locator("td[data-label='Ceiling, 90 %']").evaluate(label) == '"Ceiling, 90 %"'
+
+
+def test_the_list_is_put_in_order_on_a_phone_that_has_no_heads_to_press(phone: Any, site: Site) -> None:
+    phone.goto(f"/runs?sweep={site.sweep}")
+    phone.get_by_label("Order").select_option("highest ceiling first")
+    phone.wait_for_url("**sort=-ceiling*")
+    assert site.sweep in phone.url
+    assert phone.locator("tbody tr").first.get_attribute("id") == site.control
+    phone.set_viewport_size({"width": 1280, "height": 900})
+    assert not phone.get_by_label("Order").is_visible()
+    phone.get_by_role("link", name="Pass rate now").click()  # what a head says goes along with a filter
+    phone.get_by_role("link", name="Pass rate now").click()
+    phone.wait_for_url("**sort=rate*")
+    phone.select_option("[name=state]", "running")
+    phone.wait_for_url("**state=running*")
+    assert "sort=rate" in phone.url
+
+
+@pytest.mark.parametrize("width", [1024, 1280])
+def test_the_list_of_runs_fits_a_laptop(page: Any, site: Site, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/runs")
+    assert page.evaluate(OVERHANG) == 0
+
+
 def test_names_keep_their_head_when_a_table_is_scrolled(phone: Any, site: Site) -> None:
-    phone.goto("/runs")
-    before = phone.locator("th").first.bounding_box()
-    phone.locator(".table").evaluate("table => table.scrollBy(200, 0)")
-    head, name = (phone.locator(cell).first.bounding_box() for cell in ("th", "td.name"))
+    phone.goto(f"/compare?run={site.control}&run={site.arm}")
+    table = phone.locator(".table", has=phone.locator(".fields-by-run"))
+    before = table.locator("th").first.bounding_box()
+    table.evaluate("table => table.scrollBy(200, 0)")
+    head, name = (table.locator(cell).first.bounding_box() for cell in ("th", "td.name"))
     assert head["x"] == before["x"] == name["x"]
 
 

@@ -1,6 +1,8 @@
 // Runs that are ticked in the list, to be compared. Which they are stands in the URL, so that they stay over filters, pages, a reload and
-// Back; what leads to another view of the list takes them along.
+// a link that is shared; what leads to another view of the list takes them along. Back leads to an address from before the last ticks:
+// the views of the list that one choice went through share its name, under which this tab remembers what was ticked last.
 
+const KEY = "forecurve-ticks";
 const ticks = () => new Set(new URLSearchParams(location.search).getAll("run"));
 const barOf = () => document.getElementById("ticked");
 
@@ -17,15 +19,40 @@ export function startTicking() {
     keep(new Set());
     document.querySelector(".tick")?.focus();
   });
+  takeUp();
   forgetUnknown();
   document.addEventListener("htmx:after:swap", show); // what came is as the page was asked for, before what was ticked since
   show();
 }
 
+/** Goes on with the choice of this place in the history, or of the list that led here; else begins one. */
+function takeUp() {
+  if (!barOf()) return;
+  const led = sessionStorage.getItem(KEY);
+  sessionStorage.removeItem(KEY);
+  const been = history.state?.ticks;
+  history.replaceState({ ...history.state, ticks: been ?? led ?? `${KEY}-${Date.now()}` }, "");
+  const last = been && sessionStorage.getItem(been);
+  if (last) keep(new Set(JSON.parse(last)));
+  else remember(ticks());
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("main a[href]");
+    if (link && !(event.ctrlKey || event.metaKey || event.shiftKey)) leadOn(link.pathname);
+  });
+  document.addEventListener("submit", ({ target }) => leadOn(new URL(target.action).pathname));
+}
+
+/** The next page of this tab, if it is a view of the list too, goes on with this choice. */
+function leadOn(path) {
+  if (path === "/runs") sessionStorage.setItem(KEY, history.state.ticks);
+}
+
+const remember = (chosen) => sessionStorage.setItem(history.state.ticks, JSON.stringify([...chosen]));
+
 /** A link may name runs that are not here: the page came with those that are, and what cannot be compared is not counted. */
 function forgetUnknown() {
   const there = document.querySelector("[data-ticked-too]");
-  if (!there) return;
+  if (!there || !barOf()) return;
   const known = new Set([...there.querySelectorAll("input")].map(({ value }) => value));
   const chosen = [...ticks()];
   if (chosen.some((id) => !known.has(id))) keep(new Set(chosen.filter((id) => known.has(id))));
@@ -35,6 +62,7 @@ function keep(chosen) {
   const url = new URL(location.href);
   withRuns(url, chosen);
   history.replaceState(history.state, "", url);
+  remember(chosen);
   show();
 }
 

@@ -150,6 +150,8 @@ export function plain(value) {
   return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
 }
 
+const AIR = 0.012; // of a range that ends at 0 or at 1, so that points there are drawn whole; less than ticks are apart, so that none stands beyond
+
 /** Pass rates get a range that holds everything and ends on round values. @param {number[]} values @returns {[number, number]} */
 export function rateRange(values) {
   const known = values.filter(Number.isFinite);
@@ -157,7 +159,9 @@ export function rateRange(values) {
   const low = Math.min(...known);
   const high = Math.max(...known);
   const margin = Math.max(0.015, 0.04 * (high - low));
-  return [Math.max(-0.01, Math.floor((low - margin) * 20) / 20), Math.min(1.01, Math.ceil((high + margin) * 20) / 20)];
+  const [bottom, top] = [Math.max(0, Math.floor((low - margin) * 20) / 20), Math.min(1, Math.ceil((high + margin) * 20) / 20)];
+  const air = AIR * (top - bottom);
+  return [bottom === 0 ? -air : bottom, top === 1 ? 1 + air : top];
 }
 
 /** Linear interpolation in log compute. @param {number[]} computes rising @param {number[]} values @param {number} at */
