@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from server.access.models import IdempotencyKey, Token
 from server.alerts.models import Delivery
@@ -35,7 +35,7 @@ PATIENCE = timedelta(seconds=5)
 """What has been due for less is left to the ring that is under way."""
 
 KEPT = timedelta(days=1)
-"""How long published outbox rows and idempotency keys are kept."""
+"""How long published outbox rows, idempotency keys and old test messages are kept."""
 
 DEAD_TOKENS_KEPT = timedelta(days=2)
 """How long tokens stay known after they expired or were revoked, so that their late use is answered for what it is."""
@@ -94,9 +94,17 @@ def tidy(session: Session, now: datetime) -> None:
     published = OutboxMessage.published_at < now - KEPT
     session.execute(delete(OutboxMessage).where(published))
     session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
+    session.execute(delete(Delivery).where(_test_of_old(now)))
     dead = or_(Token.expires_at < now - DEAD_TOKENS_KEPT, Token.revoked_at < now - DEAD_TOKENS_KEPT)
     unreferenced = ~exists().where(IdempotencyKey.token_id == Token.id)
     session.execute(delete(Token).where(Token.kind.in_(["ingest", "login", "session"]), dead, unreferenced))
+
+
+def _test_of_old(now: datetime) -> ColumnElement[bool]:
+    """Tests of channels; the newest of each is kept: the settings tell how it went."""
+    later = aliased(Delivery)
+    newer = exists().where(later.alert_id.is_(None), later.channel_id == Delivery.channel_id, later.id > Delivery.id)
+    return and_(Delivery.alert_id.is_(None), Delivery.status != "pending", Delivery.created_at < now - KEPT, newer)
 
 
 def _let_superseded_tokens_expire(session: Session, now: datetime) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from server.access.models import IdempotencyKey, Token
 from server.access.service import authenticate, mint
 from server.alerts.models import Channel, Delivery
 from server.alerts.service import open_alert
+from server.database import new_id
 from server.events.models import OutboxMessage
 from server.events.outbox import enqueue
 from server.runs.models import Run
@@ -158,3 +160,35 @@ def test_idempotency_keys_go_after_a_day_and_then_their_token(world: World):
     world.sweep_up()
     with world.sessions() as session:
         assert session.scalar(select(func.count()).select_from(Token)) == 0
+
+
+def test_tests_of_a_channel_go_after_a_day_but_for_the_newest(world: World):
+    run_id = world.add_run()
+    with world.sessions.begin() as session:
+        channels = [Channel(name=name, kind="webhook", url="http://127.0.0.1:9/", secret="whsec_x") for name in "ab"]
+        session.add_all(channels)
+        session.flush()
+        run = session.get_one(Run, run_id)
+        open_alert(session, run, kind="run_failed", level="ALERT", title="t", text="t", now=world.now)
+        alerts = set(session.scalars(select(Delivery.id)))
+        tests = [_test_message(session, channel, world, status) for channel in channels for status in TESTED]
+    world.wait(86399)
+    world.sweep_up()
+    with world.sessions() as session:
+        assert set(session.scalars(select(Delivery.id))) == alerts | set(tests)
+    world.wait(2)
+    world.sweep_up()
+    waiting, newest = tests[1::3], tests[2::3]
+    with world.sessions() as session:
+        assert set(session.scalars(select(Delivery.id))) == alerts | {*waiting, *newest}
+
+
+TESTED = ("delivered", "pending", "failed")
+
+
+def _test_message(session: Session, channel: Channel, world: World, status: str) -> str:
+    test = Delivery(id=new_id("dlv"), channel_id=channel.id, level="ALERT", status=status, created_at=world.now)
+    test.not_before = world.now + timedelta(days=9)
+    session.add(test)
+    session.flush()
+    return test.id
