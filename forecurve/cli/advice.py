@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .asking import Answer, Service, asks_service
-from .flags import Limit
+from .flags import Limit, OfRun
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api
@@ -31,7 +31,7 @@ class Status(StrEnum):
 @asks_service
 def list_advice(
     service: Service,
-    run: Annotated[str | None, typer.Option(help="Only advice on this run.")] = None,
+    run: OfRun = None,
     status: Annotated[Status | None, typer.Option(help="Only advice of which this came.")] = None,
     limit: Limit = 50,
 ) -> Answer:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from .asking import Answer, Service, asks_service
-from .flags import Limit
+from .flags import Limit, OfRun
 
 app = typer.Typer(no_args_is_help=True, help="Alerts: list, show, acknowledge, resolve, deliveries.")
 
@@ -19,7 +19,7 @@ AlertIds = Annotated[list[str], typer.Argument(metavar="ALERT", help="Ids, as `f
 def list_alerts(
     service: Service,
     only_open: Annotated[bool, typer.Option("--open", help="Only alerts that are not resolved.")] = False,
-    run: Annotated[str | None, typer.Option(help="Only alerts of this run.")] = None,
+    run: OfRun = None,
     limit: Limit = 50,
 ) -> Answer:
     """List alerts, newest first."""

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from .flags import DATA_DIR, AsJson, DataDir, Token, Url
+from .naming import Named, find_id
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api
@@ -46,14 +47,17 @@ def asks_service(command: Callable[..., Answer]) -> Callable[..., None]:
     """Make a command of a function whose first parameter is the service to ask.
 
     The command has the function's other parameters as its own, and --url, --token, --data-dir and --json behind them.
+    Those that are marked `Named` take names for ids.
     """
 
     @functools.wraps(command)
     def asking(*, url: str | None, token: str | None, data_dir: Path, as_json: bool, **own: Any) -> None:
         with closing(Service(url, token, data_dir)) as service:
+            own |= {name: _ids(service, named, own[name]) for name, named in by_name.items()}
             _print(command(service, **own), as_json)  # what is long is asked for while it is printed
 
     parameters = [*_own_parameters(command), *_FLAGS]
+    by_name = {parameter.name: named for parameter in parameters if (named := _named(parameter.annotation))}
     asking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     asking.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return asking
@@ -75,6 +79,17 @@ def _own_parameters(command: Callable[..., Answer]) -> list[inspect.Parameter]:
     hints = get_type_hints(command, include_extras=True)
     _, *own = inspect.signature(command).parameters.values()
     return [_keyword(each.name, hints[each.name], each.default) for each in own]
+
+
+def _named(annotation: Any) -> Named | None:
+    return next((each for each in get_args(annotation)[1:] if isinstance(each, Named)), None)
+
+
+def _ids(service: Service, named: Named, given: Any) -> Any:
+    """The ids that are meant: of one thing, of several, or of none."""
+    if isinstance(given, list):
+        return [find_id(service.api, named, one) for one in given]
+    return given and find_id(service.api, named, given)
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .curve_input import Range, read_long_curves
+from .curve_input import STDIN, Range, from_stdin, read_long_curves
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def backtest_command(
+    context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of finished runs, as `forecurve fit` takes them.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files of finished runs, as `forecurve fit` takes them; - is stdin."),
     ],
     fractions: Annotated[
         str, typer.Option("--fractions", help="Shares of each run's compute to forecast from.")
@@ -36,10 +38,10 @@ def backtest_command(
     from .output import print_json
 
     shares, names = _shares(fractions), _names(baselines)
-    curves = {
-        file: read_long_curves(file, unit, range_) for file in files
-    }  # all of them first: bad input shows before the work
-    found = {file: _backtest(file, curves[file], shares, prior, names) for file in files}
+    readable = {file: from_stdin(context, file) for file in dict.fromkeys(files)}
+    # all of them first: bad input shows before the work
+    curves = {file: read_long_curves(found, unit, range_) for file, found in readable.items()}
+    found = {file: _backtest(_named(file), curves[file], shares, prior, names) for file in curves}
     if as_json:
         print_json(_body(found))
         return
@@ -74,7 +76,12 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _backtest(file: Path, curves: list[Curve], shares: list[float], prior: PriorChoice, names: list[str]) -> Backtest:
+def _named(file: Path) -> str:
+    """What the file is called in a table."""
+    return "stdin" if file == STDIN else file.name
+
+
+def _backtest(file: str, curves: list[Curve], shares: list[float], prior: PriorChoice, names: list[str]) -> Backtest:
     """One file, with a bar on stderr while a person waits."""
     import sys
 
@@ -84,7 +91,7 @@ def _backtest(file: Path, curves: list[Curve], shares: list[float], prior: Prior
     from forecurve.science import backtest
 
     with Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(file.name, total=None)
+        task = bar.add_task(file, total=None)
         move: Progress = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
         return backtest(curves, fractions=shares, prior=prior.value, baselines=names, progress=move)
 
@@ -105,14 +112,14 @@ def _show(found: dict[Path, Backtest]) -> None:
     rows = [_row(file, one) for file, backtest in found.items() for one in backtest.summary]
     print_table(columns, rows, right=columns[3:])
     for file, backtest in found.items():
-        typer.echo(f"{file.name}: intervals are {_calibrations(backtest)}.")
+        typer.echo(f"{_named(file)}: intervals are {_calibrations(backtest)}.")
 
 
 def _row(file: Path, one: Summary) -> list[str]:
     from .output import number
 
     return [
-        file.name,
+        _named(file),
         f"{one.fraction:.0%}".replace("%", " %"),
         one.method,
         str(one.n),

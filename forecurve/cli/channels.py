@@ -10,10 +10,13 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import Limit
+from .naming import Named
 
 app = typer.Typer(
     no_args_is_help=True, help="Channels that alerts are sent to: add, list, test, remove. Needs an admin's token."
 )
+
+ChannelId = Annotated[str, Named("channel"), typer.Argument(metavar="CHANNEL", help="Its id, or its name.")]
 
 NO_CHANNELS = "No channels: alerts are on the page alone. Try: forecurve channel add NAME --kind slack --to URL"
 
@@ -71,7 +74,7 @@ def list_channels(service: Service, limit: Limit = 50) -> Answer:
 
 @app.command()
 @asks_service
-def test(service: Service, channel_id: Annotated[str, typer.Argument(metavar="CHANNEL")]) -> Answer:
+def test(service: Service, channel_id: ChannelId) -> Answer:
     """Send a test message the way that alerts go, and say whether it arrived."""
     from forecurve.signs import visible
 
@@ -84,7 +87,7 @@ def test(service: Service, channel_id: Annotated[str, typer.Argument(metavar="CH
 
 @app.command()
 @asks_service
-def remove(service: Service, channel_id: Annotated[str, typer.Argument(metavar="CHANNEL")]) -> Answer:
+def remove(service: Service, channel_id: ChannelId) -> Answer:
     """Send nothing there any more; its URL and secret are forgotten, and what waits to be sent is given up."""
     service.api.delete_channel(channel_id)
     return Answer({"id": channel_id, "removed": True}, f"{channel_id}  removed")

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 Bounds = tuple[float, float]
 
 
-def _from_stdin(context: typer.Context, file: Path) -> Path:
+STDIN = Path("-")
+
+
+def from_stdin(context: typer.Context, file: Path) -> Path:
     """`-` as a file that is there until the command ends, for a command may read its file more than once."""
-    if str(file) != "-" or context.resilient_parsing:
+    if file != STDIN or context.resilient_parsing:
         return file
     folder = tempfile.TemporaryDirectory()
     context.call_on_close(folder.cleanup)
@@ -39,7 +42,7 @@ def _suffix_of(text: bytes) -> str:
 CurveFile = Annotated[
     Path,
     typer.Argument(
-        callback=_from_stdin,
+        callback=from_stdin,
         help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin (not Parquet).",
     ),
 ]

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .naming import Named
+
 Url = Annotated[
     str | None, typer.Option("--url", envvar="FORECURVE_URL", help="The service; else the one of --data-dir.")
 ]
@@ -24,7 +26,9 @@ Changes = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the recipe; may be repeated."),
 ]
 Preset = Annotated[str | None, typer.Option("--preset", help="A preset's name; see `forecurve recipe presets`.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN")]
+RunId = Annotated[str, Named("run"), typer.Argument(metavar="RUN", help="Its id, or its name.")]
+OfRun = Annotated[str | None, Named("run"), typer.Option("--run", help="Only those of this run.")]
+OfSweep = Annotated[str | None, Named("sweep"), typer.Option("--sweep", help="Only runs of this sweep.")]
 RecipeFile = Annotated[Path | None, typer.Option("--recipe", help="A recipe in YAML or JSON.")]
 
 DATA_DIR = Path(".data")

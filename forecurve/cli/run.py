@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from .asking import Answer, Service, asks_service
-from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, Preset, RecipeFile, RunId, Token, Url
+from .flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
+from .naming import Named, find_id
 from .run_data import export, metrics
 from .run_history import attempts, checkpoints, events
 from .run_origin import forks, recipe
@@ -22,6 +23,7 @@ app = typer.Typer(
 
 NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
 
+PutAway = Annotated[str, Named("run", archived=True), typer.Argument(metavar="RUN", help="Its id, or its name.")]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the log.")]
 
 
@@ -75,7 +77,7 @@ def list_runs(
     status: Annotated[
         list[str] | None, typer.Option(help="Only runs in this state; may be given several times.")
     ] = None,
-    sweep: Annotated[str | None, typer.Option(help="Only runs of this sweep.")] = None,
+    sweep: OfSweep = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
 ) -> Answer:
@@ -136,7 +138,7 @@ def archive(service: Service, run_id: RunId) -> Answer:
 
 @app.command()
 @asks_service
-def restore(service: Service, run_id: RunId) -> Answer:
+def restore(service: Service, run_id: PutAway) -> Answer:
     """Take a run out of the archive."""
     run = service.api.restore_run(run_id)
     return Answer(run, f"{run['id']}  {run['status']}; it is listed again")
@@ -184,7 +186,7 @@ def watch(
     from .run_view import follow
 
     with connect(url, token, data_dir) as api:
-        status = follow(api, run_id, every_s=every, as_json=as_json)
+        status = follow(api, find_id(api, Named("run"), run_id), every_s=every, as_json=as_json)
     if status == "failed":
         raise typer.Exit(1)
 

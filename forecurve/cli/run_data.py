@@ -9,7 +9,9 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import RunId
+from .naming import Named
 from .rows_out import FormFlag, OutFlag, rows_answer
+from .run_rows import OVER
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api
@@ -40,13 +42,13 @@ def metrics(
         return rows_answer(METRIC_COLUMNS, _points(service.api, run_id, wanted), form, out)
     if form or out:
         raise bad_input("--metric: no series is named; repeat it for each, or give --all")
-    return Answer({"metrics": names}, "\n".join(names) or "No metrics yet. `forecurve run watch` tells when some come.")
+    return Answer({"metrics": names}, "\n".join(names) or _no_metrics(service.api.run(run_id)))
 
 
 @asks_service
 def export(
     service: Service,
-    run_ids: Annotated[list[str], typer.Argument(metavar="RUN")],
+    run_ids: Annotated[list[str], Named("run"), typer.Argument(metavar="RUN...", help="Their ids, or names.")],
     form: FormFlag = None,
     out: OutFlag = None,
 ) -> Answer:
@@ -61,6 +63,12 @@ def export(
     runs = [service.api.run(run_id) for run_id in dict.fromkeys(run_ids)]
     series = [(run["name"], run) for run in runs]
     return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series), form, out)
+
+
+def _no_metrics(run: dict[str, Any]) -> str:
+    if run["status"] in OVER:
+        return f"No metrics: the run is {run['status']} and has logged none."
+    return f"No metrics yet. `forecurve run watch {run['id']}` tells when some come."
 
 
 def _known(wanted: Sequence[str], names: Sequence[str], run_id: str) -> list[str]:

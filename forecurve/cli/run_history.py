@@ -8,6 +8,8 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import DATA_DIR, AsJson, DataDir, Limit, RunId, Token, Url
+from .naming import Named, find_id
+from .run_rows import OVER
 
 
 @asks_service
@@ -17,7 +19,7 @@ def checkpoints(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
 
     found = newest(service.api.checkpoints(run_id, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, f"No checkpoints yet. `forecurve run show {run_id}` says how far it is.")
+        return Answer(found, _no_checkpoints(service.api.run(run_id)))
     columns = ["checkpoint", "step", "compute", "attempt", "size", "written", "path"]
     right, spare = ["step", "compute", "attempt", "size"], ["written", "size", "attempt", "compute"]
     return Answer(found, lambda: print_newest(found, columns, _checkpoint_row, right=right, spare=spare))
@@ -30,7 +32,7 @@ def attempts(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
 
     found = newest(service.api.attempts(run_id, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, f"Not launched yet. `forecurve run show {run_id}` says what it waits for.")
+        return Answer(found, _no_attempts(service.api.run(run_id)))
     columns = ["attempt", "state", "began", "for", "last sign", "exit", "why"]
     return Answer(found, lambda: print_newest(found, columns, _attempt_row, right=["attempt", "for", "exit"]))
 
@@ -53,6 +55,7 @@ def events(
     from .output import newest, print_json
 
     with connect(url, token, data_dir) as api:
+        run_id = find_id(api, Named("run"), run_id)
         if follow:
             follow_events(api, run_id, every_s=every, as_json=as_json)
             return
@@ -61,6 +64,18 @@ def events(
         print_json(found)
     else:
         print_events(found)
+
+
+def _no_checkpoints(run: dict[str, Any]) -> str:
+    if run["status"] in OVER:
+        return f"No checkpoints: the run is {run['status']} and has reported none."
+    return f"No checkpoints yet. `forecurve run show {run['id']}` says how far it is."
+
+
+def _no_attempts(run: dict[str, Any]) -> str:
+    if run["status"] in OVER:
+        return f"Never launched: the run is {run['status']}."
+    return f"Not launched yet. `forecurve run show {run['id']}` says what it waits for."
 
 
 def _checkpoint_row(checkpoint: dict[str, Any]) -> list[Any]:

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from .asking import Answer, Service, asks_service
+from .flags import OfSweep
 
 
 @asks_service
 def score(
     service: Service,
-    sweep: Annotated[str | None, typer.Option("--sweep", help="Only runs of this sweep.")] = None,
+    sweep: OfSweep = None,
     runs: Annotated[int, typer.Option("--runs", min=1, max=300, help="Newest finished runs that are looked at.")] = 100,
     limit: Annotated[int, typer.Option("--limit", min=0, max=1000, help="Forecasts listed one by one (--json).")] = 50,
 ) -> Answer:

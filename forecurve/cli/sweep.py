@@ -9,6 +9,7 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import Limit
+from .naming import Named
 from .rows_out import FormFlag, OutFlag, rows_answer
 from .run_rows import OVER
 
@@ -17,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, lis
 SweepFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name and policy.")
 ]
-SweepId = Annotated[str, typer.Argument(metavar="SWEEP")]
+SweepId = Annotated[str, Named("sweep"), typer.Argument(metavar="SWEEP", help="Its id, or its name.")]
 
 
 @app.command()

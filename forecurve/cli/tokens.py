@@ -10,8 +10,12 @@ import typer
 
 from .asking import Answer, Service, asks_service
 from .flags import Limit
+from .naming import Named
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of the API: create, list, revoke. Needs an admin's token.")
+
+
+TokenId = Annotated[str, Named("token"), typer.Argument(metavar="TOKEN", help="Its id, or its name.")]
 
 
 class Scope(StrEnum):
@@ -66,8 +70,8 @@ def list_tokens(
 
 @app.command()
 @asks_service
-def revoke(service: Service, token_id: Annotated[str, typer.Argument(metavar="TOKEN")]) -> Answer:
-    """Make a token useless at once, and the browser sessions that it opened. TOKEN is its id, not its secret."""
+def revoke(service: Service, token_id: TokenId) -> Answer:
+    """Make a token useless at once, and the browser sessions that it opened. Never give its secret here."""
     token = service.api.revoke_token(token_id)
     return Answer(token, f"{token['id']}  {token['name']} is revoked")
 

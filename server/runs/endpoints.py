@@ -50,13 +50,21 @@ def list_runs(
         Query(description="May be given several times.", json_schema_extra={"items": {"enum": list(Status)}}),
     ] = None,
     arm: str | None = None,
+    name: Annotated[str | None, Query(description="Those that are called exactly so.")] = None,
     archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[RunView]:
     """Runs, newest first; those that are archived only when they are asked for."""
     rows, following = service.list_runs(
-        session, statuses=status or (), sweep_id=sweep_id, arm=arm, archived=archived, cursor=cursor, limit=limit
+        session,
+        statuses=status or (),
+        sweep_id=sweep_id,
+        arm=arm,
+        name=name,
+        archived=archived,
+        cursor=cursor,
+        limit=limit,
     )
     return Page(items=run_views(session, rows), next_cursor=following)
 

@@ -77,6 +77,7 @@ def list_runs(
     statuses: Sequence[str] = (),
     sweep_id: str | None = None,
     arm: str | None = None,
+    name: str | None = None,
     archived: bool = False,
     cursor: str | None = None,
     limit: int = 50,
@@ -89,6 +90,8 @@ def list_runs(
         query = query.where(Run.sweep_id == sweep_id)
     if arm is not None:
         query = query.where(Run.arm == arm)
+    if name is not None:
+        query = query.where(Run.name == name)
     return newest_first(session, query, Run.id, cursor, limit)
 
 

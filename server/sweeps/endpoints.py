@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
@@ -31,9 +33,15 @@ def create_sweep(body: SweepCreate, session: DbSession, identity: Operator, now:
 
 
 @router.get("/sweeps")
-def list_sweeps(session: DbSession, _: Reader, cursor: Cursor = None, limit: Limit = 50) -> Page[SweepSummary]:
+def list_sweeps(
+    session: DbSession,
+    _: Reader,
+    name: Annotated[str | None, Query(description="Those that are called exactly so.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[SweepSummary]:
     """Sweeps, newest first."""
-    rows, following = service.list_sweeps(session, cursor=cursor, limit=limit)
+    rows, following = service.list_sweeps(session, name=name, cursor=cursor, limit=limit)
     return Page(items=service.sweep_summaries(session, rows), next_cursor=following)
 
 

@@ -66,9 +66,12 @@ def get_sweep(session: Session, sweep_id: str) -> Sweep:
     return sweep
 
 
-def list_sweeps(session: Session, *, cursor: str | None, limit: int) -> tuple[Sequence[Sweep], str | None]:
-    """One page of sweeps, newest first."""
-    return newest_first(session, select(Sweep), Sweep.id, cursor, limit)
+def list_sweeps(
+    session: Session, *, name: str | None = None, cursor: str | None, limit: int
+) -> tuple[Sequence[Sweep], str | None]:
+    """One page of sweeps, newest first: of all, or of those with a name."""
+    query = select(Sweep) if name is None else select(Sweep).where(Sweep.name == name)
+    return newest_first(session, query, Sweep.id, cursor, limit)
 
 
 def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:

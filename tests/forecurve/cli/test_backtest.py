@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +108,18 @@ def test_a_series_of_two_evaluations_is_left_out_by_name(file: Path, capsys: pyt
     captured = capsys.readouterr()
     assert {row["series"] for row in json.loads(captured.out)["series"]} == {"arm0", "arm1", "arm2"}
     assert "begun is left out: 2 of the 3 evaluations" in captured.err
+
+
+def test_finished_runs_come_from_stdin_too(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    assert main(["backtest", "-", "--fractions", "0.5", "--json"]) in (0, None)
+    body = json.loads(capsys.readouterr().out)
+    assert {row["file"] for row in body["series"]} == {"-"}
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    assert main(["backtest", "-", str(file), "--fractions", "0.5"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "stdin: intervals are" in out
+    assert "runs.csv: intervals are" in out

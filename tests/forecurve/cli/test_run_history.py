@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from forecurve.cli.event_view import follow_events
 from forecurve.client import ApiError
 from server.runs.models import Run
+from server.runs.states import Status
+from tests.server.reporting import move
 from tests.web import seeding
 
 from .conftest import Forecurve
@@ -130,3 +132,23 @@ def test_an_unknown_run_is_bad_input_that_names_the_list(forecurve: Forecurve, s
     assert result.code == 2
     assert "`forecurve run list` lists them" in result.err
     assert forecurve("run", command, "../me").code == 2
+
+
+@pytest.mark.parametrize("status", ["stopped", "succeeded", "failed"])
+def test_of_a_run_that_is_over_nothing_more_is_promised(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], status: str
+) -> None:
+    run_id = seeded_run(sessions, "over", status=status, until=0)
+    for command in ("metrics", "checkpoints"):
+        said = forecurve("run", command, run_id).out
+        assert f"the run is {status}" in said
+        assert "yet" not in said
+
+
+def test_a_run_that_ended_in_the_queue_was_never_launched(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    assert "Not launched yet" in forecurve("run", "attempts", run_id).out
+    move(sessions, run_id, Status.STOPPED, datetime.now(UTC))
+    assert forecurve("run", "attempts", run_id).out == "Never launched: the run is stopped.\n"

@@ -142,6 +142,8 @@ def test_runs_are_listed_newest_first_and_filtered(
     assert names("status=stopped") == ["first"]
     assert sorted(names("status=stopped&status=queued")) == ["first", "second"]
     assert names("arm=none") == []
+    assert names("name=second") == ["second"]
+    assert names("name=Second") == []
     assert "queued" in faults(api.get("/v1/runs?status=waiting", headers=headers["read"]))["status"]
     page = api.get("/v1/runs?limit=1", headers=headers["read"]).json()
     assert page["next_cursor"] == page["items"][0]["id"]
