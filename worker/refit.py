@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
 PUT_OFF = timedelta(minutes=5)
+CLOCKS_DIFFER = timedelta(seconds=10)
+"""At most, between the machines of one service."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def _assess(subject: Subject, settings: Settings) -> Assessment | str | None:
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
     lease = secrets.token_hex(8)
-    rested = or_(Run.fitted_at.is_(None), Run.fitted_at <= now - timedelta(seconds=settings.refit_every_s))
+    ago = now - timedelta(seconds=settings.refit_every_s)
+    ahead = now + CLOCKS_DIFFER  # later than this nobody's clock was: ours was set back, and need not catch up first
+    rested = or_(Run.fitted_at.is_(None), Run.fitted_at <= ago, Run.fitted_at > ahead)
     free = or_(Run.fit_lease.is_(None), Run.fit_lease_expires_at <= now)
     claim = update(Run).where(Run.id == run_id, Run.dirty_at.is_not(None), rested, free)
     ends = now + timedelta(seconds=settings.lease_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
-from sse_starlette import EventSourceResponse
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Reader
@@ -15,13 +14,13 @@ from server.pagination import Limit
 from server.problems import problems
 
 from . import service
+from .reply import StreamReply
 from .schemas import EventRead, EventsRead
 from .stream import EventFeed
 
 router = APIRouter(tags=["events"], route_class=IdempotentRoute)
 
 NEWEST_CURSOR = 2**63 - 1
-COMMENT_EVERY_S = 15
 
 Since = Annotated[int | None, Query(ge=0, le=NEWEST_CURSOR, description="A cursor; what happened after it follows.")]
 
@@ -42,7 +41,7 @@ def read_events(
 
 @router.get(
     "/stream",
-    response_class=EventSourceResponse,
+    response_class=StreamReply,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Server-sent events"}
     },
@@ -52,7 +51,7 @@ async def stream(
     identity: Reader,
     since: Since = None,
     last_event_id: Annotated[str | None, Header(description="Sent by a browser that connects again.")] = None,
-) -> EventSourceResponse:
+) -> StreamReply:
     """Changes as they happen: `event: change` with data `{kind, run_id, sweep_id, id}`.
 
     An `id:` stands at the last change of what happened at once; it is the cursor to resume from. The
@@ -63,4 +62,4 @@ async def stream(
             raise Invalid.field("Last-Event-ID", last_event_id, "is no cursor of this stream")
         since = int(last_event_id)
     feed: EventFeed = request.app.state.feed
-    return EventSourceResponse(feed.changes(since, identity.token_id), ping=COMMENT_EVERY_S)
+    return StreamReply(feed.changes(since, identity.token_id))

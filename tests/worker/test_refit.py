@@ -116,6 +116,18 @@ def test_a_run_is_not_refitted_more_often_than_asked_but_comes_back(sessions: Se
     assert len(forecasts(sessions, run_id)) == 2
 
 
+@pytest.mark.parametrize(("back_s", "forecasts_then"), [(5, 1), (3600, 2)])
+def test_a_clock_that_was_set_back_holds_no_refit_up(
+    back_s: float, forecasts_then: int, sessions: Sessions, settings: Settings
+) -> None:
+    """By seconds it may be another machine's, which is to rest as well; by an hour it was set."""
+    run_id = start_run(sessions)
+    refit(sessions, settings, run_id, START + timedelta(hours=2))
+    ingest(sessions, run_id, HEALTHY, 12, 13)
+    refit(sessions, settings, run_id, START + timedelta(hours=2, seconds=-back_s))
+    assert len(forecasts(sessions, run_id)) == forecasts_then
+
+
 def test_a_refit_that_died_is_taken_up_when_its_lease_ends(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,9 +19,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
+from starlette.types import Message
 
 from server.events.models import Event
-from server.events.service import current_cursor
+from server.events.reply import StreamReply
+from server.events.service import current_cursor, record
 from server.events.stream import MOST_WAITING, EventFeed
 from tests.conftest import Clock
 from tests.server.reporting import Headers, bearer, evaluation, external_run, faults, queued_run
@@ -199,6 +201,31 @@ def test_a_listener_that_does_not_keep_up_is_let_go_and_may_resume(sessions: Ses
     assert [int(message.id) for message in got] == list(range(len(got))), (
         "in order, and nothing left out before the end"
     )
+
+
+def test_a_stream_that_nobody_reads_ends_and_is_forgotten(sessions: Sessions, clock: Clock) -> None:
+    asyncio.run(_unread(EventFeed(sessions, clock, poll_every_s=0.01), sessions))
+
+
+async def _unread(feed: EventFeed, sessions: Sessions) -> None:
+    never = asyncio.Event()
+    sent: list[str] = []
+
+    async def receive() -> Message:
+        await never.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message["type"])
+        if message["type"] == "http.response.body":
+            await never.wait()  # its buffers are full
+
+    with sessions.begin() as session:
+        record(session, "test", actor="test")
+    reply = StreamReply(feed.changes(0, "tok_x"), unread_s=0.05)
+    await asyncio.wait_for(reply({"type": "http", "method": "GET"}, receive, send), LONG_ENOUGH_S)
+    assert sent == ["http.response.start", "http.response.body"]
+    assert not feed._listeners
 
 
 def test_a_bad_cursor_is_refused(api: TestClient, headers: Headers) -> None:
