@@ -20,7 +20,7 @@ class Arms:
 
     Attributes:
         curves: where the chart reads the curves.
-        runs: in the order of the table.
+        runs: in the order in which they were planned or chosen.
         names: of the runs, each another.
         arms: of which arm a run is a seed, as `comparison` names it.
         changes: against the control, in words.
@@ -85,11 +85,10 @@ class Arms:
         found = {one.arm: one for one in ranking.arms} if ranking and len(ranking.arms) > 1 else {}
         return {run.id: found.get(self.arms[run.id]) for run in self.runs}
 
-    @cached_property
-    def firsts(self) -> set[str]:
-        """The first run of each arm: its row has the verdict's figures, those of the arm's other seeds its name."""
+    def firsts(self, rows: Sequence[RunView]) -> set[str]:
+        """The first run of each arm in this order."""
         found: dict[str, str] = {}
-        for run in self.runs:
+        for run in rows:
             if run.id not in self.left_out:
                 found.setdefault(self.arms[run.id], run.id)
         return set(found.values())

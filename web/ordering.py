@@ -1,8 +1,8 @@
-"""The order of the list of runs, as it stands in its URL: `sort=rate` rises, `sort=-rate` falls; else newest first."""
+"""The order of a list, as it stands in its URL: `sort=rate` rises, `sort=-rate` falls; else newest first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Select, and_, case, func, or_
@@ -69,3 +69,8 @@ def next_sort(column: str, sort: str | None) -> str:
 def direction(column: str, sort: str | None) -> str:
     """The `aria-sort` of a column's head."""
     return {column: "ascending", f"-{column}": "descending"}.get(sort or "", "none")
+
+
+def heads(columns: Iterable[str], sort: str | None, to: Callable[[str], str]) -> dict[str, tuple[str, str]]:
+    """Of each column's head: where a press on it leads, and its `aria-sort`; `to` gives the address of an order."""
+    return {column: (to(next_sort(column, sort)), direction(column, sort)) for column in columns}

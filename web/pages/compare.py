@@ -19,6 +19,7 @@ from server.comparisons.service import compare_runs, control_of
 from server.filters import MOST_RUNS, some_runs
 from server.problems import Unavailable
 from server.runs.models import Run
+from web.arm_order import table_of
 from web.arms import Arms
 from web.formats import short_difference
 from web.page import AnyPage, Page
@@ -37,7 +38,10 @@ class Part:
 
 @router.get("/compare")
 def show_comparison(
-    page: AnyPage, run: Annotated[list[str] | None, Query()] = None, control: str | None = None
+    page: AnyPage,
+    run: Annotated[list[str] | None, Query()] = None,
+    control: str | None = None,
+    sort: str | None = None,
 ) -> HTMLResponse:
     asked = list(dict.fromkeys(run or []))
     if len(asked) > MOST_RUNS:
@@ -56,11 +60,14 @@ def show_comparison(
         found = compare_runs(page.session, runs, against, page.now)
     except Unavailable as busy:
         return page.render("compare_none.html", runs=runs, most=MOST_RUNS, parts_of=[], busy=busy.detail)
+    asked, arms = [one.id for one in runs], arms_of(found)
+    kept = [*(("run", id_) for id_ in asked), *([("control", control)] if control else [])]
     return page.render(
         "compare.html",
         found=found,
-        arms=arms_of(found),
-        asked=[one.id for one in runs],
+        arms=arms,
+        table=table_of(arms, sort, "/compare", kept),
+        asked=asked,
         most=MOST_RUNS,
         fields=_fields(found),
     )

@@ -13,7 +13,7 @@ from server.runs.views import run_views
 from server.sweeps.service import get_sweep
 from web import reads
 from web.drawings import rate_range
-from web.ordering import COLUMNS, ORDERS, direction, next_sort, sorted_page
+from web.ordering import COLUMNS, ORDERS, heads, sorted_page
 from web.page import AnyPage
 
 PER_PAGE = 50
@@ -49,7 +49,7 @@ def list_runs(
         chosen=chosen,
         sort=sort or "",
         orders=ORDERS,
-        heads={name: _head(name, sort, filters | ({"run": ticked} if ticked else {})) for name in COLUMNS},
+        heads=heads(COLUMNS, sort, lambda order: _url(kept | {"sort": order})),
         ticked=ticked,
         most_compared=MOST_RUNS,
         states=reads.STATES,
@@ -57,11 +57,6 @@ def list_runs(
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,
     )
-
-
-def _head(column: str, sort: str | None, filters: dict[str, Any]) -> tuple[str, str]:
-    """Of a column's head: where a press on it leads, and how the list is sorted by it now."""
-    return _url({**filters, "sort": next_sort(column, sort)}), direction(column, sort)
 
 
 def _url(parameters: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from server.runs.states import TERMINAL
 from server.sweeps import service
 from server.sweeps.schemas import SweepRead
 from web import reads
+from web.arm_order import table_of
 from web.arms import Arms
 from web.formats import short_difference
 from web.page import AnyPage
@@ -33,9 +34,11 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
 
 
 @router.get("/sweeps/{sweep_id}")
-def show_sweep(page: AnyPage, sweep_id: str) -> HTMLResponse:
+def show_sweep(page: AnyPage, sweep_id: str, sort: str | None = None) -> HTMLResponse:
     sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
-    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms_of(sweep), most_compared=MOST_RUNS)
+    arms = arms_of(sweep)
+    table = table_of(arms, sort, f"/sweeps/{sweep.id}")
+    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms, table=table, most_compared=MOST_RUNS)
 
 
 def arms_of(sweep: SweepRead) -> Arms:

@@ -237,43 +237,6 @@ def test_where_the_forecast_is_withheld_nothing_is_drawn_beyond_the_data(page: A
     assert not {"control fit", "control forecast"} & set(traces(page))
 
 
-def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, site: Site) -> None:
-    drawn = opened(page, f"/sweeps/{site.sweep}")
-    assert {"control", "control fit", "control forecast", "no-<b>cispo</b>"} <= set(drawn)
-    neutral = page.evaluate("() => getComputedStyle(document.documentElement).getPropertyValue('--neutral').trim()")
-    colour = "() => document.querySelector('#plot').data.find(t => t.name === 'control fit').line.color"
-    red, green, blue = (int(neutral[place : place + 2], 16) for place in (1, 3, 5))
-    assert page.evaluate(colour) == f"rgba({red}, {green}, {blue}, 1)"
-
-    page.hover(f"tr[data-arm={site.arm}]")
-    page.wait_for_function("() => document.querySelector('#plot').data.some(t => t.name.endsWith(' band90'))")
-    assert "no-<b>cispo</b> band90" in traces(page)
-
-    page.click(f"[data-key={site.control}]")
-    page.wait_for_function("() => !document.querySelector('#plot').data.some(t => t.name === 'control')")
-    assert page.get_attribute(f"[data-key={site.control}]", "aria-pressed") == "false"
-    assert f"show={site.arm}" in page.url
-    assert "control" not in opened(page, page.url)
-
-
-def test_an_arm_whose_ceiling_is_not_identified_has_its_band_beyond_the_data_and_no_curve(
-    page: Any, site: Site
-) -> None:
-    with site.sessions.begin() as session:
-        arm = session.get_one(Run, site.arm)
-        forecast = seeding.add_forecast(session, arm, seeding.Truth(A=0.6), at=30.0, now=site.now)
-        forecast.summary = forecast.summary | {"ceiling_known": False}
-    drawn = opened(page, f"/sweeps/{site.sweep}")
-    name = "no-<b>cispo</b>"
-    assert f"{name} forecast" not in drawn
-    assert f"{name} lower90" in drawn
-    assert {"control forecast", "control band90 beyond", f"{name} band90 beyond"} <= set(drawn)
-    assert min(drawn[f"{name} band90 beyond"]["x"]) == 30.0
-    low, high = page.evaluate("() => document.querySelector('#plot').layout.yaxis.range")
-    assert low <= min(drawn[f"{name} band90 beyond"]["y"])
-    assert max(drawn["control band90 beyond"]["y"]) <= high
-
-
 def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> None:
     def wanted() -> str:
         with site.sessions() as session:

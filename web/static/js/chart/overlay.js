@@ -9,12 +9,14 @@ import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
+import { shortNames } from "./short-names.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
 import { escaped, predicted, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
-const NAMES = { width: 168, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
+const NAMES = { width: 180, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
 const MOST_BUDGETS = 4; // that are named
+const LETTERS = 24; // of a name there
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
 /** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-names` to names */
@@ -49,14 +51,19 @@ function startKeys(state, show) {
     });
   }
   document.addEventListener("click", (event) => {
-    const key = event.target.closest("[data-key]");
-    if (!key) return;
-    const drawn = new Set(visible(state).map((view) => view.run.id));
-    if (!drawn.delete(key.dataset.key)) drawn.add(key.dataset.key);
-    state.shown = drawn;
-    toUrl({ show: [...drawn].join(",") || "none" });
+    const key = event.target.closest("[data-key], [data-draw]");
+    if (!key || !state.view) return;
+    state.shown = key.dataset.draw ? new Set(key.dataset.draw === "all" ? state.view.runs.map(({ run }) => run.id) : []) : turned(state, key.dataset.key);
+    toUrl({ show: [...state.shown].join(",") || "none" });
     show();
   });
+}
+
+/** The runs drawn, with this one if it was not, without it if it was. */
+function turned(state, id) {
+  const drawn = new Set(visible(state).map((view) => view.run.id));
+  if (!drawn.delete(id)) drawn.add(id);
+  return drawn;
 }
 
 function visible({ view, shown }) {
@@ -84,6 +91,8 @@ function paint(plot, state) {
 }
 
 function pressKeys(drawn) {
+  const said = document.querySelector("[data-drawn-count]");
+  if (said) said.textContent = `${drawn.size} of ${document.querySelectorAll("[data-key]").length} drawn`;
   for (const key of document.querySelectorAll("[data-key]")) key.setAttribute("aria-pressed", String(drawn.has(key.dataset.key)));
 }
 
@@ -175,23 +184,23 @@ function budgets(views, axis, ink) {
   };
 }
 
-/** The arms' names at the right edge, at the end of their curves, pushed apart where they would overlap. */
+/** The arms' names at the right edge, at the end of their curves, pushed apart where they would overlap; those for which there is room. */
 function names(views, [low, high], height, state, ink) {
-  const perPixel = (high - low) / Math.max(120, height - 60);
-  const ends = views.map((view) => ({ view, y: endOf(view) })).sort((a, b) => b.y - a.y);
-  let above = Infinity;
-  for (const end of ends) {
-    end.y = Math.min(end.y, above - LEAST_GAP * perPixel);
-    above = end.y;
-  }
-  return ends.map(({ view: { run }, y }) => ({
+  const inner = Math.max(120, height - 60);
+  const gap = (LEAST_GAP * (high - low)) / inner;
+  const ends = views.map((view) => ({ view, y: endOf(view) })).sort((a, b) => b.y - a.y).slice(0, Math.floor(inner / LEAST_GAP));
+  ends.forEach((end, at) => at > 0 && (end.y = Math.min(end.y, ends[at - 1].y - gap)));
+  ends.toReversed().forEach((end, at, below) => (end.y = Math.max(end.y, at > 0 ? below[at - 1].y + gap : low)));
+  const short = shortNames(ends.map(({ view }) => view.run.name), LETTERS);
+  return ends.map(({ view: { run }, y }, at) => ({
     xref: "paper",
     x: 1.006,
     xanchor: "left",
     y,
     yref: "y",
     showarrow: false,
-    text: escaped(run.name.length > 24 ? `${run.name.slice(0, 23)}…` : run.name),
+    text: escaped(short[at]),
+    hovertext: escaped(run.name),
     font: { size: 12, color: state.focus && state.focus !== run.id ? ink.quiet : seriesColour(state.series[run.id] ?? null) },
   }));
 }
