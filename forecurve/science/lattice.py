@@ -11,13 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .kernels import HUGE, Factors
 from .prior import Box
 
 ROWS = COLUMNS = 20
 CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out
 _WIDEST = 1.5  # in ln B and ln C_mid: beyond, a normal approximation says little
+CUT_OFF = 3e-3  # of the mass on an edge: there is more beyond it,
+FURTHER = 8  # so many cells of which the next lattice reaches
 _TEMPERED_CUT = 3.0  # while the lattice is too coarse to trust, in tempered units (many more of the true ones)
 
 
@@ -92,43 +94,61 @@ def _rounded(value: float) -> float:
     return float(1.1 ** round(np.log(max(value, 1e-9)) / np.log(1.1)))
 
 
-def edge_share(lattice: Lattice, log_mass: FloatArray) -> float:
-    """The share of the mass that lies on the heaviest of the lattice's four edges."""
+def open_edges(lattice: Lattice, log_mass: FloatArray, box: Box) -> FloatArray:
+    """The share of the mass on the first and last row and column, (4,), as far as the box goes on beyond them."""
     mass = np.exp(log_mass - log_mass.max()).reshape(lattice.log_mid.shape)
-    edges = (mass[0].sum(), mass[-1].sum(), mass[:, 0].sum(), mass[:, -1].sum())
-    return float(max(edges) / mass.sum())
+    (across, along), log_b, log_mid = lattice.cell, lattice.log_b, lattice.log_mid
+    (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
+    edges = (
+        mass[0].sum() * (log_b[0] - across > b_low),
+        mass[-1].sum() * (log_b[-1] + across < b_high),
+        mass[:, 0] @ (log_mid[:, 0] - along > mid_low),
+        mass[:, -1] @ (log_mid[:, -1] + along < mid_high),
+    )
+    return np.asarray(np.array(edges) / mass.sum())
 
 
-def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float]) -> Lattice:
+def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float], finer: int = 1) -> Lattice:
     """Cell centres over a range of ln B and a range of offsets from each row's middle."""
-    rows = _centres(*log_b, ROWS)
-    return Lattice(rows, middle[:, None] + _centres(*offsets, COLUMNS))
+    rows = _centres(*log_b, finer * ROWS)
+    return Lattice(rows, middle[:, None] + _centres(*offsets, finer * COLUMNS))
 
 
 def _centres(low: float, high: float, size: int) -> FloatArray:
     return low + (np.arange(size) + 0.5) / size * (high - low)
 
 
-def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Box) -> Lattice:
-    """The next lattice: along the ridge of the (tempered) mass, just large enough for it.
+def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Box, finer: int = 1) -> Lattice:
+    """The next lattice: along the ridge of the (tempered) mass, or straight where that is smaller, just large enough.
 
     Args:
         lattice: the present one.
         log_mass: of its nodes, (ROWS * COLUMNS,).
         power: below 1 while too few nodes carry the mass.
         box: outside of which nothing is looked for.
+        finer: times as many rows and columns.
     """
     tempered = power * (log_mass - log_mass.max())
     kept = tempered > -max(_TEMPERED_CUT, power * CUT)  # never closer than CUT in true units: what is cut is lost
     log_b, log_mid = lattice.nodes[:, kept]
     across, along = lattice.cell
-    low, high = max(log_b.min() - across, box.log_b[0]), min(log_b.max() + across, box.log_b[1])
+    cells = np.where(open_edges(lattice, log_mass, box) > CUT_OFF, FURTHER, 1)
+    low, high = _reaching(log_b, across, cells[:2], box.log_b)
+    straight = _reaching(log_mid, along, cells[2:], box.log_mid)
     ridge = _ridge(log_b, log_mid, np.exp(tempered[kept]), low, high)
     offsets = log_mid - ridge(log_b)
-    pad = along + np.abs(np.diff(ridge(lattice.log_b)) - np.diff(lattice.log_mid[:, 0])).max(
+    slack = np.abs(np.diff(ridge(lattice.log_b)) - np.diff(lattice.log_mid[:, 0])).max(
         initial=0.0, where=_between(lattice.log_b, low, high)
     )
-    return _lay((low, high), ridge(_centres(low, high, ROWS)), (offsets.min() - pad, offsets.max() + pad))
+    bent = offsets.min() - cells[2] * along - slack, offsets.max() + cells[3] * along + slack
+    if bent[1] - bent[0] > straight[1] - straight[0]:  # mass that fills the box, which is straight, has no ridge
+        return _lay((low, high), np.zeros(finer * ROWS), straight, finer)
+    return _lay((low, high), ridge(_centres(low, high, finer * ROWS)), bent, finer)
+
+
+def _reaching(values: FloatArray, cell: float, cells: IntArray, limits: tuple[float, float]) -> tuple[float, float]:
+    """The range of the values and so many cells more to each side, within limits."""
+    return max(values.min() - cells[0] * cell, limits[0]), min(values.max() + cells[1] * cell, limits[1])
 
 
 def _between(log_b: FloatArray, low: float, high: float) -> BoolArray:

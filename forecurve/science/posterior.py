@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .kernels import Filtered, LatticeSums, lattice_sums
-from .lattice import Lattice, closer_lattice, edge_share, first_lattice, lattice_about
+from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, open_edges
 from .linear import Quadratic, quadratic
 from .masses import Masses, log_masses
 from .noise import HYPOTHESES
@@ -29,7 +29,9 @@ _TRUSTED_POINTS = 20
 _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
 _EDGE_SHARE = 1e-3
-_FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller; a stream needs 20
+_FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller
+_LEAST_NODES = 20.0  # below, the last lattice is laid with more rows and columns; a stream needs as many
+_FINEST = 4  # times as many rows and columns
 _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
@@ -71,7 +73,7 @@ def integrate(problem: Problem) -> Table:
     near = _near_optimum(problem)
     if near is not None:
         table = tabulate(problem, near, everyone)
-        if edge_share(near, table.masses.nodes) < _EDGE_SHARE:
+        if open_edges(near, table.masses.nodes, setting.box).max() < _EDGE_SHARE:
             return _closer(problem, table, everyone)
     scouts = _scouts(setting)
     return _closer(problem, tabulate(problem, first_lattice(setting.box), scouts), scouts)
@@ -88,15 +90,27 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
         lattice = closer_lattice(table.lattice, log_node, power, setting.box)
         spared = near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
+        whole = open_edges(table.lattice, log_node, setting.box).max() <= CUT_OFF
         settled = carry >= ENOUGH_NODES or spared or area > _STILL_SHRINKING * last_area
-        if (power == 1.0 and settled and all_asked) or passes > MAX_PASSES:
+        if (power == 1.0 and settled and all_asked and whole) or passes > MAX_PASSES:
             break
         alive = table.alive
         if power == 1.0:
             alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
             all_asked = True
         table, last_area = tabulate(problem, lattice, alive, passes), area
-    return table
+    return _finer(problem, table)
+
+
+def _finer(problem: Problem, table: Table) -> Table:
+    """With more rows and columns where a few nodes carry the mass: it lies in two places, or has a peak and tails as
+    wide as the box, and no smaller lattice holds it."""
+    carry = effective_nodes(table.masses.nodes)
+    if carry >= _LEAST_NODES:
+        return table
+    times = min(int(np.ceil(np.sqrt(ENOUGH_NODES / carry))), _FINEST)
+    lattice = closer_lattice(table.lattice, table.masses.nodes, 1.0, problem.setting.box, times)
+    return tabulate(problem, lattice, table.alive, table.passes + 1)
 
 
 def _near_optimum(problem: Problem) -> Lattice | None:

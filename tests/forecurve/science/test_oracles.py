@@ -88,6 +88,7 @@ def _emcee(curve: Curve, prior: Prior, steps: int) -> FloatArray:
     centre = [min(best.A, 0.95), max(best.R0, 0.02), np.clip(np.log(best.B), -1.5, 2.2), np.log(best.C_mid)]
     start = np.array(centre) + rng.normal(0, [0.01, 0.01, 0.1, 0.1], (48, 4))
     start[:, 0] = np.clip(start[:, 0], start[:, 1] + 1e-3, 0.999)
+    start[:, 2] = np.clip(start[:, 2], LOG_B_BOX[0] + 1e-3, LOG_B_BOX[1] - 1e-3)
     reach = np.log(curve.compute[-1] * C_MID_REACH)
     start[:, 3] = np.clip(start[:, 3], None, reach - 1e-3)
     moves = [(emcee.moves.DEMove(), 0.8), (emcee.moves.DESnookerMove(), 0.1), (emcee.moves.StretchMove(), 0.1)]
@@ -129,6 +130,25 @@ def test_a_posterior_with_what_is_known_of_the_noise_agrees_with_emcee() -> None
 def test_a_posterior_under_a_prior_agrees_with_emcee_where_nothing_is_known_of_the_noise_or_the_start() -> None:
     told = noisy_curve(3, last=4000.0, points=15)
     _agrees(Curve(told.compute[1:], told.reward[1:]), PAPER, steps=1500, slack=0.08)
+
+
+def test_a_late_steep_rise_that_the_first_lattice_steps_over_agrees_with_emcee() -> None:
+    """Its narrow ridge lies between the nodes of the first lattice, and beyond the edge of the second."""
+    compute = np.geomspace(20, 8000, 8)
+    reward = [0.249, 0.25, 0.25, 0.249, 0.249, 0.249, 0.375, 0.613]
+    _agrees(Curve(compute, reward, prompts=26_667, samples=1), FLAT, steps=4000, slack=0.2)
+
+
+@pytest.mark.parametrize("prior", ["none", "paper"])
+def test_enough_nodes_carry_the_posterior_of_any_run(prior: str) -> None:
+    """Late, flat, short and log-spaced runs, whose posterior has a peak and tails as wide as the box."""
+    rng = np.random.default_rng(3)
+    for points in (3, 5, 8, 12, 30) * 8:
+        compute = np.geomspace(20, 8000, points) if rng.random() < 0.5 else np.linspace(100, 8000, points)
+        ceiling, start, middle = rng.uniform(0.1, 0.99), rng.uniform(0, 1), np.exp(rng.uniform(5, 10))
+        level = sigmoid(compute, ceiling, rng.uniform(0.5, 4), middle, ceiling * start)
+        reward = np.clip(level + rng.normal(0, rng.choice([0.003, 0.01, 0.04]), points), 0, 1)
+        assert fit(Curve(compute, reward), prior=prior).posterior.node_ess > 18
 
 
 @pytest.mark.slow
