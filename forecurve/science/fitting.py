@@ -273,6 +273,11 @@ class Fit:
 
     def decide_at(self) -> float | None:
         """Compute at which A will be identified if evaluations go on as now; None when nothing near would do."""
+        return self._decide_at
+
+    @cached_property
+    def _decide_at(self) -> float | None:
+        """Advice, its sentence and its figures all ask for it, and it costs more than a fit."""
         from .horizon import decide_at
 
         return decide_at(self)
