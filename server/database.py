@@ -101,7 +101,8 @@ def make_engine(url: str, **options: Any) -> Engine:
     for prefix in ("postgresql://", "postgres://"):
         if url.startswith(prefix):
             url = "postgresql+psycopg://" + url.removeprefix(prefix)
-    return create_engine(url, pool_pre_ping=True, **options)
+    # Errors go to the log without the values of their statement: among them are secrets of channels.
+    return create_engine(url, pool_pre_ping=True, hide_parameters=True, **options)
 
 
 def make_sessions(engine: Engine) -> sessionmaker[Session]:

@@ -54,6 +54,8 @@ def past_runs(session: Session, run: Run, *, of_its_sweep: bool = True) -> list[
     if not of_its_sweep and run.sweep_id is not None:
         comparable = comparable.where(Run.sweep_id.is_distinct_from(run.sweep_id))
     rows = session.execute(comparable).all()
+    if not rows:
+        return []
     curves = validation_curves(session, [run.id, *(row.id for row in rows)])
     ours = curves[run.id]
     return [

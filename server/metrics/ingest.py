@@ -39,7 +39,7 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
     if _taken_before(session, run, batch, digest):
         return BatchAnswer(seq=batch.seq, accepted=0, duplicate=True)
     check_wanted(run, batch)
-    check_batch(batch, _computes(session, run, batch.attempt))
+    check_batch(batch, _computes(session, run, batch.attempt) if batch.evaluations else {})
     mark_alive(session, run, current_attempt(session, run), now)
     size = len(batch.points) + len(batch.evaluations)
     numbered = {"run_id": run.id, "attempt": batch.attempt, "seq": batch.seq, "digest": digest, "points": size}

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.problems import shown
@@ -90,6 +91,14 @@ def test_an_error_of_ours_is_500_with_the_id_that_the_log_has(
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
     failed = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert {getattr(record, "request_id", None) for record in failed} == {answer.json()["request_id"]}
+
+
+def test_an_error_of_the_database_has_no_values_of_its_statement(sessions: sessionmaker[Session]) -> None:
+    """It goes to the log, and what was to be stored may be a secret."""
+    with sessions() as session, pytest.raises(DBAPIError) as raised:
+        session.execute(text("SELECT 1 / 0, :secret"), {"secret": "whsec_abc"})
+    assert "division by zero" in str(raised.value)
+    assert "whsec_abc" not in str(raised.value)
 
 
 def test_a_process_that_serves_writes_the_id_into_its_log() -> None:
