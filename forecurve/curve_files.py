@@ -130,15 +130,17 @@ def _rows(path: Path) -> Iterator[Row]:
 def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         reader = csv.DictReader(stream, skipinitialspace=True)
-        reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
+        reader.fieldnames = [_column(name) for name in reader.fieldnames or []]
         _check_once(reader.fieldnames)
         _check_header(reader.fieldnames)
         for row in reader:
-            if None in row:
+            beyond = row.pop(None, [])
+            if any(cell.strip() for cell in beyond):
                 raise CurveFileError(
-                    f"line {reader.line_num}", short(row[None]), "more cells than columns", "mend the line"
+                    f"line {reader.line_num}", short(beyond), "more cells than columns", "mend the line"
                 )
-            yield f"line {reader.line_num}", row
+            if any(cell and cell.strip() for cell in row.values()):  # spreadsheets leave blank lines at the end
+                yield f"line {reader.line_num}", row
 
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:
@@ -184,8 +186,9 @@ def _json_value(text: str, where: str, way_out: str) -> Any:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _check_once([name for name, _ in pairs])
-    return dict(pairs)
+    named = [(_column(name), value) for name, value in pairs]
+    _check_once([name for name, _ in named])
+    return dict(named)
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
@@ -199,14 +202,21 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         file = parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
         raise CurveFileError("file", path.name, "it is not Parquet", "save it again, or save it as CSV") from error
-    _check_once(file.schema_arrow.names)
-    present = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
-    _check_header(present)
+    names = [_column(name) for name in file.schema_arrow.names]
+    _check_once(names)
+    _check_header(names)
+    present = [name for name in file.schema_arrow.names if _column(name) in (*REQUIRED, *OPTIONAL)]
     number = 0
     for batch in file.iter_batches(columns=present):
         for row in batch.to_pylist():
             number += 1
-            yield f"row {number}", row
+            yield f"row {number}", {_column(name): value for name, value in row.items()}
+
+
+def _column(name: str) -> str:
+    """A column's name without blanks around it; one that is read may be written in capitals."""
+    plain = name.strip()
+    return plain.lower() if plain.lower() in (*REQUIRED, *OPTIONAL) else plain
 
 
 def _check_header(names: list[str]) -> None:
@@ -231,12 +241,12 @@ Key = tuple[str, int | None]
 def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Series], str | None]:
     gathered: dict[Key, _Series] = {}
     unit: str | None = None
+    names: set[str] = set()
     for where, row in rows:
         name = _text("series", row["series"], where)
-        if not name:
-            raise CurveFileError(f"series at {where}", _shown(row["series"]), "a name is needed", "name every series")
-        if any(is_obeyed(sign) for sign in name):
-            raise CurveFileError(f"series at {where}", ascii(name), "a name on one line is needed", "rename the series")
+        if name not in names:
+            _check_name(name, row["series"], where)
+            names.add(name)
         unit = _one_unit(unit, row.get("unit"), where)
         if wanted is not None and name not in wanted:
             continue
@@ -253,6 +263,13 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
                 "average neighbours",
             )
     return gathered, unit
+
+
+def _check_name(name: str, cell: Any, where: str) -> None:
+    if not name:
+        raise CurveFileError(f"series at {where}", _shown(cell), "a name is needed", "name every series")
+    if any(is_obeyed(sign) for sign in name):
+        raise CurveFileError(f"series at {where}", ascii(name), "a name on one line is needed", "rename the series")
 
 
 def _one_unit(known: str | None, stated: Any, where: str) -> str | None:

@@ -264,14 +264,20 @@ def check_order(x: FloatArray, offset: int = 0) -> None:
     at = int(np.flatnonzero(steps <= 0)[0])
     word, way_out = "is repeated", "keep the newest point of each"
     if steps[at] < 0:
-        word = f"goes backwards from {x[at]:g}"
+        word = f"goes backwards from {_told(x[at], x[at + 1])}"
         way_out = "sort the evaluations; after a resume keep those of the newest attempt"
     raise errors.ComputeOrder(
         "compute",
-        f"{x[at + 1]:g} at evaluation {at + 2 + offset}",
+        f"{_told(x[at + 1], x[at])} at evaluation {at + 2 + offset}",
         f"compute must increase and {word}",
         way_out,
     )
+
+
+def _told(value: float, *others: float) -> str:
+    """Six digits of it, or all where it would look like another."""
+    alike = any(f"{value:g}" == f"{other:g}" and value != other for other in others)
+    return repr(float(value)) if alike else f"{value:g}"
 
 
 def check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None:
@@ -280,7 +286,7 @@ def check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None
         at = int(np.flatnonzero(outside)[0])
         raise errors.RewardRange(
             "reward",
-            f"{y[at]:g} at evaluation {at + 1 + offset}",
+            f"{_told(y[at], low, high)} at evaluation {at + 1 + offset}",
             f"rewards must lie in [{low:g}, {high:g}]",
             "give pass rates, or state the range with bounds=(low, high)",
         )

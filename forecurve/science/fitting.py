@@ -245,7 +245,8 @@ class Fit:
         self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
     ) -> Band:
         """The band of one future evaluation: the curve, the wandering part and sampling noise; where no past run tells
-        how runs go, also that they leave their curves (`drift`).
+        how runs go, also that they leave their curves (`drift`). Never narrower than the curve's own band: near the
+        last of a few evaluations noise and curve make up for one another, which is more than is known of the noise.
 
         Args:
             compute: where.
@@ -258,8 +259,9 @@ class Fit:
         mean, variance = self._wandering(x)
         variance = variance + self._sampling_variance(prompts, samples)
         z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
-        draws = self.all_draws.reward_at(x) + drift(self, x) + mean + np.sqrt(variance) * z
-        return band_of(x, np.clip(draws, *self.curve.bounds))
+        curve = self.all_draws.reward_at(x)
+        draws = curve + drift(self, x) + mean + np.sqrt(variance) * z
+        return band_of(x, np.clip(draws, *self.curve.bounds)).around(band_of(x, curve))
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""

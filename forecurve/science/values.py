@@ -79,6 +79,17 @@ class Band:
         """Median and 90 % interval at one compute."""
         return Estimate(float(self.median[index]), float(self.lower90[index]), float(self.upper90[index]))
 
+    def around(self, other: Band) -> Band:
+        """Its intervals drawn out to hold those of another band at the same compute."""
+        return Band(
+            self.compute,
+            self.median,
+            np.minimum(self.lower50, other.lower50),
+            np.maximum(self.upper50, other.upper50),
+            np.minimum(self.lower90, other.lower90),
+            np.maximum(self.upper90, other.upper90),
+        )
+
     def widened(self, factor: float | FloatArray, bounds: tuple[float, float]) -> Band:
         """The intervals `factor` times as wide about the median (one for all or one a compute), within `bounds`."""
         ends = (self.lower50, self.upper50, self.lower90, self.upper90)

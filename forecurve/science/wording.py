@@ -102,8 +102,8 @@ def _misfit_sentence(fit: Fit) -> str:
 
 def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice | None) -> str:
     head = f"Ceiling not identified yet ({interval_text(fit.A)})"
-    if advice is not None and advice.action == "stop":
-        return f"{head}, but stop. {advice.reason}"
+    if advice is not None and advice.action in ("stop", "scale"):  # what is unknown is not what this rests on
+        return f"{head}, but {advice.action}. {advice.reason}"
     when = fit.decide_at()
     if when is None:
         return f"{head}: no compute near {compute_text(now)} {fit.unit} would settle it."

@@ -54,6 +54,22 @@ def test_extra_columns_blank_cells_and_a_byte_order_mark_are_no_trouble(tmp_path
     assert curve.noise.source == "binomial"
 
 
+def test_headers_in_capitals_and_blank_lines_are_no_trouble(tmp_path: Path) -> None:
+    rows = "".join(f"a,{at},0.{at + 1},64,1\n  \n,,,,\n,,,,,\n" for at in range(3))
+    found = read_curves(_csv(tmp_path, "Series, COMPUTE,Reward,Prompts,Seed\n" + rows))
+    assert [(curve.points, curve.seed) for curve in found] == [(3, 1)]
+    assert found[0].prompts is not None
+    lines = [{"Series": "a", "Compute": at, "Reward": 0.1, "PROMPTS": 64, "seed": 1} for at in range(3)]
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(lines), tmp_path / "runs.parquet")
+    for name in ("runs.jsonl", "runs.parquet"):
+        (other,) = read_curves(tmp_path / name)
+        assert (other.points, other.seed, other.prompts is not None) == (3, 1, True)
+    with pytest.raises(CurveFileError, match="seed: this column is needed once"):
+        read_curves(_csv(tmp_path, "series,compute,reward,seed,Seed\na,1,0.1,1,2\n"))
+
+
 def test_several_seeds_of_a_series_become_several_curves(tmp_path: Path) -> None:
     rows = "".join(f"a,{c},{0.1 * c},,,{seed}\n" for seed in (1, 2) for c in (1, 2, 3))
     assert [c.name for c in read_curves(_csv(tmp_path, HEADER + rows))] == ["a (seed 1)", "a (seed 2)"]

@@ -201,6 +201,14 @@ def test_the_sentence_says_stop_where_the_advice_does_though_the_ceiling_is_unkn
     assert "stop" not in found.sentence()
 
 
+def test_a_spent_budget_that_pays_to_double_is_said_though_the_ceiling_is_not_known() -> None:
+    compute = np.linspace(1, 10, 20)
+    found = fit(Curve(compute, 0.1 + 0.6 / (1 + (20 / compute) ** 1.5), prompts=1000, samples=16))
+    advice = advise(found, budget=10)
+    assert (advice.action, found.ceiling_known) == ("scale", False)
+    assert found.sentence(budget=10).endswith(f"but scale. {advice.reason}")
+
+
 def _dipped(ceiling: float, points: int = 60) -> Curve:
     """A run that rose to .50, collapsed to .15 and rises again."""
     compute = np.linspace(100.0, 10_000.0, points)

@@ -6,6 +6,7 @@ All of it runs with warnings as errors: a warning storm is a failure too.
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from typing import Any
 
@@ -266,6 +267,31 @@ def test_counts_that_are_not_those_of_the_reward_are_refused() -> None:
     shifted = Curve([1, 2, 3], [-1.0, 0.0, 0.5], counts=[[0, 0], [2, 2], [3, 3]], samples=4, bounds=(-1, 1))
     with pytest.raises(e.CurveError, match="counts"):
         shifted.extended(Evaluation(4, 0.5, counts=[4, 4], samples=4))
+
+
+@pytest.mark.parametrize(
+    ("compute", "reward", "says"),
+    [
+        ([1, 2, 3], [0.1, 1.0000000000000002, 0.2], "got 1.0000000000000002 at evaluation 2"),
+        ([1, 1000000.5, 1000000.25], [0.1, 0.2, 0.3], "backwards from 1000000.5, got 1000000.25 at evaluation 3"),
+    ],
+)
+def test_a_value_that_is_off_by_rounding_is_told_in_full(compute: list[float], reward: list[float], says: str) -> None:
+    with pytest.raises(e.CurveError, match=re.escape(says)):
+        Curve(compute, reward)
+
+
+@pytest.mark.parametrize("points", [3, 4, 5, 8])
+@pytest.mark.parametrize("prior", ["none", "paper"])
+def test_an_evaluation_is_never_surer_than_its_curve(points: int, prior: str) -> None:
+    rng = np.random.default_rng(points)
+    for _ in range(4):
+        compute = np.linspace(1, 10, points)
+        reward = np.clip(sigmoid(compute, 0.6, 1.5, 6.0, 0.1) + rng.normal(0, 0.02, points), 0, 1)
+        found, where = fit(Curve(compute, reward), prior=prior), 10 * np.array([0.5, 1, 1.3, 2, 4, 100])
+        curve, evaluation = found.predict(where), found.predict_evaluation(where)
+        assert (evaluation.lower90 <= curve.lower90).all()
+        assert (evaluation.upper90 >= curve.upper90).all()
 
 
 @pytest.mark.parametrize("unit", ["", "  ", None])
