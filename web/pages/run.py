@@ -46,7 +46,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         points=validation_curve(session, run_id),
         most_evaluations=MOST_EVALUATIONS,
         checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
-        on_disk=on_disk(session, run) if run.executor == "ray" else None,
+        on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
         events=reads.events_of(session, run_id),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),

@@ -208,6 +208,7 @@ def test_a_run_with_a_budget_and_no_evaluations_has_no_chart(page: Any, site: Si
     page.wait_for_selector("[data-live-sign][data-state=live]")
     assert not page.locator("#plot").is_visible()
     assert page.locator("#plot .main-svg").count() == 0
+    assert not page.locator(".chart-controls").is_visible()  # an axis of nothing is not switched
 
 
 def test_an_alert_is_marked_on_the_curve_with_names_as_text(page: Any, site: Site) -> None:

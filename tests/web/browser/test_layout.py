@@ -142,6 +142,22 @@ def test_names_keep_their_head_when_a_table_is_scrolled(phone: Any, site: Site) 
     assert head["x"] == before["x"] == name["x"]
 
 
+def test_the_bar_stands_above_the_edges_of_the_page_on_a_wide_screen(page: Any, site: Site) -> None:
+    page.set_viewport_size({"width": 1920, "height": 900})
+    page.goto("/runs")
+    mark, head = (page.locator(one).bounding_box() for one in (".mark", "main .head"))
+    log_out = page.get_by_role("button", name="Log out").bounding_box()
+    assert mark["x"] == head["x"]
+    assert log_out["x"] + log_out["width"] == head["x"] + head["width"]
+
+
+def test_a_link_within_a_text_is_told_by_more_than_its_colour(page: Any, site: Site) -> None:
+    line = "link => getComputedStyle(link).textDecorationLine"
+    for path, name in (("/alerts", "all"), ("/docs", "/openapi.json")):
+        page.goto(path)
+        assert page.get_by_role("link", name=name, exact=True).first.evaluate(line) == "underline", path
+
+
 def test_a_swatch_stands_beside_its_arm_however_long_the_name(phone: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         session.get_one(Run, site.arm).name = "an_arm_whose_name_has_no_place_to_break_and_goes_on_and_on"

@@ -42,6 +42,15 @@ def test_every_forecast_stands_where_it_was_made_with_how_far_it_was_off(
     assert page.locator("#plot .annotation", has_text="a quarter: 1 of 1 held").count() == 1
 
 
+def test_ticks_that_are_close_are_told_apart(page: Any, site: Site, scored: list[str]) -> None:
+    opened(page, f"/track-record?sweep={site.sweep}")
+    page.evaluate("() => Plotly.relayout(document.querySelector('#plot'), {'yaxis.range': [-0.004, 0.004]})")
+    page.wait_for_function("() => document.querySelector('#plot .ytick text').textContent.length > 5")
+    labels = page.locator("#plot .ytick text").all_text_contents()
+    assert len(labels) == len(set(labels)) > 2
+    assert "+0.002" in labels
+
+
 def test_the_arrow_keys_read_the_forecasts_out_and_enter_opens_one(page: Any, site: Site, scored: list[str]) -> None:
     opened(page, f"/track-record?sweep={site.sweep}")
     page.focus("#plot")

@@ -13,7 +13,8 @@ const LINE = 16; // the height of a line of text, in pixels
 const STRIP = 0.07; // of the plot's height, at the foot, for the marks on the axis
 
 // Pass rates with two decimals, and with more where ticks are closer.
-const RATES = [2, 3, 4, 5, 6].map((digits) => ({ dtickrange: [digits === 6 ? null : 0.999 * 10 ** -digits, digits === 2 ? null : 0.999 * 10 ** (1 - digits)], value: `.${digits}f` }));
+const rates = (sign) => [2, 3, 4, 5, 6].map((digits) => ({ dtickrange: [digits === 6 ? null : 0.999 * 10 ** -digits, digits === 2 ? null : 0.999 * 10 ** (1 - digits)], value: `${sign}.${digits}f` }));
+export const DIFFERENCES = rates("+"); // of pass rates
 
 /** Axes, fonts and margins that every chart shares. @param {import("./axis.js").ComputeAxis} axis @param {Record<string, string>} ink */
 export function baseLayout(axis, unit, ink) {
@@ -28,7 +29,7 @@ export function baseLayout(axis, unit, ink) {
     hoverlabel: { bgcolor: ink.paper, bordercolor: ink.hairlineStrong, font: { family: ink.font, size: 12, color: ink.ink }, align: "left" },
     margin: { l: MARGIN.left, r: MARGIN.right, t: 12, b: 48 },
     xaxis: { ...line, type: axis.mode === "log" ? "log" : "linear", range: axis.range, title: { text: titleOf(axis, unit), font: { color: ink.quiet, size: 12 }, standoff: 8 }, ticks: "outside", ticklen: 4, tickcolor: ink.hairlineStrong, showgrid: false },
-    yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformatstops: RATES, showline: false },
+    yaxis: { ...line, title: { text: "pass rate", font: { color: ink.quiet, size: 12 }, standoff: 8 }, tickformatstops: rates(""), showline: false },
     uirevision: axis.mode, // the zoom survives redrawing, and is given up when the axis changes
     modebar: { bgcolor: "rgba(0,0,0,0)", color: fade(ink.quiet, 0.6), activecolor: ink.accent },
     dragmode: "zoom",
@@ -93,11 +94,11 @@ function budget(scene) {
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
   const places = budgetLines(scene).map((lines) => besides(scene, shareOf(axis, x), lines));
-  const { lines, left, y } = places.find(({ fits, free }) => fits && free) ?? places.find(({ fits }) => fits) ?? places.at(-1);
+  const { lines, left, y, free } = places.find(({ fits, free }) => fits && free) ?? places.find(({ fits }) => fits) ?? places.at(-1);
   const side = left ? { xanchor: "right", align: "right", xshift: -6 } : { xanchor: "left", align: "left", xshift: 6 };
   return {
     shapes: [line],
-    annotations: [{ x: toAxis(axis, x), xref: "x", y, yref: "y", yanchor: "middle", ...side, showarrow: false, text: lines.join("<br>"), font: { size: 12, color: ink.ink } }],
+    annotations: [{ x: toAxis(axis, x), xref: "x", y, yref: "y", yanchor: "middle", ...side, showarrow: false, text: lines.join("<br>"), font: { size: 12, color: ink.ink }, ...(free ? {} : { bgcolor: fade(ink.paper, 0.8) }) }],
   };
 }
 

@@ -36,7 +36,7 @@ function paint(plot, { view, past, mode: asked }) {
   const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
   const scene = { view, forecast: shown, replay: past !== null, axis, width: plot.clientWidth, height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
-  for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = shown !== null && !holds(shown);
+  for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));
 }
 

@@ -3,7 +3,7 @@
 
 import { api } from "../api.js";
 import { computeTicks } from "./axis.js";
-import { baseLayout } from "./curve-layout.js";
+import { baseLayout, DIFFERENCES } from "./curve-layout.js";
 import { draw, whenLive } from "./draw.js";
 import { fade, tokens } from "./palette.js";
 import { startStepping } from "./stepping.js";
@@ -45,8 +45,7 @@ function paint(plot, { forecasts, table }) {
   layout.xaxis.title.text = "made at, of what the run spent in the end (%)";
   layout.yaxis.title.text = "forecast less what came";
   layout.yaxis.range = errorRange(forecasts);
-  layout.yaxis.tickformat = "+.2f";
-  delete layout.yaxis.tickformatstops;
+  layout.yaxis.tickformatstops = DIFFERENCES;
   layout.margin.r = 12;
   layout.margin.t = 36;
   Object.assign(layout.yaxis, { zeroline: true, zerolinecolor: ink.quiet, zerolinewidth: 1 });
