@@ -19,19 +19,19 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # noqa: BLE001 - a bug is raised again by _report
-        return _report(error, as_json="--json" in arguments)
+        return _report(error, arguments)
     return code if isinstance(code, int) else 0
 
 
-def _report(error: Exception, *, as_json: bool) -> int:
+def _report(error: Exception, arguments: list[str]) -> int:
     """One line on stderr (or one object with --json) for what a caller can understand; else the traceback."""
     from .failures import describe
 
-    failure = describe(error)
+    failure = describe(error, arguments)
     if failure is None:
         raise error
     text, code, body = failure
     if text:
         line = text if "\n" in text else f"forecurve: {text}"  # a command's help, where nothing more was given
-        print(json.dumps({"error": text, **body}) if as_json else line, file=sys.stderr)
+        print(json.dumps({"error": text, **body}) if "--json" in arguments else line, file=sys.stderr)
     return code

@@ -7,9 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from forecurve.signs import visible
-
-from .output import moment, print_newest
+from .output import line_of, moment, print_newest
 from .patience import patiently
 from .run_rows import OVER
 
@@ -43,7 +41,7 @@ def _cells(event: Mapping[str, Any]) -> list[str]:
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    return visible("  ".join(cell for cell in _cells(event) if cell))
+    return line_of("  ".join(cell for cell in _cells(event) if cell))
 
 
 def _change(event: Mapping[str, Any]) -> str:
@@ -53,4 +51,8 @@ def _change(event: Mapping[str, Any]) -> str:
 
 def _why(event: Mapping[str, Any]) -> str:
     """The reason, or else what the event rests on."""
-    return event["reason"] or ", ".join(f"{name}={json.dumps(value)}" for name, value in event["evidence"].items())
+    return event["reason"] or ", ".join(f"{name}={_figure(value)}" for name, value in event["evidence"].items())
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -17,8 +17,8 @@ Failure = tuple[str, int, dict[str, Any]]
 CONFLICT = 409
 
 
-def describe(error: Exception) -> Failure | None:
-    """What to say of an error that a caller can understand; None for a bug."""
+def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
+    """What to say of an error that a caller can understand; None for a bug. `arguments` are those of the command."""
     if isinstance(error, CliError):
         return str(error), error.exit_code, _body(_code(error.exit_code)) | error.body
     if isinstance(error, ApiError):
@@ -29,7 +29,7 @@ def describe(error: Exception) -> Failure | None:
         return str(error), BAD_INPUT, _body(_code(BAD_INPUT))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"could not be written: {error.strerror}", FAILURE, _body(_code(FAILURE))
-    return _usage(error)
+    return _usage(error, arguments)
 
 
 def _body(code: str, *, status: int | None = None, errors: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _api(error: ApiError) -> Failure:
     return in_commands(error.sentence()), BAD_INPUT if error.is_bad_input else FAILURE, body
 
 
-def _usage(error: Exception) -> Failure | None:
+def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
     """Errors of the command line itself; newer Typers carry their own click, so they are known by their shape."""
     name = type(error).__name__
     if name == "Abort":
@@ -61,17 +61,30 @@ def _usage(error: Exception) -> Failure | None:
         return str(error.format_message()), BAD_INPUT, _body("usage")  # type: ignore[attr-defined]
     if hasattr(error, "format_message"):
         text = " ".join(str(error.format_message()).split())
+        given = _given(getattr(error, "param", None), arguments)
+        if given is not None and given not in text:
+            text = f"{text.rstrip('.')} (got {given!r})"
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
         code = int(getattr(error, "exit_code", BAD_INPUT))
-        return f"{text}{hint}", code, _body("usage", errors=_faulty_parameter(error, text))
+        return f"{text}{hint}", code, _body("usage", errors=_faulty_parameter(error, text, given))
     return None
 
 
-def _faulty_parameter(error: Exception, text: str) -> list[dict[str, Any]]:
+def _given(parameter: Any, arguments: Sequence[str]) -> str | None:
+    """What stands behind a flag on the command line; the message of a value that does not hold leaves it out."""
+    flags = [] if parameter is None else [name for name in parameter.opts if name.startswith("-")]
+    for at, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        if flag in flags:
+            return value if equals else next(iter(arguments[at + 1 :]), None)
+    return None
+
+
+def _faulty_parameter(error: Exception, text: str, given: str | None) -> list[dict[str, Any]]:
     """The flag or argument at fault, where the error is about one."""
     field = _parameter_name(getattr(error, "param", None)) or getattr(error, "option_name", None)
-    return [] if field is None else [{"field": field, "value": None, "message": text}]
+    return [] if field is None else [{"field": field, "value": given, "message": text}]
 
 
 def _parameter_name(parameter: Any) -> str | None:

@@ -12,6 +12,7 @@ from forecurve.digits import decimals
 from forecurve.signs import visible
 
 DASH = "–"
+PLAIN_FROM, PLAIN_TO = 1000, 1_000_000  # between them no exponent: it would be longer, and harder to compare
 
 
 def print_json(body: Any) -> None:
@@ -37,7 +38,7 @@ def print_table(
     from .table_layout import lay_out
 
     console = Console(highlight=False)
-    cells = [[visible(str(cell)) for cell in row] for row in rows]
+    cells = [[line_of(cell) for cell in row] for row in rows]
     width = console.width if sys.stdout.isatty() else None
     laid = lay_out(columns, cells, width=width, right=list(right), spare=spare)
     if title:
@@ -47,6 +48,11 @@ def print_table(
     if laid.left_out:
         wider = "a wider terminal has them, and --json"
         print(f"Not shown for want of room: {', '.join(reversed(laid.left_out))}; {wider}.", file=sys.stderr)
+
+
+def line_of(text: Any) -> str:
+    """On one line, and without signs that a terminal obeys: a reason may be a traceback."""
+    return visible(" ".join(str(text).splitlines()))
 
 
 def newest(items: Iterable[Any], limit: int) -> dict[str, Any]:
@@ -76,10 +82,12 @@ def number(value: Any, digits: int = 2) -> str:
 
 
 def compute(value: Any, unit: str | None = None) -> str:
-    """Compute with three significant digits and its unit."""
+    """Compute with three significant digits and its unit: `0.412`, `12.5 GPU-hours`, `2010`, `3.2e+25`."""
     if value is None:
         return DASH
-    return f"{value:.3g}" + (f" {unit}" if unit else "")
+    rounded = float(f"{value:.3g}")
+    text = f"{rounded:.0f}" if PLAIN_FROM <= abs(rounded) < PLAIN_TO else f"{rounded:.3g}"
+    return text + (f" {unit}" if unit else "")
 
 
 def size(octets: int) -> str:

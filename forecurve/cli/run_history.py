@@ -97,10 +97,20 @@ def _attempt_row(attempt: dict[str, Any]) -> list[Any]:
 
     return [
         attempt["number"],
-        attempt["outcome"] or attempt["observed"] or "submitted",
+        _attempt_state(attempt),
         since(attempt["started_at"] or attempt["created_at"]),
         elapsed(attempt["started_at"], attempt["ended_at"]),
         since(attempt["last_heartbeat_at"]),
         DASH if attempt["exit_code"] is None else attempt["exit_code"],
         attempt["outcome_reason"] or "",
     ]
+
+
+def _attempt_state(attempt: dict[str, Any]) -> str:
+    """The trainer's own word, else the executor's; of one that its user launched, what is known of it."""
+    told = attempt["outcome"] or attempt["observed"]
+    if told:
+        return str(told)
+    if attempt["ended_at"]:
+        return "ended"
+    return "begun" if attempt["started_at"] else "submitted" if attempt["submitted_at"] else "waiting"

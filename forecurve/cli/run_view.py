@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forecurve.client.api import Api
+from forecurve.signs import visible
 
 from .output import compute, interval, number, since
 from .patience import patiently
@@ -30,12 +31,18 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "open alerts": run.get("open_alerts"),
     }
     lines = [f"{run['name']}  {run['id']}"]
-    lines += [f"  {name:<12}{value}" for name, value in facts.items() if value is not None]
     if advice := run.get("advice"):
-        lines.append(f"  {'advice':<12}{advice['action']}: {advice['reason']}")
+        facts["advice"] = f"{advice['action']}: {advice['reason']}"
+    lines += [line for name, value in facts.items() if value is not None for line in _fact(name, str(value))]
     if sentence := run.get("sentence"):
-        lines += ["", sentence]
-    return lines
+        lines += ["", *sentence.splitlines()]
+    return [visible(line) for line in lines]
+
+
+def _fact(name: str, value: str) -> list[str]:
+    """A line, or several where the value has them: a run may fail with a traceback."""
+    first, *more = value.splitlines() or [""]
+    return [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in more)]
 
 
 def _ending(run: Mapping[str, Any]) -> str | None:

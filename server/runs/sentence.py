@@ -17,8 +17,13 @@ def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
     """Where a run has ended, and the ceiling as far as its curve tells it: nothing is left to decide or to expect."""
     spent = "" if run.last_compute is None else f" after {compute_text(run.last_compute)} {run.compute_unit}"
     reached = "" if run.last_reward is None else f" at pass rate {run.last_reward:.2f}"
-    why = f": {run.reason.rstrip('.')}" if run.reason else ""
+    why = f": {_brief(run.reason)}" if run.reason else ""
     return f"{run.status.capitalize()}{spent}{reached}{why}. {_ceiling(summary)}"
+
+
+def _brief(reason: str) -> str:
+    """The first line, to go on after: a run may fail with a traceback."""
+    return reason.strip().partition("\n")[0].rstrip(" .\r")
 
 
 def _ceiling(summary: Mapping[str, Any]) -> str:
@@ -40,7 +45,7 @@ def without_forecast(run: Run) -> str:
     if status is Status.LAUNCHING:
         return "Being launched."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
-        return f"{status.capitalize()} before there was a forecast{f': {run.reason}' if run.reason else ''}."
+        return f"{status.capitalize()} before there was a forecast{f': {_brief(run.reason)}' if run.reason else ''}."
     if run.last_reward is None:
         return "No evaluation yet."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."

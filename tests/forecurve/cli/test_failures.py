@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from forecurve.cli import main
 from forecurve.cli.commands_for_calls import in_commands
 
 from .conftest import Forecurve
@@ -22,7 +23,7 @@ from .conftest import Forecurve
         (["run", "list", "--bogus", "--json"], "usage", ["--bogus"]),
         (["run", "dance", "--json"], "usage", []),
         (["token", "create", "ci", "--scope", "read", "--expires", "soon", "--json"], "invalid", []),
-        (["run", "show", "../me", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "invalid", []),
+        (["alert", "show", "../me", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "invalid", []),
         (["recipe", "validate", "scalerl", "--set", "optimizer.lr=1", "--json"], "invalid", ["optimizer.lr"]),
         (["run", "list", "--json"], "failed", []),
         (["run", "list", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "unreachable", []),
@@ -68,3 +69,12 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(tmp_path: Path) -> None
     )
     assert ended.stderr == ""
     assert ended.stdout.strip() in ("0", "1")
+
+
+@pytest.mark.parametrize("given", [["--limit", "0"], ["--limit=many"]])
+def test_a_value_of_a_flag_that_does_not_hold_is_named(capsys: pytest.CaptureFixture[str], given: list[str]) -> None:
+    value = given[-1].removeprefix("--limit=")
+    assert main(["run", "list", *given, "--json"]) == 2
+    told = json.loads(capsys.readouterr().err)
+    assert f"(got '{value}')" in told["error"]
+    assert (told["errors"][0]["field"], told["errors"][0]["value"]) == ("--limit", value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from forecurve.cli.output import compute, print_table
 from forecurve.cli.run_view import describe, follow
 from forecurve.client import ApiError
 
@@ -52,3 +53,22 @@ def test_a_run_is_followed_over_an_outage_but_a_wrong_address_is_said_at_once() 
     away = _Away({"status": "running"}, None, None, {"status": "succeeded"})
     assert follow(away, "run_a", every_s=0, as_json=True) == "succeeded"  # type: ignore[arg-type]
     assert away.answers == []
+
+
+def test_a_reason_of_several_lines_stays_below_itself_and_obeys_no_terminal() -> None:
+    lines = describe(RUN | {"status": "failed", "reason": "out of memory\n\x1b[31mTraceback", "withheld": False})
+    at = lines.index("  state       failed: out of memory")
+    assert lines[at + 1] == "              \N{REPLACEMENT CHARACTER}[31mTraceback"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.4123, "0.412"), (12.55, "12.6"), (2000.0, "2000"), (123456.0, "123000"), (3.2e25, "3.2e+25"), (0, "0")],
+)
+def test_compute_has_three_digits_and_an_exponent_only_where_it_helps(value: float, text: str) -> None:
+    assert compute(value, "GPU-hours") == f"{text} GPU-hours"
+
+
+def test_a_cell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["why"], [["out of memory\nTraceback\x1b[31m"]])
+    assert capsys.readouterr().out == "why\nout of memory Traceback\N{REPLACEMENT CHARACTER}[31m\n"
