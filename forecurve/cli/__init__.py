@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 
@@ -14,6 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     from .app import build
 
     arguments = sys.argv[1:] if arguments is None else arguments
+    _print_anything()
     try:
         code = build()(arguments, prog_name="forecurve", standalone_mode=False)
     except KeyboardInterrupt:
@@ -21,6 +23,13 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - a bug is raised again by _report
         return _report(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _print_anything() -> None:
+    """A terminal that is not UTF-8 shows names of another alphabet as `\\u65e5`; no command fails for them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _report(error: Exception, arguments: list[str]) -> int:

@@ -247,6 +247,8 @@ class Api:
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **options)
+        except UnicodeEncodeError as error:
+            raise ClientError(f"{_around(error)!r} is no text: what is sent must be UTF-8") from None
         except httpx.HTTPError as error:
             way_out = "is it running? `forecurve up` starts one here, `--url` or FORECURVE_URL names another"
             raise ApiError(
@@ -262,6 +264,10 @@ def _part(given: str) -> str:
     if not _ID.fullmatch(given):
         raise ClientError(f"id: letters, digits, - and _ are expected, got {given!a}; copy it from a list")
     return given
+
+
+def _around(error: UnicodeEncodeError) -> str:
+    return str(error.object)[max(0, error.start - 20) : error.end + 20]
 
 
 def _present(values: Json) -> Json:

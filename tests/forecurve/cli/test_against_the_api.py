@@ -214,7 +214,9 @@ def test_an_id_leads_nowhere_else(forecurve: Forecurve, service: str) -> None:
     for wrong in ("../me", f"{run['id']}/curve", f"{run['id']}?x=1", f"{run['id']}#x"):
         result = forecurve("run", "show", wrong)
         assert result.code == 2
-        assert f"got '{wrong}'; copy it from a list" in result.err
+        assert f"no run is called '{wrong}'" in result.err
+    aside = forecurve("alert", "show", "../me")
+    assert (aside.code, "got '../me'; copy it from a list" in aside.err) == (2, True)
 
 
 def test_names_with_commands_to_a_terminal_are_refused(forecurve: Forecurve, service: str) -> None:

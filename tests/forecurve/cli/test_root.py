@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
+
+import pytest
 
 from .conftest import Forecurve, spawn
 
@@ -56,3 +60,19 @@ def test_a_url_without_a_token_asks_for_one(forecurve: Forecurve) -> None:
 
     assert result.code == 1
     assert "--token" in result.err
+
+
+def test_a_terminal_that_is_not_utf8_makes_no_command_fail(tmp_path: Path) -> None:
+    file = tmp_path / "curves.csv"
+    rows = [f"実験,{at},{0.2 + 0.02 * at}" for at in range(1, 12)]
+    file.write_text("\n".join(["series,compute,reward", *rows]), encoding="utf-8")
+    shown = spawn("fit", file, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "\\u5b9f\\u9a13" in shown.stdout
+
+
+@pytest.mark.parametrize("command", [("run", "show"), ("run", "rename", "run_a")])
+def test_an_argument_that_is_no_text_is_bad_input(forecurve: Forecurve, service: str, command: tuple[str, ...]) -> None:
+    said = forecurve(*command, "\udcff")
+    assert said.code == 2
+    assert "must be UTF-8" in said.err
