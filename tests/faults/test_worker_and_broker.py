@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from server.alerts.models import Channel, Delivery
 from server.alerts.service import open_alert
@@ -98,6 +98,28 @@ def test_without_a_scheduler_what_was_committed_is_done_within_a_second_or_so(pr
     world.admit()
     waited = eventually(lambda: is_submitted(world, second), 10, "the second run was launched", processes)
     record_property("seconds_from_commit_to_submission", waited)
+
+
+def test_a_worker_killed_in_the_middle_of_a_refit_leaves_it_to_another(processes: Processes):
+    world = processes.world
+    run = world.add_run(status="succeeded", attempt=1, budget_compute=60.0, dirty_at=world.now)
+    _evaluations_of(world, run)
+    first = processes.worker()
+    with world.sessions() as session:
+        session.execute(text("LOCK TABLE forecasts IN EXCLUSIVE MODE"))  # it is read, and what a refit writes waits
+        with world.sessions.begin() as other:
+            enqueue(other, "worker.tasks.refit", run, not_before=world.now)
+        eventually(lambda: world.run(run).fit_lease is not None, 120, "the refit has begun", processes)
+        processes.kill(first)
+    assert world.run(run).forecast_id is None
+    processes.worker()
+    processes.worker()  # two at once: one of them takes it up
+    processes.scheduler()
+    eventually(lambda: world.run(run).forecast_id is not None, 120, "it was refitted by another", processes)
+    assert (world.run(run).dirty_at, world.run(run).fit_lease) == (None, None)
+    with world.sessions() as session:
+        newest = Forecast.run_id == run, Forecast.at_compute == 55.0
+        assert session.scalar(select(func.count()).where(*newest)) == 1
 
 
 def test_every_task_may_be_delivered_any_number_of_times(processes: Processes):
