@@ -24,6 +24,7 @@ _MISFITS = {
     "decline": "it falls again after it rose",
     "two-phase": "it grows in two phases",
     "break": "it jumps or bends at one point, as after a change of the recipe",
+    "shape": "it is smooth, but bends otherwise than a sigmoid, so that its end is less sure than its ceiling sounds",
     "residuals": "the points stray from it in runs, so intervals may be too narrow",
 }
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))

@@ -18,10 +18,11 @@ from .curve import Curve
 from .drawing import Posterior
 from .extension import Comparison, Extended, ramps, steps
 from .problem import Problem
+from .shape import logistic, rivals, widening
 from .sigmoid import rise
 from .wording import compute_text
 
-HOLDS = (None, "residuals")  # misfits with which the forecast is still given
+HOLDS = (None, "residuals", "shape")  # misfits with which the forecast is still given
 FALLEN = ("collapse", "decline")
 CHANGED = (*FALLEN, "break")  # after which a run is a run of its own
 SHAPELESS = ("pinned", "constant")
@@ -41,6 +42,10 @@ _SHOULDER = 0.6  # the slope between two phases is below this share of the small
 _STEEPNESS = 6.0  # of the second phase, in log compute
 _MIN_POINTS = 6
 _PHASE_POINTS = 10  # below, a second rise or a break can hardly be told from noise
+_BREAK_BEFORE = 3  # evaluations before a break: fewer say nothing of what it broke with
+_SHARPER = 6.0  # by how much a sharp change must beat every gentle one: odds of 20 to 1
+_SHAPE_POINTS = 20  # below, gentle rivals have as many freedoms as the noise has turns
+_WORTH = 12.0  # a sharp change or a second rise from which gentle rivals are asked
 _RUNS_POINTS = 12
 _RUNS_P = 1e-3
 _LEAST_LAG = 0.4
@@ -56,9 +61,9 @@ class Misfit:
     """A reason not to trust the sigmoid.
 
     Attributes:
-        name: pinned | constant | collapse | decline | two-phase | break | residuals.
+        name: pinned | constant | collapse | decline | two-phase | break | shape | residuals.
         since: compute from which it shows, None for the whole curve.
-        size: the fall at its deepest, second rise, level change or autocorrelation.
+        size: the fall at its deepest, second rise, level change, twice the log likelihood ratio or autocorrelation.
         sentence: what a colleague would say.
         widening: factor, at least 1, by which intervals at later compute should be widened about their median; None
             when the forecast is to be withheld.
@@ -121,7 +126,7 @@ def lost_all(curve: Curve) -> Misfit | None:
 
 
 def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
-    """The first of collapse or decline, two-phase or break, and residuals that holds.
+    """The first of collapse or decline, two-phase, break or shape, and residuals that holds.
 
     Args:
         problem: the scaled curve.
@@ -133,11 +138,11 @@ def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: 
         return None
     comparison = Comparison.of(problem, found)
     changes = _Changes.of(problem, compute)
-    return (
-        _fall(comparison, changes, compute, width)
-        or _second_rise_or_break(comparison, changes, compute, width)
-        or _residual_runs(comparison)
-    )
+    changed = _fall(comparison, changes, compute, width) or _another_shape(comparison, changes, found, compute, width)
+    if changed is not None and changed.withheld:
+        return changed
+    less_sure = [one for one in (changed, _residual_runs(comparison)) if one is not None]
+    return max(less_sure, key=lambda one: one.widening or 1.0, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +162,22 @@ class _Changes:
             starts=np.concatenate([slow, sharp]),
             sudden=np.repeat([0, 1], [len(slow), len(sharp)]),
             columns=np.concatenate([ramps(compute, slow), steps(len(compute), sharp)], axis=1),
+        )
+
+    def from_evaluation(self, first: int) -> _Changes:
+        """Those with so many evaluations before them."""
+        kept = self.starts >= first
+        return _Changes(self.starts[kept], self.sudden[kept], self.columns[:, kept])
+
+    def about(self, column: int, compute: FloatArray) -> _Changes:
+        """Bends and jumps at every evaluation near that of one column."""
+        reach = len(compute) // _CHANGES + 1
+        centre = int(self.starts[column])
+        near = np.arange(max(centre - reach, _BREAK_BEFORE), min(centre + reach, len(compute) - 2) + 1)
+        return _Changes(
+            starts=np.concatenate([near, near]),
+            sudden=np.repeat([0, 1], len(near)),
+            columns=np.concatenate([ramps(compute, near), steps(len(compute), near)], axis=1),
         )
 
 
@@ -209,30 +230,45 @@ def _is_collapse(best: Extended, since: int, peak: float) -> bool:
     return at_once >= _AT_ONCE * lost and at_once >= min(_LARGE, max(_COLLAPSE * gained, 2 * _LEAST_FALL))
 
 
-# --- two-phase growth and breaks ---
+# --- two-phase growth, breaks and other shapes ---
 
 
-def _second_rise_or_break(
-    comparison: Comparison, changes: _Changes, compute: FloatArray, width: float
+def _another_shape(
+    comparison: Comparison, changes: _Changes, found: Posterior, compute: FloatArray, width: float
 ) -> Misfit | None:
+    """A second rise, a break, or a smooth curve that is no sigmoid: whichever explains more than the gentler ones."""
     if len(compute) < _PHASE_POINTS:
         return None
     log_c = comparison.problem.log_c
     seen = log_c[np.isfinite(log_c)]
-    centres = np.linspace(seen[min(3, len(seen) - 1)], seen[-2], _CENTRES)
-    columns = 1 / (1 + np.exp(np.minimum(_STEEPNESS * (centres - log_c[:, None]), 700.0)))
-    second = comparison.extend(columns, signs=np.ones(len(centres)))
-    sharp = comparison.extend(changes.columns, signs=np.zeros(len(changes.starts)))
+    inside = float(seen[min(3, len(seen) - 1)]), float(seen[-4])  # of a later rise too little would have been seen
+    centres = np.linspace(*inside, _CENTRES)
+    second = comparison.extend(logistic(log_c, centres, _STEEPNESS), signs=np.ones(_CENTRES))
+    late = changes.from_evaluation(_BREAK_BEFORE)
+    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
+    if max(second.ratio, sharp.ratio) < _WORTH:
+        return None
+    late = late.about(sharp.column, compute)  # as finely laid as the gentle ones
+    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
+    ranked = rivals(comparison, inside)
+    smoothest = ranked[0].found.ratio
     centre = float(centres[second.column])
-    broken = sharp.ratio >= _BREAK_RATIO and abs(sharp.delta) >= _LEAST_BREAK
-    smooth = second.ratio >= _RATIO and second.delta >= _LEAST_SECOND
-    # a shoulder shows two phases by itself; without one, a smooth second rise must say more than any sharp change
-    if smooth and (second.ratio >= sharp.ratio if broken else _has_shoulder(second, seen, centre)):
+    broken = sharp.ratio >= max(_BREAK_RATIO, smoothest + _SHARPER) and abs(sharp.delta) >= _LEAST_BREAK
+    rises = second.ratio >= max(_RATIO, smoothest) and second.delta >= _LEAST_SECOND
+    # a shoulder shows two phases by itself; without one, a second rise must say more than any other change
+    if rises and (second.ratio >= sharp.ratio if broken else _has_shoulder(second, seen, centre)):
         return _two_phase(second, float(np.exp(centre)), width)
     if broken:
-        sudden = bool(changes.sudden[sharp.column])
-        return _break(sharp, sudden, float(compute[changes.starts[sharp.column] - 1]), width)
-    return None
+        sudden = bool(late.sudden[sharp.column])
+        return _break(sharp, sudden, float(compute[late.starts[sharp.column] - 1]), width)
+    if smoothest < _BREAK_RATIO or len(compute) < _SHAPE_POINTS:
+        return None
+    return _shape(smoothest, widening(comparison, found, ranked))
+
+
+def _shape(ratio: float, wider: float) -> Misfit:
+    text = "The curve is smooth, but bends otherwise than a sigmoid does"
+    return Misfit("shape", None, ratio, text, float(np.clip(wider, 1.0, _MOST_WIDENING)))
 
 
 def _two_phase(second: Extended, since: float, width: float) -> Misfit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .misfit import HOLDS
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def look_reason(arms: tuple[Outlook, ...], arm: int, best: int, value: float) ->
 
 
 def _caveat(own: Outlook) -> str:
-    if own.misfit is not None and own.misfit != "residuals":
+    if own.misfit not in HOLDS:
         return f"; its curve is no sigmoid ({own.misfit}), so that its end is hardly known"
     return ""
 

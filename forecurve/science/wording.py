@@ -81,7 +81,7 @@ def sentence(
         hindsight: as in `advise`.
     """
     here = fit.curve.now if now is None else float(now)
-    if fit.misfit_detail is not None and fit.misfit != "residuals":
+    if fit.misfit_detail is not None and fit.misfit_detail.withheld:
         return _misfit_sentence(fit)
     advice = None if budget is None else _advice(fit, here, budget, target, hindsight)
     if not fit.ceiling_known:
@@ -90,7 +90,8 @@ def sentence(
     more = _price_of_more(fit, here) + _by_past_runs(fit, advice)
     action = "" if advice is None else f": {advice.action}"
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
-    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}."
+    doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
+    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}"
 
 
 def _misfit_sentence(fit: Fit) -> str:
