@@ -61,7 +61,7 @@ def _check_may_go_on(session: Session, run: Run) -> None:
         raise over(run)
     attempt = current_attempt(session, run)
     if attempt.outcome not in (None, "lost"):
-        raise over(run, f"attempt {attempt.number} of run {run.id} has ended it ({attempt.outcome})")
+        raise over(run, f"run {run.id} was ended by its attempt {attempt.number} ({attempt.outcome})")
     if run.desired_state != DesiredState.RUN:
         message = f"run {run.id} is to {run.desired_state}, and that stands; begin a new run to go on"
         raise Conflict.field("desired_state", run.desired_state, message, state=run.status)
