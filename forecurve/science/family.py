@@ -63,8 +63,8 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
         arm: of the run that the prior is for: seeds of the same arm tell more of it.
 
     Returns:
-        Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit, and those that have not risen, are
-        not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter that the
+        Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
+        risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter that the
         family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It carries the
         siblings' unit of compute, the range of rewards of the first, and what is known of the noise (`family_noise`).
 
@@ -101,7 +101,7 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
 @remembered
 def _is_member(fit: Fit) -> bool:
     """Whether it is one sigmoid that has risen: of a run that has not, nothing is known but that."""
-    if fit.misfit is not None:
+    if fit.misfit not in (None, "shape"):
         return False
     draws, now = fit.all_draws, fit.curve.now
     if float((draws.C_mid < now).mean()) >= PASSED:
