@@ -64,9 +64,10 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
 
     Returns:
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
-        risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter that the
-        family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It carries the
-        siblings' unit of compute, the range of rewards of the first, and what is known of the noise (`family_noise`).
+        risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter
+        that the family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It
+        carries the siblings' unit of compute, the range of rewards of the first, and what is known of the noise
+        (`family_noise`).
 
     Raises:
         PriorError: siblings in different units of compute.
