@@ -196,3 +196,10 @@ def test_more_runs_than_one_chart_takes_are_chosen_from(site: TestClient, sessio
     assert runs_of(first) == ids[:20]
     assert unescape(first).endswith(f"control={ids[3]}")
     assert site.get(unescape(first)).status_code == 200
+
+
+def test_a_run_less_keeps_the_order_of_the_table(site: TestClient, seeded: Seeded, lower: str) -> None:
+    html = site.get(f"{url(seeded.control, lower)}&sort=-rate").text
+    less = re.findall(r'<a class="remove" href="([^"]+)"', html)
+    assert [parse_qs(urlsplit(unescape(href)).query).get("sort") for href in less] == [["-rate"]] * 2
+    assert '<input type="hidden" name="sort" value="-rate">' in html  # with another control too

@@ -60,7 +60,7 @@ def show_comparison(
         found = compare_runs(page.session, runs, against, page.now)
     except Unavailable as busy:
         return page.render("compare_none.html", runs=runs, most=MOST_RUNS, parts_of=[], busy=busy.detail)
-    asked, arms = [one.id for one in runs], arms_of(found)
+    asked, arms = [one.id for one in runs], arms_of(found, sort)
     kept = [*(("run", id_) for id_ in asked), *([("control", control)] if control else [])]
     return page.render(
         "compare.html",
@@ -73,13 +73,13 @@ def show_comparison(
     )
 
 
-def compare_url(run_ids: Sequence[str], control: str | None = None) -> str:
+def compare_url(run_ids: Sequence[str], control: str | None = None, sort: str | None = None) -> str:
     """Where these runs are compared."""
-    kept = [("control", control)] if control in run_ids else []
+    kept = [*([("control", control)] if control in run_ids else []), *([("sort", sort)] if sort else [])]
     return f"/compare?{urlencode([*(('run', run_id) for run_id in run_ids), *kept])}"
 
 
-def arms_of(found: RunsComparison) -> Arms:
+def arms_of(found: RunsComparison, sort: str | None = None) -> Arms:
     """The chosen runs as arms, the control's first."""
     ids = [run.id for run in found.runs]
     others = {id_: [one for one in ids if one != id_] for id_ in ids}
@@ -93,7 +93,7 @@ def arms_of(found: RunsComparison) -> Arms:
         control=next((run for run in found.runs if run.id == found.control), None),
         comparison=found.comparison,
         left_out=found.left_out,
-        remove={id_: compare_url(kept, found.control) for id_, kept in others.items()},
+        remove={id_: compare_url(kept, found.control, sort) for id_, kept in others.items()},
     )
 
 

@@ -156,7 +156,7 @@ def test_another_control_and_a_run_less_are_a_press_away_and_back_undoes_them(pa
     assert page.locator("h1").inner_text() == "Compare 2 runs"
     page.go_back()
     page.wait_for_selector(f"tr#{site.arm}")
-    assert page.locator("[name=control]").input_value() == lone
+    assert page.locator("select[name=control]").input_value() == lone
 
 
 def test_another_control_and_a_run_less_keep_the_axis_and_what_is_hidden(page: Any, site: Site, lone: str) -> None:

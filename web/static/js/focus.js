@@ -16,7 +16,7 @@ export function startFocus() {
   });
   const name = sessionStorage.getItem(KEY);
   sessionStorage.removeItem(KEY);
-  if (name) document.querySelector(`form[data-filter] [name="${CSS.escape(name)}"]`)?.focus();
+  if (name) document.querySelector(`form[data-filter] [name="${CSS.escape(name)}"]:not([type=hidden])`)?.focus();
 }
 
 function toHeading() {
