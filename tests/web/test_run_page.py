@@ -35,7 +35,7 @@ def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_
     assert re.search(r'data-action="/v1/recommendations/adv_\w+:accept"', html)
     assert re.search(r'data-action="/v1/recommendations/adv_\w+:dismiss"[^>]*data-required', html)
     assert f'data-action="/v1/runs/{seeded.control}:stop"' in html
-    assert "100 20.0 427 kB" in words
+    assert "100 20.0 CPU-seconds 427 kB" in words
     assert "launching → running" in words
     assert "22 evaluations as a table" in words
     assert f'data-chart="curve" data-run="{seeded.control}"' in html
