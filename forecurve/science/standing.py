@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
 _LAST = 3  # evaluations that say where an arm is now
+_TELLING = 1000  # evaluations that tell arms apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,19 @@ class Standing:
     levels: FloatArray
     prospects: tuple[Prospect, ...]
     middles: tuple[FloatArray, ...]
+
+    def reordered(self, order: Sequence[int]) -> Standing:
+        """The same with the arms in another order."""
+        at = list(order)
+        return Standing(
+            tuple(self.fits[arm] for arm in at),
+            self.horizon,
+            self.now[at],
+            self.ends[:, at],
+            self.levels[:, at],
+            tuple(self.prospects[arm] for arm in at),
+            tuple(self.middles[arm] for arm in at),
+        )
 
     @property
     def best(self) -> int:
@@ -138,8 +152,21 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
         entrants: one per arm, made for this horizon; one unit, one scale of rewards.
         horizon: compute at which the arms are compared; the curve of an arm beyond it is read there.
         siblings: let the arms inform one another.
-        seed: of the drawing.
+        seed: of the drawing, in which the order of the arms has no say.
     """
+    order = sorted(range(len(entrants)), key=lambda at: _rank(entrants[at].fit))
+    here = _standing([entrants[at] for at in order], horizon, siblings, seed)
+    return here.reordered([order.index(at) for at in range(len(order))])
+
+
+def _rank(fit: Fit) -> tuple[list[float], list[float], str]:
+    """By which arms are put in order: what was measured, whatever the range of rewards and the unit of compute."""
+    curve = fit.curve
+    share = (curve.reward[:_TELLING] - curve.bounds[0]) / curve.width
+    return np.round(share, 9).tolist(), curve.compute[:_TELLING].tolist(), curve.name
+
+
+def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:
     fits = [arm.fit for arm in entrants]
     now = np.array([fit.curve.now for fit in fits])
     joint = joint_draws(fits, siblings=siblings, seed=seed)

@@ -1,7 +1,12 @@
-"""(R0, A) at chosen pairs of the table: drawn from truncated normals near the density's top, weighed exactly."""
+"""(R0, A) at chosen pairs of the table, weighed exactly.
+
+With the noise scale alpha the density of (R0, A) is a normal one on the triangle, without it one with the tails of a
+Student-t: heavy where evaluations are few. So alpha is drawn first, then (R0, A) from truncated normals given alpha.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +21,10 @@ from .normal import below, quantile
 from .posterior import Table
 from .problem import Setting
 
-_WIDER = 1.3  # than the density near its top
+_PULL = 0.5  # of the prior's precision of A: its tails are a Student-t's, which no narrow normal reaches
+_LEAST_ROOT = 0.05  # of a chi-square's cube root over its mean
 _LEAST_MASS = 1e-12
+_THIRD = 0.5497004779019703  # 1 / 1.2207..., the root of x^4 = x + 1, to the third: as evenly as the two others
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
@@ -50,6 +57,26 @@ class Density(NamedTuple):
     constants: Constants
 
 
+class Scales(NamedTuple):
+    """Noise scales to propose, (K,), in units of their conditional rate, and log of target over proposal of each."""
+
+    size: FloatArray
+    log_weight: FloatArray
+
+
+@lru_cache(maxsize=8)
+def scales(nu: float, count: int) -> Scales:
+    """Evenly spread over the inverse-gamma that alpha has once (R0, A) are integrated, by Wilson and Hilferty."""
+    shape = nu - 1.0
+    middle, spread = 1.0 - 1.0 / (9.0 * shape), 1.0 / (3.0 * np.sqrt(shape))
+    least = ndtr((_LEAST_ROOT - middle) / spread)
+    z = ndtri(least + (1.0 - least) * ((_THIRD * np.arange(1, count + 1)) % 1.0 * 0.9999 + 0.00005))
+    root = np.maximum(middle + spread * z, _LEAST_ROOT)
+    gamma = shape * root**3
+    log_proposed = -(z**2) / 2 - np.log(3 * shape * spread * root**2) + 2 * np.log(gamma)
+    return Scales(1.0 / gamma, (nu + 1.0) * np.log(gamma) - log_proposed)
+
+
 class Weighed(NamedTuple):
     """R0, A, the log of target over proposal, and Q(R0, A) of each proposal, (K,)."""
 
@@ -78,15 +105,17 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
         pulled=pulls(prior),
         constants=constants_of(prior, setting.unit_variance, setting.rate, setting.nu),
     )
-    compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)(density, pairs, u, w, found)
+    at_scale = scales(setting.nu, len(u))
+    compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
     return found
 
 
-def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
+def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
     gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     part, hypothesis, node = pairs
     R0, A, log_weight, squares = found
+    size, log_scale = at_scale
     per_unit = 1.0 / unit
     for i in range(len(u)):
         p, h, k = part[i], hypothesis[i], node[i]
@@ -98,9 +127,9 @@ def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
         d0 = oy - d1
         x, y, _, _ = best_at_node(a, b, c, d0, d1)
         least = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
-        sharp = nu / (_WIDER * (rate + least / 2.0))
+        sharp = 1.0 / ((rate + least / 2.0) * size[i])
         told = informative[p] and pulled
-        pull, centre = (_WIDER / (sd * sd), mean) if told else (1.0, 0.5)
+        pull, centre = (_PULL / (sd * sd), mean) if told else (1.0, 0.5)
         # precision of the proposal; the units on the diagonal keep it proper where the data say nothing
         k00, k01, k11 = a * sharp + 1.0, b * sharp, c * sharp + pull
         b0, b1 = d0 * sharp + 0.5, d1 * sharp + pull * centre
@@ -113,7 +142,8 @@ def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
         else:
             log_prior = -np.log(max(1.0 - x, LEAST_HEADROOM))
         R0[i], A[i], squares[i] = x, y, q
-        target = common[h] + log_node_prior[p, k] + log_prior - nu * np.log(rate + q / 2.0)
+        by_noise = log_scale[i] - nu * np.log(rate + least / 2.0) - (rate + q / 2.0) * sharp
+        target = common[h] + log_node_prior[p, k] + log_prior + by_noise
         log_weight[i] = target - log_a - log_r
 
 
@@ -132,7 +162,7 @@ def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, An
     return x, -0.5 * z * z - _LOG_ROOT_TWO_PI - np.log(sd * mass)
 
 
-def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
+def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
     """`_weigh_loop`, all at once."""
     gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
@@ -141,9 +171,9 @@ def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
     at = hypothesis, node
     q = form_of(LatticeSums(gg[at], g1[at], gy[at], gg[at]), totals[hypothesis], unit)
     _, _, least = best_on_triangle(q)
-    spread = _WIDER * (rate + least / 2) / nu
+    spread = (rate + least / 2) * at_scale.size
     told = informative[part] & pulled
-    pull, centre = np.where(told, _WIDER / sd**2, 1.0), np.where(told, mean, 0.5)
+    pull, centre = np.where(told, _PULL / sd**2, 1.0), np.where(told, mean, 0.5)
     k00, k01, k11 = q.h00 / spread + 1.0, q.h01 / spread, q.h11 / spread + pull
     b0, b1 = q.c0 / spread + 0.5, q.c1 / spread + pull * centre
     det = k00 * k11 - k01**2
@@ -154,7 +184,8 @@ def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, found: Any) -> None:
     log_prior = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
     log_told = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
     target = common[hypothesis] + log_node_prior[part, node] + np.where(told, log_told, log_prior)
-    log_weight[:] = target - nu * np.log(rate + squares / 2) - log_a - log_r
+    by_noise = at_scale.log_weight - nu * np.log(rate + least / 2) - (rate + squares / 2) / spread
+    log_weight[:] = target + by_noise - log_a - log_r
 
 
 def _truncated_rows(

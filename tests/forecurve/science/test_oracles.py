@@ -139,6 +139,12 @@ def test_a_late_steep_rise_that_the_first_lattice_steps_over_agrees_with_emcee()
     _agrees(Curve(compute, reward, prompts=26_667, samples=1), FLAT, steps=4000, slack=0.2)
 
 
+def test_the_heavy_tails_of_a_few_noisy_evaluations_agree_with_emcee() -> None:
+    """With unknown noise (R0, A) are Student-t: normal proposals do not reach what leads to late midpoints."""
+    reward = [0.0522, 0.0, 0.0963, 0.0, 0.1406, 0.1735, 0.259, 0.3735]
+    _agrees(Curve(np.linspace(0, 8000, 8), reward), FLAT, steps=3000, slack=0.15)
+
+
 @pytest.mark.parametrize("prior", ["none", "paper"])
 def test_enough_nodes_carry_the_posterior_of_any_run(prior: str) -> None:
     """Late, flat, short and log-spaced runs, whose posterior has a peak and tails as wide as the box."""

@@ -268,3 +268,12 @@ def test_where_a_run_fell_to_is_read_from_what_came_since() -> None:
     end = plan([fell], 10_000.0).arms[0].end
     assert end.median == pytest.approx(0.05, abs=0.01)
     assert end.upper - end.lower < 0.03
+
+
+@pytest.mark.parametrize("siblings", [True, False])
+def test_a_plan_does_not_hang_on_the_order_of_its_arms(siblings: bool) -> None:
+    sweep = _sweep()
+    there, back = (plan(arms, 20_000, siblings=siblings) for arms in (sweep, sweep[::-1]))
+    assert (there.choice, there.spend) == (back.choice, back.spend)
+    for one in there.arms:
+        assert _by_name(back, one.arm).to_dict() == one.to_dict()

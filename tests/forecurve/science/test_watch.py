@@ -370,7 +370,7 @@ def _noisy_run_that_collapses() -> tuple[FloatArray, FloatArray]:
     """Ten noisy evaluations to freeze at, a dip that comes back, then nearly 0 to the end."""
     rng = np.random.default_rng(5)
     compute = np.arange(1, 41) * 5.0
-    reward = 0.85 - 0.5 * np.exp(-compute / 12) + 0.07 * rng.normal(size=40)
+    reward = 0.85 - 0.5 * np.exp(-compute / 12) + 0.08 * rng.normal(size=40)
     reward[18], reward[21:25] = 0.5, (0.31, 0.29, 0.26, 0.55)
     reward[30], reward[31:] = 0.4, 0.01 * rng.integers(0, 3, 9)
     return compute, np.clip(np.round(reward, 4), 0, 1)
