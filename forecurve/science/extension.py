@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from .arrays import FloatArray, IntArray
+from .compiled import compiled
 from .drawing import Posterior
-from .linear import Quadratic, best_on_triangle
+from .linear import Quadratic, best_at_node, best_on_triangle
 from .posterior import inner_products
 from .problem import Problem
 from .sigmoid import rise
@@ -116,21 +118,20 @@ class Comparison:
 
     def _extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
         y, g, alive = self.problem.reward, self.g, self._alive
-        unit = self.problem.setting.unit_variance
+        unit, setting = self.problem.setting.unit_variance, self.problem.setting
         rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
-        on_g = rows @ g  # (H, T, K)
-        on_start = rows.sum(axis=2)[:, :, None] - on_g
-        own, on_y = np.einsum("htn,nt->ht", rows, columns)[:, :, None], (rows @ y)[:, :, None]
-        R0, A, least = best_on_triangle(_without(self.q.take((alive, None)), on_start, on_g, on_y, own))
-        delta = (on_y - on_start * R0 - on_g * A) / own
-        allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)  # the other way the best delta is 0
-        likelihood = self._log_likelihood(np.where(allowed, least, self.least[alive, None]), alive)
-        h, t, k = (int(at) for at in np.unravel_index(int(likelihood.argmax()), likelihood.shape))
-        step, start, ceiling = float(delta[h, t, k]), float(R0[h, t, k]), float(A[h, t, k])
-        if not allowed[h, t, k]:
-            step, start, ceiling = 0.0, float(self.R0[alive[h], k]), float(self.A[alive[h], k])
+        own = np.einsum("htn,nt->ht", rows, columns)
+        at, found = np.zeros(3, dtype=np.int64), np.zeros(4)
+        search = compiled(_extend_loop, _extend_rows, best_at_node)
+        forms = tuple(_whole(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q.forms)
+        plain = _whole(self.least[alive]), _whole(self._constant[alive, 0]), float(setting.nu), float(setting.rate)
+        search(forms, _whole(rows @ g), rows.sum(axis=2), rows @ y, own, signs, *plain, at, found)
+        h, t, k = (int(index) for index in at)
+        likelihood, start, ceiling, step = (float(value) for value in found)
+        if step == 0.0:
+            start, ceiling = float(self.R0[alive[h], k]), float(self.A[alive[h], k])
         return Extended(
-            ratio=2 * float(likelihood[h, t, k] - self.top),
+            ratio=2 * (likelihood - self.top),
             delta=step,
             values=start + (ceiling - start) * g[:, k] + step * columns[:, t],
             height=ceiling - start,
@@ -173,6 +174,72 @@ class Comparison:
         constant = self._constant if alive is None else self._constant[alive, None]
         setting = self.problem.setting
         return np.asarray(constant - setting.nu * np.log(setting.rate + least / 2))
+
+
+# --- the best of all hypotheses, columns and nodes ---
+
+Forms = tuple[FloatArray, ...]
+_whole = np.ascontiguousarray  # a loop is compiled once for each layout of its arrays
+
+
+def _extend_loop(
+    forms: Any, on_g: Any, total: Any, on_y: Any, own: Any, signs: Any,
+    plain: Any, constant: Any, nu: float, rate: float, at: Any, found: Any,
+) -> None:  # fmt: skip
+    """See `_extend_rows`, which it does without arrays of the size (H, T, K)."""
+    h00, h01, h11, c0, c1, yy = forms
+    best = -np.inf
+    for h in range(on_g.shape[0]):
+        least, here_t, here_k, R0, A, delta = np.inf, 0, 0, 0.0, 0.0, 0.0
+        for t in range(on_g.shape[1]):
+            y, size = on_y[h, t], own[h, t]
+            for k in range(on_g.shape[2]):
+                g = on_g[h, t, k]
+                s = total[h, t] - g
+                a00, a11 = max(h00[h, k] - s * s / size, 0.0), max(h11[h, k] - g * g / size, 0.0)
+                a01, b0, b1 = h01[h, k] - s * g / size, c0[h, k] - s * y / size, c1[h, k] - g * y / size
+                r, a, _, _ = best_at_node(a00, a01, a11, b0, b1)
+                step = (y - s * r - g * a) / size
+                if signs[t] == 0.0 or step * signs[t] > 0.0:
+                    form = a00 * r * r + 2.0 * a01 * r * a + a11 * a * a
+                    q = max(yy[h, k] - y * y / size - 2.0 * (b0 * r + b1 * a) + form, 0.0)
+                else:
+                    q, r, a, step = plain[h, k], 0.0, 0.0, 0.0
+                if q < least:
+                    least, here_t, here_k, R0, A, delta = q, t, k, r, a, step
+        likelihood = constant[h] - nu * np.log(rate + least / 2.0)
+        if likelihood > best:
+            best = likelihood
+            at[0], at[1], at[2] = h, here_t, here_k
+            found[0], found[1], found[2], found[3] = likelihood, R0, A, delta
+
+
+def _extend_rows(
+    forms: Forms, on_g: FloatArray, total: FloatArray, on_y: FloatArray, own: FloatArray, signs: FloatArray,
+    plain: FloatArray, constant: FloatArray, nu: float, rate: float, at: IntArray, found: FloatArray,
+) -> None:  # fmt: skip
+    """The likeliest hypothesis, column and node, and (R0, A, delta) there; delta is 0 where the plain sigmoid is best.
+
+    Args:
+        forms: h00, h01, h11, c0, c1, yy of the sigmoid alone, (H, K) each.
+        on_g: the columns' inner products with g, (H, T, K).
+        total, on_y, own: with 1, with y and with themselves, (H, T).
+        signs: of delta, (T,); 0 allows both.
+        plain: the least sum of squares of the sigmoid alone, (H, K).
+        constant, nu, rate: of the log likelihood; constant is (H,).
+        at: takes (hypothesis, column, node).
+        found: takes (log likelihood, R0, A, delta).
+    """
+    on_start = total[:, :, None] - on_g
+    alone = Quadratic(*(form[:, None] for form in forms))
+    R0, A, least = best_on_triangle(_without(alone, on_start, on_g, on_y[:, :, None], own[:, :, None]))
+    delta = (on_y[:, :, None] - on_start * R0 - on_g * A) / own[:, :, None]
+    allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)  # the other way the best delta is 0
+    least = np.where(allowed, least, plain[:, None])
+    likelihood = constant[:, None, None] - nu * np.log(rate + least / 2)
+    at[:] = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
+    place = tuple(at)
+    found[:] = likelihood[place], R0[place], A[place], delta[place] if allowed[place] else 0.0
 
 
 def _without(q: Quadratic, on_start: FloatArray, on_g: FloatArray, on_y: FloatArray, own: FloatArray) -> Quadratic:

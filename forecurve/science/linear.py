@@ -36,6 +36,11 @@ class Quadratic:
         return np.maximum(self.yy - 2 * linear + quadratic, 0.0)
 
     @property
+    def forms(self) -> tuple[FloatArray, ...]:
+        """h00, h01, h11, c0, c1, yy."""
+        return self.h00, self.h01, self.h11, self.c0, self.c1, self.yy
+
+    @property
     def determinant(self) -> FloatArray:
         """h00 h11 - h01^2, never below 0."""
         return np.maximum(self.h00 * self.h11 - self.h01**2, 0.0)
@@ -53,7 +58,7 @@ class Quadratic:
 
     def take(self, keep: tuple[Any, ...]) -> Quadratic:
         """The same at some positions."""
-        return Quadratic(*(getattr(self, name)[keep] for name in ("h00", "h01", "h11", "c0", "c1", "yy")))
+        return Quadratic(*(form[keep] for form in self.forms))
 
 
 class Best(NamedTuple):
@@ -76,8 +81,7 @@ def quadratic(
 def best_on_triangle(q: Quadratic) -> Best:
     """The least Q with 0 <= R0 <= A <= 1: inside where the free minimum lies there, else on the best edge."""
     best = Best(*(np.empty(q.h00.shape) for _ in range(3)))
-    forms = (q.h00, q.h01, q.h11, q.c0, q.c1, q.yy)
-    flat = (np.broadcast_to(form, q.h00.shape).ravel() for form in forms)
+    flat = (np.broadcast_to(form, q.h00.shape).ravel() for form in q.forms)
     compiled(_triangle_loop, _triangle_rows, best_at_node)(*flat, *(part.reshape(-1) for part in best))
     return best
 

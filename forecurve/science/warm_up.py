@@ -15,7 +15,9 @@ def warm_up() -> None:
     curve = Curve(compute, 0.2 + 0.4 / (1 + 8.0 / compute), prompts=1000, samples=16)
     least_squares(curve)
     for prior in ("none", "paper"):
-        fit(curve, prior=prior).update((31.0, 0.5))
+        found = fit(curve, prior=prior)
+        found.update((31.0, 0.5))
+        _ = found.misfit
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from forecurve.science import compiled, fit
 from forecurve.science.advancing import New, Sums, Wanted, advance
+from forecurve.science.extension import Comparison
 from forecurve.science.kernels import LatticeSums, lattice_sums, noise_filter
 from forecurve.science.lattice import Lattice
 from forecurve.science.masses import constants_of, log_masses, pulls
@@ -149,3 +151,36 @@ def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
         compiled.compiled(loop, loop, part)(out)
         found.append(out[0])
     assert found == [1.0, 20.0]
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("sign", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("falls", [False, True])
+def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, falls: bool) -> None:
+    """Against scipy's solver of the same problem at the node that was chosen: R0 <= A as R0 = u, A = u + v."""
+    curve = noisy_curve(3, last=8000, points=24)
+    problem = fit(curve).problem
+    nodes = np.array([[0.2, 0.6, 1.1], [7.0, 7.6, 8.2]])
+    comparison = Comparison(problem, nodes, np.array([0.1, 0.1]))
+    column = np.linspace(0.0, 1.0, len(problem.reward))[:, None] ** 2
+    found = comparison._extend(-column if falls else column, np.array([sign]))
+    at = int(np.flatnonzero((nodes == found.node[:, None]).all(axis=0))[0])
+    likelihoods = []
+    for h, whitener in enumerate(problem.whiteners):
+        root = np.linalg.cholesky(whitener.solve(np.eye(len(problem.reward)))).T
+        g = comparison.g[:, at]
+        design = np.stack([np.ones_like(g), g, (-column if falls else column)[:, 0]], axis=1)
+        low, high = (0.0 if sign > 0 else -np.inf), (0.0 if sign < 0 else np.inf)
+        best = minimize(
+            lambda x, d=design, r=root: float(((r @ (problem.reward - d @ x)) ** 2).sum()),
+            np.array([0.2, 0.3, 0.0]),
+            bounds=[(0, 1), (0, 1), (low, high)],
+            constraints=[{"type": "ineq", "fun": lambda x: 1 - x[0] - x[1]}],
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        setting = problem.setting
+        least = best.fun / setting.unit_variance
+        constant = setting.log_weights[h] - whitener.logdet / 2
+        likelihoods.append(constant - setting.nu * np.log(setting.rate + least / 2))
+    assert found.ratio / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)
