@@ -93,7 +93,7 @@ BROKEN: dict[str, tuple[Break, tuple[str | None, ...]]] = {
         lambda x, h: sigmoid(x, 0.45, 2.5, 800, 0.2) + 0.2 * logistic(x, since(x)[1]),
         ("two-phase",),
     ),
-    "plateau": (lambda x, h: np.minimum(h, h[len(h) // 4]), (None,)),
+    "plateau": (lambda x, h: np.minimum(h, h[len(h) // 4]), (None, "shape")),
     "wave": (lambda x, h: h + 0.01 * np.sin(x / x[-1] * 20), (None, "residuals")),
 }
 
