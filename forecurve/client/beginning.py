@@ -9,6 +9,7 @@ from typing import Any
 
 from .api import Api
 from .errors import ApiError, ClientError
+from .values import plain
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def _run(api: Api, run_id: str) -> Mapping[str, Any]:
 
 
 def _check_project(run: Mapping[str, Any], project: str | None) -> None:
-    name = str(run.get("name"))
-    if project and not name.startswith(f"{project}/"):
+    name, wanted = str(run.get("name")), plain(project or "")  # of a name the service drops the blanks at its ends
+    if project and name != wanted.strip() and not name.startswith(f"{wanted.lstrip()}/"):
         has = repr(name.rpartition("/")[0]) if "/" in name else "none"
         raise ClientError(
             f"project is {project!r}, and run {run.get('id')} ({name}) is of project {has}; give its own or none, or "

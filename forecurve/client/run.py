@@ -114,7 +114,7 @@ class Run:
     @property
     def resumed(self) -> bool:
         """True for a run that goes on: attempts before this one have reported for it."""
-        return self.attempt > 1
+        return self.attempt > 1 or (self._transport is None and self.id is not None)  # only a service gives ids
 
     @property
     def reached(self) -> Reached | None:

@@ -10,10 +10,12 @@ from typing import Any
 
 from .api import Api
 from .asking import Asked
+from .beginning import Reached
 from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .folder import RunFolder, new_attempt, prepare
 from .http import checked_url
+from .lock import InUse
 from .resuming import AUTO, find
 from .run import Run
 from .spool import Spool
@@ -37,9 +39,9 @@ class Start:
 
     def offline(self) -> Run:
         """Reports are kept on disk."""
-        folder = self._folder(self._found())
+        folder, spool = self._folder(self._found())
         folder.write()
-        return _offline(folder)
+        return _offline(folder, spool)
 
     def online(self, url: str | None, token: str | None) -> Run:
         """Reports go to the service; to the disk while it is away."""
@@ -59,7 +61,7 @@ class Start:
         return find(self._root, self._resume, self._asked.full_name) if self._resume else None
 
     def _begun(self, api: Api, found: RunFolder | None) -> Run:
-        folder = self._folder(found)
+        folder, spool = self._folder(found)
         try:
             reached = folder.bind(api)
         except (ApiError, ClientError) as error:
@@ -67,26 +69,39 @@ class Start:
                 kept = f"the run is kept offline, later: {folder.sync_command}"
                 log.warning("forecurve: %s is away (%s); %s", api.url, error.detail, kept)
                 folder.keep()
-                return _offline(folder)
-            if found is None:
+                return _offline(folder, spool)
+            if spool is None:
                 folder.discard()
+            else:
+                spool.close()
             raise
-        if found is None:
+        if spool is None:
             folder.name_after_run()
-        return _online(folder, api.url, reached)
+        return _online(folder, spool, api.url, reached)
 
-    def _folder(self, found: RunFolder | None) -> RunFolder:
-        """The folder of the run, with an attempt more that the service does not know."""
+    def _folder(self, found: RunFolder | None) -> tuple[RunFolder, Spool | None]:
+        """The folder of the run, with an attempt more that the service does not know.
+
+        The spool of that attempt is open where the run was found: from here on no other process goes on with it. None
+        for a new folder, which nobody else knows and which is named after its run yet.
+        """
         if found is None:
-            return prepare(self._root, self._meta(None if self._resume == AUTO else self._resume))
-        found.add(new_attempt(self._asked.next_attempt(), self._asked.project))
+            return self._new_folder(None if self._resume == AUTO else self._resume)
+        project = None if found.name == self._asked.full_name else self._asked.project  # it may have been renamed since
+        found.add(new_attempt(self._asked.next_attempt(), project))
         try:
-            Spool(found.spools[-1]).close()  # whatever keeps it from being written shows now
+            return found, Spool(found.spools[-1])
+        except InUse:
+            if self._resume != AUTO:
+                raise
+            return self._new_folder(None)
         except OSError as error:
             if found.run_id is None:
                 raise ClientError(f"{found.path}: it cannot be written ({error}); mend that, or copy it") from None
-            return prepare(self._root, self._meta(found.run_id))
-        return found
+            return self._new_folder(found.run_id)
+
+    def _new_folder(self, run_id: str | None) -> tuple[RunFolder, None]:
+        return prepare(self._root, self._meta(run_id)), None
 
     def _meta(self, run_id: str | None) -> dict[str, Any]:
         body = self._asked.next_attempt() if run_id else self._asked.new_run()
@@ -95,17 +110,17 @@ class Start:
         return {**named, "url": None, "run_id": run_id, "attempts": attempts}
 
 
-def _offline(folder: RunFolder) -> Run:
-    return Run(folder.run_id, len(folder.attempts), spool=Spool(folder.spools[-1]))
+def _offline(folder: RunFolder, spool: Spool | None) -> Run:
+    return Run(folder.run_id, len(folder.attempts), spool=spool or Spool(folder.spools[-1]))
 
 
-def _online(folder: RunFolder, url: str, reached: Any) -> Run:
+def _online(folder: RunFolder, spool: Spool | None, url: str, reached: Reached | None) -> Run:
     run_id, number, token = str(folder.run_id), folder.newest["number"], folder.newest["ingest_token"]
     before = [(path, attempt["number"]) for path, attempt in zip(folder.spools, folder.attempts, strict=True)][:-1]
     return Run(
         run_id,
         number,
-        spool=Spool(folder.spools[-1]),
+        spool=spool or Spool(folder.spools[-1]),
         transport=Transport(url, token, run_id, number),
         earlier=Earlier(before, lambda earlier: Transport(url, token, run_id, earlier, handed_in_by=number)),
         sync_later=folder.sync_command,

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.client import Api, ApiError, ClientError, Run, init, sync
+from forecurve.client.folder import RunFolder
 from server.runs.states import Status
 from tests.conftest import Clock
 from tests.server.reporting import move
@@ -143,6 +144,51 @@ def test_auto_begins_a_new_run_once_the_last_is_over(
     assert "taken for dead" in caplog.text
 
 
+def test_of_two_processes_that_go_on_with_a_run_at_once_one_does(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = service.begin()
+    kill(first)
+    bind, meanwhile = RunFolder.bind, list[Run]()
+
+    def bind_while_others_begin(folder: RunFolder, api: Api) -> Any:
+        monkeypatch.setattr(RunFolder, "bind", bind)
+        with pytest.raises(ClientError, match="still being written by process"):
+            service.begin(resume=first.id)
+        meanwhile.append(service.begin(resume="auto"))
+        return bind(folder, api)
+
+    monkeypatch.setattr(RunFolder, "bind", bind_while_others_begin)
+    again = service.begin(resume="auto")
+
+    assert (again.id, again.attempt) == (first.id, 2)
+    assert (meanwhile[0].id != first.id, meanwhile[0].attempt) == (True, 1)
+    evaluate(again, 10)
+    again.finish()
+    meanwhile[0].finish()
+    assert service.curve(first.id) == [(10, 2, 0.2)]
+
+
+@pytest.mark.parametrize(("name", "project"), [(None, "lab"), ("mine", " lab"), (None, " lab ")])
+def test_a_run_is_of_its_project_however_that_was_written(
+    service: Service, tmp_path: Path, name: str | None, project: str
+) -> None:
+    first = service.begin(name, project=project)
+    kill(first)
+    elsewhere = service.begin(name, project=project, resume=first.id, directory=tmp_path / "elsewhere")
+    assert (elsewhere.id, elsewhere.attempt) == (first.id, 2)
+    elsewhere.finish()
+
+
+def test_a_run_that_was_given_another_name_goes_on_by_the_same_line(service: Service) -> None:
+    first = service.begin(project="lab", resume="auto")
+    kill(first)
+    service.api.rename_run(str(first.id), "the good one")
+    again = service.begin(project="lab", resume="auto")
+    assert (again.id, again.attempt) == (first.id, 2)
+    again.finish()
+
+
 def test_lost_leaves_a_run_open_for_the_next_attempt(
     service: Service, sessions: sessionmaker[Session], clock: Clock
 ) -> None:
@@ -207,7 +253,7 @@ def test_a_run_goes_on_while_the_service_is_away_and_is_synced_later(
     elsewhere.finish()
 
     for run in (here, elsewhere):
-        assert run.id == first.id
+        assert (run.id, run.resumed) == (first.id, True)
         assert run.directory is not None
         assert sync(run.directory.parent, service.url, service.token).run_id == first.id
     assert service.runs() == [first.id]
