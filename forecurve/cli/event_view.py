@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .output import line_of, moment, print_newest
+from .output import compute, line_of, moment, print_newest
 from .patience import patiently
 from .run_rows import OVER
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api
+
+PLAIN_BELOW = 10_000  # four digits have no exponent
 
 
 def print_events(found: Mapping[str, Any]) -> None:
@@ -55,4 +57,6 @@ def _why(event: Mapping[str, Any]) -> str:
 
 
 def _figure(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, float):
+        return json.dumps(value, ensure_ascii=False)
+    return f"{value:.4g}" if abs(value) < PLAIN_BELOW else compute(value)

@@ -61,7 +61,7 @@ def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
         return str(error.format_message()), BAD_INPUT, _body("usage")  # type: ignore[attr-defined]
     if hasattr(error, "format_message"):
         text = " ".join(str(error.format_message()).split())
-        given = _given(getattr(error, "param", None), arguments)
+        given = _given(getattr(error, "param", None), arguments, text)
         if given is not None and given not in text:
             text = f"{text.rstrip('.')} (got {given!r})"
         context = getattr(error, "ctx", None)
@@ -71,14 +71,18 @@ def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
     return None
 
 
-def _given(parameter: Any, arguments: Sequence[str]) -> str | None:
-    """What stands behind a flag on the command line; the message of a value that does not hold leaves it out."""
+def _given(parameter: Any, arguments: Sequence[str], told: str) -> str | None:
+    """What stands behind a flag on the command line; the message of a value that does not hold leaves it out.
+
+    Of a flag that is given several times the value that is told of counts, else the last, as for the command itself.
+    """
     flags = [] if parameter is None else [name for name in parameter.opts if name.startswith("-")]
+    values = []
     for at, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
         if flag in flags:
-            return value if equals else next(iter(arguments[at + 1 :]), None)
-    return None
+            values += [value] if equals else arguments[at + 1 : at + 2]
+    return next((value for value in values if repr(value) in told), values[-1] if values else None)
 
 
 def _faulty_parameter(error: Exception, text: str, given: str | None) -> list[dict[str, Any]]:

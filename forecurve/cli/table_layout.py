@@ -81,6 +81,9 @@ def _cut(text: str, width: int) -> int:
     space = text.rfind(" ", 1, fitting + 1)
     if space * 3 >= fitting:
         return space
+    for found in _ID.finditer(text):
+        if found.start() < fitting < found.end():
+            return found.start() or found.end()
     seams = [found.end() for found in _SEAM.finditer(text, 0, fitting) if found.end() * 3 >= fitting]
     return seams[-1] if seams else fitting
 
@@ -93,8 +96,8 @@ def _widths(columns: Sequence[str], rows: Rows, width: int | None, right: Sequen
     free = width - GAP * (len(columns) - 1)
     fixed = [column in right or _has_ids(rows, at) for at, column in enumerate(columns)]
     widths = [
-        wide if wide <= SHORT or is_fixed else max(LEAST, cell_len(column))
-        for column, wide, is_fixed in zip(columns, natural, fixed, strict=True)
+        wide if wide <= SHORT or is_fixed else max(LEAST, cell_len(column), _longest_id(rows, at))
+        for at, (column, wide, is_fixed) in enumerate(zip(columns, natural, fixed, strict=True))
     ]
     if sum(widths) > free:
         return None
@@ -108,6 +111,11 @@ def _widths(columns: Sequence[str], rows: Rows, width: int | None, right: Sequen
 
 def _has_ids(rows: Rows, at: int) -> bool:
     return any(_ID.fullmatch(row[at]) for row in rows)
+
+
+def _longest_id(rows: Rows, at: int) -> int:
+    """Of those within longer text."""
+    return max((len(found) for row in rows for found in _ID.findall(row[at])), default=0)
 
 
 def _lines(columns: Sequence[str], rows: Rows, widths: Sequence[int], right: Sequence[str]) -> list[str]:
@@ -141,7 +149,7 @@ def _blocks(columns: Sequence[str], rows: Rows, width: int) -> list[str]:
 
 
 def _entry(column: str, cell: str, names: int, beside: int, width: int) -> list[str]:
-    if beside < LEAST:
+    if beside < max(LEAST, _longest_id([[cell]], 0)):
         below = [" " * 2 * INDENT + part for part in fold(cell, max(width - 2 * INDENT, LEAST))]
         return [" " * INDENT + column, *below] if column else below
     first, *more = fold(cell, beside)

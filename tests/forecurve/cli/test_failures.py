@@ -71,7 +71,7 @@ def test_a_reader_that_has_enough_ends_a_command_quietly(tmp_path: Path) -> None
     assert ended.stdout.strip() in ("0", "1")
 
 
-@pytest.mark.parametrize("given", [["--limit", "0"], ["--limit=many"]])
+@pytest.mark.parametrize("given", [["--limit", "0"], ["--limit=many"], ["--limit", "5", "--limit", "0"]])
 def test_a_value_of_a_flag_that_does_not_hold_is_named(capsys: pytest.CaptureFixture[str], given: list[str]) -> None:
     value = given[-1].removeprefix("--limit=")
     assert main(["run", "list", *given, "--json"]) == 2
