@@ -40,6 +40,7 @@ ALERT_THRESHOLD = 100.0  # 1 / 0.01
 CLIP = 4.0
 _Z90 = 1.6448536269514722
 _ROUNDING = 1e-9
+_DOUBT = " Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
 _MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
 
@@ -132,7 +133,8 @@ def watch(
             last one's before the freeze where left out, or 0 or NaN.
         fit: of the run up to the last of these evaluations, made by itself (no siblings). Where it finds a collapse or
             a decline (`Fit.misfit`) that began with these evaluations and is not made up for, and the last two of
-            them lie below the frozen 90 % interval, that is a WARN.
+            them lie below the frozen 90 % interval, that is a WARN. Where it finds a smooth curve that is no sigmoid
+            (`shape`), an ALERT is a WARN: it may be the forecast that was wrong and not the run.
 
     Raises:
         FrozenError: no evaluations, or not after the freeze, or no such rewards or variances; a fit with another end.
@@ -144,7 +146,8 @@ def watch(
     forecast = frozen.mixture(x, v)
     mean, sd = forecast.moments()
     sharp, robust, z = _judge(forecast, y, horizon)
-    level = _level(sharp.peak, robust.peak)
+    smooth = fit is not None and fit.misfit == "shape"
+    level = _level(sharp.peak, robust.peak, smooth=smooth)
     judged = robust if level == "ALERT" else sharp
     since = None if level is None else float(x[judged.start])
     low, high = frozen.bounds
@@ -155,6 +158,7 @@ def watch(
     if found is not None:
         level, (since, fall) = "WARN", found
     predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
+    said = _sentence(frozen, level, since, x[-1], predicted, float(y[-1]), fall)
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -168,7 +172,7 @@ def watch(
         expected=mean,
         lower=lower,
         upper=upper,
-        sentence=_sentence(frozen, level, since, x[-1], predicted, float(y[-1]), fall),
+        sentence=said + (_DOUBT if smooth and level is not None else ""),
         fall=fall,
     )
 
@@ -201,9 +205,9 @@ def _judge(forecast: Mixture, reward: FloatArray, horizon: int) -> tuple[Evidenc
     return evidence(z, horizon, below), evidence(clipped, horizon, below), z
 
 
-def _level(sharp: float, robust: float) -> str | None:
+def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:
     if robust >= ALERT_THRESHOLD:
-        return "ALERT"
+        return "WARN" if smooth else "ALERT"
     return "WARN" if sharp >= WARN_THRESHOLD else None
 
 

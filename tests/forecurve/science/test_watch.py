@@ -418,3 +418,18 @@ def test_a_fit_of_other_evaluations_is_refused() -> None:
     frozen = freeze(fit(Curve(x[:10], y[:10])))
     with pytest.raises(FrozenError, match="fit: the evaluations end at 180, got it ends at 175"):
         watch(frozen, x[10:36], y[10:36], fit=fit(Curve(x[:35], y[:35])))
+
+
+def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
+    """It saturates as an exponential does: what was forecast by a sigmoid it never reaches, without having fallen."""
+    x = np.linspace(0, 8000, 101)
+    rng = np.random.default_rng(0)
+    reward = 0.62 - 0.42 * np.exp(-(x / 2000) ** 1.1) + rng.normal(0, 0.0035, len(x))
+    frozen = freeze(fit(Curve(x[:26], reward[:26], prompts=1000, samples=16)))
+    alone = watch(frozen, x[26:], reward[26:])
+    informed = watch(frozen, x[26:], reward[26:], fit=fit(Curve(x, reward, prompts=1000, samples=16)))
+    assert (alone.level, informed.level) == ("ALERT", "WARN")
+    assert "bends otherwise than a sigmoid" in informed.sentence
+    fallen = np.where(x > 6000, reward - 0.05, reward)
+    still = watch(frozen, x[26:], fallen[26:], fit=fit(Curve(x, fallen, prompts=1000, samples=16)))
+    assert still.level == "ALERT"
