@@ -77,7 +77,7 @@ def _given(parameter: Any, arguments: Sequence[str], told: str) -> str | None:
     Of a flag that is given several times the value that is told of counts, else the last, as for the command itself.
     """
     flags = [] if parameter is None else [name for name in parameter.opts if name.startswith("-")]
-    values = []
+    values: list[str] = []
     for at, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
         if flag in flags:
