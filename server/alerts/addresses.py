@@ -25,7 +25,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def unwrap(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one (mapped, 6to4, NAT64): that is where the packets end."""
+    """The IPv4 address inside an IPv6 one (mapped, 6to4, or as in `_CARRIES_IPV4`): that is where the packets end."""
     if isinstance(address, IPv4Address) or address.is_unspecified or address.is_loopback:
         return address
     if address.ipv4_mapped is not None:

@@ -130,7 +130,7 @@ class AttemptCreate(RecipeChoice):
     """The next attempt of an external run. What is given must be what the run has; nothing need be given."""
 
     compute_unit: ComputeUnit | None = None
-    budget_compute: float | None = Field(None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False)
+    budget_compute: float | None = Field(None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, strict=True)
 
 
 class RunCreated(RunView):

@@ -22,8 +22,9 @@ def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
 
 
 def _brief(reason: str) -> str:
-    """The first line, to go on after: a run may fail with a traceback."""
-    return reason.strip().partition("\n")[0].rstrip(" .\r")
+    """One line, to go on after: a run may fail with a traceback, whose last line says what went wrong."""
+    lines = reason.strip().split("\n")
+    return (lines[-1] if lines[0].startswith("Traceback (") else lines[0]).rstrip(" .\r")
 
 
 def _ceiling(summary: Mapping[str, Any]) -> str:
