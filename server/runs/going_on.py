@@ -40,7 +40,8 @@ def begin_attempt(session: Session, run_id: str, body: AttemptCreate, *, actor: 
     run = lock_run(session, run_id)
     _check_may_go_on(session, run)
     _check_is_same(session, run, body)
-    current_attempt(session, run).ended_at = now
+    before = current_attempt(session, run)
+    before.ended_at = before.ended_at or now
     run.attempt += 1
     run.version += 1  # whoever decided on the attempt before must decide anew
     session.add(Attempt(run_id=run.id, number=run.attempt, created_at=now))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
@@ -113,6 +115,23 @@ def test_what_is_given_must_be_what_the_run_has(
     assert "leave it out, or begin a new run" in message
     same = {"preset": "scalerl", "compute_unit": "GPU-hours", "budget_compute": 10}
     assert go_on(run.run_id, **same).status_code == 201
+
+
+def test_an_attempt_that_had_ended_keeps_when(api: TestClient, headers: Headers, go_on, clock: Clock) -> None:
+    run = external_run(api, headers)
+    run.beat()
+    run.post("outcome", {"outcome": "lost"})
+    clock.advance(3600)
+    assert go_on(run.run_id).status_code == 201
+    clock.advance(60)
+    assert go_on(run.run_id).status_code == 201
+    newest, second, first = api.get(f"/v1/runs/{run.run_id}/attempts", headers=headers["read"]).json()["items"]
+    assert newest["ended_at"] is None
+    assert _seconds(first["ended_at"], second["ended_at"]) == 3660
+
+
+def _seconds(start: str, end: str) -> float:
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
 @pytest.mark.parametrize("budget", [True, "10"])
