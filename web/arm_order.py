@@ -11,7 +11,7 @@ from server.runs.schemas import RunView
 
 from .arms import Arms
 from .formats import knows_ceiling
-from .ordering import heads
+from .ordering import heads, offered
 
 
 def _change(arms: Arms, run: RunView) -> float | None:
@@ -52,6 +52,7 @@ class Table:
         sort: as it stands in the URL; empty for the order in which they were planned.
         heads: of each column that can be sorted by, where a press leads and its `aria-sort`.
         kept: what else stands in the URL.
+        orders: what a narrow window offers, with what it is called.
     """
 
     rows: Sequence[RunView]
@@ -59,7 +60,7 @@ class Table:
     sort: str
     heads: Mapping[str, tuple[str, str]]
     kept: Sequence[tuple[str, str]]
-    orders: Sequence[tuple[str, str]] = ORDERS
+    orders: Sequence[tuple[str, str]]
 
 
 def table_of(arms: Arms, sort: str | None, path: str, kept: Sequence[tuple[str, str]] = ()) -> Table:
@@ -71,6 +72,7 @@ def table_of(arms: Arms, sort: str | None, path: str, kept: Sequence[tuple[str, 
         sort=sort or "",
         heads=heads(COLUMNS, sort, lambda order: f"{path}?{urlencode([*kept, ('sort', order)])}#arms"),
         kept=kept,
+        orders=offered(ORDERS, sort or ""),
     )
 
 

@@ -71,6 +71,13 @@ def direction(column: str, sort: str | None) -> str:
     return {column: "ascending", f"-{column}": "descending"}.get(sort or "", "none")
 
 
+def offered(orders: Sequence[tuple[str, str]], sort: str) -> Sequence[tuple[str, str]]:
+    """The orders to choose from, and the present one where it is one of them turned round."""
+    labels = dict(orders)
+    turned = sort.removeprefix("-") if sort.startswith("-") else f"-{sort}"
+    return [*orders, (sort, f"{labels[turned]}, reversed")] if turned in labels else orders
+
+
 def heads(columns: Iterable[str], sort: str | None, to: Callable[[str], str]) -> dict[str, tuple[str, str]]:
     """Of each column's head: where a press on it leads, and its `aria-sort`; `to` gives the address of an order."""
     return {column: (to(next_sort(column, sort)), direction(column, sort)) for column in columns}

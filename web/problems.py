@@ -73,11 +73,13 @@ def _not_found(request: Request, said: dict[str, Any]) -> str:
 
 
 def _without(request: Request, faults: list[dict[str, Any]]) -> str | None:
-    """The address less what is wrong in its query, by value or else by name; None where that is not what is wrong."""
+    """The address less what is wrong in its query, by value (pages call `run` what the API calls `run_id`) or else by
+    name; None where that is not what is wrong."""
     asked, wrong = request.query_params.multi_items(), []
     for fault in faults:
-        same = [pair for pair in asked if pair[1] == fault["value"]]
-        wrong += same or [pair for pair in asked if pair[0] == fault["field"]]
+        name, value = fault["field"], fault["value"]
+        same = [pair for pair in asked if pair[1] == value]
+        wrong += [pair for pair in same if pair[0] == name] or same or [pair for pair in asked if pair[0] == name]
     kept = [pair for pair in asked if pair not in wrong]
     return None if len(kept) == len(asked) else request.url.path + (f"?{urlencode(kept)}" if kept else "")
 

@@ -59,6 +59,7 @@ def test_a_failure_of_ours_gives_a_page_without_the_secrets_of_the_trace(
         ("/runs?cursor=run_x&sort=", 422, "/runs?sort="),
         ("/runs?text=a%00", 422, "/runs"),
         ("/runs?sweep=swp_no", 404, "/runs"),
+        ("/runs?text=run_x&cursor=run_x", 422, "/runs?text=run_x"),
         ("/alerts?show=all&cursor=x", 422, "/alerts?show=all"),
         ("/sweeps?cursor=x", 422, "/sweeps"),
         ("/track-record?sweep=swp_no", 404, "/track-record"),

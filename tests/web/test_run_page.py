@@ -203,6 +203,16 @@ def test_a_run_that_has_nothing_yet_says_what_it_waits_for(site: TestClient, see
     assert "Not launched yet." in words
 
 
+def test_of_a_run_that_ended_in_the_queue_nothing_is_promised(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.queued).status = "stopped"
+    words = text_of(site.get(f"/runs/{seeded.queued}").text)
+    assert "Never launched." in words
+    assert "Checkpoints None was reported." in words
+
+
 def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: TestClient, log_in: Login) -> None:
     body = {"name": "my-run", "executor": "external", "compute_unit": "GPU-hours", "budget_compute": 100}
     run = site.post("/v1/runs", json=body, headers={"Sec-Fetch-Site": "same-origin"}).json()

@@ -129,6 +129,25 @@ def test_runs_are_counted_and_sorted_by_a_press_on_a_head(
     assert f'<a href="/runs?sort={pressed}">Run, difference from control</a>' in html
 
 
+@pytest.mark.parametrize(
+    ("sort", "said"),
+    [
+        ("name", "by name"),
+        ("-name", "by name, reversed"),
+        ("rate", "highest pass rate first, reversed"),
+        ("nothing", None),
+        ("", None),
+    ],
+)
+def test_a_narrow_window_says_how_the_list_is_sorted(
+    site: TestClient, seeded: Seeded, sort: str, said: str | None
+) -> None:
+    for path in ("/runs", f"/sweeps/{seeded.sweep}"):
+        order = re.search(r'<select name="sort".*?</select>', site.get(f"{path}?sort={sort}").text)
+        assert order
+        assert re.findall(r" selected>([^<]+)<", order[0]) == ([said] if said else [])
+
+
 def test_a_sorted_list_is_turned_page_by_page(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
 ) -> None:

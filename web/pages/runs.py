@@ -13,7 +13,7 @@ from server.runs.views import run_views
 from server.sweeps.service import get_sweep
 from web import reads
 from web.drawings import rate_range
-from web.ordering import COLUMNS, ORDERS, heads, sorted_page
+from web.ordering import COLUMNS, ORDERS, heads, offered, sorted_page
 from web.page import AnyPage
 
 PER_PAGE = 50
@@ -48,7 +48,7 @@ def list_runs(
         count=reads.count_of(page.session, query),
         chosen=chosen,
         sort=sort or "",
-        orders=ORDERS,
+        orders=offered(ORDERS, sort or ""),
         heads=heads(COLUMNS, sort, lambda order: _url(kept | {"sort": order})),
         ticked=ticked,
         most_compared=MOST_RUNS,
