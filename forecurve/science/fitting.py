@@ -12,10 +12,12 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from . import checks, errors
-from .arrays import FloatArray, IntArray
+from .arrays import FloatArray
+from .averaging import MOST_FITTED, averaged
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
 from .drift import drift
+from .identification import identified_shares
 from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from .noise import clock_ticks
 from .point import PointFit, least_squares
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
-_MAX_FITTED = 400  # beyond, neighbouring evaluations are averaged: the curve is smooth, the cost is not
-_WIDEST_BLOCK = 1.1  # last compute of a block of neighbours over its first
-_LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ class Fit:
         """
         began = time.perf_counter()
         curve = self.curve.extended(Evaluation.of(point))
-        taken = step(self, curve, _MAX_FITTED)
+        taken = step(self, curve, MOST_FITTED)
         if taken is None:
             return fit(curve, prior=self.prior)
         made = Fit(curve, self.prior, time.perf_counter() - began, taken.setting, taken.table, taken.last)
@@ -146,7 +145,7 @@ class Fit:
 
         For A the reference is "somewhere above what is reached now": knowing only that gives 0.
         """
-        return _identified(self)
+        return identified_shares(self)
 
     @cached_property
     def misfit_detail(self) -> Misfit | None:
@@ -189,7 +188,7 @@ class Fit:
     @property
     def averaged(self) -> bool:
         """Whether neighbouring evaluations were averaged, because there are more than the fit needs."""
-        return self.curve.points > _MAX_FITTED
+        return self.curve.points > MOST_FITTED
 
     @property
     def unit(self) -> str:
@@ -380,63 +379,12 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
 
 def _problem(curve: Curve, prior: Prior) -> Problem:
     """The curve in the scale where rewards lie in [0, 1]."""
-    if curve.points > _MAX_FITTED:
+    if curve.points > MOST_FITTED:
         prior = replace(prior, noise=None)  # what is known of single evaluations does not hold for means of several
     low, width = curve.bounds[0], curve.width
-    compute, reward, variance = _averaged(curve)
+    compute, reward, variance = averaged(curve)
     rate, relative = (reward - low) / width, variance / width**2
     return make_problem(compute, rate, relative, curve.noise.source, prior.of_share(curve), curve.restarts)
-
-
-def _averaged(curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(compute, reward, nominal variance); neighbours averaged where there are more than the fit needs."""
-    variance = curve.noise.variance
-    if curve.points <= _MAX_FITTED:
-        return curve.compute, curve.reward, variance
-    head = 1 if curve.compute[0] == 0 else 0  # the start stays by itself
-    edges = _block_edges(curve.compute, head)
-    sizes = np.diff(np.append(edges, curve.points))
-    middle = np.add.reduceat(curve.compute, edges) / sizes
-    mean = np.add.reduceat(curve.reward, edges) / sizes
-    spread = np.add.reduceat(variance, edges) / sizes**2
-    return (
-        np.concatenate([curve.compute[:head], middle]),
-        np.concatenate([curve.reward[:head], mean]),
-        np.concatenate([variance[:head], spread]),
-    )
-
-
-def _block_edges(compute: FloatArray, head: int) -> IntArray:
-    """Where each block of neighbours begins: equal numbers of them, but fewer where a block would span so much compute
-    that the curve bends within it, as the first ones of a long run do."""
-    equal = np.linspace(head, len(compute), _MAX_FITTED - head + 1).astype(int)
-    first, last = equal[:-1], equal[1:] - 1
-    wide = np.flatnonzero(compute[last] > _WIDEST_BLOCK * compute[first])
-    grid = np.arange(0.0, np.log(compute[-1] / compute[head]), np.log(_WIDEST_BLOCK))
-    finer = np.searchsorted(compute, compute[head] * np.exp(grid))
-    inside = np.isin(np.searchsorted(first, finer, side="right") - 1, wide)
-    return np.unique(np.concatenate([first, finer[inside]]))
-
-
-def _identified(fit: Fit) -> dict[str, float]:
-    """1 - posterior variance / variance without the data's shape, for each parameter."""
-    found, prior, box = fit.posterior, fit.setting.prior, fit.setting.box
-    ends = fit.curve.compute[[0, -1]]
-    bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
-    reference = {
-        "A": _smaller((1 - top) / np.sqrt(12), prior.A),
-        "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),
-        "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
-        "R0": bottom / np.sqrt(12),
-    }
-    floor = {"A": _LEAST_SD, "B": 0.0, "C_mid": 0.0, "R0": _LEAST_SD}
-    values = {"A": found.A, "B": np.log(found.B), "C_mid": np.log(found.C_mid), "R0": found.R0}
-    shares = {name: 1 - float(np.var(values[name])) / max(reference[name], floor[name]) ** 2 for name in values}
-    return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
-
-
-def _smaller(flat: float, pair: tuple[float, float] | None) -> float:
-    return float(flat) if pair is None else float(min(flat, pair[1]))
 
 
 def _computes(compute: npt.ArrayLike) -> FloatArray:
