@@ -108,13 +108,14 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
 def _subject(session: Session, run_id: str) -> Subject:
     run = session.get_one(Run, run_id)
     frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
-    arm, past = arm_of(session, run), past_runs(session, run)
+    points = validation_curve(session, run_id)
+    arm, past = arm_of(session, run), past_runs(session, run, points)
     siblings = [one for one in past if one.went_to(run.budget_compute)]
     return Subject(
         name=run.name,
         unit=run.compute_unit,
         budget=run.budget_compute,
-        points=validation_curve(session, run_id),
+        points=points,
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
         past=past_forecasts(session, run, past, informed=False, known=has_seeds(past, arm)),
         past_informed=past_forecasts(session, run, past, informed=True, known=has_seeds(siblings, arm)),

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Text, cast, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, cast, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session, aliased
 
 from forecurve.science.hindsight import FINISHED_AT
-from server.metrics.curve import Point, validation_curves
+from server.metrics.curve import Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import Status
+
+from .remembered import Remembered
 
 OVER = (Status.SUCCEEDED, Status.STOPPED)
 """Runs that others learn from, unless archived; one that failed ended for reasons of its own."""
 
 _MOST = 60
 _NO_PART_OF_AN_ARM = ("name", "seed", "budget")
+
+RUNS_KEPT = 256
+"""Past runs in the memory of a process, some 30 kB each with a hundred evaluations."""
+
+
+class Version(NamedTuple):
+    """A run's row as one transaction left it. Whatever changes a curve, or adds a forecast, writes the row too."""
+
+    run_id: str
+    row: str
 
 
 @dataclass(frozen=True)
@@ -30,39 +42,63 @@ class PastRun:
     Attributes:
         arm: what it has in common with its other seeds: its recipe but for name, seed and budget; None for a run
             without a recipe or a seed.
+        version: what it was read from. Another version with the same curve is the same past run.
     """
 
     id: str
     arm: str | None
     seed: int | None
     budget: float
-    points: tuple[Point, ...]
+    points: tuple[Point, ...] = field(hash=False)  # long, and asked for with every refit
+    version: Version = field(compare=False)
 
     def went_to(self, budget: float | None) -> bool:
         """Whether it tells of a run with this budget: of what lies beyond where it ended it would be too sure."""
         return self.points[-1].compute >= FINISHED_AT * (budget or 0.0)
 
 
-def past_runs(session: Session, run: Run, *, of_its_sweep: bool = True) -> list[PastRun]:
+KEPT: Remembered[Version, PastRun] = Remembered(RUNS_KEPT)
+
+
+def past_runs(
+    session: Session, run: Run, ours: Sequence[Point] | None = None, *, of_its_sweep: bool = True
+) -> list[PastRun]:
     """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same task
     in their recipe.
 
     The newest 60. Not among them is a run whose evaluations are in part those of this one, and without `of_its_sweep`
-    none of its sweep.
+    none of its sweep. `ours` is the run's own curve, where it has been read. Which they are is asked every time; how
+    they went is kept in memory by version.
     """
     comparable = _comparable(run)
     if not of_its_sweep and run.sweep_id is not None:
         comparable = comparable.where(Run.sweep_id.is_distinct_from(run.sweep_id))
-    rows = session.execute(comparable).all()
-    if not rows:
+    versions = [Version(*row) for row in session.execute(comparable)]
+    if not versions:
         return []
-    curves = validation_curves(session, [run.id, *(row.id for row in rows)])
-    ours = curves[run.id]
-    return [
-        PastRun(row.id, None if row.seed is None else row.arm, row.seed, row.budget_compute, tuple(curves[row.id]))
+    found = KEPT.of(versions, lambda missing: _read(session, missing))
+    if ours is None:
+        ours = validation_curve(session, run.id)
+    return [one for one in found.values() if one.points and not begins_alike(one.points, ours)]
+
+
+def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRun]:
+    """May see more than its version has, when more is committed just now: then there is a newer version already."""
+    of_run = {version.run_id: version for version in versions}
+    curves = validation_curves(session, of_run)
+    columns = Run.id, _arm(Run.recipe_id).label("arm"), Run.seed, Run.budget_compute
+    rows = session.execute(select(*columns).where(Run.id.in_(of_run))).all()
+    return {
+        of_run[row.id]: PastRun(
+            id=row.id,
+            arm=None if row.seed is None else row.arm,
+            seed=row.seed,
+            budget=row.budget_compute,
+            points=tuple(curves[row.id]),
+            version=of_run[row.id],
+        )
         for row in rows
-        if curves[row.id] and not begins_alike(curves[row.id], ours)
-    ]
+    }
 
 
 def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:
@@ -81,14 +117,14 @@ def arms_of(session: Session, run_ids: Sequence[str]) -> dict[str, str | None]:
     return {row.id: None if row.seed is None else row.arm for row in rows}
 
 
-def _comparable(run: Run) -> Select[str, str | None, int | None, float | None]:
+def _comparable(run: Run) -> Select[str, str]:
     own = aliased(RecipeRow)
     task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
     alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
     if run.sweep_id is not None:
         alike = or_(alike, Run.sweep_id == run.sweep_id)
     return (
-        select(Run.id, _arm(Run.recipe_id).label("arm"), Run.seed, Run.budget_compute)
+        select(Run.id, _row_version())
         .where(
             Run.id != run.id,
             Run.status.in_(OVER),
@@ -100,6 +136,12 @@ def _comparable(run: Run) -> Select[str, str | None, int | None, float | None]:
         .order_by(Run.id.desc())
         .limit(_MOST)
     )
+
+
+def _row_version() -> ColumnElement[str]:
+    """The transaction that wrote the row and where it lies, which no two states of a row share; and when, for a store
+    that was set back and counts its transactions anew."""
+    return func.concat_ws(" ", literal_column("runs.xmin"), literal_column("runs.ctid"), Run.updated_at, type_=Text)
 
 
 def _arm(recipe_id: Any) -> ColumnElement[str | None]:

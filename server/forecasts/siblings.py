@@ -1,5 +1,5 @@
-"""What past runs tell: the prior of one more, and how far seeds lie apart. They are over and do not change: their fits
-are kept in memory."""
+"""What past runs tell: the prior of one more, and how far seeds lie apart. They are over and hardly change: their fits
+are kept in memory, by their curves."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from forecurve.science.family import sibling_prior
 from forecurve.science.prior import Prior
 
 from .fitted import MIN_POINTS, curve_of, rising
-from .past_runs import PastRun
+from .past_runs import PastRun, has_seeds
 
 _FITS = 128  # some 350 kB each
 _PRIORS = 64
 
 
 def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
-    """See `sibling_prior`: for a further run of `arm`, in this unit of compute."""
-    return _prior(tuple(past), arm, unit)
+    """See `sibling_prior`: for a further run of `arm`, in this unit of compute. All arms without a seed among the past
+    runs are told the same."""
+    return _prior(tuple(past), arm if has_seeds(past, arm) else None, unit)
 
 
 @lru_cache(maxsize=_PRIORS)

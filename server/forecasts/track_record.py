@@ -10,10 +10,11 @@ import dataclasses
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Row, Select, func, select
+from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
@@ -26,10 +27,15 @@ from server.runs.models import Run
 from server.runs.states import TERMINAL
 
 from .models import Forecast
-from .past_runs import PastRun
+from .past_runs import RUNS_KEPT, PastRun, Version
+from .past_said import forecasts_made, nearest
+from .remembered import Remembered
 
 _LEAST_POINTS = 4
 _AT_ONCE = 200
+
+ESTIMATES: Remembered[tuple[Version, str], Estimate | None] = Remembered(8192)
+"""By a past run and one of its forecasts; some 600 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -89,43 +95,48 @@ def past_forecasts(
     """
     if run.budget_compute is None or run.last_compute is None:
         return []
-    runs = {one.id: one for one in past}
-    outcomes = _outcomes({run_id: one.points for run_id, one in runs.items()})
-    prior, seeds = Forecast.summary["prior"], Forecast.summary["prior"]["seeds"].as_integer()
-    alike = [prior["name"].as_string().is_not(None) if informed else prior["name"].as_string().is_(None)]
-    if not known:
-        alike.append(func.coalesce(seeds, 0) == 0)
-    said = _nearest(session, outcomes, run.last_compute / run.budget_compute, alike)
-    told = [(runs[row.run_id], row, raw) for row in said if (raw := _raw(row, outcomes[row.run_id])) is not None]
+    share, made = run.last_compute / run.budget_compute, forecasts_made(session, past)
+    runs = sorted((one for one in past if len(one.points) >= _LEAST_POINTS), key=lambda one: one.id)
+    near = [(one, nearest(made[one.id], one, share, informed=informed, with_seeds=known)) for one in runs]
+    said = _estimates(session, [(one, forecast.id) for one, forecast in near if forecast is not None])
+    told = [
+        (one, forecast, raw)
+        for one, forecast in near
+        if forecast is not None and (raw := said[one.version, forecast.id]) is not None
+    ]
     if not known:
         arms = told_apart([one.arm for one, _, _ in told])
         told = list(dict(zip(arms, told, strict=True)).values())
     return [
         Past(
             run=one.id,
-            fraction=row.at_compute / one.budget,
+            fraction=forecast.at_compute / one.budget,
             estimate=raw,
-            actual=outcomes[one.id].reward,
-            course=course_of(one.points),
+            actual=_ended(one)[0].reward,
+            course=_ended(one)[1],
         )
-        for one, row, raw in told
+        for one, forecast, raw in told
     ]
 
 
-def _nearest(
-    session: Session, runs: Iterable[str], fraction: float, alike: Sequence[ColumnElement[bool]]
-) -> Sequence[Said]:
-    """Of each run the forecast that was made nearest to this share of its budget, in the order of runs."""
-    distance = func.abs(Forecast.at_compute / Run.budget_compute - fraction)
-    place = func.row_number().over(partition_by=Forecast.run_id, order_by=(distance, Forecast.id.desc()))
-    ranked = (
-        select(Forecast.id, place.label("place"))
-        .join(Run, Run.id == Forecast.run_id)
-        .where(Forecast.run_id.in_(runs), *alike)
-        .subquery()
-    )
-    nearest = _said().join(ranked, ranked.c.id == Forecast.id).where(ranked.c.place == 1)
-    return session.execute(nearest.order_by(Forecast.run_id)).all()
+def _estimates(
+    session: Session, wanted: Sequence[tuple[PastRun, str]]
+) -> Mapping[tuple[Version, str], Estimate | None]:
+    """What forecasts said of the ends of their runs; a forecast does not change, and a run by its version."""
+    runs = {(one.version, forecast_id): one for one, forecast_id in wanted}
+
+    def read(missing: Sequence[tuple[Version, str]]) -> dict[tuple[Version, str], Estimate | None]:
+        of_forecast = {key[1]: key for key in missing}
+        rows = session.execute(_said().where(Forecast.id.in_(of_forecast)))
+        return {(key := of_forecast[row.id]): _raw(row, _ended(runs[key])[0]) for row in rows}
+
+    return ESTIMATES.of(runs, read)
+
+
+@lru_cache(maxsize=RUNS_KEPT)
+def _ended(run: PastRun) -> tuple[Outcome, Course]:
+    """How it ended, and how it went."""
+    return _outcome(run.points), course_of(run.points)
 
 
 def _of_sweep(query: Select[Any], sweep_id: str | None) -> Select[Any]:
@@ -139,13 +150,13 @@ def _waiting(session: Session, sweep_id: str | None) -> int:
 
 def _outcomes(curves: Mapping[str, Sequence[Point]]) -> dict[str, Outcome]:
     """How the runs ended; those with hardly any evaluations are left out."""
-    outcomes = {}
-    for run_id, points in curves.items():
-        if len(points) >= _LEAST_POINTS:
-            tail = points[-tail_size(len(points)) :]
-            reward = float(np.mean([point.reward for point in tail]))
-            outcomes[run_id] = Outcome(np.array([point.compute for point in tail]), reward)
-    return outcomes
+    return {run_id: _outcome(points) for run_id, points in curves.items() if len(points) >= _LEAST_POINTS}
+
+
+def _outcome(points: Sequence[Point]) -> Outcome:
+    tail = points[-tail_size(len(points)) :]
+    reward = float(np.mean([point.reward for point in tail]))
+    return Outcome(np.array([point.compute for point in tail]), reward)
 
 
 # --- what a stored forecast said of the end ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -16,6 +16,7 @@ import worker.refit
 from server.database import transaction
 from server.events.models import Event, OutboxMessage
 from server.forecasts.past_runs import PastRun, past_runs
+from server.metrics.curve import Point
 from server.runs.models import Run
 from server.runs.views import run_view
 from server.settings import Settings
@@ -169,11 +170,11 @@ def test_ingest_does_not_wait_while_a_refit_reads(
 ) -> None:
     run_id = start_run(sessions)
 
-    def read_and_look(session: Session, run: Run) -> list[PastRun]:
+    def read_and_look(session: Session, run: Run, ours: Sequence[Point]) -> list[PastRun]:
         with sessions.begin() as other:
             free = select(Run.id).where(Run.id == run_id).with_for_update(skip_locked=True)
             assert other.scalars(free).all() == [run_id]
-        return past_runs(session, run)
+        return past_runs(session, run, ours)
 
     monkeypatch.setattr(worker.refit, "past_runs", read_and_look)
     refit(sessions, settings, run_id, START)
