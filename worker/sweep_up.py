@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from server.access.models import IdempotencyKey, Token
@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 PATIENCE = timedelta(seconds=5)
 """What has been due for less is left to the ring that is under way."""
+
+LONG = timedelta(seconds=30)
+"""A run that goes on reporting, whose forecast is older, is rung whenever its last evaluation came."""
 
 KEPT = timedelta(days=1)
 """How long published outbox rows, idempotency keys and old test messages are kept."""
@@ -70,7 +73,9 @@ def find_due(session: Session, now: datetime) -> list[Due]:
         .where(Attempt.external_ref.is_(None), Attempt.created_at <= waited)
         .where(_free(Attempt.lease_expires_at, now))
     )
-    refits = select(Run.id).where(Run.dirty_at <= waited, _free(Run.fit_lease_expires_at, now)).order_by(Run.dirty_at)
+    fitted = func.coalesce(Run.fitted_at, Run.created_at)
+    unseen = Run.dirty_at.is_not(None), or_(Run.dirty_at <= waited, fitted <= now - LONG)  # it moves with every report
+    refits = select(Run.id).where(*unseen, _free(Run.fit_lease_expires_at, now)).order_by(fitted, Run.id)
     deliveries = select(Delivery.id).where(
         Delivery.status == "pending", Delivery.not_before <= waited, _free(Delivery.lease_expires_at, now)
     )

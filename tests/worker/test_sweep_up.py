@@ -59,6 +59,21 @@ def test_a_dirty_run_that_nobody_refits_is_rung(world: World):
     assert world.sweep_up() == 1
 
 
+def test_a_run_that_reports_all_the_time_is_rung_too_and_whose_forecast_is_oldest_comes_first(world: World):
+    """Its `dirty_at` never rests, and with its first ring lost nobody else would ask."""
+    fitted = world.now
+    newer, older = (world.add_run(fitted_at=fitted - timedelta(seconds=back)) for back in (0, 10))
+    for _ in range(30):
+        world.wait(1)
+        with world.sessions.begin() as session:
+            for run in (newer, older):
+                session.get_one(Run, run).dirty_at = world.now
+        if world.now < fitted + timedelta(seconds=20):
+            assert world.sweep_up() == 0, "its forecast is young, and a ring may be under way"
+    world.sweep_up()
+    assert world.bell.take()[-2:] == [("worker.tasks.refit", (older,)), ("worker.tasks.refit", (newer,))]
+
+
 def test_a_sweep_that_nobody_compares_is_rung_once_its_last_comparison_has_rested(world: World):
     with world.sessions.begin() as session:
         sweep = make_sweep(session)
