@@ -181,7 +181,8 @@ def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> 
     shared = knots.bias[:, None, None] ** 2 + knots.overstated[:, None, None] ** 2 * np.outer(overstated, overstated)
     if apart is None:
         return np.asarray(shared)
-    alike = np.exp(-0.5 * apart / knots.length[:, None, None] ** 2)
+    lengths, of_knot = np.unique(knots.length, return_inverse=True)  # a handful
+    alike = np.exp(-0.5 * apart / lengths[:, None, None] ** 2)[of_knot]
     return np.asarray(shared + knots.amplitude[:, None, None] ** 2 * alike)
 
 
