@@ -8,7 +8,7 @@ shows as wider intervals instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -126,7 +126,9 @@ def lost_all(curve: Curve) -> Misfit | None:
 
 
 def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
-    """The first of collapse or decline, two-phase, break or shape, and residuals that holds.
+    """The first of collapse or decline, two-phase, break, shape and residuals that holds.
+
+    A `shape` whose residuals hang together as well is as much less sure as the worse of the two says.
 
     Args:
         problem: the scaled curve.
@@ -141,8 +143,10 @@ def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: 
     changed = _fall(comparison, changes, compute, width) or _another_shape(comparison, changes, found, compute, width)
     if changed is not None and changed.withheld:
         return changed
-    less_sure = [one for one in (changed, _residual_runs(comparison)) if one is not None]
-    return max(less_sure, key=lambda one: one.widening or 1.0, default=None)
+    hanging = _residual_runs(comparison)
+    if changed is None or hanging is None:
+        return changed or hanging
+    return replace(changed, widening=max(changed.widening or 1.0, hanging.widening or 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +294,7 @@ def _has_shoulder(best: Extended, seen: FloatArray, centre: float) -> bool:
     """Whether the slope in log compute really dips between two phases, inside the data."""
     fine = np.linspace(seen[0], seen[-1], 200)
     first = rise(fine, best.node[:1], best.node[1:])[:, 0]
-    second = 1 / (1 + np.exp(-_STEEPNESS * (fine - centre)))
+    second = logistic(fine, np.array([centre]), _STEEPNESS)[:, 0]
     slope = np.gradient(best.height * first + best.delta * second, fine)
     steepest_before, steepest_after = np.maximum.accumulate(slope), np.maximum.accumulate(slope[::-1])[::-1]
     return bool((slope < _SHOULDER * np.minimum(steepest_before, steepest_after)).any())

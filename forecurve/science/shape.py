@@ -19,7 +19,7 @@ from .arrays import FloatArray
 from .drawing import Posterior
 from .drift import SCALE
 from .extension import Comparison, Extended
-from .sigmoid import rise
+from .sigmoid import reward_at, rise
 
 _GROUPS = 3  # places apart from one another, each the best of its neighbours
 _PLACES = 15
@@ -89,14 +89,11 @@ def widening(comparison: Comparison, posterior: Posterior, ranked: list[Rival]) 
     are known to leave their sigmoid by (`drift`).
     """
     at = float(comparison.problem.log_c[-1] + np.log(_HORIZON))
-    draws = posterior.R0 + (posterior.A - posterior.R0) * _rises(at, posterior)
+    place = np.exp(np.array([at]))
+    draws = reward_at(place, posterior.A, posterior.B, posterior.C_mid, posterior.R0)[0]
     lower, middle, upper = np.quantile(draws, (1 - _REACH, 0.5, _REACH))
     best = ranked[0].found.ratio
     ends = [rival.beyond(comparison, at) for rival in ranked if rival.found.ratio > best - _ALIKE]
     farthest = max(ends, key=lambda end: abs(end - middle))
     half = upper - middle if farthest > middle else middle - lower
     return float(max(abs(farthest - middle), SCALE * np.log(_HORIZON) * _HEAVY) / max(half, 1e-9))
-
-
-def _rises(log_compute: float, posterior: Posterior) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(posterior.B * (np.log(posterior.C_mid) - log_compute))))
