@@ -138,7 +138,7 @@ def test_a_run_that_is_not_among_them_is_told_by_all() -> None:
     siblings, young = Siblings([*finished, finished[1]]), _late(7).until(11_000)
     among = Siblings([*finished, young])
     forecast = fit(young, prior=siblings.prior())
-    assert forecast.A == among.fit(4).A
+    assert forecast.A.to_dict() == pytest.approx(among.fit(4).A.to_dict(), rel=1e-12)  # sums in another order
     hindsight = siblings.hindsight(forecast, BUDGET)
     assert hindsight is not None
     assert sorted(one.run for one in hindsight.known) == ["0", "1", "2", "3"]
