@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import Depends, FastAPI
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.endpoints import router as access
@@ -10,7 +11,7 @@ from server.alerts.endpoints import router as alerts
 from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
 from server.comparisons.endpoints import router as comparisons
-from server.database import make_engine, make_sessions
+from server.database import Patience, make_engine, make_sessions
 from server.dependencies import clock, known_parameters
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
@@ -36,7 +37,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
         log_to_stderr()
     app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None)
     app.state.settings = settings
-    app.state.sessions = sessions or make_sessions(make_engine(settings.database_url, pool_size=10, max_overflow=20))
+    app.state.sessions = sessions or make_sessions(_engine(settings))
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
     for router in ROOMS:
@@ -46,3 +47,9 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app.add_middleware(RequestIds)  # added last, so outermost
     describe(app)
     return app
+
+
+def _engine(settings: Settings) -> Engine:
+    """Somebody waits for every answer: what takes too long is given up, and its connection serves the next."""
+    patience = Patience(settings.statement_timeout_s, settings.lock_timeout_s, settings.idle_transaction_timeout_s)
+    return make_engine(settings.database_url, patience, pool_size=10, max_overflow=20)

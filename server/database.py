@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -88,16 +90,35 @@ def is_id(text: str, *, prefix: str) -> bool:
     return start == prefix and len(digits) == 26 and set(digits) <= set(_CROCKFORD)
 
 
-_CONNECT = {
-    "connect_timeout": 5,
-    # A transaction that nobody ends would hold every reader of events back (see events.service), so Postgres ends it.
-    "options": "-c timezone=UTC -c idle_in_transaction_session_timeout=60s",
-}
+@dataclass(frozen=True)
+class Patience:
+    """How long Postgres bears with the connections of an engine, in seconds; 0 is for ever.
+
+    Attributes:
+        statement_s: one statement may take.
+        lock_s: one may wait for what another transaction holds.
+        idle_s: a transaction may do nothing. One that nobody ends would hold every reader of events back (see
+            events.service).
+    """
+
+    statement_s: float = 0.0
+    lock_s: float = 0.0
+    idle_s: float = 60.0
+
+    def __str__(self) -> str:
+        """As the options of a connection; milliseconds rounded up, for 0 would be for ever."""
+        limits = {
+            "statement_timeout": self.statement_s,
+            "lock_timeout": self.lock_s,
+            "idle_in_transaction_session_timeout": self.idle_s,
+        }
+        return " ".join(f"-c {name}={math.ceil(1000 * seconds)}" for name, seconds in limits.items())
 
 
-def make_engine(url: str, **options: Any) -> Engine:
+def make_engine(url: str, patience: Patience = Patience(), **options: Any) -> Engine:
     """An engine on psycopg 3, whatever spelling of the Postgres URL was given. Times come back in UTC."""
-    options["connect_args"] = _CONNECT | options.get("connect_args", {})
+    ours = {"connect_timeout": 5, "options": f"-c timezone=UTC {patience}"}
+    options["connect_args"] = ours | options.get("connect_args", {})
     for prefix in ("postgresql://", "postgres://"):
         if url.startswith(prefix):
             url = "postgresql+psycopg://" + url.removeprefix(prefix)

@@ -14,11 +14,13 @@ class Problem(Exception):
         detail: what happened, to which thing, and the way out.
         errors: one entry per fault with `field`, `value` and `message`.
         extra: further members of the answer, e.g. the allowed transitions.
+        retry_after_s: seconds after which the same request may be answered; None where it is never.
     """
 
     status = 500
     code = "internal"
     title = "Internal error"
+    retry_after_s: int | None = None
 
     def __init__(self, detail: str, *, errors: list[dict[str, Any]] | None = None, **extra: Any):
         super().__init__(detail)

@@ -33,7 +33,7 @@ _WHEN = (
     (Problem, "A fault of ours.", "Something went wrong on our side; the log has the request id."),
     (
         Unavailable,
-        "The database does not answer, or too much waits; nothing was changed.",
+        "The database does not answer or took too long, or too much waits; nothing was changed.",
         "The database does not answer right now; nothing was changed. Send it again.",
     ),
 )

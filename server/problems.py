@@ -11,8 +11,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from psycopg.errors import IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
@@ -61,7 +62,11 @@ class WrongMethod(Problem):
 
 
 class Unavailable(Problem):
-    status, code, title = 503, "unavailable", "Not available right now"
+    status, code, title, retry_after_s = 503, "unavailable", "Not available right now", 2
+
+
+class TookTooLong(Unavailable):
+    code, title, retry_after_s = "took-too-long", "Took too long", 10
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -73,6 +78,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(DataError, _unstorable)
     app.add_exception_handler(UnicodeEncodeError, _unstorable)
     app.add_exception_handler(OperationalError, _unavailable)
+    app.add_exception_handler(InternalError, _unavailable_or_unexpected)
     app.add_exception_handler(PoolTimeout, _unavailable)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -93,8 +99,8 @@ def problem_response(problem: Problem) -> JSONResponse:
     headers = {"X-Request-ID": request_id}
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if problem.status == 503:
-        headers["Retry-After"] = "2"
+    if problem.retry_after_s is not None:
+        headers["Retry-After"] = str(problem.retry_after_s)
     # What a caller sent stands in the detail, and must not forge lines of the log or command a terminal.
     log.info("%s %s: %s", problem.status, problem.code, visible(shown(problem.detail, 500)))
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
@@ -206,8 +212,27 @@ async def _unstorable(request: Request, error: Exception) -> JSONResponse:
 
 
 def _unavailable(request: Request, error: Exception) -> JSONResponse:
-    log.error("%s %s: the database does not answer", request.method, request.url.path, exc_info=error)
-    return problem_response(Unavailable("The database does not answer right now; nothing was changed. Send it again."))
+    kind, why = _given_up(error)
+    log.error("%s %s: %s", request.method, request.url.path, why, exc_info=error)
+    return problem_response(kind(why))
+
+
+def _given_up(error: Exception) -> tuple[type[Unavailable], str]:
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    if isinstance(cause, QueryCanceled):
+        way_out = "Ask for less at once (a smaller `limit`, fewer runs), or again when less is going on"
+        return TookTooLong, f"The database took too long and was stopped; nothing was changed. {way_out}."
+    if isinstance(cause, IdleInTransactionSessionTimeout):
+        return TookTooLong, "This took too long on our side and was given up; nothing was changed. Send it again."
+    if isinstance(cause, LockNotAvailable):
+        return Unavailable, "Another request holds what this one needs; nothing was changed. Send it again."
+    return Unavailable, "The database does not answer right now; nothing was changed. Send it again."
+
+
+def _unavailable_or_unexpected(request: Request, error: Exception) -> JSONResponse:
+    """Postgres counts the end of an idle transaction among its internal errors."""
+    idle = isinstance(error, InternalError) and isinstance(error.orig, IdleInTransactionSessionTimeout)
+    return _unavailable(request, error) if idle else _unexpected(request, error)
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -15,6 +15,15 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FORECURVE_", extra="ignore")
 
     database_url: str = Field(validation_alias="DATABASE_URL")
+    statement_timeout_s: float = Field(
+        30.0, ge=0, le=86_400, description="How long one statement of the API may take in the database; 0: for ever."
+    )
+    lock_timeout_s: float = Field(
+        10.0, ge=0, le=86_400, description="How long one may wait for what another transaction holds; 0: for ever."
+    )
+    idle_transaction_timeout_s: float = Field(
+        60.0, ge=0, le=86_400, description="How long a transaction of the API or a worker may do nothing; 0: for ever."
+    )
     redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
 
     public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")

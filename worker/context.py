@@ -10,7 +10,7 @@ from typing import Protocol
 import httpx
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.database import make_engine, make_sessions
+from server.database import Patience, make_engine, make_sessions
 from server.settings import Settings
 from worker.executors.base import Executor
 from worker.executors.ray_jobs import RayJobs
@@ -47,7 +47,8 @@ def utc_now() -> datetime:
 def make_context(settings: Settings, ring: Ring) -> Context:
     """The real surroundings. Nothing is connected before it is used."""
     token = settings.ray_token.get_secret_value() if settings.ray_token else None
-    sessions = make_sessions(make_engine(settings.database_url, pool_size=3, max_overflow=5))
+    patience = Patience(idle_s=settings.idle_transaction_timeout_s)  # a task's own time limit ends its statements
+    sessions = make_sessions(make_engine(settings.database_url, patience, pool_size=3, max_overflow=5))
     return Context(sessions, settings, RayJobs(settings.ray_url, token), ring, _api_probe(settings))
 
 
