@@ -13,6 +13,20 @@ from server.sweeps.schemas import ArmVerdictView, ComparisonView, RankView
 
 from .drawings import bar_range
 
+# The signs of an arm's seeds, which share its colour: as Plotly draws one and as it is written. They come round again.
+SEED_SIGNS = (
+    ("circle", "●"),
+    ("diamond-open", "◇"),
+    ("x", "✕"),
+    ("triangle-up", "▲"),
+    ("square-open", "□"),
+    ("cross", "✚"),
+    ("star", "★"),
+    ("triangle-down-open", "▽"),
+    ("square", "■"),
+    ("circle-open", "○"),
+)
+
 
 @dataclass(frozen=True)
 class Arms:
@@ -63,9 +77,22 @@ class Arms:
                 numbers.setdefault(self.arms[run.id], len(numbers))
         return {run.id: None if run.id in self.controls else numbers[self.arms[run.id]] for run in self.runs}
 
+    @cached_property
+    def seeds(self) -> dict[str, tuple[str, str]]:
+        """What tells the runs of one arm apart; nothing of an arm with a single run."""
+        of_arm: dict[str, list[str]] = {}
+        for run in self.runs:
+            of_arm.setdefault(self.arms[run.id], []).append(run.id)
+        several = [ids for ids in of_arm.values() if len(ids) > 1]
+        return {id_: SEED_SIGNS[at % len(SEED_SIGNS)] for ids in several for at, id_ in enumerate(ids)}
+
     @property
     def series_json(self) -> str:
         return json.dumps(self.series)
+
+    @property
+    def seeds_json(self) -> str:
+        return json.dumps(self.seeds)
 
     @property
     def names_json(self) -> str:

@@ -108,7 +108,7 @@ def test_seeds_of_one_arm_share_its_colour_and_its_row(
         again = seeding.add_run(session, now=clock.now, name="again", changes={"seed": 3})
         seeding.add_evaluations(session, again, seeding.Truth(), until=50, now=clock.now, seed=9)
     html = site.get(url(seeded.control, again.id, lower)).text
-    assert row_of(html, again.id).startswith("again seed 3 × ")
+    assert row_of(html, again.id).startswith("◇ again seed 3 × ")  # its sign among the seeds
     assert " control " in row_of(html, again.id)
     assert re.search(r"seed 0 3 0", text_of(html))
 

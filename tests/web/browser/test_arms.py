@@ -89,6 +89,26 @@ def test_of_forty_arms_twenty_are_drawn_and_the_others_are_a_press_away(page: An
     assert said.inner_text() == "1 of 40 drawn"
 
 
+def test_the_seeds_of_an_arm_share_its_colour_and_have_a_sign_each(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        sweep = session.get_one(Sweep, site.sweep)
+        truth = seeding.Truth(A=0.62)
+        for seed in (1, 2):  # two that have one long name
+            run = seeding.add_run(session, now=site.now, name="dapo in place of cispo" * 2, sweep=sweep)
+            run.arm, run.seed, run.is_control = session.get_one(Run, site.arm).arm, seed, False
+            seeding.add_evaluations(session, run, truth, until=42, now=site.now, seed=seed)
+            seeding.add_forecast(session, run, truth, at=42.0, now=site.now)
+    opened(page, f"/sweeps/{site.sweep}")
+    marks = page.evaluate("() => plot.data.filter(t => t.meta).map(({marker: {symbol, color}}) => [symbol, color])")
+    assert [symbol for symbol, _ in marks] == ["circle", "circle", "diamond-open", "x"]
+    assert len({colour for _, colour in marks}) == 2
+    keys = page.locator("[data-key]").all_inner_texts()
+    assert [key.split()[0] for key in keys] == ["control", "●", "◇", "✕"]
+    names = [name for name in page.evaluate(NAMES) if "dapo" in name]
+    assert sorted(names) == ["◇ dapo in plac…ce of cispo (1)", "✕ dapo in plac…ce of cispo (2)"]
+    assert page.get_by_text("seeds of one arm").is_visible()
+
+
 def test_the_arms_are_sorted_by_a_press_on_a_head_and_the_chart_keeps_its_view(page: Any, wide: str) -> None:
     opened(page, f"/sweeps/{wide}")
     page.click("label[for=x-linear]")

@@ -19,12 +19,13 @@ const MOST_BUDGETS = 4; // that are named
 const LETTERS = 24; // of a name there
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
-/** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-names` to names */
+/** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-seeds` to the sign of a seed among others of its arm (as Plotly calls it, as it is written), `data-names` to names */
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
+  const seeds = JSON.parse(plot.dataset.seeds);
   const names = JSON.parse(plot.dataset.names);
   const shown = fromUrl("show")?.split(",");
-  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series };
+  const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series, seeds };
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
@@ -119,12 +120,15 @@ function armTraces(view, axis, state, ink) {
     x: points.map((point) => axis.place(point.compute)),
     y: points.map((point) => point.reward),
     mode: "markers",
-    marker: { color: fade(colour, dim ? 0.15 : 0.75), size: 4.5, symbol: seriesMarks(series).symbol },
+    marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
     customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
     hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
 }
+
+/** Evaluations: a seed's sign is larger than an arm's, for the shape alone tells it from the others of its colour. */
+const sign = (seed, series) => (seed ? { symbol: seed[0], size: 6 } : { symbol: seriesMarks(series).symbol, size: 4.5 });
 
 function bandTrace({ run, forecast }, axis, colour) {
   const { compute, lower90, upper90 } = forecast.band;
@@ -199,7 +203,7 @@ function names(views, [low, high], height, state, ink) {
     y,
     yref: "y",
     showarrow: false,
-    text: escaped(short[at]),
+    text: `${state.seeds[run.id] ? `${state.seeds[run.id][1]} ` : ""}${escaped(short[at])}`,
     hovertext: escaped(run.name),
     font: { size: 12, color: state.focus && state.focus !== run.id ? ink.quiet : seriesColour(state.series[run.id] ?? null) },
   }));

@@ -1,4 +1,5 @@
-// Names that find room at the edge of a chart and are told apart there: of long ones the middle is left out, or what all of them share.
+// Names that find room at the edge of a chart and are told apart there: of long ones the middle is left out, or what all of them share;
+// those that are the same even so are numbered.
 
 const BREAK = /[\s=_,;:/()]/;
 
@@ -6,9 +7,19 @@ const BREAK = /[\s=_,;:/()]/;
 export function shortNames(names, most) {
   const long = names.filter((name) => name.length > most);
   const plain = (name) => withoutMiddle(name, most);
-  if (new Set(long.map(plain)).size === long.length) return names.map(plain);
-  const [start, end] = [shared(long), sharedEnd(long)];
-  return names.map((name) => (name.length > most ? withoutMiddle(`${start ? "…" : ""}${name.slice(start, name.length - end)}${end ? "…" : ""}`, most) : name));
+  const [start, end] = new Set(long.map(plain)).size < new Set(long).size ? [shared(long), sharedEnd(long)] : [0, 0];
+  const own = (name) => (name.length > most && name.length > start + end ? `${start ? "…" : ""}${name.slice(start, name.length - end)}${end ? "…" : ""}` : name);
+  return numbered(names.map((name) => plain(own(name))));
+}
+
+/** `a (1)`, `a (2)` where several are called so. */
+function numbered(names) {
+  const met = new Map();
+  return names.map((name) => {
+    if (names.indexOf(name) === names.lastIndexOf(name)) return name;
+    met.set(name, (met.get(name) ?? 0) + 1);
+    return `${name} (${met.get(name)})`;
+  });
 }
 
 function withoutMiddle(name, most) {
