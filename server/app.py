@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.access.endpoints import router as access
+from server.access.tries import Tries
 from server.alerts.endpoints import router as alerts
 from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
@@ -38,6 +39,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None)
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(_engine(settings))
+    app.state.tries = Tries(settings.wrong_tokens_a_minute)
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
     for router in ROOMS:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 import server.paths  # noqa: F401  (registers `:id`, which the paths of endpoints are written with)
 from server.access.idempotency import claim_key
 from server.access.service import Identity, authenticate
+from server.access.tries import come_from
 from server.database import transaction
 from server.errors import Forbidden, Invalid, Unauthenticated
 from server.settings import Settings
@@ -23,6 +24,7 @@ SESSION_COOKIE = "forecurve_session"
 def db_session(request: Request) -> Iterator[Session]:
     """One transaction per request: committed when the handler returns, rolled back when it raises."""
     with transaction(request.app.state.sessions) as session:
+        come_from(session, request.app.state.tries, request.client.host if request.client else None)
         yield session
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from server.access.tries import TooManyTries
 from server.errors import Conflict, Forbidden, Invalid, NotFound, Problem, TooLarge, Unauthenticated
 from server.problems import MEDIA_TYPE, Unavailable
 
@@ -30,6 +31,12 @@ _WHEN = (
         "The body has more than 1 MB; split it and send the parts one after the other.",
     ),
     (Invalid, "The request does not hold; `errors` names every fault.", "limit: Input should be less than 1000"),
+    (
+        TooManyTries,
+        "Too many unknown tokens came from this address within a minute, and yours was not let in before.",
+        "Too many unknown tokens or login links came from 192.0.2.7; check which program there sends them, and send "
+        "yours again in 42 s.",
+    ),
     (Problem, "A fault of ours.", "Something went wrong on our side; the log has the request id."),
     (
         Unavailable,
@@ -38,9 +45,11 @@ _WHEN = (
     ),
 )
 
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "string"}}}
 _HEADERS = {
     401: {"WWW-Authenticate": {"description": "`Bearer`", "schema": {"type": "string"}}},
-    503: {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "string"}}},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
 }
 
 
@@ -68,7 +77,7 @@ def _everywhere(path: str, method: str, operation: dict[str, Any]) -> Iterator[s
     """What any operation of its kind may answer, which no endpoint has to say."""
     if not path.startswith("/v1"):  # /healthz, /readyz
         return
-    yield from ("401", "403", "422", "500", "503")
+    yield from ("401", "403", "422", "429", "500", "503")
     if method == "post":
         yield "409"
     if "requestBody" in operation:

@@ -26,6 +26,9 @@ class Settings(BaseSettings):
     )
     redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
 
+    wrong_tokens_a_minute: int = Field(
+        30, ge=1, description="Different unknown tokens or login links that one address may send."
+    )
     public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
     trainer_url: str = Field(
         "", description="Where launched trainers reach the API, when that differs from `public_url`."

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from server.errors import Forbidden, NotFound, Unauthenticated
@@ -16,6 +16,7 @@ from server.events.service import record
 from server.pagination import newest_first
 
 from .models import Token
+from .tries import Unknown, limited
 
 IMPLIED = {
     "admin": {"read", "operate", "admin"},
@@ -82,8 +83,8 @@ def mint(
 
 
 def authenticate(session: Session, secret: str, now: datetime) -> Identity:
-    """The identity behind a secret; Unauthenticated when it is unknown, expired or revoked."""
-    token = _checked(session.scalar(select(Token).where(Token.hash == digest(secret))), now)
+    """The identity behind a secret; Unauthenticated when it is unknown, expired or revoked, or not to be tried now."""
+    token = _checked(session, select(Token).where(Token.hash == digest(secret)), secret, now)
     _note_use(token, now)
     return _identity(token)
 
@@ -105,7 +106,7 @@ def open_session(session: Session, secret: str, now: datetime) -> tuple[str, tim
     """
     # Locked as `revoke` locks it: a session is there for it to revoke too, or is refused.
     query = select(Token).where(Token.hash == digest(secret)).with_for_update(key_share=True)
-    token = _checked(session.scalar(query), now)
+    token = _checked(session, query, secret, now)
     if token.kind != "api":
         raise Forbidden(f"Pages open with a token of the API; `{token.name}` is of kind `{token.kind}`.")
     identity = _identity(token)
@@ -124,9 +125,11 @@ def redeem_login_code(session: Session, code: str, now: datetime, lifetime: time
     used = update(Token).where(
         Token.hash == digest(code), Token.kind == "login", Token.revoked_at.is_(None), Token.expires_at > now
     )
-    row = session.execute(used.values(revoked_at=now, last_used_at=now).returning(Token.name, Token.scopes)).first()
-    if row is None:
-        raise Unauthenticated("This login link was used already or has expired. `forecurve status` prints a fresh one.")
+    used = used.values(revoked_at=now, last_used_at=now)
+    with limited(session, digest(code), now):
+        row = session.execute(used.returning(Token.name, Token.scopes)).first()
+        if row is None:
+            raise Unknown("This login link was used already or has expired. `forecurve status` prints a fresh one.")
     _, secret = mint(session, kind="session", name=row.name, scopes=row.scopes, now=now, lifetime=lifetime)
     return secret
 
@@ -178,11 +181,12 @@ def mint_login_code(session: Session, now: datetime, *, name: str = "admin", sco
     return secret
 
 
-def _checked(token: Token | None, now: datetime) -> Token:
-    if token is None or token.kind == "login":
-        raise Unauthenticated(
-            "The token is not known here. `forecurve status` prints a login link; an administrator can mint a token."
-        )
+def _checked(session: Session, query: Select[Token], secret: str, now: datetime) -> Token:
+    with limited(session, digest(secret), now):
+        token = session.scalar(query)
+        if token is None or token.kind == "login":
+            way_out = "`forecurve status` prints a login link; an administrator can mint a token"
+            raise Unknown(f"The token is not known here. {way_out}.")
     if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
         raise Unauthenticated(
             f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one."
