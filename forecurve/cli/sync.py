@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,15 @@ def sync(
 
     address = (url, token) if kept_service(directory) else service(url, token, data_dir)
     synced = send(directory, *address)
+    kept_in = [str(path) for path in synced.kept_in]
     if as_json:
-        print_json({"run_id": synced.run_id, "sent": synced.sent, "refused": synced.refused})
-    else:
-        refused = f", {synced.refused} refused (see rejected.jsonl)" if synced.refused else ""
-        print(f"{synced.run_id}  {synced.sent} reports sent{refused}")
+        counts = {"run_id": synced.run_id, "sent": synced.sent, "refused": synced.refused}
+        print_json(counts | {"refusal": synced.refusal, "kept_in": kept_in})
+        return
+    refused = f", {synced.refused} refused" if synced.refused else ""
+    print(f"{synced.run_id}  {synced.sent} reports sent{refused}")
+    if synced.refusal:
+        print(f"Refused: {synced.refusal}", file=sys.stderr)
+    if kept_in:
+        when = "" if synced.refused else " before"
+        print(f"What was refused{when} is in no curve and not sent again: {', '.join(kept_in)}", file=sys.stderr)

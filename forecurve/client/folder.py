@@ -19,6 +19,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -42,9 +43,11 @@ def new_attempt(request: Mapping[str, Any], project: str | None = None) -> Meta:
 class RunFolder:
     """A folder and what its `run.json` says."""
 
-    def __init__(self, path: Path, meta: Meta):
+    def __init__(self, path: Path, meta: Meta, above: Sequence[Path] = ()):
+        """`above`: the folders around it that were made for it, the innermost first."""
         self.path = path
         self._meta = meta
+        self._above = above
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -143,8 +146,11 @@ class RunFolder:
         self.path = named
 
     def discard(self) -> None:
-        """Remove the folder of a run that never began."""
+        """Remove the folder of a run that never began, and those made for it that nobody else uses."""
         shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            for folder in self._above:
+                folder.rmdir()
 
     @property
     def sync_command(self) -> str:
@@ -163,7 +169,8 @@ def prepare(root: Path, meta: Meta) -> RunFolder:
     except (OSError, ValueError) as error:
         fault = error
     try:
-        folder = _made(Path(tempfile.mkdtemp(prefix="forecurve-")), meta)
+        root_instead = Path(tempfile.mkdtemp(prefix="forecurve-"))
+        folder = _made(root_instead, meta, [root_instead])
     except OSError as error:
         raise ClientError(
             f"directory is {str(root)!r}: it cannot be written ({fault}), and no temporary folder either ({error}); "
@@ -177,10 +184,11 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _made(root: Path, meta: Meta) -> RunFolder:
+def _made(root: Path, meta: Meta, above: Sequence[Path] = ()) -> RunFolder:
     path = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.mkdir(parents=True)
-    folder = RunFolder(path, meta)
+    folder = RunFolder(path, meta, [*missing, *above])
     folder.write()
     Spool(folder.spools[0]).close()  # whatever keeps it from being written shows now, before there is a run
     return folder

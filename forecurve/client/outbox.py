@@ -23,10 +23,13 @@ SEAL_S = 5.0
 
 @dataclass(frozen=True)
 class Left:
-    """Entries at the end that the service has not taken, and those that not even the disk has."""
+    """Entries at the end that the service has not taken, those that not even the disk has, and those that the service
+    refused for good, with what it said."""
 
     on_disk: int
     in_memory: int
+    refused: int = 0
+    refusal: str = ""
 
 
 class Outbox:
@@ -71,7 +74,8 @@ class Outbox:
         sealed = self.sealer.close(max(deadline_s / 2, SEAL_S))
         if self.sender:
             self.sender.close(deadline - time.monotonic())
-        left = Left(self.spool.waiting, self.sealer.left)
+        said = (self.sender.refused, self.sender.refusal) if self.sender else ()
+        left = Left(self.spool.waiting, self.sealer.left, *said)
         if sealed:
             self.spool.close()  # else the sealer, which goes on as long as the process does, still writes
         return left

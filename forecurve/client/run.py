@@ -319,6 +319,9 @@ class Run:
             later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
             kept = f"they are kept in {self.directory}; {later}"
             self._say("left", f"{left.on_disk} reports were not taken in time; {kept}")
+        if left.refused and self._spool:
+            fate = f"they are in no curve, and no sync sends them again: {self._spool.rejected} keeps them"
+            self._say("refused-in-all", f"{left.refused} reports were refused ({left.refusal}); {fate}")
         if left.in_memory:
             fate = "they are lost unless the disk takes them before this process ends"
             self._say("unsealed", f"{left.in_memory} reports are not on disk in {self.directory} yet; {fate}")

@@ -47,6 +47,9 @@ class Sender:
         self._given_up = threading.Event()
         self._tries = 0
         self._not_before = 0.0
+        self.refused = 0
+        self.refusal = ""
+        """How many entries the service refused for good, and what it said of the last."""
         self._thread = threading.Thread(target=self._run, name="forecurve-sender", daemon=True)
 
     def start(self) -> None:
@@ -125,9 +128,9 @@ class Sender:
         """Put the entry aside, or let its parts be tried."""
         if answer.in_part and self._spool.divide(entry):
             return
-        detail = str(answer.answer.get("detail", answer.answer))
         if answer.over:
-            self._on_over(detail)
+            self._on_over(answer.detail)
+        self.refused, self.refusal = self.refused + 1, answer.detail
         kept = f"it is kept in {self._spool.rejected}"
-        self._once.say("refused", f"the service refused a {entry.kind} report: {detail}; {kept}")
+        self._once.say("refused", f"the service refused a {entry.kind} report: {answer.detail}; {kept}")
         self._spool.reject(entry, answer.answer)

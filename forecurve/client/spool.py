@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Iterator
@@ -179,6 +180,13 @@ class Spool:
             self._closed = True
             self._file.close()
             self._writer.release()
+
+    def discard(self) -> None:
+        """Close a spool that nothing was put into, and remove its folder: nobody is to find it."""
+        with self._lock:
+            if not (self._size or self._waiting or self.rejected.exists()):
+                shutil.rmtree(self.directory, ignore_errors=True)
+            self.close()
 
     def _append(self, line: bytes) -> int:
         """Write a line at the end and wait for the disk; where the line begins."""

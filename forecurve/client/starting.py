@@ -73,7 +73,7 @@ class Start:
             if spool is None:
                 folder.discard()
             else:
-                spool.close()
+                spool.discard()
             raise
         if spool is None:
             folder.name_after_run()

@@ -16,11 +16,18 @@ from .transport import Later, Refused, Transport
 
 @dataclass(frozen=True)
 class Synced:
-    """What `sync` did with one run: reports taken, and reports refused (kept in rejected.jsonl)."""
+    """What `sync` did with one run: reports taken, and reports refused.
+
+    Attributes:
+        refusal: what the service said of the last one refused.
+        kept_in: the files that keep what was refused, now or before.
+    """
 
     run_id: str
     sent: int
     refused: int
+    refusal: str | None = None
+    kept_in: tuple[Path, ...] = ()
 
 
 def sync(directory: Path, url: str | None = None, token: str | None = None) -> Synced:
@@ -56,12 +63,13 @@ def _sync(folder: RunFolder, spools: Sequence[Spool], url: str | None, token: st
     if not folder.is_known:
         with Api(url, token) as api:
             folder.bind(api)
-    sent = refused = 0
+    sent, refusals = 0, list[str]()
     for attempt, spool in zip(folder.attempts, spools, strict=True):
         with closing(_door(folder, attempt, url)) as transport:
-            counted = _send_all(spool, transport, folder.sync_command)
-        sent, refused = sent + counted[0], refused + counted[1]
-    return Synced(str(folder.run_id), sent, refused)
+            taken, refused = _send_all(spool, transport, folder.sync_command)
+        sent, refusals = sent + taken, refusals + refused
+    kept_in = tuple(spool.rejected for spool in spools if spool.rejected.exists())
+    return Synced(str(folder.run_id), sent, len(refusals), refusals[-1] if refusals else None, kept_in)
 
 
 def _door(folder: RunFolder, attempt: Meta, url: str) -> Transport:
@@ -78,8 +86,9 @@ def _opened(directory: Path) -> Spool:
         raise ClientError(f"directory is {directory}: it cannot be written ({error}); call this as its owner") from None
 
 
-def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, int]:
-    sent = refused = 0
+def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, list[str]]:
+    """How many reports were taken, and why each of the others was not."""
+    sent, refusals = 0, []
     while (entry := spool.first()) is not None:
         answer = transport.send(entry)
         if isinstance(answer, Later):
@@ -93,5 +102,5 @@ def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, int]
             sent += 1
         elif not (answer.in_part and spool.divide(entry)):
             spool.reject(entry, answer.answer)
-            refused += 1
-    return sent, refused
+            refusals.append(answer.detail)
+    return sent, refusals

@@ -45,6 +45,11 @@ class Refused:
     over: bool = False
     in_part: bool = False
 
+    @property
+    def detail(self) -> str:
+        """Why, in words."""
+        return str(self.answer.get("detail", self.answer))
+
 
 Answer = Taken | Later | Refused
 

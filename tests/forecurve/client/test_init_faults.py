@@ -89,14 +89,18 @@ def test_another_service_that_answers_is_named_as_such(service: FaultyService, t
     with pytest.raises(ApiError, match="is no Forecurve") as caught:
         init(url=service.url)
     assert caught.value.code == "not-forecurve"
-    assert list((tmp_path / ".forecurve").iterdir()) == [], "nothing is left of a run that did not begin"
+    assert not (tmp_path / ".forecurve").exists(), "nothing is left of a run that did not begin"
 
 
 def test_a_refused_run_leaves_no_folder(service: FaultyService, tmp_path: Path) -> None:
     service.answer = lambda path, body: (422, {"detail": "no such unit"}, {})
     with pytest.raises(ApiError, match="no such unit"):
         init(unit="bananas", url=service.url)
-    assert list((tmp_path / ".forecurve").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / ".forecurve").mkdir()
+    with pytest.raises(ApiError, match="no such unit"):
+        init(unit="bananas", url=service.url, directory=".forecurve/deep/er")
+    assert list((tmp_path / ".forecurve").iterdir()) == [], "and nothing more than what was made for it goes"
 
 
 def test_a_directory_that_cannot_be_written_is_replaced_by_a_temporary_one_before_the_run_is_made(

@@ -147,7 +147,13 @@ def test_the_end_of_an_online_run_names_the_command_that_sends_what_is_left(
 
     service.answer = answering(200)
     assert main(["sync", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"run_id": "run_1", "sent": 2, "refused": 0}
+    assert json.loads(capsys.readouterr().out) == {
+        "run_id": "run_1",
+        "sent": 2,
+        "refused": 0,
+        "refusal": None,
+        "kept_in": [],
+    }
 
 
 def test_the_token_that_is_kept_is_for_the_owners_eyes_only(service: FaultyService) -> None:

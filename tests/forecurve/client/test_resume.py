@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from forecurve.cli import main
 from forecurve.client import Api, ApiError, ClientError, Run, init, sync
 from forecurve.client.folder import RunFolder
 from server.runs.states import Status
@@ -289,7 +290,7 @@ def test_what_cannot_go_on_is_refused_by_name_and_leaves_nothing(
     evaluate(run, 0)
     run.flush()
     kill(run)
-    kept = sorted(own_directory.iterdir())
+    kept = sorted(own_directory.rglob("*"))
 
     with pytest.raises(ApiError, match=r"resume is 'run_none'.* has no such run; .*forecurve run list"):
         service.begin(resume="run_none")
@@ -307,7 +308,7 @@ def test_what_cannot_go_on_is_refused_by_name_and_leaves_nothing(
         launched = api.create_run({"preset": "scalerl"})["id"]
     with pytest.raises(ApiError, match="was launched by the service"):
         service.begin(resume=launched)
-    assert sorted(own_directory.iterdir()) == kept
+    assert sorted(own_directory.rglob("*")) == kept
     assert service.api.run(str(run.id))["attempt"] == 1
 
     service.api.stop_run(str(run.id))
@@ -317,6 +318,39 @@ def test_what_cannot_go_on_is_refused_by_name_and_leaves_nothing(
     service.api.archive_run(str(run.id))
     with pytest.raises(ApiError, match="is stopped and stays so; start a new run"):
         service.begin(resume=run.id)
+    assert sorted(own_directory.rglob("*")) == kept
+
+
+def test_a_process_whose_run_went_on_elsewhere_says_what_became_of_its_reports(
+    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = service.begin()
+    service.begin(resume=first.id, directory=tmp_path / "elsewhere").flush()
+    evaluate(first, 10)
+    first.finish()
+
+    assert "2 reports were refused" in caplog.text  # the evaluation, the outcome
+    assert f"{first.id} was superseded by attempt 2" in caplog.text
+    assert f"no sync sends them again: {first.directory}/rejected.jsonl keeps them" in caplog.text
+
+
+def test_sync_says_why_the_service_refused_what_is_left_and_where_it_is(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = service.begin()
+    assert first._transport is not None
+    first._transport.url = NOWHERE
+    first._transport._http.base_url = NOWHERE  # type: ignore[assignment]  # the service is away
+    evaluate(first, 10)
+    kill(first)
+    service.begin(resume=first.id, directory=tmp_path / "elsewhere").flush()
+    assert first.directory is not None
+
+    for refused, said in ((1, "refused"), (0, "refused before")):
+        assert main(["sync", str(first.directory.parent)]) == 0
+        shown = capsys.readouterr()
+        assert ("1 refused" in shown.out) is ("superseded by attempt 2" in shown.err) is bool(refused)
+        assert f"What was {said} is in no curve and not sent again: {first.directory}/rejected.jsonl" in shown.err
 
 
 def test_a_run_that_ended_offline_stays_so(own_directory: Path) -> None:

@@ -135,7 +135,8 @@ def test_a_refused_batch_is_kept_aside_logged_once_and_does_not_hold_up_the_next
     assert [batch["seq"] for batch in service.bodies("metrics")] == [1, 2, 3]
     assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 2
     warnings = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
-    assert len(warnings) == 1
+    assert len(warnings) == 2  # the first of them, and at the end how many they were
+    assert "2 reports were refused (evaluations.0.reward: too odd)" in warnings[1]
     assert "too odd" in warnings[0]
     assert not run.should_stop
 
