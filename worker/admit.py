@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from server.events.outbox import enqueue
@@ -12,6 +12,8 @@ from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.states import HOLDS_PLACE, DesiredState, Status
 from server.settings import Settings
+from worker.clocks import is_reached
+from worker.decide import LONGEST_RETRY_S
 from worker.locks import wait_for_turn
 
 ACTOR = "admission"
@@ -38,7 +40,7 @@ def _next_in_line(session: Session, places: int, now: datetime) -> list[Run]:
     ready = (
         select(Run)
         .where(Run.status == Status.QUEUED, Run.desired_state == DesiredState.RUN, Run.executor != "external")
-        .where(or_(Run.not_before.is_(None), Run.not_before <= now))
+        .where(is_reached(Run.not_before, now, timedelta(seconds=LONGEST_RETRY_S)))
         .order_by(Run.created_at, Run.is_control.desc(), Run.id)
         .limit(places)
         .with_for_update(key_share=True)

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.comparisons.find import RESTS, Compared, Found, attempted, find
@@ -19,6 +19,7 @@ from server.runs.models import Run
 from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
+from worker.clocks import is_ahead, is_reached, lease_of
 
 COMPARED = "comparison"
 
@@ -49,13 +50,19 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
         _finish(session, settings, claim, found, now)
 
 
+def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
+    """Whether a comparison may be made anew, for at least `waited`. One that was made in the future was made before a
+    clock was set back."""
+    row = SweepComparison
+    return or_(row.not_before.is_(None), row.not_before <= now - waited, is_ahead(row.compared_at, now))
+
+
 def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -> Claim | None:
     lease = secrets.token_hex(8)
-    rested = or_(SweepComparison.not_before.is_(None), SweepComparison.not_before <= now)
-    free = or_(SweepComparison.lease.is_(None), SweepComparison.lease_expires_at <= now)
+    free = or_(SweepComparison.lease.is_(None), is_reached(SweepComparison.lease_expires_at, now, lease_of(settings)))
     mine = SweepComparison.sweep_id == sweep_id, SweepComparison.dirty_at.is_not(None)
-    claim = update(SweepComparison).where(*mine, rested, free)
-    ends = now + timedelta(seconds=settings.lease_s)
+    claim = update(SweepComparison).where(*mine, has_rested(now), free)
+    ends = now + lease_of(settings)
     row = session.execute(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison.dirty_at)).first()
     return Claim(sweep_id, lease, row.dirty_at) if row is not None else None
 

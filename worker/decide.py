@@ -23,6 +23,7 @@ from server.runs.models import Attempt, Run
 from server.runs.states import TERMINAL, TRANSITIONS, Status
 from server.settings import Settings
 from worker.case import WAIT, Case, Decision
+from worker.clocks import CLOCKS_DIFFER, lease_of
 from worker.executors.base import ALIVE, OVER, Observation, State
 
 STOP_AGAIN_S = 15.0
@@ -68,9 +69,11 @@ def retry_delay_s(attempt: int) -> float:
     return float(min(FIRST_RETRY_S * 2.0 ** min(attempt - 1, 16), LONGEST_RETRY_S))
 
 
-def lease_is_live(attempt: Attempt, now: datetime) -> bool:
+def lease_is_live(attempt: Attempt, now: datetime, settings: Settings) -> bool:
     """Whether a worker is submitting the attempt just now."""
-    return attempt.lease is not None and attempt.lease_expires_at is not None and attempt.lease_expires_at > now
+    if attempt.lease is None or attempt.lease_expires_at is None:
+        return False
+    return now < attempt.lease_expires_at <= now + lease_of(settings) + CLOCKS_DIFFER
 
 
 def _over(case: Case) -> Decision | None:
@@ -181,7 +184,7 @@ def _unsubmitted(case: Case) -> Decision | None:
         return None
     if case.state is not None and case.state not in (State.GONE, State.UNREACHABLE):
         return Decision(adopt=True)
-    if lease_is_live(attempt, case.now):
+    if lease_is_live(attempt, case.now, case.settings):
         return WAIT
     if case.is_to_end:
         return Decision((Status.STOPPED,), _asked(case, " before it was submitted"))

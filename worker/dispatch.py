@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, and_, or_, select, update
 
 from server.database import transaction
 from server.events.models import OutboxMessage
+from worker.clocks import is_ahead
 from worker.context import BrokerDown, Context
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def dispatch(context: Context, now: datetime) -> int:
 def _claim(context: Context, now: datetime) -> list[Message]:
     due = (
         select(OutboxMessage.id)
-        .where(OutboxMessage.published_at.is_(None), OutboxMessage.not_before <= now)
+        .where(OutboxMessage.published_at.is_(None), or_(OutboxMessage.not_before <= now, _is_of_the_future(now)))
         .order_by(OutboxMessage.not_before, OutboxMessage.id)
         .limit(BATCH)
         .with_for_update(skip_locked=True)
@@ -64,6 +65,12 @@ def _claim(context: Context, now: datetime) -> list[Message]:
             execution_options={"synchronize_session": False},
         ).all()
     return sorted((Message(row.id, row.task, tuple(row.args)) for row in rows), key=lambda message: message.id)
+
+
+def _is_of_the_future(now: datetime) -> ColumnElement[bool]:
+    """Written, and not claimed since, before a clock was set back. Tasks that come early find nothing to do yet."""
+    claimed = timedelta(seconds=CLAIM_S)
+    return and_(is_ahead(OutboxMessage.not_before, now, claimed), is_ahead(OutboxMessage.created_at, now, claimed))
 
 
 def _publish(context: Context, messages: list[Message]) -> list[Message]:

@@ -16,7 +16,7 @@ import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
@@ -30,6 +30,7 @@ from server.runs.service import RECONCILE_TASK, lock_run
 from server.runs.states import DesiredState, Status
 from server.settings import Settings
 from worker.admit import LAUNCH_TASK
+from worker.clocks import is_reached, lease_of
 from worker.context import Context
 from worker.decide import REJECTED
 from worker.executors.base import JobSpec, SubmitError, Submitted, reference_of
@@ -47,6 +48,11 @@ class Claim:
     run_id: str
     lease: str
     job: JobSpec
+
+
+def longest_claim(settings: Settings) -> timedelta:
+    """How long nobody else submits an attempt: while somebody does, or until the next try."""
+    return max(lease_of(settings), timedelta(seconds=LONGEST_WAIT_S))
 
 
 def launch(context: Context, attempt_id: str, now: datetime) -> None:
@@ -98,9 +104,9 @@ def _claim(session: Session, settings: Settings, attempt_id: str, now: datetime)
     if run.status != Status.LAUNCHING or run.desired_state != DesiredState.RUN:
         return None
     lease = secrets.token_hex(8)
-    free = or_(Attempt.lease_expires_at.is_(None), Attempt.lease_expires_at <= now)
+    free = is_reached(Attempt.lease_expires_at, now, longest_claim(settings))
     mine = Attempt.id == attempt_id, Attempt.number == run.attempt, Attempt.external_ref.is_(None), free
-    claim = update(Attempt).where(*mine).values(lease=lease, lease_expires_at=now + timedelta(seconds=settings.lease_s))
+    claim = update(Attempt).where(*mine).values(lease=lease, lease_expires_at=now + lease_of(settings))
     attempt = session.scalar(claim.returning(Attempt))
     if attempt is None or attempt.observed == REJECTED:
         return None

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
-from sqlalchemy import or_, update
+from sqlalchemy import ColumnElement, and_, or_, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import signing_key
@@ -27,6 +27,7 @@ from server.forecasts.models import Forecast
 from server.runs.models import Run
 from server.settings import Settings
 
+from .clocks import is_ahead, is_reached, lease_of
 from .messages import make_notice, slack_body, webhook_body
 from .safe_http import Answer, Refused, Resolve, post, resolve_host
 from .trial import trial_message
@@ -101,13 +102,20 @@ def backoff_s(tries: int, jitter: float) -> float:
     return float(min(_FIRST_WAIT_S * _WAIT_GROWTH ** (tries - 1), _LONGEST_WAIT_S) * (0.8 + 0.4 * jitter))
 
 
+def is_due(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
+    """Whether a delivery has been due for `waited`; the first try of one is put off by nothing."""
+    longest = timedelta(seconds=backoff_s(MAX_TRIES, jitter=1.0))
+    untried = and_(Delivery.tries == 0, is_ahead(Delivery.not_before, now))
+    return or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.not_before, now, longest))
+
+
 def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime) -> Parcel | None:
     lease = secrets.token_hex(8)
-    free = or_(Delivery.lease.is_(None), Delivery.lease_expires_at <= now)
-    due = Delivery.id == delivery_id, Delivery.status == "pending", Delivery.not_before <= now, free
+    free = or_(Delivery.lease.is_(None), is_reached(Delivery.lease_expires_at, now, lease_of(settings)))
+    due = Delivery.id == delivery_id, Delivery.status == "pending", is_due(now), free
     # The try is counted before it is made, so that one which kills its worker is not repeated for ever.
     claim = update(Delivery).where(*due).values(
-        lease=lease, lease_expires_at=now + timedelta(seconds=settings.lease_s), tries=Delivery.tries + 1
+        lease=lease, lease_expires_at=now + lease_of(settings), tries=Delivery.tries + 1
     )  # fmt: skip
     delivery = session.scalar(claim.returning(Delivery))
     if delivery is None:

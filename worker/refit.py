@@ -30,6 +30,7 @@ from server.settings import Settings
 from server.sweeps.comparisons import ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
+from .clocks import is_past, is_reached, lease_of
 from .fallen import KIND
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,6 @@ log = logging.getLogger(__name__)
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
 PUT_OFF = timedelta(minutes=5)
-CLOCKS_DIFFER = timedelta(seconds=10)
-"""At most, between the machines of one service."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,11 @@ class Claim:
     run_id: str
     lease: str
     dirty_at: datetime | None
+
+
+def longest_claim(settings: Settings) -> timedelta:
+    """How long a run may stay claimed: a fit that took too long is put off by keeping it so."""
+    return max(lease_of(settings), PUT_OFF)
 
 
 def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
@@ -92,12 +96,10 @@ def _assess(subject: Subject, settings: Settings) -> Assessment | str | None:
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
     lease = secrets.token_hex(8)
-    ago = now - timedelta(seconds=settings.refit_every_s)
-    ahead = now + CLOCKS_DIFFER  # later than this nobody's clock was: ours was set back, and need not catch up first
-    rested = or_(Run.fitted_at.is_(None), Run.fitted_at <= ago, Run.fitted_at > ahead)
-    free = or_(Run.fit_lease.is_(None), Run.fit_lease_expires_at <= now)
+    rested = or_(Run.fitted_at.is_(None), is_past(Run.fitted_at, now, timedelta(seconds=settings.refit_every_s)))
+    free = or_(Run.fit_lease.is_(None), is_reached(Run.fit_lease_expires_at, now, longest_claim(settings)))
     claim = update(Run).where(Run.id == run_id, Run.dirty_at.is_not(None), rested, free)
-    ends = now + timedelta(seconds=settings.lease_s)
+    ends = now + lease_of(settings)
     row = session.execute(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run.dirty_at)).first()
     if row is None:
         _ask_again_when_rested(session, settings, run_id)

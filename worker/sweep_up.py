@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy.orm import Session, aliased
 
 from server.access.models import IdempotencyKey, Token
 from server.alerts.models import Delivery
@@ -23,9 +23,12 @@ from server.metrics.dirty import REFIT_TASK
 from server.runs.lifecycle import INGEST_GRACE
 from server.runs.models import Attempt, Run
 from server.runs.states import DesiredState, Status
+from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
+from worker import compare, launch, notify, refit
 from worker.admit import LAUNCH_TASK
+from worker.clocks import is_past, is_reached, lease_of
 from worker.context import BrokerDown, Context
 from worker.schedule import sweep_every_s
 
@@ -56,33 +59,39 @@ class Due:
 def sweep_up(context: Context, now: datetime) -> int:
     """Ring everything due, then tidy; the number of rings."""
     with transaction(context.sessions) as session:
-        due = find_due(session, now)
+        due = find_due(session, context.settings, now)
     rung = _ring_all(context, due)
     with transaction(context.sessions) as session:
         tidy(session, now)
     return rung
 
 
-def find_due(session: Session, now: datetime) -> list[Due]:
+def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
     """Launches, refits, comparisons and deliveries that were not made: due for a while and in nobody's hands."""
-    waited = now - PATIENCE
     launches = (
         select(Attempt.id)
         .join(Run, (Run.id == Attempt.run_id) & (Run.attempt == Attempt.number))
         .where(Run.status == Status.LAUNCHING, Run.desired_state == DesiredState.RUN)
-        .where(Attempt.external_ref.is_(None), Attempt.created_at <= waited)
-        .where(_free(Attempt.lease_expires_at, now))
+        .where(Attempt.external_ref.is_(None), is_past(Attempt.created_at, now, PATIENCE))
+        .where(is_reached(Attempt.lease_expires_at, now, launch.longest_claim(settings)))
     )
     fitted = func.coalesce(Run.fitted_at, Run.created_at)
-    unseen = Run.dirty_at.is_not(None), or_(Run.dirty_at <= waited, fitted <= now - LONG)  # it moves with every report
-    refits = select(Run.id).where(*unseen, _free(Run.fit_lease_expires_at, now)).order_by(fitted, Run.id)
-    deliveries = select(Delivery.id).where(
-        Delivery.status == "pending", Delivery.not_before <= waited, _free(Delivery.lease_expires_at, now)
+    refits = (
+        select(Run.id)
+        .where(Run.dirty_at.is_not(None))
+        .where(or_(is_past(Run.dirty_at, now, PATIENCE), fitted <= now - LONG))  # it moves with every report
+        .where(is_reached(Run.fit_lease_expires_at, now, refit.longest_claim(settings)))
+        .order_by(fitted, Run.id)
     )
-    comparisons = select(SweepComparison.sweep_id).where(
-        SweepComparison.dirty_at <= waited,
-        _free(SweepComparison.not_before, waited),
-        _free(SweepComparison.lease_expires_at, now),
+    deliveries = (
+        select(Delivery.id)
+        .where(Delivery.status == "pending", notify.is_due(now, PATIENCE))
+        .where(is_reached(Delivery.lease_expires_at, now, lease_of(settings)))
+    )
+    comparisons = (
+        select(SweepComparison.sweep_id)
+        .where(is_past(SweepComparison.dirty_at, now, PATIENCE), compare.has_rested(now, PATIENCE))
+        .where(is_reached(SweepComparison.lease_expires_at, now, lease_of(settings)))
     )
     wanted: list[tuple[str, Any]] = [
         (LAUNCH_TASK, launches),
@@ -129,7 +138,3 @@ def _ring_all(context: Context, due: list[Due]) -> int:
             log.warning("%d things due were not rung: %s", len(due) - done, down)
             return done
     return len(due)
-
-
-def _free(until: InstrumentedAttribute[datetime | None], now: datetime) -> ColumnElement[bool]:
-    return or_(until.is_(None), until <= now)

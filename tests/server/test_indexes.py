@@ -14,6 +14,7 @@ from server.forecasts.recommendations import recommend
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.states import Status
+from server.settings import Settings
 from tests.server.forecasts.seeds import START, learned, make_forecast, make_run
 from worker.reconcile import _orphans
 from worker.sweep_up import find_due, tidy
@@ -49,6 +50,7 @@ FILL = f"""
     ANALYZE;
 """
 
+SETTINGS = Settings(DATABASE_URL="postgresql://nowhere/none")
 Plans = Callable[[Callable[[], Any]], str]
 
 
@@ -75,7 +77,7 @@ def plans(session: Session) -> Plans:
 
 
 def test_what_is_due_or_old_is_found_by_an_index(session: Session, plans: Plans) -> None:
-    due = plans(lambda: find_due(session, START))
+    due = plans(lambda: find_due(session, SETTINGS, START))
     old = plans(lambda: tidy(session, START))
     orphans = plans(lambda: _orphans(session, START))
     assert "Seq Scan on deliveries" not in due

@@ -123,7 +123,8 @@ def test_with_the_broker_down_the_sweep_goes_on_to_tidy(world: World):
 def test_published_messages_go_after_a_day_and_others_stay(world: World):
     with world.sessions.begin() as session:
         enqueue(session, "worker.tasks.admit", not_before=world.now)
-        enqueue(session, "worker.tasks.launch", "later", not_before=world.now + timedelta(days=9))
+        later = world.now + timedelta(days=9)
+        session.add(OutboxMessage(task="worker.tasks.launch", args=["later"], created_at=world.now, not_before=later))
     world.dispatch()
     world.wait(86399)
     world.sweep_up()
