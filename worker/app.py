@@ -36,7 +36,7 @@ app = Celery("forecurve", include=["worker.tasks", "worker.ringer"])
 def configuration(settings: Settings) -> dict[str, Any]:
     """Celery's configuration from ours."""
     schedule_file = settings.data_dir / "scheduler" / "beat"
-    schedule_file.parent.mkdir(parents=True, exist_ok=True)
+    schedule_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
         "broker_url": settings.redis_url,
         "broker_connection_retry_on_startup": True,

@@ -62,7 +62,7 @@ def test_each_queue_gets_its_own_messages_only(conf):
 
 def test_the_scheduler_keeps_its_file_in_the_data_directory(conf, tmp_path: Path):
     assert Path(conf["beat_schedule_filename"]).parent == tmp_path / "scheduler"
-    assert (tmp_path / "scheduler").is_dir()
+    assert (tmp_path / "scheduler").stat().st_mode & 0o777 == 0o700, "for its owner only"
 
 
 def test_every_task_that_is_rung_anywhere_is_registered(surroundings):
