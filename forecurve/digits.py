@@ -9,3 +9,9 @@ def decimals(width: float) -> int:
     if width >= 2:
         return 1 if width < 20 else 0
     return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
+
+
+def short_exponent(written: str) -> str:
+    """A number as Python writes it, without the zeros before its exponent, as scripts do: `3e-7` for `3e-07`."""
+    mantissa, _, exponent = written.partition("e")
+    return f"{mantissa}e{int(exponent):+d}" if exponent else mantissa

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from forecurve.digits import decimals
+from forecurve.digits import decimals, short_exponent
 from forecurve.signs import visible
 
 DASH = "–"
@@ -82,11 +82,11 @@ def number(value: Any, digits: int = 2) -> str:
 
 
 def compute(value: Any, unit: str | None = None) -> str:
-    """Compute with three significant digits and its unit: `0.412`, `12.5 GPU-hours`, `2010`, `3.2e+25`."""
+    """Compute with three significant digits and its unit: `0.412`, `12.5 GPU-hours`, `2,010`, `3.2e+25`."""
     if value is None:
         return DASH
     rounded = float(f"{value:.3g}")
-    text = f"{rounded:.0f}" if PLAIN_FROM <= abs(rounded) < PLAIN_TO else f"{rounded:.3g}"
+    text = f"{rounded:,.0f}" if PLAIN_FROM <= abs(rounded) < PLAIN_TO else short_exponent(f"{rounded:.3g}")
     return text + (f" {unit}" if unit else "")
 
 

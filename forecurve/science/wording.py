@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forecurve.digits import decimals
+from forecurve.digits import decimals, short_exponent
 
 from .margins import least_gain
 from .sigmoid import compute_at
@@ -39,12 +39,12 @@ def gain_text(estimate: Estimate) -> str:
 
 
 def compute_text(value: float) -> str:
-    """Two significant digits: `0.41`, `3.4`, `38`, `2300`; with an exponent where that is shorter: `3.2e+25`."""
+    """Two significant digits: `0.41`, `3.4`, `38`, `2,300`; with an exponent where that is shorter: `3.2e+25`."""
     if value == 0 or not np.isfinite(value) or not _PLAIN[0] <= abs(value) < _PLAIN[1]:
-        return f"{value:.2g}"
+        return short_exponent(f"{value:.2g}")
     places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
     rounded = float(f"{value:.2g}")
-    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:.0f}"
+    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:,.0f}"
 
 
 def names_text(names: Sequence[str], most: int = 5) -> str:

@@ -124,4 +124,4 @@ def test_a_forecast_on_a_narrow_terminal_is_a_block(forecurve: Forecurve, at_wid
     shown = forecurve("fit", example, "--series", "control", "--budget", "16000")
     lines = shown.out.splitlines()
     assert lines[0] == "control (seed 1)"
-    assert "  ceiling (90 %)             0.62 (0.60 to 0.63)" in lines
+    assert "  ceiling (90 %)              0.62 (0.60 to 0.63)" in lines

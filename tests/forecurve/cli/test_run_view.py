@@ -63,7 +63,7 @@ def test_a_reason_of_several_lines_stays_below_itself_and_obeys_no_terminal() ->
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.4123, "0.412"), (12.55, "12.6"), (2000.0, "2000"), (123456.0, "123000"), (3.2e25, "3.2e+25"), (0, "0")],
+    [(0.4123, "0.412"), (12.55, "12.6"), (2000.0, "2,000"), (123456.0, "123,000"), (3.2e25, "3.2e+25"), (0, "0")],
 )
 def test_compute_has_three_digits_and_an_exponent_only_where_it_helps(value: float, text: str) -> None:
     assert compute(value, "GPU-hours") == f"{text} GPU-hours"

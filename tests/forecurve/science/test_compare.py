@@ -175,9 +175,9 @@ def test_a_control_whose_ceiling_is_unknown_is_sent_on_first() -> None:
     comparison = judge(arms, "base", RULES, "steps")
     assert comparison.verdicts == {"low": "ceiling down", "high": "undecided"}  # the control has reached 0.45
     assert comparison.arms[1].run_to == 6000
-    assert "the control's ceiling not identified yet: run to 6000 steps" in comparison.arms[1].reason
+    assert "the control's ceiling not identified yet: run to 6,000 steps" in comparison.arms[1].reason
     assert comparison.control_advice is not None
-    assert "run it to 6000 steps" in comparison.control_advice
+    assert "run it to 6,000 steps" in comparison.control_advice
 
 
 def test_a_collapsed_run_is_left_out_and_named() -> None:

@@ -368,7 +368,14 @@ def test_a_very_long_curve_is_averaged_rather_than_slow() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.41, "0.41"), (38.2, "38"), (2345.0, "2300"), (1.5e11, "150000000000"), (1e39, "1e+39"), (2.34e-30, "2.3e-30")],
+    [
+        (0.41, "0.41"),
+        (38.2, "38"),
+        (2345.0, "2,300"),
+        (1.5e11, "150,000,000,000"),
+        (1e39, "1e+39"),
+        (2.34e-30, "2.3e-30"),
+    ],
 )
 def test_compute_is_written_without_an_exponent_for_everyday_sizes_only(value: float, text: str) -> None:
     assert compute_text(value) == text

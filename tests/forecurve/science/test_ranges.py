@@ -260,7 +260,15 @@ def test_advice_refuses_numbers_that_cannot_be(field: str, bad: float) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (0.412, "0.41"), (3.44, "3.4"), (2316.0, "2300"), (3.2e8, "320000000"), (3.2e25, "3.2e+25")],
+    [
+        (0.0, "0"),
+        (0.412, "0.41"),
+        (3.44, "3.4"),
+        (2316.0, "2,300"),
+        (3.2e8, "320,000,000"),
+        (3.2e25, "3.2e+25"),
+        (1e-7, "1e-7"),
+    ],
 )
 def test_compute_in_words_has_two_digits(value: float, text: str) -> None:
     assert compute_text(value) == text

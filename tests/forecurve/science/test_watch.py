@@ -129,7 +129,7 @@ def test_a_collapse_is_an_alert_with_its_shortfall() -> None:
     assert verdict.actual == pytest.approx(0.1)
     assert verdict.shortfall == pytest.approx(0.5, abs=0.05)
     assert verdict.predicted.lower > 0.5
-    assert "fell below its own forecast: 0.10 at 16000 GPU-hours" in verdict.sentence
+    assert "fell below its own forecast: 0.10 at 16,000 GPU-hours" in verdict.sentence
 
 
 def test_a_collapse_after_an_early_freeze_is_an_alert_within_six_evaluations() -> None:
