@@ -209,7 +209,7 @@ def _advance_rows(
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-B * (log_c - centre)), 1 / HUGE, HUGE)[None]
     after[:] = before
-    _sums_rows([log_c > -inf], rates, middle, *filtered[:5], *after)
+    _sums_rows([log_c > -inf], rates, middle, False, *filtered[:5], *after)
     few[:], few_totals[:] = after[:, alive], totals[alive]
     gg, g1, gy, _ = few
     _mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)

@@ -36,7 +36,7 @@ def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     All 0 under a prior that tells how runs go.
     """
     size, (low, high) = len(fit.posterior.A), fit.curve.bounds
-    if _tells(fit.prior):
+    if past_runs_tell(fit.prior):
         return np.zeros((len(compute), size))
     u = (0.5 + _PLASTIC_SQUARED * np.arange(size)) % 1.0 * 0.9999 + 0.00005
     student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
@@ -44,6 +44,6 @@ def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     return np.asarray(spread[:, None] * student_t)
 
 
-def _tells(prior: Prior) -> bool:
-    """Whether how runs go is in it. Of 2 past runs is not: from 3 on forecasts of theirs tell too (`hindsight`)."""
+def past_runs_tell(prior: Prior) -> bool:
+    """Whether how runs go is in a prior. Of 2 past runs it is not: from 3 on their forecasts tell too (`hindsight`)."""
     return prior.informative and (prior.runs is None or prior.runs >= LEAST_RUNS)

@@ -20,6 +20,7 @@ from .drift import drift
 from .identification import identified_shares
 from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from .noise import clock_ticks
+from .other_rise import OtherRise, other_rise
 from .point import PointFit, least_squares
 from .posterior import Table, integrate
 from .prior import Prior, named_prior
@@ -39,16 +40,18 @@ _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth s
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Equally weighted draws of the parameters, every array of shape (K,)."""
+    """Equally weighted draws of the parameters, every array of shape (K,); `burr`: of `other_rise`."""
 
     A: FloatArray
     B: FloatArray
     C_mid: FloatArray
     R0: FloatArray
+    burr: bool = False
 
     def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
         """The curve at each compute (rows) under each draw (columns)."""
-        return reward_at(np.atleast_1d(np.asarray(compute, dtype=np.float64)), self.A, self.B, self.C_mid, self.R0)
+        x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+        return reward_at(x, self.A, self.B, self.C_mid, self.R0, burr=self.burr)
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,11 @@ class Fit:
         found = find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
         return lost_all(self.curve) or found if found is None or not found.withheld else found
 
+    @cached_property
+    def other_rise(self) -> OtherRise | None:
+        """How evaluations to come look to another law of the rise; None where past runs tell how runs go."""
+        return other_rise(self)
+
     @property
     def cutoff(self) -> Cutoff | None:
         """The early regime that the fit most likely set apart, or None where there is hardly one."""
@@ -227,7 +235,7 @@ class Fit:
         """Every draw of the posterior, in the reward's own scale."""
         low, width = self._scale
         p = self.posterior
-        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0)
+        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0, self.setting.burr)
 
     def draws(self, n: int, seed: int) -> Draws:
         """n draws with replacement, reproducible by seed."""
@@ -255,12 +263,10 @@ class Fit:
             CurveError: a compute or a size that cannot be.
         """
         x = _computes(compute)
-        mean, variance = self._wandering(x)
-        variance = variance + self._sampling_variance(prompts, samples)
-        z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
-        curve = self.all_draws.reward_at(x)
-        draws = curve + drift(self, x) + mean + np.sqrt(variance) * z
-        return band_of(x, np.clip(draws, *self.curve.bounds)).around(band_of(x, curve))
+        draws, other = self._evaluations(x, prompts, samples), self.other_rise
+        if other is not None:
+            draws = other.mixed(draws, other.fit._evaluations(x, prompts, samples))
+        return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""
@@ -325,6 +331,13 @@ class Fit:
     @property
     def _scale(self) -> tuple[float, float]:
         return self.curve.bounds[0], self.curve.width
+
+    def _evaluations(self, x: FloatArray, prompts: float | None, samples: float | None) -> FloatArray:
+        """Draws of single evaluations at x on the curve, (N, K)."""
+        mean, variance = self._wandering(x)
+        variance = variance + self._sampling_variance(prompts, samples)
+        z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
+        return np.asarray(self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z)
 
     def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""

@@ -93,7 +93,9 @@ def noise_filter(
     return out
 
 
-def lattice_sums(log_c: FloatArray, factors: Factors, filtered: Filtered, into: LatticeSums) -> None:
+def lattice_sums(
+    log_c: FloatArray, factors: Factors, filtered: Filtered, into: LatticeSums, burr: bool = False
+) -> None:
     """Add evaluations to the sums, in place.
 
     Args:
@@ -101,13 +103,14 @@ def lattice_sums(log_c: FloatArray, factors: Factors, filtered: Filtered, into: 
         factors: of the lattice.
         filtered: of the same N evaluations.
         into: sums over rows * columns nodes.
+        burr: g is `sigmoid.burr_rise` instead of the sigmoid's.
     """
     started = np.isfinite(log_c)
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
     run = compiled(_sums_loop, _sums_rows)
     inverse, gain, decay, one, reward = filtered[:5]
-    run(started, rates, factors.middle, inverse, gain, decay, one, reward, *into)
+    run(started, rates, factors.middle, burr, inverse, gain, decay, one, reward, *into)
 
 
 # --- the loops themselves: plain enough for numba ---
@@ -146,6 +149,7 @@ def _sums_loop(
     started: Any,
     rates: Any,
     factors: Any,
+    burr: Any,
     inverse: Any,
     gain: Any,
     decay: Any,
@@ -162,7 +166,9 @@ def _sums_loop(
     for t in range(len(started)):
         for i in range(rows):
             for j in range(columns):
-                g[t, i * columns + j] = 1.0 / (1.0 + rates[t, i] * factors[i, j]) if started[t] else 0.0
+                odds = rates[t, i] * factors[i, j]  # of not having risen
+                if started[t]:
+                    g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
     whole = len(started) - len(started) % _AT_ONCE
     for h in range(inverse.shape[0]):  # one hypothesis at a time stays in the cache
         at_gg, at_g1, at_gy, at_state = gg[h], g1[h], gy[h], state[h]
@@ -220,6 +226,7 @@ def _sums_rows(
     started: Any,
     rates: Any,
     factors: Any,
+    burr: Any,
     inverse: Any,
     gain: Any,
     decay: Any,
@@ -232,7 +239,9 @@ def _sums_rows(
 ) -> None:
     """`_sums_loop`, all nodes and hypotheses at once."""
     for t in range(len(started)):
-        g = (1.0 / (1.0 + rates[t][:, None] * factors)).ravel() if started[t] else np.zeros(factors.size)
+        odds = (rates[t][:, None] * factors).ravel()
+        g = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
+        g = g if started[t] else np.zeros(factors.size)
         at = (slice(None), t, None)
         state *= decay[at]
         e = g - state

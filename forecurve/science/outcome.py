@@ -75,7 +75,9 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
         compute: where, shape (m,).
     """
     x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-    draws = _draws(fit, x)
+    draws, other = _draws(fit, x), fit.other_rise
+    if other is not None:
+        draws = other.mixed(draws, _draws(other.fit, x))
     found = fit.misfit_detail
     later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
     if found is not None and found.since is not None and later is not None:

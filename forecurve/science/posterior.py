@@ -114,9 +114,10 @@ def _finer(problem: Problem, table: Table) -> Table:
 
 
 def _near_optimum(problem: Problem) -> Lattice | None:
-    """A lattice about the least-squares optimum, where its standard errors are small even for wandering noise."""
+    """A lattice about the sigmoid's least-squares optimum, where its standard errors are small even for wandering
+    noise."""
     size = len(problem.reward)
-    if size < _TRUSTED_POINTS:
+    if size < _TRUSTED_POINTS or problem.setting.burr:
         return None
     found = search(problem.log_c, problem.reward)
     information = np.array([[found[5], found[6]], [found[6], found[7]]])
@@ -137,7 +138,7 @@ def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 
     """Everything at the nodes of one lattice."""
     filtered = Filtered(*(part[alive] for part in problem.filtered))
     sums = LatticeSums.zeros(len(alive), lattice.log_mid.size)
-    lattice_sums(problem.log_c, lattice.factors, filtered, sums)
+    lattice_sums(problem.log_c, lattice.factors, filtered, sums, problem.setting.burr)
     return table_of(problem.setting, lattice, alive, sums, filtered.sums, passes)
 
 

@@ -36,6 +36,7 @@ class Setting:
         prior, box: of the parameters.
         usual_gap: compute between two evaluations.
         columns: eta, rho and log prior weight of each hypothesis, (H,).
+        burr: the rise is Burr's law and not the sigmoid's, see `other_rise`.
     """
 
     points: int
@@ -46,6 +47,7 @@ class Setting:
     box: Box
     usual_gap: float
     columns: tuple[FloatArray, FloatArray, FloatArray]
+    burr: bool = False
 
     @property
     def rate(self) -> float:

@@ -32,9 +32,17 @@ def rise(log_c: FloatArray, log_b: FloatArray, log_mid: FloatArray) -> FloatArra
         return np.asarray(1.0 / (1.0 + np.exp(np.exp(log_b) * (log_mid - log_c[:, None]))))
 
 
-def reward_at(compute: FloatArray, A: FloatArray, B: FloatArray, C_mid: FloatArray, R0: FloatArray) -> FloatArray:
+def burr_rise(log_c: FloatArray, log_b: FloatArray, log_mid: FloatArray) -> FloatArray:
+    """1 - (1 + (C / C_mid)^B)^(-1/3), Burr's law: it begins as g does and ends more slowly. As `rise`."""
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(1.0 - 1.0 / np.cbrt(1.0 + np.exp(np.exp(log_b) * (log_c[:, None] - log_mid))))
+
+
+def reward_at(
+    compute: FloatArray, A: FloatArray, B: FloatArray, C_mid: FloatArray, R0: FloatArray, *, burr: bool = False
+) -> FloatArray:
     """R(C) for every compute (rows) and every draw of the parameters (columns): shape (N, K)."""
-    g = rise(log_compute(compute), np.log(B), np.log(C_mid))
+    g = (burr_rise if burr else rise)(log_compute(compute), np.log(B), np.log(C_mid))
     return R0 + (A - R0) * g
 
 

@@ -241,7 +241,7 @@ def test_the_next_evaluations_fall_into_their_band() -> None:
         band = fit(past).predict_evaluation(curve.compute[past.points :])
         later = curve.reward[past.points :]
         inside.extend((band.lower90 <= later) & (later <= band.upper90))
-    assert 0.85 <= np.mean(inside) <= 0.98  # the drift allows for more than these runs do
+    assert 0.85 <= np.mean(inside) <= 0.99  # the drift allows for more than these runs do
 
 
 def test_compute_to_reach_a_target() -> None:

@@ -48,12 +48,14 @@ def _dense(h: int) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("loops")
-def test_the_filter_gives_the_inner_products_of_the_dense_covariance() -> None:
+@pytest.mark.parametrize("burr", [False, True])
+def test_the_filter_gives_the_inner_products_of_the_dense_covariance(burr: bool) -> None:
     filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
     sums = LatticeSums.zeros(3, LOG_MID.size)
-    lattice_sums(LOG_C, Lattice(LOG_B, LOG_MID).factors, filtered, sums)
+    lattice_sums(LOG_C, Lattice(LOG_B, LOG_MID).factors, filtered, sums, burr)
     nodes_b = np.exp(np.repeat(LOG_B, 5))
-    g = 1 / (1 + np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None])))
+    odds = np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None]))
+    g = 1 - (1 + 1 / odds) ** (-1 / 3) if burr else 1 / (1 + odds)
     one = np.ones(SIZE)
     for h in range(3):
         dense = _dense(h)

@@ -36,7 +36,7 @@ def _covariances(curve: Curve, noise: NoiseKnown | None = None) -> tuple[list[Fl
     return dense, np.log(weights)
 
 
-def _log_likelihood(curve: Curve, noise: NoiseKnown | None = None) -> Callable[[FloatArray], FloatArray]:
+def log_likelihood(curve: Curve, noise: NoiseKnown | None = None) -> Callable[[FloatArray], FloatArray]:
     """Of mean curves (W, N), up to a constant: alpha integrated, hypotheses summed."""
     dense, weights = _covariances(curve, noise)
     inverses = np.stack([np.linalg.inv(m) for m in dense])
@@ -54,7 +54,7 @@ def _log_likelihood(curve: Curve, noise: NoiseKnown | None = None) -> Callable[[
 
 def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatArray]:
     """Of (A, R0, ln B, ln C_mid), shape (W, 4)."""
-    likelihood = _log_likelihood(curve, prior.noise)
+    likelihood = log_likelihood(curve, prior.noise)
     first, last = curve.compute[curve.compute > 0][0], curve.compute[-1]
     low = np.array([0, 0, LOG_B_BOX[0], np.log(first / C_MID_REACH)])
     high = np.array([1, 1, LOG_B_BOX[1], np.log(last * C_MID_REACH)])
@@ -228,7 +228,7 @@ def test_with_exponent_and_midpoint_known_the_ceiling_is_a_dense_integral() -> N
     A, R0 = axis[(axis > 0.45) & (axis < 0.75)], axis[(axis > 0.15) & (axis < 0.25)]
     pairs = np.stack(np.meshgrid(A, R0, indexing="ij")).reshape(2, -1)
     g = sigmoid(curve.compute, 1.0, 1.9, 2500.0, 0.0)
-    log_p = _log_likelihood(curve)(pairs[1][:, None] + (pairs[0] - pairs[1])[:, None] * g) - np.log(1 - pairs[1])
+    log_p = log_likelihood(curve)(pairs[1][:, None] + (pairs[0] - pairs[1])[:, None] * g) - np.log(1 - pairs[1])
     density = np.exp(log_p - log_p.max()).reshape(len(A), len(R0))
     for marginal, values, ours in ((density.sum(axis=1), A, "A"), (density.sum(axis=0), R0, "R0")):
         cumulative = np.cumsum(marginal) / marginal.sum()
