@@ -16,7 +16,7 @@ from server.events.service import record
 from server.pagination import newest_first
 
 from .models import Token
-from .tries import Unknown, limited
+from .tries import Unknown, let_in, limited
 
 IMPLIED = {
     "admin": {"read", "operate", "admin"},
@@ -79,6 +79,7 @@ def mint(
     )
     session.add(token)
     session.flush()
+    let_in(session, token.hash)
     return token, secret
 
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.access.service import mint, mint_login_code, open_session, redeem_login_code
+from server.access.service import authenticate, mint, mint_login_code, open_session, redeem_login_code
 from server.access.tries import TooManyTries, Tries, Unknown, come_from
 from server.dependencies import SESSION_COOKIE
 from tests.conftest import Clock
-from tests.server.reporting import Headers, bearer
+from tests.server.reporting import Headers, bearer, external_run
 
 MOST = 3
 START = datetime.fromisoformat("2026-01-05T12:00:00+00:00")
@@ -59,6 +59,13 @@ def test_who_was_let_in_goes_on_and_who_is_new_waits(api: TestClient, headers: H
     assert api.get("/v1/me", headers=headers["operate"]).status_code == 200
 
 
+def test_a_token_that_was_made_here_goes_on(api: TestClient, headers: Headers) -> None:
+    """A run that begins reports at once, whatever else its machine sends."""
+    assert api.get("/v1/me", headers=headers["operate"]).status_code == 200
+    guess(api)
+    assert external_run(api, headers).beat().status_code == 200
+
+
 def test_a_browser_session_is_a_secret_too(api: TestClient) -> None:
     guess(api)
     api.cookies.set(SESSION_COOKIE, "forged")
@@ -98,18 +105,21 @@ def test_login_links_and_pasted_tokens_are_tries(sessions: sessionmaker[Session]
     tries = Tries(MOST)
     with sessions.begin() as session:
         code = mint_login_code(session, clock.now)
+        _, pasted = mint(session, kind="api", name="x", scopes=["read"], now=clock.now)
     with sessions.begin() as session:
         come_from(session, tries, "192.0.2.7")
         for wrong in range(MOST - 1):
             with pytest.raises(Unknown, match="used already"):
                 redeem_login_code(session, f"wrong {wrong}", clock.now)
         opened = redeem_login_code(session, code, clock.now)
+        assert authenticate(session, opened, clock.now).kind == "session"
         with pytest.raises(Unknown, match="used already"):
             redeem_login_code(session, code, clock.now)
         with pytest.raises(TooManyTries):
             redeem_login_code(session, "another", clock.now)
         with pytest.raises(TooManyTries):
-            open_session(session, opened, clock.now)
+            open_session(session, pasted, clock.now)
+        assert authenticate(session, opened, clock.now).kind == "session"
 
 
 def test_a_clock_that_is_set_back_begins_anew() -> None:
