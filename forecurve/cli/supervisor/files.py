@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -70,6 +70,13 @@ def free_port(taken: set[int], host: str = "127.0.0.1") -> int:
             port = int(probe.getsockname()[1])
         if port not in taken:
             return port
+
+
+def open_log(path: Path) -> BinaryIO:
+    """A log to append to, for its owner only, also where it was there before."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "ab")
 
 
 def tail(path: Path, lines: int = 12) -> str:

@@ -23,10 +23,13 @@ class Layout:
         return cls(Path(data_dir).expanduser().resolve())
 
     def make(self) -> None:
-        """Create the folders. The directory must be enterable by the database's own user when we are root."""
+        """Create the folders; logs and the broker's are for their owner only, also where they were there before. The
+        directory must be enterable by the database's own user when we are root."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        for folder in (self.logs, self.redis, self.runs):
-            folder.mkdir(exist_ok=True)
+        self.runs.mkdir(exist_ok=True)
+        for folder in (self.logs, self.redis):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)
         self.short.mkdir(mode=0o700, exist_ok=True)
         if self.short.is_symlink() or self.short.stat().st_uid != os.getuid():
             raise PermissionError(

@@ -14,6 +14,7 @@ from typing import Protocol
 import psutil
 
 from . import leftovers
+from .files import open_log
 
 LOG_BYTES = 16 << 20
 
@@ -76,7 +77,7 @@ class ProcessPart:
         if self._deep:
             leftovers.kill(self._family)
         _rotate(self.log)
-        with self.log.open("ab") as log:
+        with open_log(self.log) as log:
             self._log_from = log.tell()
             log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} start\n".encode())
             self._process = subprocess.Popen(

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from .files import open_log
 from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
 from .parts import ProcessPart
@@ -53,7 +54,7 @@ def cpu_count() -> int:
 
 def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, timeout_s: float = 120.0) -> str:
     """Run `python -m module` to its end; its standard output. CannotStart with the log's end when it fails."""
-    with log.open("ab") as errors:
+    with open_log(log) as errors:
         command = [sys.executable, "-m", module]
         process = subprocess.Popen(
             command,

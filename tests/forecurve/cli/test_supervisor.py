@@ -25,6 +25,7 @@ from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
 from forecurve.cli.supervisor.parts import ProcessPart
 from forecurve.cli.supervisor.ray import RayPart
 from forecurve.cli.supervisor.restarts import RestartPolicy
+from forecurve.cli.supervisor.services import run_once
 from forecurve.cli.supervisor.state import UpState
 from forecurve.cli.supervisor.supervisor import StopRequested, Supervisor
 from tests.worker.fake_ray import TOKEN, FakeRay
@@ -105,6 +106,23 @@ def test_a_part_that_does_not_stay_up_is_given_up_with_the_end_of_its_log(
     assert "no such table" in said
     assert supervisor.failed
     assert read_json(layout.state)["parts"]["bad"]["restarts"] == 2
+
+
+def test_logs_are_for_their_owner_only_also_those_of_before(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path)
+    (tmp_path / "logs").mkdir(mode=0o755)
+    log = layout.logs / "part.log"
+    log.touch(mode=0o644)
+    layout.make()
+    run_once("this", dict(os.environ), tmp_path, layout.logs / "once.log")
+    part = ProcessPart("part", [sys.executable, "-S", "-c", ""], env=dict(os.environ), cwd=tmp_path, log=log)
+    part.start()
+    part.stop(5.0)
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in layout.logs.iterdir()} == {
+        "part.log": "0o600",
+        "once.log": "0o600",
+    }
+    assert [folder.stat().st_mode & 0o777 for folder in (layout.logs, layout.redis)] == [0o700, 0o700]
 
 
 class Recorded:
