@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def read_arms(
     series: Iterable[str] | None = None,
     bounds: Bounds = (0.0, 1.0),
     left_out: dict[str, int] | None = None,
+    needed: str | None = None,
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series, several where a series has several seeds.
 
@@ -83,20 +85,23 @@ def read_arms(
 
         left_out: where it is given, series with fewer than 3 evaluations go into it, with how many they have, and are
             no fault unless all are so short.
+        needed: a series of which at least one seed must not be left out.
     """
     wanted = list(series) if series is not None else None
-    gathered, stated_unit = _gather(_rows(Path(path)), set(wanted) if wanted is not None else None)
+    only = set(wanted) if wanted is not None else None
+    gathered, stated_unit = _faultless_csv(Path(path), only) or _gather(_rows(Path(path)), only)
     _check_found(gathered, wanted, Path(path))
     arms: dict[str, list[Curve]] = {name: [] for name, _ in gathered}
     seeds = Counter(name for name, _ in gathered)
-    only_short = all(_is_short(columns) for columns in gathered.values())
+    long_enough = {name for (name, _), columns in gathered.items() if not _is_short(columns)}
     for (name, seed), columns in gathered.items():
         full = f"{name} (seed {'none' if seed is None else seed})" if seeds[name] > 1 else name
         if full != name and full in seeds:
             raise CurveFileError(
                 "series", repr(full), f"it is the name of seed {seed} of {name!r} as well", "rename one of them"
             )
-        if left_out is not None and _is_short(columns) and not only_short:
+        at_fault = not long_enough or (name == needed and name not in long_enough)
+        if left_out is not None and _is_short(columns) and not at_fault:
             left_out[full] = len(columns.compute)
             continue
         arms[name].append(_curve(full, seed, columns, unit or stated_unit or DEFAULT_UNIT, bounds))
@@ -236,6 +241,7 @@ def _check_once(names: Sequence[str]) -> None:
 # --- from rows to curves ---
 
 Key = tuple[str, int | None]
+_ROWS_AT_ONCE = 500  # so few that Python does not look through them for garbage
 
 
 def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Series], str | None]:
@@ -263,6 +269,54 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
                 "average neighbours",
             )
     return gathered, unit
+
+
+def _faultless_csv(path: Path, wanted: set[str] | None) -> tuple[dict[Key, _Series], str | None] | None:
+    """What `_gather` makes of a CSV file, in a fourth of the time: hundreds of rows at once. None where a cell is not as
+    it should be, or where it is no CSV file; read row by row it then says what is wrong."""
+    if FORMATS.get(path.suffix.lower()) != "CSV":
+        return None
+    found: dict[Key, _Series] = {}
+    units: dict[str, None] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, skipinitialspace=True)
+            header = [_column(name) for name in next(reader, [])]
+            _check_once(header)
+            _check_header(header)
+            while rows := list(islice(reader, _ROWS_AT_ONCE)):
+                cells = dict(zip(header, zip(*filter(None, rows), strict=True), strict=True))
+                units |= dict.fromkeys(cell.strip() for cell in cells.get("unit", ()) if cell.strip())
+                _append(found, cells, wanted)
+                if len(units) > 1 or any(len(columns.compute) > MAX_POINTS for columns in found.values()):
+                    return None
+    except (OSError, ValueError, csv.Error):  # the errors of this module are ValueErrors too
+        return None
+    return found, next(iter(units), None)
+
+
+def _append(found: dict[Key, _Series], cells: Mapping[str, Sequence[str]], wanted: set[str] | None) -> None:
+    """The cells of some rows, by column, to their series. ValueError where one is not as it should be."""
+    none = [""] * len(cells["series"])
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, pair in enumerate(zip(cells["series"], cells.get("seed", none), strict=True)):
+        places.setdefault(pair, []).append(place)
+    for (name_cell, seed_cell), at in places.items():
+        name = name_cell.strip()
+        _check_name(name, name_cell, "")
+        if wanted is None or name in wanted:
+            columns = found.setdefault((name, _seed(seed_cell, "")), _Series())
+            columns.compute.extend(float(cells["compute"][place]) for place in at)
+            columns.reward.extend(float(cells["reward"][place]) for place in at)
+            columns.prompts.extend(_numbers(cells.get("prompts", none), at))
+            columns.samples.extend(_numbers(cells.get("samples", none), at))
+
+
+def _numbers(cells: Sequence[str], at: Sequence[int]) -> list[float | None]:
+    """Those of an optional column, in which the same few are met again and again."""
+    asked = [cells[place] for place in at]
+    told = {cell: float(cell) if cell.strip() else None for cell in set(asked)}
+    return [told[cell] for cell in asked]
 
 
 def _check_name(name: str, cell: Any, where: str) -> None:

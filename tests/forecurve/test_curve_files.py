@@ -47,6 +47,22 @@ def test_csv_jsonl_and_parquet_mean_the_same(tmp_path: Path) -> None:
     assert seen[0] == seen[1] == seen[2]
 
 
+def test_a_long_csv_means_the_same_read_at_once_and_row_by_row_and_a_late_fault_is_named(tmp_path: Path) -> None:
+    lines = [f"{'ab'[k % 2]},{k},0.{k % 10},{256 if k % 3 else ''},4,{k % 4 // 2}\n" for k in range(3000)]
+    whole = read_curves(_csv(tmp_path, HEADER + "".join(lines)))
+    in_steps = read_curves(_csv(tmp_path, HEADER + "".join([*lines[:1700], "\n, ,,\n", *lines[1700:]])))  # a blank row
+    assert [(c.name, c.points, c.seed) for c in whole][:2] == [("a (seed 0)", 750, 0), ("a (seed 1)", 750, 1)]
+    for one, other in zip(whole, in_steps, strict=True):
+        assert (one.name, one.compute.tolist(), one.reward.tolist()) == (
+            other.name,
+            other.compute.tolist(),
+            other.reward.tolist(),
+        )
+        assert one.noise.variance.tolist() == other.noise.variance.tolist()
+    with pytest.raises(CurveFileError, match=r"reward at line 2902: a number is needed, got 'none yet'"):
+        read_curves(_csv(tmp_path, HEADER + "".join([*lines[:2900], "a,2900,none yet,256,4,0\n"])))
+
+
 def test_extra_columns_blank_cells_and_a_byte_order_mark_are_no_trouble(tmp_path: Path) -> None:
     path = _csv(tmp_path, "\ufeffseries,note,compute,reward,prompts\na,x,1,0.1,\na,y,2,0.2,100\na,,3,0.3,\n")
     (curve,) = read_curves(path)
