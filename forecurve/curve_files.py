@@ -272,7 +272,7 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, _Se
 
 
 def _faultless_csv(path: Path, wanted: set[str] | None) -> tuple[dict[Key, _Series], str | None] | None:
-    """What `_gather` makes of a CSV file, in a fourth of the time: hundreds of rows at once. None where a cell is not as
+    """What `_gather` makes of a CSV file, in a fourth of the time: many rows at once. None where a cell is not as
     it should be, or where it is no CSV file; read row by row it then says what is wrong."""
     if FORMATS.get(path.suffix.lower()) != "CSV":
         return None

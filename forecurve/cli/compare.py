@@ -36,9 +36,12 @@ def compare_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
+    from .amounts import check_difference
     from .output import print_json
 
     arms = _arms(file, unit, range_, control, series)
+    for flag, value in (("--rope", rope), ("--seed-sd", seed_sd)):
+        check_difference(flag, value, next(iter(arms.values())))
     known = _known_seeds(file, past or [], seed_sd, unit, range_)
     compared = _compared(arms, control, rope, level, known)
     if as_json:
@@ -87,7 +90,8 @@ def _compared(
     try:
         return compare(arms, control, rope=rope, level=level, **known)
     except CompareError as error:
-        raise bad_input(str(error)) from error
+        flag = "--" if error.field == "level" else ""
+        raise bad_input(f"{flag}{error}") from error
 
 
 def _show(compared: Comparison) -> None:

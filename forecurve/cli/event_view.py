@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .output import compute, line_of, moment, print_newest
-from .patience import patiently
+from .patience import patiently, wait
 from .run_rows import OVER
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def follow_events(api: Api, run_id: str, *, every_s: float, as_json: bool) -> No
             continue
         if run["status"] in OVER:  # was so before this look, which found nothing more
             return
-        time.sleep(every_s)
+        wait(every_s)
         run = patiently(lambda: api.run(run_id), every_s)
 
 

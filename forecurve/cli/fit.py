@@ -34,9 +34,10 @@ def fit_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
+    from .amounts import check_compute
     from .output import print_json
 
-    _check_positive("--budget", budget)
+    check_compute("--budget", budget)
     curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
     _check_target(curves, target)
     if prior is PriorChoice.siblings and series:
@@ -54,13 +55,6 @@ def _check_target(curves: list[Curve], target: float | None) -> None:
     low, high = curves[0].bounds
     if target is not None and not low <= target <= high:
         raise bad_input(f"--target: no reward can be {target:g}; rewards here are from {low:g} to {high:g} (--range)")
-
-
-def _check_positive(flag: str, value: float | None) -> None:
-    from .errors import bad_input
-
-    if value is not None and not 0 < value < float("inf"):
-        raise bad_input(f"{flag}: a positive number is needed, got {value}; give it in the file's unit of compute")
 
 
 class _Asked(NamedTuple):

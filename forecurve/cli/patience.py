@@ -1,7 +1,10 @@
-"""Waiting for a service that is away for a moment."""
+"""Waiting for what is to come, and for a service that is away for a moment."""
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -21,5 +24,19 @@ def patiently(ask: Callable[[], Answered], every_s: float, patience: int = 30) -
             if error.code != "unreachable" or left == 1:
                 raise
             print("forecurve: no answer; trying again", file=sys.stderr)
-            time.sleep(every_s)
+            wait(every_s)
     raise AssertionError("unreachable")
+
+
+def wait(seconds: float) -> None:
+    """Sleep; BrokenPipeError as soon as nobody reads any more what is printed (`... | head`), for the next line may be
+    long in coming."""
+    try:
+        printed = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # no file, as in a notebook
+        time.sleep(seconds)
+        return
+    watched = select.poll()
+    watched.register(printed, 0)  # nothing but its end
+    if watched.poll(1000 * seconds):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

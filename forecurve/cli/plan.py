@@ -37,10 +37,15 @@ def plan_command(
     """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
     from forecurve.science import PlanError, plan
 
+    from .amounts import check_compute, check_difference, check_price
     from .errors import bad_input
     from .output import print_json
 
+    check_compute("--budget", budget)
+    check_compute("--horizon", horizon)
     curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
+    check_difference("--delta", delta, curves)
+    check_price("--price", price, curves)
     known = "paper" if prior is PriorChoice.paper else "none"
     alone = prior is PriorChoice.none
     try:

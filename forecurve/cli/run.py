@@ -175,7 +175,7 @@ def cancel(service: Service, run_id: RunId, reason: Reason = None) -> Answer:
 @app.command()
 def watch(
     run_id: RunId,
-    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks.")] = 2.0,
+    every: Annotated[float, typer.Option("--every", min=0.2, max=3600, help="Seconds between two looks.")] = 2.0,
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = DATA_DIR,

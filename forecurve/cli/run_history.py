@@ -42,7 +42,9 @@ def events(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="All of them, oldest first, and then what comes, until it is over.")
     ] = False,
-    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two looks of --follow.")] = 2.0,
+    every: Annotated[
+        float, typer.Option("--every", min=0.2, max=3600, help="Seconds between two looks of --follow.")
+    ] = 2.0,
     limit: Limit = 50,
     url: Url = None,
     token: Token = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from forecurve.client.api import Api
 from forecurve.signs import visible
 
 from .output import compute, interval, number, since
-from .patience import patiently
+from .patience import patiently, wait
 from .run_rows import OVER, ceiling, state
 
 
@@ -65,7 +64,7 @@ def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
             print(json.dumps(run) if as_json else _line(run), flush=True)
         if run["status"] in OVER:
             return str(run["status"])
-        time.sleep(every_s)
+        wait(every_s)
 
 
 def _line(run: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def up(
 
 def down(
     data_dir: DataDir = DATA_DIR,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for a clean stop.")] = 120.0,
+    timeout: Annotated[float, typer.Option(min=1, max=3600, help="Seconds to wait for a clean stop.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
     """Stop the service of a data directory, from any terminal. Runs that it trains here write a checkpoint first, and

@@ -57,6 +57,15 @@ def test_an_arm_that_has_just_begun_is_left_out_by_name_but_not_the_control(
         assert "'begun', compute: at least 3 are needed, got 2 evaluations" in capsys.readouterr().err
 
 
+def test_a_control_that_is_too_short_is_named_and_no_other_series(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{name},{compute},0.1,,,\n" for name in ("also begun", "begun") for compute in (1, 2))
+    file.write_text(file.read_text() + rows)
+    assert main(["compare", str(file), "--control", "begun"]) == 2
+    assert "'begun', compute: at least 3 are needed, got 2 evaluations" in capsys.readouterr().err
+
+
 def test_the_documented_keys_are_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", str(file), "--control", "base", "--json"])
     body = json.loads(capsys.readouterr().out)
@@ -116,9 +125,13 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
         (["--control", "nobody"], ["control", "base, low, once", "'nobody'"]),
         (["--control", "base", "--series", "nobody"], ["series", "nobody"]),
         (["--control", "base", "--series", "base"], ["at least one arm beside the control"]),
-        (["--control", "base", "--rope", "-1"], ["rope", "-1"]),
-        (["--control", "base", "--level", "2"], ["level", "2"]),
-        (["--control", "base", "--seed-sd", "0"], ["seed sd", "0"]),
+        (["--control", "base", "--rope", "-1"], ["--rope: a positive number", "got -1"]),
+        (["--control", "base", "--rope", "2"], ["--rope", "got 2", "a range of 1"]),
+        (["--control", "base", "--level", "2"], ["--level", "2"]),
+        (["--control", "base", "--seed-sd", "0"], ["--seed-sd", "0"]),
+        (["--control", "base", "--seed-sd", "inf"], ["--seed-sd", "inf"]),
+        (["--control", "base", "--seed-sd", "1e9"], ["--seed-sd", "from 1e-09 to 1 ", "got 1e+09", "--range"]),
+        (["--control", "base", "--seed-sd", "1e-300"], ["--seed-sd", "got 1e-300"]),
         (["--control", "base", "--seed-sd", "0.01", "--past", "p.csv"], ["--seed-sd", "0.01", "--past"]),
         (["--control", "base", "--past", "gone.csv"], ["gone.csv"]),
         (["--control", "base", "--past", "{file}"], ["--past", "the sweep itself"]),

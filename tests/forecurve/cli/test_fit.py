@@ -130,6 +130,11 @@ def test_a_series_that_has_just_begun_is_left_out_by_name_and_the_others_are_fit
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b"], ["no such series, got b"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "-4"], ["--budget", "-4"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "nan"], ["--budget", "nan"]),
+        (
+            HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n",
+            ["--budget", "1e300"],
+            ["--budget", "1e-30 to 1e+40", "1e+300"],
+        ),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--target", "nan"], ["--target", "nan"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--prior", "papr"], ["papr"]),
         (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.3,,,\n", [], ["nan at evaluation 2"]),

@@ -58,7 +58,11 @@ def test_only_the_series_asked_for_are_arms(file: Path, capsys: pytest.CaptureFi
     [
         (["--budget", "-5"], ("--budget", "-5")),
         (["--budget", "100", "--horizon", "nan"], ("--horizon", "nan")),
+        (["--budget", "100", "--horizon", "1e300"], ("--horizon", "to 1e+40 is needed, got 1e+300")),
+        (["--budget", "1e-300"], ("--budget", "got 1e-300")),
         (["--budget", "100", "--delta", "0"], ("--delta", "0")),
+        (["--budget", "100", "--delta", "1e9"], ("--delta", "got 1e+09; rewards here have a range of 1")),
+        (["--budget", "100", "--price", "1e308"], ("--price", "got 1e+308")),
         (["--budget", "100", "--series", "absent"], ("series", "absent")),
     ],
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from typing import Any
 
 import pytest
 
 from forecurve.cli.output import compute, print_table
+from forecurve.cli.patience import wait
 from forecurve.cli.run_view import describe, follow
 from forecurve.client import ApiError
 
@@ -53,6 +57,19 @@ def test_a_run_is_followed_over_an_outage_but_a_wrong_address_is_said_at_once() 
     away = _Away({"status": "running"}, None, None, {"status": "succeeded"})
     assert follow(away, "run_a", every_s=0, as_json=True) == "succeeded"  # type: ignore[arg-type]
     assert away.answers == []
+
+
+def test_what_nobody_reads_any_more_is_not_followed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as printed:
+        monkeypatch.setattr(sys, "stdout", printed)
+        began = time.monotonic()
+        wait(0.05)
+        assert time.monotonic() - began >= 0.05
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            wait(60)
+        assert time.monotonic() - began < 10
 
 
 def test_a_reason_of_several_lines_stays_below_itself_and_obeys_no_terminal() -> None:
