@@ -15,7 +15,7 @@ from .checks import check_kind, is_positive, number, short
 from .fitting import Draws, Fit
 from .margins import least_gain
 from .misfit import CHANGED, HOLDS, SHAPELESS
-from .values import estimate_of, jsonable
+from .values import estimate_of, jsonable, spread
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def case_of(
     origin = 0.0 if later is None else since
     d = (later or fit).all_draws
     at = d.reward_at(np.array([here, end, 2 * (end if open_budget else here)]) - origin)
+    at[1:] = np.clip(at[0] + spread(at[1:] - at[0], fit.widening), *fit.curve.bounds)  # as its interval there is
     beyond = at[2] - at[1] if open_budget else at[1] - at[0]
     told = hindsight if open_budget and fit.misfit in HOLDS and hindsight is not None and hindsight.runs else None
     last = at[1] if told is None else np.clip(at[1] + _moved(told, len(at[1])), *fit.curve.bounds)

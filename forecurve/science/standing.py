@@ -20,6 +20,7 @@ from .belief import Belief, Look, Prospect
 from .horizon import evaluation_noise
 from .misfit import CHANGED, HOLDS, SHAPELESS
 from .pooling import joint_draws
+from .values import spread
 
 if TYPE_CHECKING:
     from .fitting import Fit
@@ -171,13 +172,20 @@ def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed:
     now = np.array([fit.curve.now for fit in fits])
     joint = joint_draws(fits, siblings=siblings, seed=seed)
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
-    tables = [joint.arm(at, np.concatenate([[now[at], horizon], grid])) for at, grid in enumerate(grids)]
+    places = [np.concatenate([[now[at], horizon], grid]) for at, grid in enumerate(grids)]
+    tables = [_doubted(fit, joint.arm(at, x)) for at, (fit, x) in enumerate(zip(fits, places, strict=True))]
     levels = np.stack([table[:, 0] for table in tables], axis=1)  # of tables (S, 2 + G)
     ends = np.stack([table[:, 1] for table in tables], axis=1)
     middles = [table[:, 2:] for table in tables]
     _withhold(entrants, ends, levels, middles, grids, horizon, seed)
     prospects = tuple(arm.prospect for arm in entrants)
     return Standing(tuple(fits), float(horizon), now, ends, levels, prospects, tuple(middles))
+
+
+def _doubted(fit: Fit, table: FloatArray) -> FloatArray:
+    """Draws (S, 1 + m) of the level now and of the curve at m places: growth to them as unsure as a misfit makes it."""
+    level, later = table[:, :1], table[:, 1:]
+    return np.hstack([level, np.clip(level + spread((later - level).T, fit.widening).T, *fit.curve.bounds)])
 
 
 def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:

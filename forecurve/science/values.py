@@ -106,6 +106,14 @@ def band_of(compute: FloatArray, draws: FloatArray) -> Band:
     return Band(compute, median, lower50, upper50, lower90, upper90)
 
 
+def spread(draws: FloatArray, factor: float) -> FloatArray:
+    """Draws, (..., K), `factor` times as far from their median, which stays."""
+    if factor == 1.0:
+        return draws
+    middle = np.median(draws, axis=-1, keepdims=True)
+    return np.asarray(middle + factor * (draws - middle))
+
+
 def estimate_of(draws: FloatArray) -> Estimate:
     """Median and 90 % interval of equally weighted draws, shape (K,)."""
     lower, median, upper = quantiles(draws, (0.05, 0.5, 0.95))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from forecurve.curve_files import read_curves
-from forecurve.science import Curve, fit, predict_mean
+from forecurve.science import Curve, advise, fit, predict_mean
+from forecurve.science.standing import enter, standing
 
 X = np.linspace(0, 8000, 101)
 OUR_SWEEP = Path(__file__).parents[3] / "docs" / "guides" / "testbed-sweep.csv"
@@ -44,6 +45,18 @@ def test_a_smooth_curve_that_is_no_sigmoid_has_hardly_ever_broken_and_is_forecas
         raw = one.predict(16_000.0).at(0)
         assert not raw.lower <= truth <= raw.upper  # what the sigmoid alone says
     assert np.mean(held) >= 0.75
+
+
+def test_advice_and_plans_are_as_unsure_of_its_growth_as_its_interval() -> None:
+    one = fit(seen(1.0, 1))
+    assert one.misfit == "shape"
+    curves = one.all_draws.reward_at(np.array([8000.0, 16_000.0]))
+    lower, upper = np.quantile(curves[1] - curves[0], (0.05, 0.95))
+    gain = advise(one, budget=16_000.0).numbers["gain"]
+    assert gain["upper"] - gain["lower"] == pytest.approx(one.widening * (upper - lower), rel=1e-6)
+    here = standing([enter(one, 16_000.0)], 16_000.0)
+    growth = np.quantile(here.ends[:, 0] - here.levels[:, 0], (0.05, 0.95))
+    assert np.diff(growth)[0] == pytest.approx(one.widening * (upper - lower), rel=0.2)
 
 
 def test_our_own_healthy_runs_are_no_misfits() -> None:
