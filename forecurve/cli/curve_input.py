@@ -57,6 +57,7 @@ def read_arms(
     stated: str | None,
     series: Iterable[str] | None = None,
     left_out: dict[str, int] | None = None,
+    needed: str | None = None,
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series; `stated` is what came with --range."""
     from forecurve import curve_files
@@ -65,7 +66,9 @@ def read_arms(
 
     bounds = _bounds(stated)
     try:
-        return curve_files.read_arms(file, unit=unit, series=series or None, bounds=bounds, left_out=left_out)
+        return curve_files.read_arms(
+            file, unit=unit, series=series or None, bounds=bounds, left_out=left_out, needed=needed
+        )
     except curve_files.CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         raise bad_input(f"{file.name}: {text}") from error
@@ -89,9 +92,7 @@ def read_long_arms(
     from forecurve.science.checks import MIN_POINTS
 
     short: dict[str, int] = {}
-    arms = read_arms(file, unit, stated, left_out=short)
-    if needed not in arms and any(name == needed or name.startswith(f"{needed} (seed ") for name in short):
-        return read_arms(file, unit, stated)
+    arms = read_arms(file, unit, stated, left_out=short, needed=needed)
     for name, points in short.items():
         typer.echo(
             f"{name} is left out: {points} of the {MIN_POINTS} evaluations that a forecast needs at least", err=True
