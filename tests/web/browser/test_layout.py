@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from server.access.service import mint
 from server.dependencies import SESSION_COOKIE
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
-from server.runs.models import Run
+from server.runs.models import Attempt, Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
 from tests.web.browsing import MARKS, TRUTH, Server, Site, opened
@@ -138,6 +139,17 @@ def test_the_list_of_runs_fits_a_laptop(page: Any, site: Site, width: int) -> No
     assert page.evaluate(OVERHANG) == 0
 
 
+@pytest.mark.parametrize("width", [1241, 1280])
+def test_the_tables_of_a_run_fit_a_laptop(page: Any, site: Site, width: int) -> None:
+    with site.sessions.begin() as session:
+        attempt = session.scalars(select(Attempt).where(Attempt.run_id == site.control)).one()
+        attempt.observed = attempt.outcome = "succeeded"
+        attempt.outcome_reason = "budget of 40 CPU-seconds reached"
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"/runs/{site.control}")
+    assert page.evaluate(OVERHANG) == 0
+
+
 def test_names_keep_their_head_when_a_table_is_scrolled(phone: Any, site: Site) -> None:
     phone.goto(f"/compare?run={site.control}&run={site.arm}")
     table = phone.locator(".table", has=phone.locator(".fields-by-run"))
@@ -201,6 +213,21 @@ def test_the_texts_of_a_chart_stand_beside_one_another_on_a_phone(phone: Any, si
     opened(phone, f"/runs/{site.control}")
     start, budget = boxes_of(phone, "R0", "at the budget")
     assert not overlap(start, budget)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_words_of_an_alert_stand_above_the_axis_where_the_run_fell_to_nothing(
+    page: Any, site: Site, width: int
+) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="fell to nothing")
+        seeding.add_evaluations(session, run, TRUTH, until=44, now=site.now, fall_at=10, every=1.0)
+        seeding.add_alert(session, run, since=30, at=40, now=site.now, delivered=False)
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, f"/runs/{run.id}")
+    (words,) = boxes_of(page, "below forecast")
+    axis = page.locator("#plot g.xtick").first.bounding_box()
+    assert words["y"] + words["height"] <= axis["y"]
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920])

@@ -8,14 +8,20 @@ const BELL = "M-6,12 L6,12 C4.5,13.5 4.3,15 4.3,17.5 C4.3,20.8 2.6,22.5 0,22.5 C
 const WIDTH = 14; // of a bell with some air, in pixels
 const MOST = 3; // lines of words at a bell
 const AWAY = 56; // pixels from the bell to the end of its words, left of it
+const [BELOW, BESIDE] = [34, 14]; // pixels from the point to the middle of its words, below it; to that of one line, beside its bell
+const LINE = 16; // the height of a line of text, in pixels
 const MARGIN = 48; // pixels left of the plot that the words may reach into
 
-/** @param {import("./curve-traces.js").Scene} scene @returns {{shapes: object[], annotations: object[]}[]} */
-export function bells(scene) {
+/**
+ * @param {import("./curve-traces.js").Scene} scene
+ * @param {(rate: number) => number} above how many pixels a rate stands above the foot of the plot
+ * @returns {{shapes: object[], annotations: object[]}[]}
+ */
+export function bells(scene, above) {
   const { view, axis } = scene;
   if (view.points.length === 0) return [];
   const placed = view.alerts.filter((alert) => atOf(alert) !== null).map((alert) => ({ alert, x: axis.place(atOf(alert)) }));
-  return [...placed.map((each) => stretch(scene, each)), ...heaps(scene, placed).map((heap) => bell(scene, heap))];
+  return [...placed.map((each) => stretch(scene, each)), ...heaps(scene, placed).map((heap) => bell(scene, heap, above))];
 }
 
 const atOf = (alert) => alert.at_compute ?? alert.since_compute ?? null;
@@ -39,17 +45,19 @@ function stretch({ axis, ink }, { alert, x }) {
   return { shapes: [{ type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: inkOf(alert, ink), width: 3 } }], annotations: [] };
 }
 
-function bell(scene, heap) {
+function bell(scene, heap, above) {
   const { view, axis, ink } = scene;
   const [{ alert, x }] = heap;
   const lines = words(heap, ink);
   const end = Math.max(-AWAY, widthOf(lines) - pixelOf(scene, x) - MARGIN); // further right where the words would leave the chart
   const at = atOf(alert);
   const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
+  const half = (LINE * lines.length) / 2;
+  const away = above(point.reward) > BELOW + half ? BELOW : 8 - BESIDE - half; // a run that fell to nothing has its words beside the bell: below is the axis
   const colour = inkOf(alert, ink);
   return {
     shapes: [{ type: "path", name: "bell", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } }],
-    annotations: [{ x: toAxis(axis, x), xref: "x", y: point.reward, yref: "y", ax: end, ay: 34, xanchor: "right", align: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: lines.join("<br>"), font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: heap.map((each) => escaped(each.alert.text)).join("<br>"), captureevents: true, name: alert.id }],
+    annotations: [{ x: toAxis(axis, x), xref: "x", y: point.reward, yref: "y", ax: end, ay: away, xanchor: "right", align: "right", showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colour, standoff: 6, text: lines.join("<br>"), font: { size: 12, color: colour }, bgcolor: ink.paper, borderpad: 2, hovertext: heap.map((each) => escaped(each.alert.text)).join("<br>"), captureevents: true, name: alert.id }],
   };
 }
 

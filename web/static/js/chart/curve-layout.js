@@ -54,7 +54,9 @@ export function curveLayout(given) {
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
   if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 12 + widthOf(ceilingLines(forecast)));
   const scene = inside(given, layout.margin);
-  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene)];
+  const [low, high] = layout.yaxis.range;
+  const above = (rate) => (scene.height * (1 - STRIP) * (rate - low)) / (high - low);
+  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene, above)];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
     layout.annotations.push(...(piece.annotations ?? []));

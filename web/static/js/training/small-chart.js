@@ -24,7 +24,7 @@ export function smallChart(panel, series, places) {
   const newest = buckets.findLastIndex((bucket) => bucket.mean !== null);
   const value = element("span", { class: "value" });
   const rule = vector("line", { class: "rule", y1: 0, y2: SIZE.height, visibility: "hidden" });
-  const [low, high] = range(buckets);
+  const [low, high] = range(buckets, panel.unit === "share" ? 1 : Infinity);
   const drawing = vector("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
   drawing.append(...shapes(buckets, places, low, high), rule);
   const figure = element("figure", { class: "small-chart", tabindex: "0", role: "img", title: `${panel.metric}, ${series.points} points`, "data-metric": panel.metric });
@@ -54,13 +54,13 @@ export function smallChart(panel, series, places) {
   return { figure, places, point };
 }
 
-/** The range of the means and some air: one step's spike shall not press everything else flat. */
-function range(buckets) {
+/** The range of the means and some air, within what such values can be: one step's spike shall not press everything else flat. */
+function range(buckets, most) {
   const means = buckets.map((bucket) => bucket.mean).filter((mean) => mean !== null);
   if (means.length === 0) return [0, 1];
   const [low, high] = [Math.min(...means), Math.max(...means)];
   const air = 0.06 * (high - low) || 0.05 * Math.abs(high) || 0.5;
-  return [low >= 0 ? Math.max(0, low - air) : low - air, high + air];
+  return [low >= 0 ? Math.max(0, low - air) : low - air, high <= most ? Math.min(most, high + air) : high + air];
 }
 
 function shapes(buckets, places, low, high) {
