@@ -107,7 +107,7 @@ def _samples(curves: list[Curve], runs: int, groups: int) -> list[Sweep]:
 # --- the policies ---
 
 
-def _others(arms: int) -> dict[str, Callable[[int], Policy]]:
+def _others() -> dict[str, Callable[[int], Policy]]:
     """Every policy but ours, by name: from a seed to a fresh one."""
     made: dict[str, Callable[[int], Policy]] = {"constant cut": lambda seed: ConstantCut()}
     made["best so far"] = lambda seed: BestSoFar(first=5)
@@ -126,7 +126,7 @@ def _others(arms: int) -> dict[str, Callable[[int], Policy]]:
 
 
 def _replays(sweep: Sweep, seed: int, most: float) -> dict[str, Replay]:
-    found = {name: replay(sweep, make(seed)) for name, make in _others(len(sweep.tracks)).items()}
+    found = {name: replay(sweep, make(seed)) for name, make in _others().items()}
     forecasts = Forecasts()
     found[OURS] = replay(sweep, Forecasting(forecasts), most=most * sweep.full_cost)
     found["cut + forecast"] = replay(sweep, EqualForecast(forecasts), most=min(most, MOST_EQUAL) * sweep.full_cost)

@@ -97,8 +97,6 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "ledger/idle": ("device-seconds", "reserved and not used by a role (GPU units only)"),
 }
 
-MEANINGS = OVERVIEW | FAMILIES
-
 BEHAVIOUR = """## When there is nothing to learn
 
 A batch in which no prompt's rewards differ is an empty step: it counts as a step, the weights stay as they are

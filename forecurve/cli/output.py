@@ -111,11 +111,11 @@ def changes(values: Mapping[str, Any] | None) -> str:
     return ", ".join(f"{path}={json.dumps(value)}" for path, value in (values or {}).items()) or DASH
 
 
-def since(text: str | None, now: datetime | None = None) -> str:
+def since(text: str | None) -> str:
     """`3 min ago` from an RFC 3339 time."""
     if not text:
         return DASH
-    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(text)).total_seconds()
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
     return f"{duration(seconds)} ago"
 
 

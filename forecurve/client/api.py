@@ -43,9 +43,6 @@ class Api:
 
     # recipes and sweeps
 
-    def presets(self) -> Json:
-        return self.get("/v1/recipes:presets")
-
     def plan_sweep(self, body: Json) -> Json:
         """What `create_sweep` would create: arms, runs, compute, plan_hash."""
         return self.post("/v1/sweeps:plan", body)

@@ -13,11 +13,11 @@ from .errors import ApiError, ClientError
 USER_AGENT = "forecurve-python"
 
 
-def make_http(url: str, token: str | None, *, timeout_s: float = 10.0, connect_s: float = 5.0) -> httpx.Client:
+def make_http(url: str, token: str | None, *, timeout_s: float = 10.0) -> httpx.Client:
     """An HTTP client on `url`. A loopback address never goes through a proxy of the environment."""
     url, token = checked_url(url), checked_token(token)
     headers = {"User-Agent": USER_AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
-    timeout = httpx.Timeout(timeout_s, connect=connect_s)
+    timeout = httpx.Timeout(timeout_s, connect=5.0)
     return httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=not is_loopback(url))
 
 

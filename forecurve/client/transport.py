@@ -97,16 +97,16 @@ class Transport:
         self._http.close()
 
 
-def read_answer(response: httpx.Response, now: datetime | None = None) -> Answer:
+def read_answer(response: httpx.Response) -> Answer:
     """What an HTTP answer means for the entry that was sent."""
     status = response.status_code
     if status < 300:
         return Taken()
     error = problem(response)
     if status in _ACCESS:
-        return Later(error.detail, _retry_after(response, now), denied=True)
+        return Later(error.detail, _retry_after(response), denied=True)
     if status in _LATER or status >= 500 or status < 400:
-        return Later(error.detail, _retry_after(response, now))
+        return Later(error.detail, _retry_after(response))
     return Refused(
         {"status": status, **error.body} if error.body else {"status": status, "detail": error.detail},
         over=error.code in _OVER,
@@ -119,7 +119,7 @@ def backoff_s(tries: int, *, least: float = 0.5, most: float = 30.0) -> float:
     return min(most, least * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)
 
 
-def _retry_after(response: httpx.Response, now: datetime | None) -> float | None:
+def _retry_after(response: httpx.Response) -> float | None:
     """Seconds of a Retry-After header, given as seconds or as a date; at most five minutes are honoured."""
     header = response.headers.get("retry-after")
     if header is None:
@@ -128,7 +128,7 @@ def _retry_after(response: httpx.Response, now: datetime | None) -> float | None
         seconds = float(header)
     except ValueError:
         try:
-            seconds = (parsedate_to_datetime(header) - (now or datetime.now(UTC))).total_seconds()
+            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
         except ValueError:
             return None
     return min(max(seconds, 0.0), 300.0) if math.isfinite(seconds) else None

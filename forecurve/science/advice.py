@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .hindsight import Hindsight
 
 SCALE_SURE = 0.8
-ACTIONS = ("stop", "continue", "scale", "undecided")
 
 
 @dataclass(frozen=True)

@@ -170,10 +170,9 @@ class Comparison:
         early = np.array([hypothesis.early > 0 for hypothesis in self.problem.setting.hypotheses])
         return np.flatnonzero(~early | (best > best.max() - _HOPELESS))
 
-    def _log_likelihood(self, least: FloatArray, alive: IntArray | None = None) -> FloatArray:
-        constant = self._constant if alive is None else self._constant[alive, None]
+    def _log_likelihood(self, least: FloatArray) -> FloatArray:
         setting = self.problem.setting
-        return np.asarray(constant - setting.nu * np.log(setting.rate + least / 2))
+        return np.asarray(self._constant - setting.nu * np.log(setting.rate + least / 2))
 
 
 # --- the best of all hypotheses, columns and nodes ---

@@ -71,7 +71,6 @@ def noise_filter(
     eta: FloatArray,
     rho: FloatArray,
     reward: FloatArray,
-    before: Filtered | None = None,
 ) -> Filtered:
     """Filter the constant and the reward.
 
@@ -80,13 +79,9 @@ def noise_filter(
         ticks: clock ticks since the evaluation before, (N,).
         eta, rho: variance of the wandering part and its correlation over one tick, (H,).
         reward: (N,).
-        before: of the evaluations before these; `sums` go on from there.
     """
     size = shares.shape
-    if before is None:
-        sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
-    else:
-        sums, last = before.sums.copy(), before.last.copy()
+    sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
     inverse, gain, decay, one, white = (np.empty(size) for _ in range(5))
     out = Filtered(inverse, gain, decay, one, white, sums, last)
     compiled(_filter_loop, _filter_rows)(shares, ticks, eta, rho, reward, out)

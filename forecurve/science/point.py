@@ -37,12 +37,6 @@ class PointFit:
     C_mid: float
     R0: float
     sse: float
-    points: int
-
-    @property
-    def rms(self) -> float:
-        """Root of the mean squared residual, in the reward's own scale."""
-        return float(np.sqrt(self.sse / self.points))
 
 
 def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
@@ -67,7 +61,6 @@ def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
         C_mid=float(np.exp(found[3])),
         R0=float(low + width * found[0]),
         sse=float(found[4]) * width**2,
-        points=curve.points,
     )
 
 

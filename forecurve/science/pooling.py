@@ -55,20 +55,19 @@ class Joint:
         return np.asarray(start + (ceiling - start) * g)
 
 
-def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, size: int = JOINT_DRAWS, seed: int = 0) -> Joint:
+def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, seed: int = 0) -> Joint:
     """Joint draws of the arms' curves.
 
     Args:
         fits: one per arm, in one unit of compute and on one scale of rewards.
         siblings: let the arms inform one another; else each arm stands for itself.
-        size: joint draws.
         seed: of the drawing.
     """
     rng = np.random.default_rng(seed)
     if siblings and len(fits) > 1:
-        chosen = _Siblings([parameters_of(fit) for fit in fits]).choose(size, rng)
+        chosen = _Siblings([parameters_of(fit) for fit in fits]).choose(JOINT_DRAWS, rng)
     else:
-        chosen = np.stack([rng.integers(0, len(fit.all_draws.A), size) for fit in fits], axis=1)
+        chosen = np.stack([rng.integers(0, len(fit.all_draws.A), JOINT_DRAWS) for fit in fits], axis=1)
     draws = [fit.all_draws for fit in fits]
     pick = [[getattr(d, name)[chosen[:, at]] for at, d in enumerate(draws)] for name in ("A", "B", "C_mid", "R0")]
     A, B, C_mid, R0 = (np.stack(columns, axis=1) for columns in pick)

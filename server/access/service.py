@@ -121,7 +121,7 @@ def open_session(session: Session, secret: str, now: datetime) -> tuple[str, tim
     return opened, lifetime
 
 
-def redeem_login_code(session: Session, code: str, now: datetime, lifetime: timedelta = SESSION_LIFETIME) -> str:
+def redeem_login_code(session: Session, code: str, now: datetime) -> str:
     """Turn a one-time login code into the secret of a browser session. A code is good once."""
     used = update(Token).where(
         Token.hash == digest(code), Token.kind == "login", Token.revoked_at.is_(None), Token.expires_at > now
@@ -131,7 +131,7 @@ def redeem_login_code(session: Session, code: str, now: datetime, lifetime: time
         row = session.execute(used.returning(Token.name, Token.scopes)).first()
         if row is None:
             raise Unknown("This login link was used already or has expired. `forecurve status` prints a fresh one.")
-    _, secret = mint(session, kind="session", name=row.name, scopes=row.scopes, now=now, lifetime=lifetime)
+    _, secret = mint(session, kind="session", name=row.name, scopes=row.scopes, now=now, lifetime=SESSION_LIFETIME)
     return secret
 
 
@@ -176,9 +176,9 @@ def ensure_admin(session: Session, now: datetime) -> str | None:
     return secret
 
 
-def mint_login_code(session: Session, now: datetime, *, name: str = "admin", scopes: Iterable[str] = ("admin",)) -> str:
-    """A code for a login link: good once, for a quarter of an hour, to open a browser session with these scopes."""
-    _, secret = mint(session, kind="login", name=name, scopes=scopes, now=now, lifetime=LOGIN_LIFETIME)
+def mint_login_code(session: Session, now: datetime) -> str:
+    """A code for a login link: good once, for a quarter of an hour, to open a browser session of the admin."""
+    _, secret = mint(session, kind="login", name="admin", scopes=("admin",), now=now, lifetime=LOGIN_LIFETIME)
     return secret
 
 

@@ -54,9 +54,9 @@ class VllmEngine:
         WorkerLost: vLLM did not start.
     """
 
-    def __init__(self, options: VllmOptions, sampling: SamplingConfig, version: int = 0):
+    def __init__(self, options: VllmOptions, sampling: SamplingConfig):
         check(options, sampling.temperature)
-        self._sampling, self._version = sampling, version
+        self._sampling, self._version = sampling, 0
         self._folder = Path(options.model)
         self._names = tensor_names(self._folder)
         self._outstanding = 0
@@ -74,7 +74,7 @@ class VllmEngine:
             self._adapter = self._call(_start(options, sampling), "start")
             self._call(self._adapter.end_with_parent(), "start")
             self._call(self._adapter.open_transfer(), "start")
-            self._call(self._adapter.name_version(version), "start")
+            self._call(self._adapter.name_version(self._version), "start")
         except TrainerError:
             self.close()
             raise

@@ -19,10 +19,10 @@ def read_json(path: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def write_json(path: Path, body: dict[str, Any], *, mode: int = 0o600) -> None:
-    """Replace the file in one step."""
+def write_json(path: Path, body: dict[str, Any]) -> None:
+    """Replace the file in one step; it is for its owner only."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump(body, file, indent=2)
         file.write("\n")

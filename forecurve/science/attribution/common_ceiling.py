@@ -109,7 +109,7 @@ def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> Po
     ends = [minimise(residuals, start, bounds=(low, high), xtol=1e-12, ftol=1e-12, gtol=1e-12) for start in inside]
     best = min(ends, key=lambda end: float(end.cost))
     R0, log_b, log_mid = (float(value) for value in best.x)
-    return PointFit(A, float(np.exp(log_b)), float(np.exp(log_mid)), R0, 2 * float(best.cost), curve.points)
+    return PointFit(A, float(np.exp(log_b)), float(np.exp(log_mid)), R0, 2 * float(best.cost))
 
 
 def _coarse(curve: Curve, log_c: FloatArray, A: float) -> FloatArray:

@@ -14,16 +14,16 @@ SHARE = 0.75
 _LEAST_RISE = 0.1  # of the lower ceiling's rise: a level nearer to a start is met by the start's own noise
 
 
-def own_level(runs: Sequence[Run], share: float = SHARE) -> float | None:
+def own_level(runs: Sequence[Run]) -> float | None:
     """The level at which an arm's seeds are compared with one another."""
-    return matched_level(runs, runs, share)
+    return matched_level(runs, runs)
 
 
-def matched_level(control: Sequence[Run], arm: Sequence[Run], share: float = SHARE) -> float | None:
-    """A level that every run of both has reached: `share` of the lower ceiling's rise above the common start, or the
+def matched_level(control: Sequence[Run], arm: Sequence[Run]) -> float | None:
+    """A level that every run of both has reached: SHARE of the lower ceiling's rise above the common start, or the
     lowest level reached by now where that is less. None when a run starts above it or hardly below."""
     starts, reached, tops = zip(*(run.middle for run in (*control, *arm)), strict=True)
     start = sum(starts) / len(starts)
     rise = min(tops) - start
-    level = min(start + share * rise, *reached)
+    level = min(start + SHARE * rise, *reached)
     return level if rise > 0 and level > max(starts) + _LEAST_RISE * rise else None

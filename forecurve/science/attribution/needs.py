@@ -66,11 +66,6 @@ class Design:
             return beyond / sd >= self._quantile(1 - self.alpha, more_runs) + float(ndtri(POWER))
         return self._power_within(abs(difference), sd, self._quantile(self.level, more_runs)) >= POWER
 
-    def smallest_difference(self, arm_seeds: int, control_seeds: int, more_runs: int = 0) -> float:
-        """The least difference that is shown to be beyond the region with probability 0.8."""
-        certainty = self._quantile(1 - self.alpha, more_runs) + float(ndtri(POWER))
-        return float(self.rope + certainty * self.sd(arm_seeds, control_seeds))
-
     def _quantile(self, q: float, more_runs: int) -> float:
         return float(ndtri(q) if self.spread.known else stdtrit(self.spread.dof + more_runs, q))
 

@@ -74,7 +74,6 @@ class Replay:
         compute: spent over all arms, increasing, (T,).
         chosen: the arm it would take, (T,).
         regret: the best arm's final value minus that of the chosen one, (T,).
-        to_finish: compute that the chosen arm still needs to its end, (T,).
         settled: compute at which the policy itself would have stopped choosing; the total where it never says.
         total: compute spent when the replay ended; it may end before the first entry.
         blind: mean regret of a choice at random, which is all there is before the first entry.
@@ -83,7 +82,6 @@ class Replay:
     compute: FloatArray
     chosen: IntArray
     regret: FloatArray
-    to_finish: FloatArray
     settled: float
     total: float
     blind: float
@@ -98,7 +96,6 @@ def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
     """Run a policy until it has no further step, or has spent `most`."""
     state = State(sweep)
     rows: list[tuple[float, int]] = []
-    left: list[float] = []
     settled: float | None = None
     while True:
         spent = float(state.spent.sum())
@@ -106,7 +103,6 @@ def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
         choice = policy.choice(state)
         if choice is not None:
             rows.append((spent, choice))
-            left.append(sweep.tracks[choice].curve.now - float(state.spent[choice]))
             if settled is None and policy.settled(state):
                 settled = spent
         if step is None:
@@ -120,7 +116,6 @@ def replay(sweep: Sweep, policy: Policy, *, most: float = np.inf) -> Replay:
         compute,
         chosen,
         sweep.best - finals[chosen],
-        np.array(left),
         spent if settled is None else settled,
         spent,
         blind,
