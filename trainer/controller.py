@@ -25,18 +25,18 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer import state as run_state
-from trainer.advantages import has_variance
 from trainer.buffer import Batch, GroupBuffer
 from trainer.checkpoint import Checkpoint
-from trainer.errors import CheckpointError, ConfigurationError, NotFinite, NothingToLearn
+from trainer.errors import CheckpointError, ConfigurationError
+from trainer.fruitless import Fruitless
 from trainer.inputs import refuse_changed
+from trainer.judging import Evaluations
 from trainer.ledger import Ledger
 from trainer.metrics import generation_cost
 from trainer.prompts import PromptOrder, PromptsExhausted
@@ -45,12 +45,6 @@ from trainer.rollouts import rollout_lines
 from trainer.telemetry import Telemetry
 from trainer.types import EvaluationResult, GeneratorLost, Group, Notice, StepResult, WaveResult, WeightVersion
 from trainer.workers import Workers
-
-MAX_NOT_FINITE = 5
-"""Steps in a row whose loss or gradient is not finite, after which the run fails."""
-
-BARREN_BATCHES = 50
-"""Batches' worth of groups in a row without variance in their rewards, after which there is nothing left to learn."""
 
 WAIT_S = 0.5
 
@@ -69,15 +63,6 @@ class Outcome:
     reason: str
     step: int
     compute: float
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """Weights whose evaluation has not come back, and what had been spent on the way to them."""
-
-    compute: float
-    tokens: int
-    weights: WeightVersion
 
 
 class Controller:
@@ -119,13 +104,10 @@ class Controller:
         self._published = 0
         self._waves = 0
         self._at_learner: deque[Batch] = deque()  # the one that it is at, and perhaps the next
-        self._evaluating: dict[int, Judging] = {}  # by step
-        self._judged: dict[int, EvaluationResult] = {}  # came back before an earlier one did
-        self._evaluated = -1  # newest step whose evaluation was started
+        self._evaluations = Evaluations(recipe.evaluation.every_steps, workers, reporter, self._ledger)
+        self._fruitless = Fruitless(recipe)
         self._checkpointed = -1
         self._exhausted: str | None = None  # why no more prompts come
-        self._counters = dict.fromkeys(("skipped", "empty", "not_finite_in_a_row", "barren", "barren_passed"), 0)
-        self._counters |= {"first": 0, "evaluated": -1}  # step the run began at; newest evaluation of its cadence
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint.
@@ -144,11 +126,10 @@ class Controller:
         self._load(state)
         self._order.load_state(state.order)
         self._buffer.restore(state.buffer)
-        self._counters |= state.counters
+        self._fruitless.load_state(state.counters)
+        self._evaluations.resume(state)
         self._telemetry.verifier.update(state.verifier)
-        self._checkpointed, self._evaluated = state.step, self._counters["evaluated"]
-        for step, (compute, tokens, weights) in state.evaluations.items():
-            self._evaluating[step] = Judging(compute, tokens, WeightVersion(step, weights))
+        self._checkpointed = state.step
 
     def fork(self, checkpoint: Checkpoint) -> None:
         """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
@@ -167,7 +148,7 @@ class Controller:
         else:
             self._to_tell.append("the training prompts or their mixture are not the parent's; their order starts anew")
         self._buffer.restore(run_state.without_groups(state, from_the_first=not same_prompts))
-        self._counters["first"] = state.step
+        self._evaluations.fork(state.step)
 
     def account_for(self, spent: float) -> None:
         """See `Ledger.account_for`; before the run, and after `resume` or `fork`."""
@@ -192,7 +173,7 @@ class Controller:
         ended = self._end()
         if ended is None:
             self._start_work()  # before what is judged first, during which the learner has something to do then
-        self._begin_evaluations(weights)
+        self._evaluations.begin(weights)
         while ended is None:
             stepped = self._collect()
             if stepped is not None:
@@ -207,18 +188,6 @@ class Controller:
                 weights = stepped.weights
                 self._after_step(stepped)
         return self._wind_up(weights, ended)
-
-    def _begin_evaluations(self, weights: WeightVersion) -> None:
-        """Judge what the run starts from, or what was being judged when its checkpoint was written."""
-        for step, judging in sorted(self._evaluating.items()):
-            known = weights if judging.weights.source is None else judging.weights
-            self._evaluating[step] = replace(judging, weights=known)
-            self._workers.start_evaluation(known)
-        self._evaluate_if(weights, due=self._evaluated < 0)
-
-    def _on_cadence(self, step: int) -> bool:
-        """Whether a run that is not ended there judges `step`."""
-        return step == self._counters["first"] or step % self._recipe.evaluation.every_steps == 0
 
     def _start_work(self) -> None:
         while self._waves < self._workers.waves_in_flight and not self._exhausted:
@@ -261,10 +230,10 @@ class Controller:
                 self._waves -= 1
                 self._buffer.add(result.groups)
                 self._telemetry.wave(result)
-                self._count_barren(result.groups)
+                self._fruitless.count_groups(result.groups)
             elif isinstance(result, EvaluationResult):
                 self._telemetry.evaluation(result)
-                self._report_evaluation(result)
+                self._evaluations.report(result)
             elif isinstance(result, GeneratorLost):
                 self._telemetry.lost(result)
                 self._notice(result.reason)
@@ -280,41 +249,15 @@ class Controller:
         assert result.version == self._step + 1, (result.version, self._step)
         self._step = self._published = result.version
         self._workers.offer(result.weights)
-        self._count(result)
+        self._fruitless.count_step(result)
         self._report_step(result, batch)
-        self._evaluate_if(result.weights, self._on_cadence(self._step))
+        self._evaluations.judge_on_cadence(result.weights)
         if self._step % self._recipe.checkpoint.every_steps == 0:
             self._checkpoint()
 
-    def _count(self, result: StepResult) -> None:
-        self._counters["skipped"] += result.not_finite
-        self._counters["empty"] += not result.applied and not result.not_finite
-        self._counters["not_finite_in_a_row"] = self._counters["not_finite_in_a_row"] + 1 if result.not_finite else 0
-        if self._counters["not_finite_in_a_row"] >= MAX_NOT_FINITE:
-            raise NotFinite(
-                f"loss or gradient was not finite in {MAX_NOT_FINITE} steps in a row, the last being step "
-                f"{self._step}; the weights are those before them. Lower the learning rate or resume from a checkpoint"
-            )
-
-    def _count_barren(self, groups: tuple[Group, ...]) -> None:
-        """Groups in a row without variance; the run fails when none of many held a right answer."""
-        for group in groups:
-            barren = not has_variance(group.rewards[None])[0]
-            self._counters["barren"] = self._counters["barren"] + 1 if barren else 0
-            self._counters["barren_passed"] = self._counters["barren_passed"] + int(group.passed.sum()) if barren else 0
-        if self._is_barren() and not self._counters["barren_passed"]:
-            raise NothingToLearn(
-                f"not one answer was right in the last {self._counters['barren']} prompts "
-                f"({BARREN_BATCHES} batches); take easier prompts, a better base model, or more generations a prompt"
-            )
-
-    def _is_barren(self) -> bool:
-        return self._counters["barren"] >= BARREN_BATCHES * self._recipe.batch.prompts_per_step
-
     def _report_step(self, result: StepResult, batch: Batch) -> None:
         metrics = self._telemetry.step(result, batch)
-        metrics["train/skipped_steps"] = float(self._counters["skipped"])
-        metrics["train/empty_steps"] = float(self._counters["empty"])
+        metrics |= self._fruitless.metrics()
         metrics["generation/waiting_groups"] = float(len(self._buffer.complete))
         metrics |= self._order.metrics()
         self._reporter.log(metrics, self._step, self._ledger.compute)
@@ -322,22 +265,6 @@ class Controller:
         every = self._recipe.log_rollouts_every
         if every and self._step % every == 0 and self._text:
             self._reporter.rollouts(rollout_lines(batch, self._text), self._step, self._ledger.compute)
-
-    def _evaluate_if(self, weights: WeightVersion, due: bool) -> None:
-        if due and self._evaluated < weights.version:
-            self._evaluated = weights.version
-            if self._on_cadence(weights.version):
-                self._counters["evaluated"] = weights.version
-            self._evaluating[weights.version] = Judging(self._ledger.compute, self._ledger.tokens, weights)
-            self._workers.start_evaluation(weights)
-
-    def _report_evaluation(self, result: EvaluationResult) -> None:
-        """Tell of evaluations by rising step, whichever generator was the faster."""
-        self._judged[result.step] = result
-        while self._evaluating and (step := min(self._evaluating)) in self._judged:
-            judging, judged = self._evaluating.pop(step), self._judged.pop(step)
-            told = replace(judged, details={**judged.details, "tokens": float(judging.tokens)})
-            self._reporter.evaluation(told, judging.compute)
 
     def _notice(self, text: str) -> None:
         self._reporter.notice(text, self._step, self._ledger.compute)
@@ -361,11 +288,6 @@ class Controller:
         return None
 
     def _state(self) -> run_state.RunState:
-        evaluations = {
-            step: (judging.compute, judging.tokens, self._arrays(step, judging.weights))
-            for step, judging in self._evaluating.items()
-            if self._on_cadence(step)  # what is judged because the run ends here is not, once it goes on
-        }
         return run_state.RunState(
             step=self._step,
             recipe=self._recipe,
@@ -374,15 +296,11 @@ class Controller:
             order=self._order.state(),
             inputs=self._inputs,
             ledger=self._ledger.state(),
-            counters=dict(self._counters),
+            counters=self._fruitless.state() | self._evaluations.counters(),
             verifier=dict(self._telemetry.verifier),
-            evaluations=evaluations,
+            evaluations=self._evaluations.state(self._step),
             offsets=self._reporter.offsets(),
         )
-
-    def _arrays(self, step: int, weights: WeightVersion) -> Mapping[str, Any] | None:
-        """None for the learner's own, which the checkpoint holds anyway."""
-        return None if step == self._step else self._workers.arrays(weights)
 
     def _end(self, between_steps: bool = False) -> Ending | None:
         """How the run ends, if it ends here. Between steps it can be long before `refill` has found a batch."""
@@ -398,25 +316,17 @@ class Controller:
             return "succeeded", f"{budget.max_steps} steps reached"
         if self._exhausted and not self._waves and not self._at_learner:
             return "succeeded", self._exhausted
-        if self._is_barren():
-            return "succeeded", self._barren_reason()
+        if self._fruitless.is_enough:
+            return "succeeded", self._fruitless.reason()
         reason = self._stop_reason() or self._reporter.stop_reason
         return ("stopped", reason) if reason else None
-
-    def _barren_reason(self) -> str:
-        count = self._counters["barren"]
-        rate = self._counters["barren_passed"] / (count * self._recipe.batch.generations_per_prompt)
-        return (
-            f"nothing left to learn: in the last {count} prompts ({BARREN_BATCHES} batches) all answers to a prompt "
-            f"earned the same; {rate:.0%} of them were right"
-        )
 
     def _wind_up(self, weights: WeightVersion, ended: Ending) -> Outcome:
         """Judge the last weights, write them down, and take in what is still being judged. A run that could not keep
         its last weights has failed, whatever it has measured."""
-        self._evaluate_if(weights, due=True)
+        self._evaluations.judge(weights)
         refused = self._checkpoint()
-        while self._evaluating or self._waves:
+        while self._evaluations.under_way or self._waves:
             self._collect()
         self._ledger.charge("waste", generation_cost([*self._buffer.complete, *self._buffer.dropped]))
         self._reporter.log(self._ledger.metrics(), self._step, self._ledger.compute)

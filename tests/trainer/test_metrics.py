@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer import controller as controllers
+from trainer import fruitless
 from trainer.buffer import Batch
 from trainer.engines.torch_engine import TorchEngine
 from trainer.errors import NothingToLearn, TrainerError
@@ -124,14 +124,14 @@ def test_speed_and_staleness_are_of_what_is_trained_on(recipe, group):
 
 @pytest.mark.parametrize("filter_", ["shrink", "refill", "off"])
 def test_a_run_in_which_no_answer_is_right_ends_by_name(recipe, tmp_path, monkeypatch, filter_):
-    monkeypatch.setattr(controllers, "BARREN_BATCHES", 3)
+    monkeypatch.setattr(fruitless, "BARREN_BATCHES", 3)
     monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.zeros(len(tokens), dtype=bool))
     with pytest.raises(NothingToLearn, match="not one answer was right in the last 12 prompts"):
         train(recipe({"budget.compute": 100, "algorithm.zero_variance_filter": filter_}), launch(tmp_path))
 
 
 def test_a_run_that_solves_everything_is_done(recipe, tmp_path, monkeypatch):
-    monkeypatch.setattr(controllers, "BARREN_BATCHES", 3)
+    monkeypatch.setattr(fruitless, "BARREN_BATCHES", 3)
     monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.ones(len(tokens), dtype=bool))
     outcome = train(recipe({"budget.compute": 100}), launch(tmp_path))
     assert outcome.outcome == "succeeded"
@@ -164,7 +164,7 @@ def test_the_budget_ends_a_run_while_refill_finds_no_batch(recipe, tmp_path, mon
 
 
 def test_rewards_that_the_filter_takes_for_equal_end_the_run_too(recipe, tmp_path, monkeypatch):
-    monkeypatch.setattr(controllers, "BARREN_BATCHES", 3)
+    monkeypatch.setattr(fruitless, "BARREN_BATCHES", 3)
     fields = {"budget.compute": 100, "rewards.correct": 1e-9, "rewards.wrong": 0.0}
     outcome = train(recipe(fields), launch(tmp_path))
     assert outcome.reason.startswith("nothing left to learn: in the last 12 prompts")

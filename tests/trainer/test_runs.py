@@ -17,8 +17,8 @@ from forecurve.recipes import with_changes
 from trainer import checkpoint as checkpoints
 from trainer.__main__ import main, run_attached
 from trainer.arguments import parser
-from trainer.controller import MAX_NOT_FINITE
 from trainer.errors import CheckpointError, ConfigurationError, NotFinite
+from trainer.fruitless import MAX_NOT_FINITE
 from trainer.launch import Launch, train
 from trainer.learner import Learner
 
