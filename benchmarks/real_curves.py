@@ -21,7 +21,8 @@ from typing import Any
 import common
 import numpy as np
 
-from forecurve.curve_files import FORMATS, read_curves
+from forecurve.curve_files import read_curves
+from forecurve.curve_formats import FORMATS
 from forecurve.science import Curve
 from forecurve.science.backtesting import BASELINES, OURS, Backtest, Summary, backtest
 

@@ -61,6 +61,7 @@ def read_arms(
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series; `stated` is what came with --range."""
     from forecurve import curve_files
+    from forecurve.curve_formats import CurveFileError
 
     from .errors import bad_input
 
@@ -69,7 +70,7 @@ def read_arms(
         return curve_files.read_arms(
             file, unit=unit, series=series or None, bounds=bounds, left_out=left_out, needed=needed
         )
-    except curve_files.CurveFileError as error:
+    except CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         raise bad_input(f"{file.name}: {text}") from error
 

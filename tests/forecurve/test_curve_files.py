@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forecurve.curve_files import CurveFileError, read_curves
+from forecurve.curve_files import read_curves
+from forecurve.curve_formats import CurveFileError
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
 ROWS = [("a", 0, 0.2), ("a", 1, 0.3), ("b", 1, 0.1), ("a", 2, 0.4), ("b", 2, 0.2), ("b", 3, 0.3)]
