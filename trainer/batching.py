@@ -93,8 +93,8 @@ def training_batch(groups: Sequence[Group], algorithm: Algorithm) -> TrainingBat
     if not groups:
         return None
     longest = max(int(group.responses.lengths.max()) for group in groups)
-    sampled = np.concatenate([_padded(group.responses.sampled, longest) for group in groups])
-    logprobs = np.concatenate([_padded(group.responses.logprobs, longest) for group in groups])
+    sampled = np.concatenate([padded(group.responses.sampled, longest) for group in groups])
+    logprobs = np.concatenate([padded(group.responses.logprobs, longest) for group in groups])
     trained = sampled & np.isfinite(logprobs)
     if not trained.any():
         return None
@@ -103,7 +103,7 @@ def training_batch(groups: Sequence[Group], algorithm: Algorithm) -> TrainingBat
     return TrainingBatch(
         prompts=tuple(group.prompt.tokens for group in groups),
         prompt_of_row=np.repeat(np.arange(len(groups)), rewards.shape[1]),
-        tokens=np.concatenate([_padded(group.responses.tokens, longest) for group in groups]),
+        tokens=np.concatenate([padded(group.responses.tokens, longest) for group in groups]),
         generator_logprobs=np.where(trained, logprobs, 0.0).astype(np.float32),
         trained=trained,
         lengths=np.concatenate([group.responses.lengths for group in groups]),
@@ -113,6 +113,6 @@ def training_batch(groups: Sequence[Group], algorithm: Algorithm) -> TrainingBat
     )
 
 
-def _padded(rows: NDArray[Any], length: int) -> NDArray[Any]:
-    """Rows [G, T] with zeros up to `length`; nothing but padding is ever cut."""
+def padded(rows: NDArray[Any], length: int) -> NDArray[Any]:
+    """Rows [G, T] cut or with zeros up to `length`; nothing but padding is ever cut."""
     return np.pad(rows[:, :length], ((0, 0), (0, max(0, length - rows.shape[1]))))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.batching import padded
 from trainer.types import Group, Prompt, Responses
 
 
@@ -21,7 +22,7 @@ def groups_as_arrays(groups: Sequence[Group]) -> dict[str, np.ndarray[Any, Any]]
         return {"cost": np.zeros((0, 2))}
     longest = max(group.responses.tokens.shape[1] for group in groups)
     rows = {
-        name: np.stack([_wide(getattr(group.responses, name), longest) for group in groups])
+        name: np.stack([padded(getattr(group.responses, name), longest) for group in groups])
         for name in ("tokens", "logprobs", "versions", "sampled")
     }
     whole = {
@@ -36,10 +37,6 @@ def groups_as_arrays(groups: Sequence[Group]) -> dict[str, np.ndarray[Any, Any]]
         "difficulty": np.array([group.prompt.difficulty for group in groups]),
         "cost": np.array([[group.cpu_seconds, group.wall_seconds] for group in groups]),
     }
-
-
-def _wide(rows: np.ndarray[Any, Any], longest: int) -> np.ndarray[Any, Any]:
-    return np.pad(rows, ((0, 0), (0, longest - rows.shape[1])))
 
 
 def groups_from(names: Sequence[Sequence[Any]], arrays: dict[str, np.ndarray[Any, Any]]) -> list[Group]:

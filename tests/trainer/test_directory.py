@@ -20,14 +20,10 @@ from forecurve.recipes import Recipe
 from trainer import checkpoint as checkpoints
 from trainer.__main__ import main, run_attached
 from trainer.errors import ConfigurationError, TrainerError
-from trainer.launch import Launch, train
+from trainer.launch import train
 from trainer.run_lock import writing
 
-from .test_runs import JOB, FakeRun, lines
-
-
-def launch(directory: Path, **options) -> Launch:
-    return Launch(directory, **({"ray": False, "progress": False} | options))
+from .test_runs import JOB, FakeRun, launch, lines
 
 
 def steps(directory: Path) -> list[int]:

@@ -20,6 +20,8 @@ from trainer.tasks import build_task
 from trainer.types import Prompt, Request, Wave
 from trainer.weights import base_weights, load_into
 
+from .test_engine import run
+
 SIZES = {
     "vocab_size": 32,
     "hidden_size": 32,
@@ -61,14 +63,6 @@ def plain_logprobs(folder, prompt, tokens):
 def some_prompts(count):
     rng = np.random.default_rng(0)
     return [Prompt("", "", rng.integers(3, 32, length)) for length in rng.integers(2, 12, count)]
-
-
-def run(engine, requests):
-    engine.submit(requests)
-    finished = []
-    while engine.busy:
-        finished += engine.step()
-    return sorted(finished, key=lambda responses: responses.key)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from itertools import pairwise
@@ -21,11 +20,9 @@ from trainer.workers.fleet import Fleet, Work
 from trainer.workers.ray_actors import RayWorkers
 from trainer.workers.stalls import StallWatch
 
+from .test_runs import lines
+
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
-
-
-def read(directory, name):
-    return [json.loads(line) for line in (directory / name).read_text().splitlines()]
 
 
 def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(recipe, tmp_path, monkeypatch):
@@ -42,14 +39,14 @@ def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(r
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
     assert outcome.step == 8
     assert len({os.getpid(), *pids}) == 4  # two generators, a learner, and us
-    metrics = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    metrics = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [line["step"] for line in metrics] == list(range(1, 9))
     assert max(line["metrics"].get("staleness/max", 0) for line in metrics) <= 2
     # Work of different processes: together the roles were busy with one step while others went on.
     assert metrics[-1]["metrics"]["ledger/generator"] > 0
     assert metrics[-1]["metrics"]["ledger/learner"] > 0
     assert metrics[-1]["metrics"]["policy/logprob_diff_mean"] < 0.5
-    judged = read(tmp_path, "evaluations.jsonl")
+    judged = lines(tmp_path, "evaluations.jsonl")
     assert [line["step"] for line in judged] == [0, 2, 4, 6, 8]
     assert all(a["compute"] <= b["compute"] for a, b in pairwise(judged))
     assert checkpoints.newest_valid(tmp_path / "checkpoints").step == 8
@@ -60,8 +57,8 @@ def test_evaluations_under_ray_are_those_of_exactly_their_weights(recipe, tmp_pa
     train(recipe({"budget.compute": 1}), Launch(tmp_path / "ray", progress=False))
     train(recipe({"budget.compute": 1}), Launch(tmp_path / "here", ray=False, progress=False))
     assert (
-        read(tmp_path / "ray", "evaluations.jsonl")[0]["counts"]
-        == read(tmp_path / "here", "evaluations.jsonl")[0]["counts"]
+        lines(tmp_path / "ray", "evaluations.jsonl")[0]["counts"]
+        == lines(tmp_path / "here", "evaluations.jsonl")[0]["counts"]
     )
 
 
@@ -95,11 +92,11 @@ def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is
     hooks["before_step"] = kill_once
     outcome = train(recipe({"budget.compute": 8}), Launch(tmp_path, progress=False))
     assert (outcome.outcome, outcome.step) == ("succeeded", 8)
-    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [line["step"] for line in trained] == list(range(1, 9))
     assert max(line["metrics"].get("staleness/max", 0) for line in trained) <= 8
     assert trained[-1]["metrics"]["generation/lost_generators"] == 1
-    assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
+    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
 
 
 def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
@@ -116,11 +113,11 @@ def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_los
     changes = {"budget.compute": 6, "resources.stall_seconds": 6}
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
     assert (outcome.outcome, outcome.step) == ("succeeded", 6)
-    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [line["step"] for line in trained] == list(range(1, 7))
     assert trained[-1]["metrics"]["generation/lost_generators"] == 1
     assert trained[-1]["metrics"]["ledger/waste"] > 5  # what was lost began at most a look after the silence did
-    assert [line["step"] for line in read(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
+    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
     assert any("generator 0 stalled and was replaced" in text for text in told)
     _, alive = psutil.wait_procs(stopped, timeout=60)  # Ray asks it to end, and kills it when it does not answer
     assert not alive
@@ -188,9 +185,9 @@ def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(r
     hooks["before_step"] = kill_the_learner
     with pytest.raises(WorkerLost, match="the learner died during a step"):
         train(recipe({"budget.compute": 6}), Launch(tmp_path, progress=False))
-    assert read(tmp_path, "outcome.json")[0]["outcome"] == "lost"
+    assert lines(tmp_path, "outcome.json")[0]["outcome"] == "lost"
     assert train(recipe({"budget.compute": 6}), Launch(tmp_path, resume=True, attempt=2, progress=False)).step == 6
-    trained = [line for line in read(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
     assert [(line["step"], line["attempt"]) for line in trained] == [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]
 
 
@@ -201,7 +198,7 @@ def test_two_ranks_of_a_learner_train_as_one_does(recipe, tmp_path):
     for learners in (1, 2):
         directory = tmp_path / str(learners)
         train(recipe(changes | {"resources.learners": learners}), Launch(directory, progress=False))
-        lines = [line["metrics"] for line in read(directory, "metrics.jsonl") if "train/reward" in line["metrics"]]
-        rewards[learners] = [line["train/reward"] for line in lines]
+        metrics = [line["metrics"] for line in lines(directory, "metrics.jsonl") if "train/reward" in line["metrics"]]
+        rewards[learners] = [line["train/reward"] for line in metrics]
         assert checkpoints.newest_valid(directory / "checkpoints").step == 3
     assert rewards[1] == rewards[2]

@@ -12,15 +12,13 @@ from pathlib import Path
 import pytest
 
 from trainer import checkpoint as checkpoints
-from trainer.launch import Launch, train
+from trainer.launch import train
 from trainer.workers import local
+
+from .test_runs import launch
 
 TIMED = ("time/", "throughput/", "ledger/")
 STEPS = 6
-
-
-def launch(directory: Path, **options) -> Launch:
-    return Launch(directory, **({"ray": False, "progress": False} | options))
 
 
 def written(directory: Path) -> dict[str, list]:

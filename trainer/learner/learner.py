@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from forecurve.recipes import Recipe
-from trainer.batching import Alike, TrainingBatch, training_batch
+from trainer.batching import Alike, TrainingBatch, padded, training_batch
 from trainer.clock import Stopwatch
 from trainer.learner.forward import Bucket, ResponseLogprobs, checkpoint_layers
 from trainer.learner.objective import SUMS, Tokens, combined, means, nothing_summed, objective, token_sums
@@ -200,10 +200,10 @@ class Learner:
     ) -> Bucket:
         longest = max(2, int(batch.lengths[rows].max()))
         starts = np.searchsorted(alike.places, np.arange(len(rows)))  # of the rows that run as each
-        trained = np.logical_or.reduceat(_wide(batch.trained[alike.rows], longest), starts)
+        trained = np.logical_or.reduceat(padded(batch.trained[alike.rows], longest), starts)
         return Bucket(
             owner=self._tensor(np.searchsorted(owners, batch.prompt_of_row[rows])),
-            tokens=self._tensor(_wide(batch.tokens[rows], longest)),
+            tokens=self._tensor(padded(batch.tokens[rows], longest)),
             trained=self._tensor(trained & counts),
         )
 
@@ -212,10 +212,10 @@ class Learner:
     ) -> Tokens:
         """What each of these rows has in the loss, whether it ran itself or another ran for it."""
         rows, places, longest = alike.rows, self._tensor(alike.places), output[0].shape[1]
-        trained = self._tensor(_wide(batch.trained[rows], longest) & counts)
+        trained = self._tensor(padded(batch.trained[rows], longest) & counts)
         return Tokens(
             logprobs=output[0].index_select(0, places),
-            generator_logprobs=self._tensor(_wide(batch.generator_logprobs[rows], longest)),
+            generator_logprobs=self._tensor(padded(batch.generator_logprobs[rows], longest)),
             advantages=self._tensor(batch.advantages[rows])[:, None],
             weights=self._tensor(batch.weights[rows])[:, None] * trained,
             trained=trained,
@@ -225,11 +225,6 @@ class Learner:
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
-
-
-def _wide(rows: NDArray[Any], length: int) -> NDArray[Any]:
-    """Rows cut or padded with zeros to `length`; nothing but padding is ever cut."""
-    return np.pad(rows[:, :length], ((0, 0), (0, max(0, length - rows.shape[1]))))
 
 
 def _portable(value: Tensor) -> Any:

@@ -98,13 +98,19 @@ def real_service(application: FastAPI, sessions: sessionmaker[Session], clock: C
 
 
 @pytest.fixture
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where runs are kept that name no directory; no other setting of the environment is heard."""
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: no run, no setting of the environment, and a working directory of the test's own."""
     for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tracking, "_current", None)
+
+
+@pytest.fixture
+def own_directory(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs are kept that name no directory."""
     directory = tmp_path / "forecurve"
     monkeypatch.setenv("FORECURVE_DIR", str(directory))
-    monkeypatch.setattr(tracking, "_current", None)
     return directory
 
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forecurve.client import Api, ApiError, ClientError, attach, init, tracking
+from forecurve.client import Api, ApiError, ClientError, attach, init
 
 from .conftest import FaultyService
 
 CREATED = {"id": "run_1", "attempt": 1, "ingest_token": "for-reports"}
-
-
-@pytest.fixture(autouse=True)
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tracking, "_current", None)
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def making(created: Any) -> Callable[[str, dict[str, Any]], Any]:

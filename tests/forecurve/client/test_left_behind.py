@@ -13,21 +13,14 @@ from typing import Any
 import pytest
 
 from forecurve.cli import main
-from forecurve.client import ClientError, Run, init, sync, tracking
+from forecurve.client import ClientError, Run, init, sync
 from forecurve.client.outbox import Outbox
 from forecurve.client.spool import Spool
 
 from .conftest import FaultyService, kill, wait_for
 
 CREATED = {"id": "run_1", "attempt": 1, "ingest_token": "for-reports"}
-
-
-@pytest.fixture(autouse=True)
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tracking, "_current", None)
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def answering(status: int) -> Callable[[str, dict[str, Any]], Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from forecurve.client import Run
 from forecurve.client.spool import MAX_DIVISIONS, Spool
 from forecurve.client.transport import Transport
+from tests.ray_head import free_port
 
 from .conftest import FaultyService, kill, wait_for
 
@@ -23,12 +23,6 @@ from .conftest import FaultyService, kill, wait_for
 def start(url: str, directory: Path, attempt: int = 1) -> Run:
     transport = Transport(url, "secret", "run_1", attempt)
     return Run("run_1", attempt, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_service_that_is_down_costs_the_training_loop_nothing_and_loses_nothing(tmp_path: Path) -> None:
