@@ -12,10 +12,11 @@ from . import errors
 from .aftermath import aftermath, p_lasts, sure_from
 from .arrays import FloatArray
 from .checks import check_kind, is_positive, number, short
-from .fitting import Draws, Fit
+from .fitting import Fit
+from .growth import growth
 from .margins import least_gain
 from .misfit import CHANGED, HOLDS, SHAPELESS
-from .values import estimate_of, jsonable, spread
+from .values import estimate_of, jsonable
 from .wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
@@ -35,12 +36,11 @@ class Case:
         now, budget: compute spent and allowed.
         end: compute to which gains are measured.
         delta, price, target: as in `advise`.
-        later: the forecast of what came after a fall or a break, None without one or while it is too short.
+        later: the forecast of what came after a fall or a break, None without one or while it is too short. Gains are
+            its gains.
         since: of the fall or break, else 0.
-        origin: where the compute of `draws` counts from: `since` with a `later`, else 0.
-        draws: of the curve that gains are read from: `later`'s where there is one.
-        hindsight: how forecasts of past runs turned out, None where it is not known or not about `draws`.
-        gain, beyond: from now to the end, and from there to twice as much, (K,).
+        hindsight: how forecasts of past runs turned out, None where it is not known or not about these gains.
+        gain, beyond: from now to the end, and from there to twice as much, (K,), see `growth`.
         at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
     """
 
@@ -53,8 +53,6 @@ class Case:
     target: float | None
     later: Fit | None
     since: float
-    origin: float
-    draws: Draws
     hindsight: Hindsight | None
     gain: FloatArray
     beyond: FloatArray
@@ -149,14 +147,13 @@ def case_of(
     since = change or 0.0
     later = None if change is None else aftermath(fit, change)
     origin = 0.0 if later is None else since
-    d = (later or fit).all_draws
-    at = d.reward_at(np.array([here, end, 2 * (end if open_budget else here)]) - origin)
-    at[1:] = np.clip(at[0] + spread(at[1:] - at[0], fit.widening), *fit.curve.bounds)  # as its interval there is
-    beyond = at[2] - at[1] if open_budget else at[1] - at[0]
+    level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
+    beyond = to_twice - to_end if open_budget else to_end
     told = hindsight if open_budget and fit.misfit in HOLDS and hindsight is not None and hindsight.runs else None
-    last = at[1] if told is None else np.clip(at[1] + _moved(told, len(at[1])), *fit.curve.bounds)
-    gain = last - at[0]
-    return Case(fit, here, budget, end, delta, price, target, later, since, origin, d, told, gain, beyond, at[0], last)
+    last = level + to_end
+    if told is not None:
+        last = np.clip(last + _moved(told, len(last)), *fit.curve.bounds)
+    return Case(fit, here, budget, end, delta, price, target, later, since, told, last - level, beyond, level, last)
 
 
 def _moved(hindsight: Hindsight, count: int) -> FloatArray:
@@ -195,7 +192,7 @@ def _change_of(fit: Fit) -> float | None:
 
 def numbers_of(case: Case) -> dict[str, Any]:
     """The figures behind an advice; JSON-safe."""
-    span = case.end - case.now
+    span, slower = case.end - case.now, (case.later or case.fit).other_rise
     numbers: dict[str, Any] = {
         "now": case.now,
         "budget": case.budget,
@@ -211,6 +208,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
         "regret_continue": float(span * case.p_small),
         "identified_A": case.fit.identified["A"],
+        "p_slower_end": None if slower is None else slower.share,
         "decide_at": case.decide_at,
         "since": case.since if case.stands_still else None,
         "p_stays": case.p_stays if case.stands_still else None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .chart import BLUE, GREEN, VERMILION, add_mark, area, dress, sheet
+from .growth import growth
 from .misfit import HOLDS
 from .values import Band, Estimate, band_of
 from .wording import compute_text, gain_text
@@ -57,8 +58,7 @@ def plot(advice: Advice) -> go.Figure:
 
 def gain_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
     """What the curve gains between `now` and each compute, (N,): the same draws of the curve at both ends."""
-    draws = fit.all_draws
-    return band_of(compute, draws.reward_at(compute) - draws.reward_at(now))
+    return band_of(compute, growth(fit, now, compute)[1])
 
 
 def _add_gain(figure: go.Figure, band: Band) -> None:

@@ -8,7 +8,8 @@ slowly: late gains come harder than early ones did. Beside it stands
 Burr's law (his type XII) in place of the logistic one in ln C: at first it grows as C^B too, in the end A - R falls as
 C^(-B/3). While a run is still rising both often describe it, and lead elsewhere. Where no past run tells how runs go,
 evaluations to come are drawn from both, each as often as its evidence says, the sigmoid being twice as likely
-beforehand (docs/decisions/0036). The curve, its parameters and its band remain the sigmoid's.
+beforehand (docs/decisions/0036), and advice heeds it where it is the more probable (`growth`). The curve, its
+parameters and its band remain the sigmoid's.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forecurve.science import AdviceError, Curve, advise, fit
+from forecurve.science.growth import growth
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -145,9 +146,10 @@ def test_gains_after_a_fall_are_those_of_the_evaluations_since() -> None:
     since = advice.numbers["since"]
     later = run.compute > since + 1.0
     alone = Curve(run.compute[later] - since, run.reward[later], prompts=1000, samples=16, unit="GPU-hours")
-    draws = fit(alone).all_draws
-    gain = draws.reward_at(10_000 - since)[0] - draws.reward_at(9000 - since)[0]
-    assert advice.numbers["expected_gain"] == pytest.approx(gain.mean())
+    _, gains = growth(fit(alone), 9000 - since, np.array([10_000 - since]))
+    assert advice.numbers["expected_gain"] == pytest.approx(gains[0].mean())
+    left = 0.35 * (np.exp(-3) - np.exp(-4))
+    assert advice.numbers["gain"]["lower"] < left < advice.numbers["gain"]["upper"]
 
 
 @pytest.mark.parametrize(("seen", "action"), [(20, "undecided"), (35, "undecided"), (38, "stop")])

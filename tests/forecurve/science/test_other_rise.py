@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import qmc
 
-from forecurve.science import Curve, Fit, fit, predict_mean, sibling_prior
+from forecurve.science import Curve, Fit, advise, fit, predict_mean, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.other_rise import BEFOREHAND
 from forecurve.science.prior import C_MID_REACH, LOG_B_BOX
@@ -130,3 +130,21 @@ def test_shares_do_not_depend_on_the_range_of_rewards() -> None:
     curve = _run(burr, 5, points=14, sd=0.01)
     percent = Curve(curve.compute, 100 * curve.reward, bounds=(0, 100), prompts=1000, samples=16)
     assert _share(fit(percent)) == pytest.approx(_share(fit(curve)), abs=1e-6)
+
+
+def test_advice_heeds_a_slower_end_once_it_is_the_more_probable() -> None:
+    """Of a run that Burr's law made a sigmoid alone says that less is left than there is."""
+    found, end = fit(_run(burr, 2)), burr(np.array([4000.0, 16_000.0]), 0.9, 2.0, 800.0, 0.2)
+    numbers = advise(found, budget=16_000.0).numbers
+    assert numbers["p_slower_end"] > 0.9
+    by_sigmoid = np.subtract(*found.all_draws.reward_at(np.array([16_000.0, 4000.0])))
+    left = float(end[1] - end[0])
+    assert numbers["gain"]["lower"] < left < numbers["gain"]["upper"]
+    assert abs(numbers["expected_gain"] - left) < 0.5 * abs(by_sigmoid.mean() - left)
+
+
+def test_advice_on_a_sigmoid_is_the_sigmoids() -> None:
+    found = fit(_run(sigmoid, 3, last=8000.0, points=60))
+    assert _share(found) < 0.5
+    by_sigmoid = np.subtract(*found.all_draws.reward_at(np.array([16_000.0, 8000.0])))
+    assert advise(found, budget=16_000.0).numbers["expected_gain"] == pytest.approx(by_sigmoid.mean(), rel=1e-9)

@@ -40,7 +40,7 @@ def test_the_forecast_begins_where_the_fit_ends_and_reaches_past_the_budget() ->
 def test_the_interval_at_the_budget_is_written_at_it() -> None:
     found = fit(noisy_curve(0))
     notes = [note.text for note in found.plot(budget=16_000).layout.annotations]
-    assert f"at 16000: {level_text(found.predict(16_000).at(0))}" in notes
+    assert f"at 16,000: {level_text(found.predict(16_000).at(0))}" in notes
 
 
 def test_the_violin_stands_where_the_ceiling_is() -> None:
@@ -83,7 +83,7 @@ def test_advice_shows_the_gain_that_its_numbers_state_between_delta_and_the_pric
     price = traces["price, 5e-06 a unit of GPU-hours"]
     assert (price.y[1] - price.y[0]) / (price.x[1] - price.x[0]) == pytest.approx(5e-6)
     assert figure.layout.title.text.replace("<br>", " ") == advice.reason
-    assert f"at 16000: {gain_text(Estimate(**gain))}" in [note.text for note in figure.layout.annotations]
+    assert f"at 16,000: {gain_text(Estimate(**gain))}" in [note.text for note in figure.layout.annotations]
 
 
 def test_advice_on_a_withheld_forecast_shows_no_gain() -> None:
