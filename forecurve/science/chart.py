@@ -18,6 +18,7 @@ BLUE, GREEN, VERMILION = "#0072B2", "#009E73", "#D55E00"
 INK, QUIET = "#1a1a1a", "#767676"
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Liberation Sans, Arial, sans-serif"
 _LINE = 84  # letters of a title that fit on one line of a figure 760 pixels wide
+_MILLION = 1e6
 _FEW_DECADES = 2.5  # up to so many, 2 and 5 are named between the powers of ten
 
 
@@ -67,6 +68,11 @@ def compute_axis(figure: go.Figure, low: float, high: float, unit: str) -> None:
         ticktext=[compute_text(tick) for tick in ticks],
         title=f"compute ({unit})",
     )
+
+
+def compute_ticks(largest: float) -> str | None:
+    """The format of ticks on a linear axis: thousands stand apart, as in sentences; millions have plotly's short form."""
+    return ",~r" if largest < _MILLION else None
 
 
 def area(x: FloatArray, lower: FloatArray, upper: FloatArray, opacity: float, name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import FloatArray
-from .chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, dress, faded, sheet
+from .chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, compute_ticks, dress, faded, sheet
 from .wording import compute_text, level_text
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def plot_watch(verdict: Watch) -> go.Figure:
         marker={"color": np.where(fallen, VERMILION, INK), "size": 6},
         name="evaluations",
     )
-    figure.update_xaxes(title=f"compute ({verdict.unit})")
+    figure.update_xaxes(title=f"compute ({verdict.unit})", tickformat=compute_ticks(x[-1] if len(x) else 0.0))
     figure.update_yaxes(title="pass rate")
     dress(figure, verdict.sentence)
     if since is not None:
