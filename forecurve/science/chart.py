@@ -71,7 +71,7 @@ def compute_axis(figure: go.Figure, low: float, high: float, unit: str) -> None:
 
 
 def compute_ticks(largest: float) -> str | None:
-    """The format of ticks on a linear axis: thousands stand apart, as in sentences; millions have plotly's short form."""
+    """The format of a linear axis: thousands stand apart, as in sentences; millions have plotly's short form."""
     return ",~r" if largest < _MILLION else None
 
 
