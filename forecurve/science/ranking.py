@@ -83,7 +83,8 @@ def rank(
         PlanError: no arms, an arm without runs, mixed units or ranges, or a horizon that cannot be.
     """
     check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
-    groups = {name: fits_of(distinct(runs), PlanError) for name, runs in arms.items()}
+    by_name = sorted(arms.items(), key=lambda arm: str(arm[0]))  # draws must not hang on the order in which they come
+    groups = {name: fits_of(distinct(runs), PlanError) for name, runs in by_name}
     for name, fits in groups.items():
         if not fits:
             raise PlanError(f"arms[{name!r}]", "no runs", "at least one run is needed", "leave the arm out")

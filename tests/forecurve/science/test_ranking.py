@@ -92,3 +92,8 @@ def test_what_cannot_be_ranked_is_refused_by_name() -> None:
     other = Curve(COMPUTE, curve(0.6, 0).reward, unit="steps")
     with pytest.raises(PlanError, match="unit"):
         rank({"a": [curve(0.6, 0)], "b": [other]}, 100.0)
+
+
+def test_the_order_in_which_arms_come_has_no_say() -> None:
+    arms = {"b": [curve(0.60, 0)], "a": [curve(0.61, 0)], "c": [curve(0.59, 1)]}
+    assert rank(arms, 100.0) == rank(dict(reversed(arms.items())), 100.0)
