@@ -61,8 +61,8 @@ def predict_ending(fit: Fit, budget: float) -> Estimate:
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """The mean of m future evaluations, one at each compute: median and 90 % interval.
 
-    Where no past run tells how runs go, the sigmoid itself is doubted: they leave it, the further the more (`drift`).
-    Besides there are three parts, per draw of the posterior: the mean of the curve over the m places; the mean of the
+    Where no past run tells how runs go, the sigmoid itself is doubted: they leave it, the further the more (`drift`),
+    and may level off more slowly (`other_rise`). Besides there are three parts, per draw of the posterior: the mean of the curve over the m places; the mean of the
     wandering part, an Ornstein-Uhlenbeck process that starts where it was last seen, so that its covariance between
     places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d the decay since then and p what is
     unknown of its last state; and sampling noise, which shrinks as 1/m. Where residuals hang together more than the
@@ -75,14 +75,12 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
         compute: where, shape (m,).
     """
     x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-    draws, other = _draws(fit, x), fit.other_rise
-    if other is not None:
-        draws = other.mixed(draws, _draws(other.fit, x))
+    draws = _by_both(fit, x)
     found = fit.misfit_detail
     later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
     if found is not None and found.since is not None and later is not None:
         lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
-        draws = _mixed(_draws(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+        draws = _mixed(_by_both(later, np.maximum(x - found.since, 0.0)), draws, lasts)
     draws = draws + drift(fit, x).mean(axis=0)
     return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
 
@@ -92,6 +90,12 @@ def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
     index = np.arange(len(later))
     u, share = (0.5 + _GOLDEN * index) % 1.0, (0.5 + _PLASTIC * index) % 1.0
     return np.where(u < lasts, later, later + share * (whole - later))
+
+
+def _by_both(fit: Fit, x: FloatArray) -> FloatArray:
+    """Of the mean of evaluations at x, (K,), by the sigmoid and, where it has a say, by the law with a slower end."""
+    draws, other = _draws(fit, x), fit.other_rise
+    return draws if other is None else other.mixed(draws, _draws(other.fit, x))
 
 
 def _draws(fit: Fit, x: FloatArray) -> FloatArray:
