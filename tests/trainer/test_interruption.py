@@ -19,10 +19,10 @@ PHRASE = tuple(TASK.encode("NS>"))
 CLOSING = PHRASE[-1:]
 
 
-def answers(policy, places, phrase=PHRASE, closing=CLOSING, answer_tokens=3, max_tokens=24, key=0):
+def answers(policy, places, answer_tokens=3, key=0):
     """Responses to one prompt, one row for each place (None: never interrupted)."""
-    interruption = Interruption(phrase, closing, answer_tokens)
-    engine = TorchEngine(policy, SamplingConfig(max_tokens, 1.0, (TASK.end_token,), interruption=interruption))
+    interruption = Interruption(PHRASE, CLOSING, answer_tokens)
+    engine = TorchEngine(policy, SamplingConfig(24, 1.0, (TASK.end_token,), interruption=interruption))
     at = None if places is None else np.array(places)
     engine.submit([Request(key, TASK.training_prompt(key), 8 if places is None else len(places), (9, key), at)])
     finished = []

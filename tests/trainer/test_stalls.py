@@ -28,9 +28,9 @@ class Actor:
 
 
 class Scene:
-    def __init__(self, limit=LIMIT):
+    def __init__(self):
         self.now = 0.0
-        self.watch = StallWatch(limit, lambda: self.now, self._ended, self._get)
+        self.watch = StallWatch(LIMIT, lambda: self.now, self._ended, self._get)
 
     def _ended(self, questions):
         return [actor for actor in questions if not actor.mute]

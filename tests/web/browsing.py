@@ -94,11 +94,11 @@ def opened(page: Any, path: str) -> dict[str, Any]:
     return traces(page)
 
 
-def report(site: Site, compute: float, rate: float, *, seq: int = 1) -> None:
+def report(site: Site, compute: float, rate: float) -> None:
     """A new evaluation, as a trainer sends it."""
     evaluation = {"step": int(compute * 5), "compute": compute, "prompts": 256, "samples": 4, "reward": rate}
     evaluation["time"] = "2026-11-21T12:00:00Z"
-    batch = {"attempt": 1, "seq": seq, "points": [], "evaluations": [evaluation]}
+    batch = {"attempt": 1, "seq": 1, "points": [], "evaluations": [evaluation]}
     headers = {"Authorization": f"Bearer {site.ingest}"}
     answer = httpx.post(f"{site.url}/v1/runs/{site.control}/metrics", json=batch, headers=headers)
     assert answer.status_code == 200, answer.text

@@ -8,10 +8,10 @@ from server.runs.fencing import Superseded
 from tests.worker.harness import World
 
 
-def paused(world: World, step: int | None = 6) -> str:
-    """A run that was paused while it ran, having written a checkpoint of `step`."""
+def paused(world: World) -> str:
+    """A run that was paused while it ran, having written a checkpoint of step 6."""
     run = world.running()
-    pause(world, run, 1, step)
+    pause(world, run, 1, 6)
     return run
 
 

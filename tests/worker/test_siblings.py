@@ -44,8 +44,8 @@ def refitted(sessions: Sessions, settings: Settings, run_id: str) -> Forecast:
     return next(one for one in forecasts(sessions, run_id) if one.id == shown)
 
 
-def width(forecast: Forecast, of: str = "A") -> float:
-    said = forecast.summary[of]
+def width(forecast: Forecast) -> float:
+    said = forecast.summary["A"]
     return float(said["upper"] - said["lower"])
 
 

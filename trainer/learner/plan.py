@@ -71,11 +71,13 @@ def shares(batch: TrainingBatch, micro_tokens: int, ranks: int) -> list[list[Mic
     return [plan + [idle] * (most - len(plan)) for plan in plans]
 
 
-def length_buckets(lengths: NDArray[np.int64], rows_per_bucket: int, tokens: int = BUCKET_TOKENS) -> list[Rows]:
+def length_buckets(lengths: NDArray[np.int64], rows_per_bucket: int) -> list[Rows]:
     """Row indices by rising length, cut into buckets: each is padded only to its own longest row."""
     buckets: list[list[int]] = []
     for row in np.argsort(lengths, kind="stable").tolist():
-        full = buckets and (len(buckets[-1]) >= rows_per_bucket or (len(buckets[-1]) + 1) * lengths[row] > tokens)
+        full = buckets and (
+            len(buckets[-1]) >= rows_per_bucket or (len(buckets[-1]) + 1) * lengths[row] > BUCKET_TOKENS
+        )
         if not buckets or full:
             buckets.append([])
         buckets[-1].append(row)

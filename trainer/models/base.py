@@ -114,12 +114,12 @@ def head_logits(hidden: Tensor, weight: Tensor, precision: str) -> Tensor:
     return F.linear(hidden.float(), weight.float())
 
 
-def pad_left(prompts: Sequence[NDArray[np.int64]], pad: int = 0) -> tuple[Tensor, Tensor | None]:
+def pad_left(prompts: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor | None]:
     """Prompts of unlike length as one rectangle: tokens [P, S] and mask [P, S], or None where nothing is padded."""
     longest = max(map(len, prompts))
     if all(len(prompt) == longest for prompt in prompts):
         return torch.from_numpy(np.stack(prompts)), None
-    tokens = np.full((len(prompts), longest), pad, dtype=np.int64)
+    tokens = np.zeros((len(prompts), longest), dtype=np.int64)
     for row, prompt in zip(tokens, prompts, strict=True):
         row[longest - len(prompt) :] = prompt
     lengths = np.array([len(prompt) for prompt in prompts])

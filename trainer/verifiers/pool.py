@@ -36,7 +36,6 @@ class WorkerPool:
         specification: `module:function`, or the name under which one of `modules` registers it.
         workers: processes at most.
         seconds: wall-clock limit of one response.
-        memory_mb: address space of a process.
         modules: imported before a registered name is looked up.
 
     Raises (by `start`):
@@ -48,13 +47,12 @@ class WorkerPool:
         specification: str,
         workers: int,
         seconds: float,
-        memory_mb: int = MEMORY_MB,
         modules: Sequence[str] = (),
     ):
         self._seconds = seconds
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
         self._specification = specification
-        self._workers = [_Worker(specification, memory_mb, modules) for _ in range(workers)]
+        self._workers = [_Worker(specification, modules) for _ in range(workers)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
@@ -93,9 +91,9 @@ class WorkerPool:
 class _Worker:
     """One process; started when it is first asked, and again after it was killed."""
 
-    def __init__(self, specification: str, memory_mb: int, modules: Sequence[str]):
+    def __init__(self, specification: str, modules: Sequence[str]):
         self._specification = specification
-        self._arguments = [specification, str(memory_mb), *modules]
+        self._arguments = [specification, str(MEMORY_MB), *modules]
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: dict[str, str], seconds: float) -> Verdict:

@@ -18,13 +18,13 @@ import psutil
 class UpProcess:
     """`forecurve up --json` on a data directory; collects its events."""
 
-    def __init__(self, data_dir: Path, *flags: str, env: dict[str, str] | None = None):
+    def __init__(self, data_dir: Path, *flags: str):
         command = [sys.executable, "-m", "forecurve.cli", "up", "--json", "--data-dir", str(data_dir), "--port", "0"]
         self.data_dir = data_dir
         self.events: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
             [*command, *flags],
-            env=clean_environment() | (env or {}),
+            env=clean_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -20,9 +20,9 @@ from tests.ray_head import free_port
 from .conftest import FaultyService, kill, wait_for
 
 
-def start(url: str, directory: Path, attempt: int = 1) -> Run:
-    transport = Transport(url, "secret", "run_1", attempt)
-    return Run("run_1", attempt, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.05)
+def start(url: str, directory: Path) -> Run:
+    transport = Transport(url, "secret", "run_1", 1)
+    return Run("run_1", 1, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.05)
 
 
 def test_a_service_that_is_down_costs_the_training_loop_nothing_and_loses_nothing(tmp_path: Path) -> None:

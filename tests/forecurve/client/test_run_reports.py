@@ -19,9 +19,9 @@ from forecurve.client.transport import Transport
 from .conftest import FaultyService, wait_for
 
 
-def start(service: FaultyService, directory: Path, attempt: int = 1, **options: Any) -> Run:
-    transport = Transport(service.url, "secret", "run_1", attempt)
-    return Run("run_1", attempt, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.02, **options)
+def start(service: FaultyService, directory: Path, **options: Any) -> Run:
+    transport = Transport(service.url, "secret", "run_1", 1)
+    return Run("run_1", 1, spool=Spool(directory), transport=transport, flush_s=0.02, heartbeat_s=0.02, **options)
 
 
 def test_points_and_evaluations_arrive_numbered_from_one(service: FaultyService, tmp_path: Path) -> None:

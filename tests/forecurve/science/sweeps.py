@@ -26,7 +26,6 @@ def known_run(
     B: float = 1.9,
     C_mid: float = 2500.0,
     R0: float = 0.2,
-    name: str = "run",
     identified: bool = True,
     decide_at: float | None = None,
     now: float = LAST,
@@ -35,13 +34,11 @@ def known_run(
     tops = normal_draws(A, se)
     same = np.ones(len(tops))
     draws = Draws(tops, B * same, C_mid * same, R0 * same)
-    return Run(name, draws, first=LAST / 20, now=now, identified=identified, decide_at=decide_at)
+    return Run("run", draws, first=LAST / 20, now=now, identified=identified, decide_at=decide_at)
 
 
-def noisy_run(
-    seed: int, A: float = 0.61, C_mid: float = 2500.0, B: float = 1.9, last: float = LAST, points: int = 20
-) -> Curve:
+def noisy_run(seed: int, A: float = 0.61, C_mid: float = 2500.0, last: float = LAST, points: int = 20) -> Curve:
     """Evaluations with white noise of sd .0035."""
     compute = np.linspace(0, last, points + 1)
-    reward = sigmoid(compute, A, B, C_mid, 0.2) + np.random.default_rng(seed).normal(0, 0.0035, points + 1)
+    reward = sigmoid(compute, A, 1.9, C_mid, 0.2) + np.random.default_rng(seed).normal(0, 0.0035, points + 1)
     return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16, unit="GPU-hours", name=f"run {seed}")

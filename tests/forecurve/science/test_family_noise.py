@@ -43,8 +43,8 @@ def told_by(curves: list[Curve]) -> NoiseKnown:
     return found
 
 
-def width(found: Fit, compute: float = 16_000.0) -> float:
-    band = found.predict(compute).at(0)
+def width(found: Fit) -> float:
+    band = found.predict(16_000.0).at(0)
     return band.upper - band.lower
 
 

@@ -14,10 +14,10 @@ COMPUTE = np.linspace(0.0, 100.0, 41)
 SURE = SeedSpread(1e-4)  # seeds that hardly differ
 
 
-def curve(ceiling: float, seed: int, upto: int = 41, name: str = "run") -> Curve:
+def curve(ceiling: float, seed: int, upto: int = 41) -> Curve:
     noise = np.random.default_rng([seed, round(1000 * ceiling)]).normal(0.0, 0.004, len(COMPUTE))
     reward = 0.2 + (ceiling - 0.2) / (1 + (15.0 / np.maximum(COMPUTE, 1e-9)) ** 1.8) + noise
-    return Curve(COMPUTE[:upto], reward[:upto], name=name, prompts=1000, samples=4)
+    return Curve(COMPUTE[:upto], reward[:upto], prompts=1000, samples=4)
 
 
 def test_with_many_draws_p_best_is_that_of_normals() -> None:
