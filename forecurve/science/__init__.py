@@ -16,9 +16,10 @@ from .backtesting import Backtest, backtest, past_forecast
 from .baselines import PowerLaw, last_value, power_law
 from .conformal import Conformal
 from .curve import Curve, Evaluation
+from .draws import Draws
 from .errors import AdviceError, CompareError, CurveError, FieldError, FrozenError, PlanError, PriorError
 from .family import sibling_prior
-from .fitting import Draws, Fit, fit
+from .fitting import Fit, fit
 from .frozen import FrozenForecast, freeze
 from .hindsight import Hindsight, Past
 from .misfit import Misfit

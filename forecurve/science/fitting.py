@@ -16,6 +16,7 @@ from .arrays import FloatArray
 from .averaging import MOST_FITTED, averaged
 from .curve import Curve, Evaluation
 from .drawing import Posterior, draw, over_cells
+from .draws import Draws
 from .drift import drift
 from .identification import identified_shares
 from .misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
@@ -25,7 +26,7 @@ from .point import PointFit, least_squares
 from .posterior import Table, integrate
 from .prior import Prior, named_prior
 from .problem import Problem, Setting, make_problem
-from .sigmoid import compute_at, reward_at
+from .sigmoid import compute_at
 from .streaming import Stream, step
 from .values import Band, Estimate, Reach, band_of, estimate_of
 
@@ -36,22 +37,6 @@ if TYPE_CHECKING:
 
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Equally weighted draws of the parameters, every array of shape (K,); `burr`: of `other_rise`."""
-
-    A: FloatArray
-    B: FloatArray
-    C_mid: FloatArray
-    R0: FloatArray
-    burr: bool = False
-
-    def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
-        """The curve at each compute (rows) under each draw (columns)."""
-        x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-        return reward_at(x, self.A, self.B, self.C_mid, self.R0, burr=self.burr)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..curve import Curve
-from ..fitting import Draws, Fit
+from ..draws import Draws
+from ..fitting import Fit
 from ..misfit import HOLDS
 from ..sigmoid import compute_at
 
