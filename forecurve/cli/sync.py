@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .flags import DATA_DIR, AsJson, DataDir, Token, Url
+
+if TYPE_CHECKING:
+    from forecurve.client import Synced
 
 
 def sync(
@@ -23,7 +26,7 @@ def sync(
     """Send what a run kept offline, or could not send before it ended.
 
     May be called again after a failure; nothing is doubled. A run that the service has made already is sent to that
-    service, unless --url names another address of it.
+    service, unless --url names another address of it. Exit 1 when the service refused a report.
     """
     from forecurve.client.sync import kept_service
     from forecurve.client.sync import sync as send
@@ -33,15 +36,21 @@ def sync(
 
     address = (url, token) if kept_service(directory) else service(url, token, data_dir)
     synced = send(directory, *address)
-    kept_in = [str(path) for path in synced.kept_in]
     if as_json:
         counts = {"run_id": synced.run_id, "sent": synced.sent, "refused": synced.refused}
-        print_json(counts | {"refusal": synced.refusal, "kept_in": kept_in})
-        return
+        print_json(counts | {"refusal": synced.refusal, "kept_in": [str(path) for path in synced.kept_in]})
+    else:
+        _say(synced)
+    if synced.refused:
+        raise typer.Exit(1)
+
+
+def _say(synced: Synced) -> None:
     refused = f", {synced.refused} refused" if synced.refused else ""
     print(f"{synced.run_id}  {synced.sent} reports sent{refused}")
     if synced.refusal:
         print(f"Refused: {synced.refusal}", file=sys.stderr)
-    if kept_in:
+    if synced.kept_in:
         when = "" if synced.refused else " before"
-        print(f"What was refused{when} is in no curve and not sent again: {', '.join(kept_in)}", file=sys.stderr)
+        kept_in = ", ".join(map(str, synced.kept_in))
+        print(f"What was refused{when} is in no curve and not sent again: {kept_in}", file=sys.stderr)

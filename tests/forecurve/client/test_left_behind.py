@@ -149,6 +149,28 @@ def test_the_end_of_an_online_run_names_the_command_that_sends_what_is_left(
     }
 
 
+def test_a_sync_of_which_reports_were_refused_fails_and_says_so_once(
+    service: FaultyService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = init(mode="offline")
+    evaluate(run, 1)
+    run.finish()
+    assert run.directory is not None
+    folder = str(run.directory.parent)
+    made, taken, refused = (201, CREATED, {}), (200, {}, {}), (409, {"detail": "it is over"}, {})
+    service.answer = lambda path, _: made if path == "/v1/runs" else refused if path.endswith("/metrics") else taken
+
+    code = main(["sync", folder, "--url", service.url, "--token", "t"])
+    told = capsys.readouterr()
+    assert (code, told.out) == (1, "run_1  1 reports sent, 1 refused\n")
+    assert "Refused: it is over\n" in told.err
+    assert f"not sent again: {folder}" in told.err
+
+    assert main(["sync", folder, "--json"]) == 0, "nothing is left that could be refused"
+    kept = json.loads(capsys.readouterr().out)["kept_in"]
+    assert [Path(file).exists() for file in kept] == [True]
+
+
 def test_the_token_that_is_kept_is_for_the_owners_eyes_only(service: FaultyService) -> None:
     service.answer = answering(200)
     run = init(url=service.url, token="mine")
