@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from server.clocks import was_set_back
 from server.runs.models import Attempt, Run
 from server.runs.states import DesiredState, Status
 from server.settings import Settings
@@ -74,8 +75,12 @@ class Case:
 
     def elapsed(self, *moments: datetime | None) -> float:
         """Seconds since the latest of `moments` in which the service was well all the time."""
-        latest = max((moment for moment in moments if moment is not None), default=self.healthy_since)
+        latest = max((self.dated(moment) for moment in moments if moment is not None), default=self.healthy_since)
         return (self.now - max(latest, self.healthy_since)).total_seconds()
+
+    def dated(self, moment: datetime) -> datetime:
+        """What was written before the clock was set back was at the latest when the service noticed."""
+        return self.healthy_since if was_set_back(moment, self.now) else moment
 
     @property
     def silence_s(self) -> float:

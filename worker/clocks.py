@@ -11,10 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
+from server.clocks import CLOCKS_DIFFER
 from server.settings import Settings
-
-CLOCKS_DIFFER = timedelta(seconds=10)
-"""At most, between the machines of one service."""
 
 Time = InstrumentedAttribute[datetime] | InstrumentedAttribute[datetime | None]
 

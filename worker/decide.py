@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from server.clocks import was_set_back
 from server.runs.fencing import WAITING
 from server.runs.models import Attempt, Run
 from server.runs.states import TERMINAL, TRANSITIONS, Status
 from server.settings import Settings
 from worker.case import WAIT, Case, Decision
-from worker.clocks import CLOCKS_DIFFER, lease_of
+from worker.clocks import lease_of
 from worker.executors.base import ALIVE, OVER, Observation, State
 
 STOP_AGAIN_S = 15.0
@@ -73,7 +74,8 @@ def lease_is_live(attempt: Attempt, now: datetime, settings: Settings) -> bool:
     """Whether a worker is submitting the attempt just now."""
     if attempt.lease is None or attempt.lease_expires_at is None:
         return False
-    return now < attempt.lease_expires_at <= now + lease_of(settings) + CLOCKS_DIFFER
+    ends = attempt.lease_expires_at
+    return now < ends and not was_set_back(ends - lease_of(settings), now)
 
 
 def _over(case: Case) -> Decision | None:
@@ -260,7 +262,7 @@ def _silent(case: Case) -> Decision | None:
     if case.status is not Status.SUSPECT:
         return None
     heard = attempt.last_heartbeat_at
-    if heard is not None and (case.now - heard).total_seconds() <= settings.suspect_after_s:
+    if heard is not None and (case.now - case.dated(heard)).total_seconds() <= settings.suspect_after_s:
         return Decision((Status.RUNNING,), "It reports again.")
     if case.is_external:
         return _external_is_lost(case)
@@ -278,7 +280,8 @@ def _external_is_lost(case: Case) -> Decision | None:
     The service must have been well for a while as well, so that a trainer which waited for it is heard first.
     """
     attempt, settings = case.current, case.settings
-    heard = max(moment for moment in (attempt.last_heartbeat_at, attempt.created_at) if moment is not None)
+    signs = (attempt.last_heartbeat_at, attempt.created_at)
+    heard = max(case.dated(moment) for moment in signs if moment is not None)
     silent_s = (case.now - heard).total_seconds()
     if silent_s <= settings.external_lost_after_s or case.silence_s <= settings.lost_after_s:
         return None
@@ -328,7 +331,8 @@ def _ended_with_us(case: Case) -> bool:
     attempt = case.current
     signs = (attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
     heard = max((moment for moment in signs if moment is not None), default=case.healthy_since)
-    return case.state is State.GONE and heard < case.healthy_since
+    before = heard < case.healthy_since or was_set_back(heard, case.now)
+    return case.state is State.GONE and before
 
 
 def _paused(case: Case, how: str = "", *, force_stop: bool = False) -> Decision:

@@ -103,10 +103,10 @@ def backoff_s(tries: int, jitter: float) -> float:
 
 
 def is_due(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
-    """Whether a delivery has been due for `waited`; the first try of one is put off by nothing."""
-    longest = timedelta(seconds=backoff_s(MAX_TRIES, jitter=1.0))
+    """Whether a delivery has been due for `waited`. The first try of one is put off by nothing, and one that was tried
+    in the future was tried before a clock was set back: how long it has waited since cannot be told."""
     untried = and_(Delivery.tries == 0, is_ahead(Delivery.not_before, now))
-    return or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.not_before, now, longest))
+    return or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.tried_at, now))
 
 
 def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime) -> Parcel | None:
@@ -115,7 +115,7 @@ def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime
     due = Delivery.id == delivery_id, Delivery.status == "pending", is_due(now), free
     # The try is counted before it is made, so that one which kills its worker is not repeated for ever.
     claim = update(Delivery).where(*due).values(
-        lease=lease, lease_expires_at=now + lease_of(settings), tries=Delivery.tries + 1
+        lease=lease, lease_expires_at=now + lease_of(settings), tries=Delivery.tries + 1, tried_at=now
     )  # fmt: skip
     delivery = session.scalar(claim.returning(Delivery))
     if delivery is None:

@@ -71,6 +71,7 @@ class Delivery(Base):
     level: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending")
     tries: Mapped[int] = mapped_column(default=0)
+    tried_at: Mapped[datetime | None]  # the last time
     not_before: Mapped[datetime] = mapped_column(server_default=func.now())
     lease: Mapped[str | None]
     lease_expires_at: Mapped[datetime | None]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from server.clocks import was_set_back
 from server.problems import Unavailable
 
 from .find import RESTS, Found
@@ -60,7 +61,7 @@ class Kept:
         made = self._made.get(asked)
         if made is None:
             return None
-        rested = made.at + timedelta(seconds=RESTS * made.found.seconds) <= now
+        rested = made.at + timedelta(seconds=RESTS * made.found.seconds) <= now or was_set_back(made.at, now)
         return None if made.seen != seen and rested else made
 
     def _keep(self, asked: Hashable, made: Made) -> Made:

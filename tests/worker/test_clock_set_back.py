@@ -88,15 +88,25 @@ def test_an_alert_is_sent(world: World, back_s: float, free: bool) -> None:
     assert (tries_of(world, delivery_id) == 1) is free
 
 
-def test_an_alert_that_was_tried_waits_for_no_more_than_its_longest_pause(world: World) -> None:
+@pytest.mark.parametrize(("back_s", "free"), JUMPS)
+def test_an_alert_that_was_tried_is_tried_again(world: World, back_s: float, free: bool) -> None:
     delivery_id = pending(world)
-    with world.sessions.begin() as session:
-        delivery = session.get_one(Delivery, delivery_id)
-        delivery.tries, delivery.not_before = 2, world.now + timedelta(hours=2)
-    world.wait(-60)
-    assert tries_of(world, delivery_id) == 2
-    world.wait(-3600)
-    assert tries_of(world, delivery_id) == 3
+    assert tries_of(world, delivery_id) == 1
+    world.wait(-back_s)
+    assert (world.sweep_up() == 1) is free
+    assert (tries_of(world, delivery_id) == 2) is free
+    assert tries_of(world, delivery_id) == 1 + free, "from then on it waits as long as ever"
+    world.wait(60)
+    assert tries_of(world, delivery_id) == 2 + free
+
+
+def test_a_clock_that_jumps_ahead_costs_an_alert_one_try_at_most(world: World) -> None:
+    delivery_id = pending(world)
+    for jump_s in (1, 86_400, -86_400):
+        world.wait(jump_s)
+        tries = [tries_of(world, delivery_id), tries_of(world, delivery_id)]
+        assert tries[0] == tries[1], f"after a jump of {jump_s} s"
+    assert tries == [3, 3]
 
 
 @pytest.mark.parametrize(("back_s", "free"), JUMPS)
@@ -114,6 +124,67 @@ def test_a_retry_does_not_wait_for_the_whole_jump(world: World, back_s: float, f
     world.add_run(not_before=world.now + timedelta(minutes=5))
     world.wait(-back_s)
     assert (len(world.admit()) == 1) is free
+
+
+def test_a_job_that_never_reports_is_given_its_deadline_anew_and_no_more(world: World) -> None:
+    run_id = world.launched()
+    world.reconcile()
+    world.wait(-7200)
+    world.reconcile_for(290, every_s=5)
+    assert world.statuses(run_id) == ["launching"]
+    world.reconcile_for(20, every_s=5)
+    assert world.statuses(run_id) == ["launching", "lost", "queued"]
+
+
+def test_a_job_that_was_never_submitted_is_given_its_deadline_anew_and_no_more(world: World) -> None:
+    run_id = world.add_run()
+    world.admit()
+    world.reconcile()
+    world.wait(-7200)
+    world.reconcile_for(290, every_s=5)
+    assert world.statuses(run_id) == ["launching"]
+    world.reconcile_for(20, every_s=5)
+    assert world.statuses(run_id) == ["launching", "lost", "queued"]
+
+
+def test_a_run_that_is_silent_is_found_so(world: World) -> None:
+    run_id = world.running()
+    world.reconcile()
+    world.wait(-7200)
+    world.reconcile_for(25, every_s=5)
+    assert world.run(run_id).status == "running"
+    world.reconcile_for(60, every_s=5)
+    assert world.statuses(run_id) == ["launching", "running", "suspect"], "and not by turns"
+
+
+def test_a_stop_that_is_ignored_is_forced(world: World) -> None:
+    run_id = world.running()
+    world.ask(run_id, "stop")
+    world.reconcile()
+    world.wait(-7200)
+    world.reconcile_for(20, every_s=5)
+    assert world.ray.stops == []
+    world.reconcile_for(20, every_s=5)
+    assert world.ray.stops == [f"{run_id}-a1"]
+
+
+def test_what_ended_while_the_service_was_away_is_not_held_against_its_run(world: World) -> None:
+    run_id = world.running()
+    world.reconcile()
+    world.wait(-7200)
+    world.ray.forget()
+    world.reconcile_for(60, every_s=5)
+    assert (world.run(run_id).status, world.run(run_id).excused_attempts) == ("queued", 1)
+
+
+@pytest.mark.parametrize("jump_s", [7200, -7200])
+def test_no_run_is_ended_by_a_jump_of_the_clock(world: World, jump_s: float) -> None:
+    run_id, waits = world.running(), world.launched()
+    world.reconcile()
+    world.wait(jump_s)
+    world.reconcile()
+    assert (world.run(run_id).status, world.run(waits).status) == ("running", "launching")
+    assert world.ray.stops == []
 
 
 def test_what_was_asked_for_is_published_once(world: World) -> None:
@@ -179,7 +250,8 @@ def pending(world: World) -> str:
 
 def tries_of(world: World, delivery_id: str) -> int:
     """How often it was tried, after one more attempt at it."""
-    deliver(world.sessions, world.settings, delivery_id, world.now)
+    settings = world.settings.model_copy(update={"allow_private_webhooks": True})
+    deliver(world.sessions, settings, delivery_id, world.now)
     with world.sessions() as session:
         return session.get_one(Delivery, delivery_id).tries
 

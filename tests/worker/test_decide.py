@@ -375,6 +375,12 @@ def test_an_external_run_that_is_silent_for_very_long_is_failed_once_we_could_ha
     assert outcome_of(run, silent, None, well_since=ago(599)) == WAIT
 
 
+def test_an_external_run_that_was_last_heard_of_before_a_clock_was_set_back_is_silent_since_then():
+    run, silent = a_run("suspect", executor="external"), an_attempt(-90_000, submitted_at=None, created_at=ago(-90_100))
+    assert outcome_of(run, silent, None, well_since=ago(15_001)).path == (Status.FAILED,)
+    assert outcome_of(run, silent, None, well_since=ago(14_999)) == WAIT
+
+
 def test_an_external_run_that_was_told_to_stop_and_fell_silent_is_stopped():
     run = a_run("stopping", "stop", executor="external")
     assert outcome_of(run, an_attempt(40, external_ref=None, stop_requested_at=ago(50)), None).to is Status.STOPPED

@@ -268,7 +268,11 @@ def test_a_comparison_is_made_once_and_anew_when_it_has_rested_and_more_has_come
         add_evaluations(session, session.get_one(Run, runs[1].id), COMPUTE[30:31], [0.6], first_step=300)
     assert at(19).compared_at == START  # ten times two seconds
     assert at(20).compared_at == START + timedelta(seconds=20)
-    assert len(made) == 2
+    with sessions.begin() as session:
+        add_evaluations(session, session.get_one(Run, runs[1].id), COMPUTE[31:32], [0.6], first_step=310)
+    assert at(15).compared_at == START + timedelta(seconds=20)
+    assert at(-3600).compared_at == START - timedelta(hours=1), "a clock was set back"
+    assert len(made) == 3
 
 
 def test_few_may_wait_for_their_turn_and_the_others_are_told() -> None:

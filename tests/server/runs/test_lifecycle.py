@@ -128,5 +128,16 @@ def test_health_lasts_until_a_gap(session: Session):
     assert tick(session, "t", late + gap, gap=gap) == late
 
 
+def test_a_clock_that_is_set_back_ends_the_time_of_health(session: Session):
+    gap = timedelta(seconds=15)
+    tick(session, "t", NOW - timedelta(hours=1), gap=gap)
+    tick(session, "t", NOW, gap=gap)
+    back = NOW - timedelta(minutes=30)
+    assert healthy_since(session, "t", back, gap=gap) == back
+    assert tick(session, "t", back, gap=gap) == back
+    late = back + timedelta(seconds=16)
+    assert tick(session, "t", late, gap=gap) == late, "an outage after it is seen as one"
+
+
 def test_what_never_ticked_is_healthy_since_now(session: Session):
     assert healthy_since(session, "t", NOW, gap=timedelta(seconds=1)) == NOW
