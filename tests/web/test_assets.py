@@ -69,3 +69,20 @@ def test_every_module_imports_files_that_are_there() -> None:
     found = [(path, target) for path in (STATIC / "js").rglob("*.js") for target in imports.findall(path.read_text())]
     assert len(found) > 20
     assert [f"{path.name}: {target}" for path, target in found if not (path.parent / target).is_file()] == []
+
+
+def test_what_a_module_exports_is_imported_by_name_somewhere() -> None:
+    texts = {path: path.read_text() for path in (STATIC / "js").rglob("*.js")}
+    imported = set()
+    for path, text in texts.items():
+        taken = re.findall(r"""import\s*\{([^}]*)\}\s*from\s*["'](\.[^"']+)["']""", text)
+        late = re.findall(r"""import\(["'](\.[^"']+)["']\)\.then\(\(\{([^}]*)\}""", text)
+        for names, target in taken + [(names, target) for target, names in late]:
+            imported |= {((path.parent / target).resolve(), name) for name in re.findall(r"[$\w]+", names)}
+    exported = {
+        (path.resolve(), name)
+        for path, text in texts.items()
+        for name in re.findall(r"^export (?:async )?(?:function\*?|const|let|class) ([$\w]+)", text, re.MULTILINE)
+    }
+    assert len(exported) > 60
+    assert [f"{path.name}: {name}" for path, name in sorted(exported - imported)] == []

@@ -10,7 +10,7 @@ const RETRY_MS = 3000;
 const SETTLE_MS = 150; // an ingest writes several events at once; wait for the last of them
 
 /** @param {{kind: string, run_id: string | null, sweep_id: string | null}} change @param {DOMStringMap} page */
-export function concerns(change, page) {
+function concerns(change, page) {
   if (/^alert(\.|$)/.test(change.kind)) return true; // the number in the bar is on every page
   if (page.liveKinds) return page.liveKinds.split(" ").includes(change.kind); // whatever else comes, this page stays as it is
   if (page.liveRuns) return page.liveRuns.split(" ").includes(change.run_id);
@@ -20,7 +20,7 @@ export function concerns(change, page) {
 }
 
 /** @param {() => void} act @returns {() => void} calls `act` soon, never twice within LEAST_MS, never in a hidden tab */
-export function throttled(act) {
+function throttled(act) {
   let last = -Infinity;
   let timer = 0;
   let waiting = false;

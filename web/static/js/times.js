@@ -13,7 +13,7 @@ const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric
 export const clock = (iso) => SHORT.format(new Date(iso));
 
 /** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
-export function ago(then, now) {
+function ago(then, now) {
   const seconds = (now - then.getTime()) / 1000;
   if (seconds < 1 && seconds > -60) return "now"; // clocks differ
   const [, size, name] = STEPS.find(([below]) => Math.abs(seconds) < below);
