@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,7 +48,13 @@ def _api(error: ApiError) -> Failure:
     body = _body(error.code, status=error.status, errors=[fault_in_commands(fault) for fault in error.errors])
     if error.status == CONFLICT:
         return in_commands(" ".join(error.detail.split())), FAILURE, body
-    return in_commands(error.sentence()), BAD_INPUT if error.is_bad_input else FAILURE, body
+    return in_commands(error.sentence()) + _when(error), BAD_INPUT if error.is_bad_input else FAILURE, body
+
+
+def _when(error: ApiError) -> str:
+    """How long to wait, where the service's text does not say it."""
+    seconds = None if error.retry_after_s is None else f"{max(1, math.ceil(error.retry_after_s))} s"
+    return "" if seconds is None or f" {seconds}" in error.sentence() else f"; try again in {seconds}"
 
 
 def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +15,9 @@ from .errors import ApiError, ClientError
 from .http import checked_url, make_http, problem
 
 Json = dict[str, Any]
+_TOO_MANY = 429
 _ID = re.compile(r"[\w-]+", re.ASCII)
+log = logging.getLogger("forecurve")
 
 
 class Api:
@@ -22,12 +26,18 @@ class Api:
     Every method raises ApiError: with the service's own words (field, value, way out) when it refused, with
     `code="unreachable"` when no answer came.
 
+    Args:
+        timeout_s: for one answer.
+        patience_s: seconds that a call may wait in all when the service says to ask again later (429 with
+            `Retry-After`). Only what may be sent twice is: what reads, and what has an idempotency key.
+
     Raises:
         ClientError: `url` or `token` cannot be one.
     """
 
-    def __init__(self, url: str, token: str | None, *, timeout_s: float = 30.0):
+    def __init__(self, url: str, token: str | None, *, timeout_s: float = 30.0, patience_s: float = 0.0):
         self.url = checked_url(url)
+        self._patience_s = patience_s
         self._http = make_http(self.url, token, timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
@@ -242,6 +252,20 @@ class Api:
                 return
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The answer, asked for again after a 429 as long as patience lasts and the request may be sent twice."""
+        left = self._patience_s if _may_be_repeated(method, path, options) else 0.0
+        while True:
+            try:
+                return self._send_once(method, path, **options)
+            except ApiError as error:
+                pause = error.retry_after_s
+                if error.status != _TOO_MANY or pause is None or left <= 0 or pause > left:
+                    raise
+                log.warning("forecurve: %s; asking again in %.0f s", " ".join(error.detail.split()).rstrip("."), pause)
+                left -= max(pause, 1.0)  # so that 0, again and again, comes to an end
+                time.sleep(pause)
+
+    def _send_once(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **options)
         except UnicodeEncodeError as error:
@@ -254,6 +278,11 @@ class Api:
         if response.status_code >= 400:
             raise problem(response)
         return response
+
+
+def _may_be_repeated(method: str, path: str, options: Json) -> bool:
+    """Whether the same sent twice does no more than once; each call of `Api` that is no POST is so."""
+    return method != "POST" or path.endswith(":plan") or "Idempotency-Key" in options.get("headers", {})
 
 
 def _part(given: str) -> str:

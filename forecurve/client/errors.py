@@ -18,6 +18,7 @@ class ApiError(RuntimeError):
         detail: what happened and the way out.
         errors: one entry per fault, each with `field`, `value` and `message`.
         request_id: names the request in the service's log.
+        retry_after_s: seconds after which to ask again, where the service said so.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class ApiError(RuntimeError):
         errors: list[dict[str, Any]] | None = None,
         request_id: str | None = None,
         body: dict[str, Any] | None = None,
+        retry_after_s: float | None = None,
     ):
         super().__init__(detail)
         self.detail = detail
@@ -37,6 +39,7 @@ class ApiError(RuntimeError):
         self.errors = errors or []
         self.request_id = request_id
         self.body = body or {}
+        self.retry_after_s = retry_after_s
 
     @property
     def is_bad_input(self) -> bool:

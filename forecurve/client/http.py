@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +14,8 @@ import httpx
 from .errors import ApiError, ClientError
 
 USER_AGENT = "forecurve-python"
+PATIENCE_S = 30.0
+"""Seconds that whoever stands by waits in all when the service says to come later."""
 
 
 def make_http(url: str, token: str | None, *, timeout_s: float = 10.0) -> httpx.Client:
@@ -86,7 +91,23 @@ def problem(response: httpx.Response) -> ApiError:
         errors=_faults(body),
         request_id=body.get("request_id"),
         body=body,
+        retry_after_s=retry_after(response),
     )
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Seconds of a Retry-After header, given as seconds or as a date."""
+    header = response.headers.get("retry-after")
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):  # no date, or one without a zone
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _faults(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -10,8 +12,11 @@ from pathlib import Path
 from .api import Api
 from .errors import ApiError, ClientError
 from .folder import Meta, RunFolder
-from .spool import Spool
-from .transport import Later, Refused, Transport
+from .http import PATIENCE_S
+from .spool import Entry, Spool
+from .transport import Answer, Later, Refused, Transport
+
+log = logging.getLogger("forecurve")
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def _sync(folder: RunFolder, spools: Sequence[Spool], url: str | None, token: st
     if not url:
         raise ClientError(f"url is missing: {folder.path} does not say which service to send to; give --url")
     if not folder.is_known:
-        with Api(url, token) as api:
+        with Api(url, token, patience_s=PATIENCE_S) as api:
             folder.bind(api)
     sent, refusals = 0, list[str]()
     for attempt, spool in zip(folder.attempts, spools, strict=True):
@@ -90,11 +95,12 @@ def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, list
     """How many reports were taken, and why each of the others was not."""
     sent, refusals = 0, []
     while (entry := spool.first()) is not None:
-        answer = transport.send(entry)
+        answer = _answer_in_time(transport, entry)
         if isinstance(answer, Later):
+            when = "" if answer.after_s is None else f" in {answer.after_s:.0f} s"
             raise ApiError(
                 f"{transport.url} did not take a report ({answer.reason}); {spool.waiting} reports are still in "
-                f"{spool.directory}, try again: {again} (--url, if the service has moved)",
+                f"{spool.directory}, try again{when}: {again} (--url, if the service has moved)",
                 code="away",
             )
         if not isinstance(answer, Refused):
@@ -104,3 +110,15 @@ def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, list
             spool.reject(entry, answer.answer)
             refusals.append(answer.detail)
     return sent, refusals
+
+
+def _answer_in_time(transport: Transport, entry: Entry) -> Answer:
+    """The answer to a report; where it is to come later and the service says when, that is waited for with patience."""
+    left = PATIENCE_S
+    while True:
+        answer = transport.send(entry)
+        if not isinstance(answer, Later) or answer.after_s is None or left <= 0 or answer.after_s > left:
+            return answer
+        log.warning("forecurve: %s; sending again in %.0f s", answer.reason.rstrip("."), answer.after_s)
+        left -= max(answer.after_s, 1.0)
+        time.sleep(answer.after_s)

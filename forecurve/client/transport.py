@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -19,6 +16,7 @@ _OVER = frozenset({"superseded", "over"})
 _LATER = frozenset({408, 425, 429})
 _IN_PART = frozenset({413, 422})
 _ACCESS = frozenset({401, 403})
+_LONGEST_PAUSE_S = 300.0
 _PATHS = {"metrics": "metrics", "checkpoint": "checkpoints", "outcome": "outcome"}
 
 
@@ -103,10 +101,11 @@ def read_answer(response: httpx.Response) -> Answer:
     if status < 300:
         return Taken()
     error = problem(response)
+    after_s = None if error.retry_after_s is None else min(error.retry_after_s, _LONGEST_PAUSE_S)
     if status in _ACCESS:
-        return Later(error.detail, _retry_after(response), denied=True)
+        return Later(error.detail, after_s, denied=True)
     if status in _LATER or status >= 500 or status < 400:
-        return Later(error.detail, _retry_after(response))
+        return Later(error.detail, after_s)
     return Refused(
         {"status": status, **error.body} if error.body else {"status": status, "detail": error.detail},
         over=error.code in _OVER,
@@ -117,21 +116,6 @@ def read_answer(response: httpx.Response) -> Answer:
 def backoff_s(tries: int, *, least: float = 0.5, most: float = 30.0) -> float:
     """Seconds before try number `tries` + 1: doubling, with jitter over the upper half."""
     return min(most, least * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds of a Retry-After header, given as seconds or as a date; at most five minutes are honoured."""
-    header = response.headers.get("retry-after")
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except ValueError:
-            return None
-    return min(max(seconds, 0.0), 300.0) if math.isfinite(seconds) else None
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:

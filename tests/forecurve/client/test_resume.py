@@ -347,7 +347,7 @@ def test_sync_says_why_the_service_refused_what_is_left_and_where_it_is(
     assert first.directory is not None
 
     for refused, said in ((1, "refused"), (0, "refused before")):
-        assert main(["sync", str(first.directory.parent)]) == 0
+        assert main(["sync", str(first.directory.parent)]) == refused
         shown = capsys.readouterr()
         assert ("1 refused" in shown.out) is ("superseded by attempt 2" in shown.err) is bool(refused)
         assert f"What was {said} is in no curve and not sent again: {first.directory}/rejected.jsonl" in shown.err
