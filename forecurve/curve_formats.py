@@ -8,28 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from forecurve.curve_cells import CurveFileError
 from forecurve.science.checks import short
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
 FORMATS = {".csv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
-
-
-class CurveFileError(ValueError):
-    """A file of curves that cannot be read.
-
-    Attributes:
-        field: the column, series or file at fault.
-        value: the offending value.
-        way_out: what to do about it.
-    """
-
-    def __init__(self, field: str, value: Any, message: str, way_out: str):
-        self.field = field
-        self.value = value
-        self.way_out = way_out
-        super().__init__(f"{field}: {message}, got {value}; {way_out}")
 
 
 def rows_of(path: Path) -> Iterator[Row]:
@@ -46,6 +31,8 @@ def rows_of(path: Path) -> Iterator[Row]:
         yield from reader(path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise CurveFileError("file", path.name, f"it is not {kind} in UTF-8 ({error})", "save it again") from error
+    except OSError as error:  # no leave to read it, or Parquet that is damaged
+        raise CurveFileError("file", path.name, f"it cannot be read ({error})", "save it again") from error
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
@@ -68,9 +55,11 @@ def _jsonl_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig") as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
-                row = _json_object(line, f"line {number}")
-                check_header(list(row))
-                yield f"line {number}", row
+                where = f"line {number}"
+                row = _json_value(line, where, "one object a line")
+                if not isinstance(row, _Object):
+                    raise CurveFileError(where, line.strip()[:40], "a JSON object is needed", "one object a line")
+                yield where, row.columns(where)
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
@@ -81,35 +70,35 @@ def _json_rows(path: Path) -> Iterator[Row]:
     if not isinstance(rows, list):
         raise CurveFileError("file", path.name, "a list of evaluations is needed", way_out)
     for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise CurveFileError(f"item {number}", short(row), "a JSON object is needed", way_out)
-        check_header(list(row))
-        yield f"item {number}", row
+        where = f"item {number}"
+        if not isinstance(row, _Object):
+            raise CurveFileError(where, short(row), "a JSON object is needed", way_out)
+        yield where, row.columns(where)
 
 
-def _json_object(line: str, where: str) -> dict[str, Any]:
-    row = _json_value(line, where, "one object a line")
-    if not isinstance(row, dict):
-        raise CurveFileError(where, line.strip()[:40], "a JSON object is needed", "one object a line")
-    return row
+class _Object(dict[str, Any]):
+    """An object of JSON that remembers names that were there twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]):
+        super().__init__(pairs)
+        self._pairs = pairs
+
+    def columns(self, where: str) -> dict[str, Any]:
+        """As a row; only here do names matter, for what a row has inside is not read."""
+        names = [column_of(name) for name, _ in self._pairs]
+        check_once(names, where)
+        check_header(names, where)
+        return dict(zip(names, (value for _, value in self._pairs), strict=True))
 
 
 def _json_value(text: str, where: str, way_out: str) -> Any:
     shown = text.strip()[:40]
     try:
-        return json.loads(text, object_pairs_hook=_without_doubles)
+        return json.loads(text, object_pairs_hook=_Object)
     except json.JSONDecodeError as error:
         raise CurveFileError(where, shown, f"not JSON ({error.msg})", way_out) from error
-    except CurveFileError:
-        raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists without end
         raise CurveFileError(where, shown, "JSON that cannot be taken", way_out) from error
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = [(column_of(name), value) for name, value in pairs]
-    check_once([name for name, _ in named])
-    return dict(named)
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
@@ -140,15 +129,22 @@ def column_of(name: str) -> str:
     return plain.lower() if plain.lower() in (*REQUIRED, *OPTIONAL) else plain
 
 
-def check_header(names: list[str]) -> None:
+def check_header(names: Sequence[str], where: str = "") -> None:
+    """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
     for name in REQUIRED:
         if name not in names:
             shown = ", ".join(names[:8]) or "no columns"
-            raise CurveFileError(name, shown, "this column is missing", f"name the columns {','.join(REQUIRED)}")
+            way_out = f"name the columns {','.join(REQUIRED)}"
+            raise CurveFileError(_at(name, where), shown, "this column is missing", way_out)
 
 
-def check_once(names: Sequence[str]) -> None:
+def check_once(names: Sequence[str], where: str = "") -> None:
     """A column that is there twice has no one meaning; those that are not read may be."""
     for name in (*REQUIRED, *OPTIONAL):
         if names.count(name) > 1:
-            raise CurveFileError(name, f"{names.count(name)} of them", "this column is needed once", "leave one out")
+            told = f"{names.count(name)} of them"
+            raise CurveFileError(_at(name, where), told, "this column is needed once", "leave one out")
+
+
+def _at(column: str, where: str) -> str:
+    return f"{column} at {where}" if where else column

@@ -61,7 +61,7 @@ def read_arms(
 ) -> dict[str, list[Curve]]:
     """The curves of a file by the name of their series; `stated` is what came with --range."""
     from forecurve import curve_files
-    from forecurve.curve_formats import CurveFileError
+    from forecurve.curve_cells import CurveFileError
 
     from .errors import bad_input
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from forecurve.curve_cells import CurveFileError
 from forecurve.curve_files import read_curves
-from forecurve.curve_formats import CurveFileError
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
 ROWS = [("a", 0, 0.2), ("a", 1, 0.3), ("b", 1, 0.1), ("a", 2, 0.4), ("b", 2, 0.2), ("b", 3, 0.3)]
@@ -173,7 +173,8 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         ('{"series": {"x": 1}, "compute": 1, "reward": 0.1}', ["series at line 1", "text is needed", "{'x': 1}"]),
         ('{"series": true, "compute": 1, "reward": 0.1}', ["series at line 1", "text is needed", "True"]),
         ('{"series": "a", "compute": 1, "reward": 0.1, "unit": []}', ["unit at line 1", "text is needed", "[]"]),
-        ('{"series": "a", "compute": 1, "reward": 0.1, "reward": 0.2}', ["reward", "needed once"]),
+        ('{"series": "a", "compute": 1, "reward": 0.1, "reward": 0.2}', ["reward at line 1", "needed once"]),
+        ('{"series": "a", "compute": 1}', ["reward at line 1", "this column is missing", "series, compute"]),
         (f'{{"series": "a", "compute": 1{"0" * 400}, "reward": 0.1}}', ["compute at line 1", "00..."]),
         (f'{{"series": "a", "compute": 1{"0" * 5000}, "reward": 0.1}}', ["line 1", "cannot be taken"]),
         ("[" * 100_000, ["line 1", "cannot be taken"]),
@@ -227,7 +228,7 @@ def test_numbers_of_json_that_are_none_are_refused(tmp_path: Path) -> None:
 def test_more_evaluations_than_a_curve_may_have_are_refused_while_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forecurve.curve_files.MAX_POINTS", 5)
+    monkeypatch.setattr("forecurve.science.checks.MAX_POINTS", 5)
     text = HEADER + "".join(f"a,{at},0.1,,,\n" for at in range(1, 9))
     with pytest.raises(CurveFileError, match="series 'a': at most 5 evaluations are taken, got more by line 7"):
         read_curves(_csv(tmp_path, text))

@@ -1,0 +1,78 @@
+"""What a cell of a curve file means: a name, a number, a seed; and how a fault in one is told.
+
+`where` is the place of the row, such as `line 7`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forecurve.science.checks import short
+from forecurve.signs import is_obeyed
+
+
+class CurveFileError(ValueError):
+    """A file of curves that cannot be read.
+
+    Attributes:
+        field: the column, series or file at fault.
+        value: the offending value.
+        way_out: what to do about it.
+    """
+
+    def __init__(self, field: str, value: Any, message: str, way_out: str):
+        self.field = field
+        self.value = value
+        self.way_out = way_out
+        super().__init__(f"{field}: {message}, got {value}; {way_out}")
+
+
+def name_of(cell: Any, where: str) -> str:
+    """The name of a series: text on one line, without signs that a terminal obeys."""
+    name = text_of("series", cell, where)
+    if not name:
+        raise CurveFileError(f"series at {where}", _shown(cell), "a name is needed", "name every series")
+    if any(is_obeyed(sign) for sign in name):
+        raise CurveFileError(f"series at {where}", ascii(name), "a name on one line is needed", "rename the series")
+    return name
+
+
+def text_of(column: str, cell: Any, where: str) -> str:
+    """What a cell says, blanks around it dropped; a plain number is a name too."""
+    if isinstance(cell, bool) or not isinstance(cell, str | int | float | None):
+        raise CurveFileError(f"{column} at {where}", _shown(cell), "text is needed", "write it as text")
+    return "" if cell is None else str(cell).strip()
+
+
+def seed_of(cell: Any, where: str) -> int | None:
+    number = number_of("seed", cell, where)
+    if number is not None and not number.is_integer():
+        raise CurveFileError(
+            f"seed at {where}", _shown(cell), "a whole number is needed", "leave it empty where unknown"
+        )
+    return None if number is None else int(number)
+
+
+def needed_of(column: str, cell: Any, where: str) -> float:
+    number = number_of(column, cell, where)
+    if number is None:
+        raise CurveFileError(f"{column} at {where}", _shown(cell), "a number is needed", "leave the line out")
+    return number
+
+
+def number_of(column: str, cell: Any, where: str) -> float | None:
+    """A number, None where the cell is empty."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return None
+    try:
+        if isinstance(cell, bool):
+            raise TypeError("a truth value")
+        return float(cell)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CurveFileError(
+            f"{column} at {where}", _shown(cell), "a number is needed", "mend or leave it out"
+        ) from error
+
+
+def _shown(cell: Any) -> str:
+    return "nothing" if cell is None else short(cell)
