@@ -213,10 +213,6 @@ class Api:
 
     # access
 
-    def me(self) -> Json:
-        """The token in use."""
-        return self.get("/v1/me")
-
     def tokens(self, **filters: Any) -> Iterator[Json]:
         """Every token there was, or those of one `kind`: api, session (browsers), ingest (runs), login (codes)."""
         return self.items("/v1/tokens", **filters)

@@ -57,7 +57,7 @@ def test_the_first_start_mints_an_admin_token_and_a_login_link_that_opens_the_pa
 ) -> None:
     where = up.wait_for("where")
     with Api(where["url"], where["admin_token"]) as api:
-        assert "admin" in api.me()["scopes"]
+        assert "admin" in api.get("/v1/me")["scopes"]
 
     with httpx.Client(follow_redirects=True, timeout=30) as browser:
         anonymous = browser.get(where["url"])
@@ -142,7 +142,7 @@ def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_
         assert [name for name, pid in pids.items() if psutil.pid_exists(pid) and _is_alive(pid)] == ["postgres"]
         assert where["admin_token"] is None  # minted once
         with Api(where["url"], token) as api:
-            assert "admin" in api.me()["scopes"]
+            assert "admin" in api.get("/v1/me")["scopes"]
         again.wait_for("ready", part="worker")
         code = again.stop(signal.SIGTERM)
     finally:
