@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,8 @@ def backtest_command(
     # all of them first: bad input shows before the work
     curves = {file: read_long_curves(found, unit, range_) for file, found in readable.items()}
     found = {file: _backtest(_named(file), curves[file], shares, prior, names) for file in curves}
+    for file, of_file in curves.items():
+        _say_what_is_too_early(_named(file), of_file, shares)
     if as_json:
         print_json(_body(found))
         return
@@ -62,6 +65,18 @@ def _shares(text: str) -> list[float]:
             raise bad_input(f"--fractions: a share of the run is needed, got {part.strip()}; {way_out}")
         shares.append(share)
     return list(dict.fromkeys(shares))
+
+
+def _say_what_is_too_early(file: str, curves: list[Curve], shares: list[float]) -> None:
+    """Of shares at which no run can be forecast: every figure there is empty, which tells nobody why."""
+    from forecurve.science.checks import MIN_POINTS
+
+    first = min(float(curve.compute[MIN_POINTS - 1] / curve.now) for curve in curves)
+    early = ", ".join(f"{share:g}" for share in shares if share < first)
+    if early:
+        from_there = f"from {math.ceil(1000 * first) / 1000:g} on the first has"
+        text = f"at {early} of its compute no run has the {MIN_POINTS} evaluations that a forecast needs; {from_there}"
+        typer.echo(f"{file}: {text}", err=True)
 
 
 def _names(text: str) -> list[str]:
@@ -120,7 +135,7 @@ def _row(file: Path, one: Summary) -> list[str]:
 
     return [
         _named(file),
-        f"{one.fraction:.0%}".replace("%", " %"),
+        f"{100 * one.fraction:.10g} %",
         one.method,
         str(one.n),
         *(number(value, 3) for value in (one.mae, one.median, one.max)),

@@ -53,6 +53,22 @@ def test_json_is_the_documented_object(file: Path, capsys: pytest.CaptureFixture
     assert line["coverage"] == pytest.approx(np.mean([row["covered"] for row in ours]))
 
 
+def test_shares_at_which_nothing_can_be_forecast_are_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backtest", str(file), "--fractions", "1e-300,0.05,0.125", "--json"]) in (0, None)
+    captured = capsys.readouterr()
+    assert [one["n"] for one in json.loads(captured.out)["summary"]] == [0, 0, 3]
+    said = "at 1e-300, 0.05 of its compute no run has the 3 evaluations that a forecast needs; from 0.1 on the first"
+    assert captured.err == f"runs.csv: {said} has\n"
+
+    assert main(["backtest", str(file), "--fractions", "1e-300,0.125"]) in (0, None)
+    captured = capsys.readouterr()
+    assert [line.split()[1] for line in captured.out.splitlines()[1:3]] == ["1e-298", "12.5"]
+    assert captured.err.startswith("runs.csv: at 1e-300 of")
+
+    assert main(["backtest", str(file), "--fractions", "0.1,0.5"]) in (0, None)
+    assert capsys.readouterr().err == ""
+
+
 def test_siblings_come_from_the_same_file_only(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alone = tmp_path / "alone.csv"
     alone.write_text(HEADER + "".join(line for line in file.read_text().splitlines(True)[1:] if line[:4] == "arm0"))
