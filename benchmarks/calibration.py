@@ -31,7 +31,7 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 from forecurve.science import Curve, Fit, fit, last_value, paper_fit, sibling_prior
-from forecurve.science.prior import Prior
+from forecurve.science.posterior.prior import Prior
 
 # A, B, C_mid of Table 1 (arXiv 2510.13786, A.13)
 TABLE_1 = np.array(

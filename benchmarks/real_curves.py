@@ -24,7 +24,7 @@ import numpy as np
 from forecurve.curve_files import read_curves
 from forecurve.curve_formats import FORMATS
 from forecurve.science import Curve
-from forecurve.science.backtesting import BASELINES, OURS, Backtest, Summary, backtest
+from forecurve.science.backtesting.backtest import BASELINES, OURS, Backtest, Summary, backtest
 
 COLUMNS = ("set", "seen", "method", "n", "MAE", "median", "max", "posterior MAE", "coverage", "width", "posterior's",
            "its width", "withheld", "past runs")  # fmt: skip

@@ -25,8 +25,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.curve_files import read_curves
 from forecurve.science import Curve, fit, predict_mean
-from forecurve.science.backtesting import early_part
-from forecurve.science.outcome import Outcome
+from forecurve.science.backtesting.backtest import early_part
+from forecurve.science.fitting.outcome import Outcome
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
 from server.recipes.models import RecipeRow

@@ -25,11 +25,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from forecurve.science import Curve, FrozenForecast, fit, freeze, revision, watch
-from forecurve.science.evidence import e_process, likely_start
-from forecurve.science.misfit import HOLDS
-from forecurve.science.sigmoid import reward_at
-from forecurve.science.surprise import Mixture, innovations
-from forecurve.science.watching import ALERT_THRESHOLD, CLIP, WARN_THRESHOLD
+from forecurve.science.departures.misfit import HOLDS
+from forecurve.science.posterior.sigmoid import reward_at
+from forecurve.science.watching.evidence import e_process, likely_start
+from forecurve.science.watching.surprise import Mixture, innovations
+from forecurve.science.watching.watch import ALERT_THRESHOLD, CLIP, WARN_THRESHOLD
 
 COMPUTE = np.linspace(0, 16_000, 108)[1:]
 PAST, LATER = COMPUTE[COMPUTE <= 4000], COMPUTE[COMPUTE > 4000][:80]

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, and_, case, func, or_
 from sqlalchemy.orm import Session
 
-from forecurve.science.misfit import HOLDS
+from forecurve.science.departures.misfit import HOLDS
 from server.forecasts.models import Forecast
 from server.pagination import newest_first
 from server.runs.models import Run

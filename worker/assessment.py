@@ -32,7 +32,7 @@ from forecurve.science import (
     revision,
     watch,
 )
-from forecurve.science.misfit import HOLDS
+from forecurve.science.departures.misfit import HOLDS
 from server.forecasts.ending import ending_words
 from server.forecasts.fitted import MIN_POINTS, column, curve_of, rising
 from server.forecasts.past_runs import PastRun

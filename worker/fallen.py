@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forecurve.science import Watch
-from forecurve.science.watching import ALERT_THRESHOLD, WARN_THRESHOLD
+from forecurve.science.watching.watch import ALERT_THRESHOLD, WARN_THRESHOLD
 
 KIND = "below_forecast"
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from forecurve.curve_files import read_arms
 from forecurve.science import Curve, compare, fit, freeze, plan, watch
-from forecurve.science.backtesting import backtest
+from forecurve.science.backtesting.backtest import backtest
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

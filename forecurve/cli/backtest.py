@@ -13,7 +13,7 @@ from .fit import PriorChoice
 
 if TYPE_CHECKING:
     from forecurve.science import Curve
-    from forecurve.science.backtesting import Backtest, Progress, Summary
+    from forecurve.science.backtesting.backtest import Backtest, Progress, Summary
 
 
 def backtest_command(
@@ -80,7 +80,7 @@ def _say_what_is_too_early(file: str, curves: list[Curve], shares: list[float]) 
 
 
 def _names(text: str) -> list[str]:
-    from forecurve.science.backtesting import BASELINES
+    from forecurve.science.backtesting.backtest import BASELINES
 
     from .errors import bad_input
 

@@ -6,35 +6,49 @@ forecast.A, forecast.predict(16_000), forecast.sentence(budget=16_000)
 advise(forecast, now=4_000, budget=16_000)
 watch(freeze(forecast), later_compute, later_reward)
 compare({"base": [curve, other_seed], "no-fp32": third}, control="base")
+
+The rooms, from the ground up; each knows only those before it (`make lint` holds it to that):
+
+    curves        evaluations against compute, and how they scatter
+    posterior     of a sigmoid's parameters, by adaptive quadrature
+    departures    misfits, and what else a run may do than follow its sigmoid
+    fitting       `fit`: bands, the expected end, the compute to a target
+    past          what past runs tell: the prior they make, what forecasts of theirs got wrong
+    attribution   `compare`: ceiling or efficiency
+    backtesting   how good forecasts would have been, and were; the paper's procedure; `Siblings`
+    watching      `freeze`, `watch`: a live run against its frozen forecast
+    planning      `plan`, `rank`: which runs to train how far, and which is best
+    advice        `advise`: stop, continue or scale
+    simulator     sweeps replayed under policies
 """
 
-from .advice import Advice, advise
-from .alternatives import Alternative, alternatives
-from .analogues import Course
+from .advice.advise import Advice, advise
+from .advice.sweep import advise_sweep
 from .attribution import ArmVerdict, Comparison, PooledSeeds, SeedSpread, compare, pool_seeds
-from .backtesting import Backtest, backtest, past_forecast
-from .baselines import PowerLaw, last_value, power_law
-from .conformal import Conformal
-from .curve import Curve, Evaluation
-from .draws import Draws
+from .backtesting.alternatives import Alternative, alternatives
+from .backtesting.backtest import Backtest, backtest, past_forecast
+from .backtesting.baselines import PowerLaw, last_value, power_law
+from .backtesting.paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
+from .backtesting.siblings import Siblings
+from .backtesting.track_record import TrackRecord, score
+from .curves.curve import Curve, Evaluation
+from .departures.misfit import Misfit
 from .errors import AdviceError, CompareError, CurveError, FieldError, FrozenError, PlanError, PriorError
-from .family import sibling_prior
-from .fitting import Fit, fit
-from .frozen import FrozenForecast, freeze
-from .hindsight import Hindsight, Past
-from .misfit import Misfit
-from .outcome import Outcome, predict_ending, predict_mean
-from .paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
-from .planner import Allocation, Outlook, Plan, plan
-from .point import PointFit, least_squares
-from .prior import Prior
-from .ranking import Rank, rank
-from .revising import Revision, revision
-from .siblings import Siblings
-from .sweep_advice import advise_sweep
-from .track_record import TrackRecord, score
+from .fitting.fit import Fit, fit
+from .fitting.outcome import Outcome, predict_ending, predict_mean
+from .past.analogues import Course
+from .past.conformal import Conformal
+from .past.family import sibling_prior
+from .past.hindsight import Hindsight, Past
+from .planning.plan import Allocation, Outlook, Plan, plan
+from .planning.ranking import Rank, rank
+from .posterior.draws import Draws
+from .posterior.point import PointFit, least_squares
+from .posterior.prior import Prior
 from .values import Band, Estimate, Reach
-from .watching import Watch, watch
+from .watching.frozen import FrozenForecast, freeze
+from .watching.revision import Revision, revision
+from .watching.watch import Watch, watch
 
 __all__ = [
     "Advice",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .curve import Curve
-from .fitting import fit
-from .point import least_squares
+from .curves.curve import Curve
+from .fitting.fit import fit
+from .posterior.point import least_squares
 
 
 def warm_up() -> None:

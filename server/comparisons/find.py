@@ -11,7 +11,7 @@ from typing import Any
 from forecurve.science import CurveError, Fit, SeedSpread, compare, fit, rank
 from forecurve.science.attribution.comparison import ArmVerdict
 from forecurve.science.attribution.wording import needs_text
-from forecurve.science.ranking import ranking_sentence
+from forecurve.science.planning.ranking import ranking_sentence
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.siblings import seeds_of

@@ -11,8 +11,8 @@ from typing import Any
 
 from forecurve.digits import decimals
 from forecurve.science import Estimate
-from forecurve.science.misfit import HOLDS
-from forecurve.science.reach import RANKS_FROM
+from forecurve.science.departures.misfit import HOLDS
+from forecurve.science.past.reach import RANKS_FROM
 from forecurve.science.wording import compute_text, interval_text
 from server.runs.schemas import Ending
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Text, cast, func, literal_column, 
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session, aliased
 
-from forecurve.science.hindsight import FINISHED_AT
+from forecurve.science.past.hindsight import FINISHED_AT
 from server.metrics.curve import Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from forecurve.science.track_record import Scored
+from forecurve.science.backtesting.track_record import Scored
 from server.runs.schemas import RunView
 
 from .ending import is_withheld

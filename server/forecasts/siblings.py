@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from forecurve.science import CurveError, Fit, PooledSeeds, fit, pool_seeds
-from forecurve.science.family import sibling_prior
-from forecurve.science.prior import Prior
+from forecurve.science.past.family import sibling_prior
+from forecurve.science.posterior.prior import Prior
 
 from .fitted import MIN_POINTS, curve_of, rising
 from .past_runs import PastRun, has_seeds

@@ -6,8 +6,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from forecurve.science.hindsight import bin_of
-from forecurve.science.track_record import Line, Scored, TrackRecord
+from forecurve.science.backtesting.track_record import Line, Scored, TrackRecord
+from forecurve.science.past.hindsight import bin_of
 
 from .schemas import ScoredView, TrackLine, TrackRecordView
 from .track_record import Told

@@ -18,10 +18,10 @@ from sqlalchemy import Row, Select, func, select
 from sqlalchemy.orm import Session
 
 from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackRecord, score
-from forecurve.science import track_record as science
-from forecurve.science.arms import told_apart
-from forecurve.science.misfit import HOLDS
-from forecurve.science.outcome import tail_size
+from forecurve.science.backtesting import track_record as science
+from forecurve.science.curves.arms import told_apart
+from forecurve.science.departures.misfit import HOLDS
+from forecurve.science.fitting.outcome import tail_size
 from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.states import TERMINAL

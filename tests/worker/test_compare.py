@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 import worker.compare
 from forecurve.science import Curve, compare, rank
-from forecurve.science.ranking import ranking_sentence
+from forecurve.science.planning.ranking import ranking_sentence
 from server.database import new_id
 from server.events.models import Event, OutboxMessage
 from server.recipes.models import RecipeRow

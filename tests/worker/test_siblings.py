@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.science.prior import FLAT
+from forecurve.science.posterior.prior import FLAT
 from server.forecasts.curves import run_curve
 from server.forecasts.fitted import curve_of
 from server.forecasts.models import Forecast

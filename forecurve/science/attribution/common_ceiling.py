@@ -14,10 +14,10 @@ import numpy as np
 from scipy.optimize import least_squares as minimise
 
 from ..arrays import FloatArray
-from ..curve import Curve
-from ..margins import SAME_CEILING
-from ..point import PointFit, least_squares
-from ..sigmoid import log_compute, rise
+from ..curves.curve import Curve
+from ..curves.margins import SAME_CEILING
+from ..posterior.point import PointFit, least_squares
+from ..posterior.sigmoid import log_compute, rise
 
 _NODES = 40
 _LOG_B = (float(np.log(0.05)), float(np.log(20.0)))

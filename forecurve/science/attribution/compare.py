@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .. import checks, errors
-from ..curve import Curve
-from ..fitting import Fit, fit
-from ..margins import SAME_CEILING
+from ..curves.curve import Curve
+from ..curves.margins import SAME_CEILING
+from ..fitting.fit import Fit, fit
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .. import errors
-from ..fitting import Fit
+from ..fitting.fit import Fit
 from .matched import own_level
 from .runs import Run, ceilings, distinct, log_computes, run_of
 from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, Group, SeedSpread, learn, summarised

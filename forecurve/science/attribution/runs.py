@@ -10,11 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from ..arrays import FloatArray
-from ..curve import Curve
-from ..draws import Draws
-from ..fitting import Fit
-from ..misfit import HOLDS
-from ..sigmoid import compute_at
+from ..curves.curve import Curve
+from ..departures.misfit import HOLDS
+from ..fitting.fit import Fit
+from ..posterior.draws import Draws
+from ..posterior.sigmoid import compute_at
 
 OneRun = TypeVar("OneRun", bound=Curve | Fit)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..fitting import fit
-from ..margins import least_gain
-from ..prior import Prior
-from ..standing import Entrant, Standing, enter, standing
+from ..curves.margins import least_gain
+from ..fitting.fit import fit
+from ..planning.standing import Entrant, Standing, enter, standing
+from ..posterior.prior import Prior
 
 if TYPE_CHECKING:
     from .replay import State

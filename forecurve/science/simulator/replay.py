@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..checks import MIN_POINTS
-from ..curve import Curve
+from ..curves.curve import Curve
 from .sweeps import Sweep
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray
-from ..curve import Curve
-from ..sigmoid import reward_at
+from ..curves.curve import Curve
+from ..posterior.sigmoid import reward_at
 
 
 @dataclass(frozen=True)

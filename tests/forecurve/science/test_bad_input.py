@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from forecurve.science import Curve, Evaluation, alternatives, fit, freeze, least_squares, watch
 from forecurve.science import errors as e
-from forecurve.science.misfit import HOLDS
+from forecurve.science.departures.misfit import HOLDS
 
 from .synthetic import noisy_curve, sigmoid
 

@@ -7,7 +7,7 @@ import pytest
 
 from forecurve.science import Advice, Curve, Estimate, advise, fit
 from forecurve.science.attribution.compare import compare
-from forecurve.science.backtesting import backtest
+from forecurve.science.backtesting.backtest import backtest
 from forecurve.science.wording import gain_text, level_text
 
 from .synthetic import noisy_curve, sigmoid

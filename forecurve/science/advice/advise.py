@@ -1,0 +1,175 @@
+"""Stop, continue or scale: from the forecast's own numbers, each of which can be checked later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..values import estimate_of
+from ..wording import compute_text, gain_text, interval_text, share_text
+from .case import SURE, Case, case_of, numbers_of
+from .misfit_verdict import Verdict, misfit_verdict
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from ..fitting.fit import Fit
+    from ..past.hindsight import Hindsight
+
+SCALE_SURE = 0.8
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do with a run.
+
+    Attributes:
+        action: stop | continue | scale | undecided.
+        reason: one sentence that names the binding number.
+        numbers: the figures behind it; JSON-safe.
+        fit: the forecast that it rests on.
+    """
+
+    action: str
+    reason: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+    fit: Fit | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Action, reason and numbers."""
+        return {"action": self.action, "reason": self.reason, "numbers": self.numbers}
+
+    def plot(self) -> go.Figure:
+        """A plotly figure: the gain against compute, with the least gain that matters and the price."""
+        from .plot import plot
+
+        return plot(self)
+
+
+def advise(
+    fit: Fit,
+    *,
+    now: float | None = None,
+    budget: float | None = None,
+    delta: float | None = None,
+    price: float | None = None,
+    target: float | None = None,
+    hindsight: Hindsight | None = None,
+) -> Advice:
+    """Advise on one run.
+
+    Args:
+        fit: its forecast.
+        now: compute spent; the last evaluation's when left out.
+        budget: compute it may spend. Without one, gains are measured to twice `now`.
+        delta: the least gain in reward that matters; by default 0.01 of the range of rewards. This, `price` and
+            `target` are in the reward's own scale.
+        price: the least gain in reward per unit of compute that is worth paying for.
+        target: a reward to reach.
+        hindsight: how forecasts of past runs at this share of the budget turned out. What they got wrong together is
+            expected of this one too: it moves the gain to the budget.
+
+    Rules, in order: a misfit speaks first; a reached target stops; a spent budget asks what twice as much would buy;
+    P(gain < delta) >= 0.9 with a mean gain below delta stops; a ceiling that is not identified (unless C_mid is behind
+    us with 95 %) gives "undecided" with the compute at which to decide; a target out of reach or a gain per unit below
+    the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
+
+    After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
+
+    Raises:
+        AdviceError: a `now`, budget, delta or price that cannot be.
+    """
+    case = case_of(fit, now, budget, delta, price, target, hindsight)
+    numbers = numbers_of(case)
+    for rule in _RULES:
+        verdict = rule(case)
+        if verdict is not None:
+            return Advice(*verdict, numbers, fit)
+    return Advice("continue", f"{case.expected_in_words}.", numbers, fit)
+
+
+def _target_reached(case: Case) -> Verdict:
+    if case.target is None or float((case.at_now >= case.target).mean()) < SURE:
+        return None
+    return "stop", f"The target {case.target:g} is reached ({share_text((case.at_now >= case.target).mean())} sure)."
+
+
+def _budget_spent(case: Case) -> Verdict:
+    """At the end of the budget the question is whether more of it would pay."""
+    if not case.spent:
+        return None
+    doubling = f"doubling to {case.where} would buy {case.gain_in_words}"
+    if case.p_beyond >= SCALE_SURE and case.pays:
+        return "scale", f"The budget is spent and {doubling}."
+    if case.surely_small:
+        return "stop", f"The budget is spent and {doubling}."
+    if not case.known:
+        return "undecided", f"The budget is spent and the ceiling is not identified ({_ceiling(case)}): {doubling}."
+    return "stop", f"The budget is spent; {doubling}, which is not surely worth it."
+
+
+def _too_small(case: Case) -> Verdict:
+    """Before identification is asked for: a ceiling may be unknown while what the budget still buys is known."""
+    if not case.surely_small:
+        return None
+    sure = f"{share_text(case.p_small)} sure that it is below {case.delta:g}"
+    return "stop", f"Only {case.gain_in_words} is left to {case.where}: {sure}."
+
+
+def _not_identified(case: Case) -> Verdict:
+    if case.known:
+        return None
+    when = case.fit.decide_at()
+    until = "keep going" if when is None else f"keep going until {compute_text(when)} {case.fit.unit}, then decide"
+    if when is not None and case.budget is not None and when >= case.budget:
+        until = f"keep going; it will not be known within {case.where}"
+    return "undecided", f"Ceiling not identified yet ({_ceiling(case)}): {until}. {case.expected_in_words}."
+
+
+def _target_lost(case: Case) -> Verdict:
+    if case.target is None:
+        return None
+    never = case.fit.compute_to_reach(case.target).p_never
+    if never < 0.95:
+        return None
+    return (
+        "stop",
+        f"The target {case.target:g} is above the ceiling ({_ceiling(case)}): "
+        f"{share_text(never)} sure that it is never reached.",
+    )
+
+
+def _too_dear(case: Case) -> Verdict:
+    if case.pays or case.price is None:
+        return None
+    per_unit = case.gain.mean() / (case.end - case.now)
+    dear = f"{per_unit:.2g} per unit of compute, below the price of {case.price:.2g}"
+    return "stop", f"{case.gain_in_words} to {case.where} is {dear}."
+
+
+def _scale(case: Case) -> Verdict:
+    if case.budget is None or case.p_beyond < SCALE_SURE:
+        return None
+    more = estimate_of(case.beyond)
+    if case.price is not None and case.beyond.mean() / case.end < case.price:
+        return None
+    return "scale", (
+        f"The curve still climbs at {case.where}: twice as much would buy {gain_text(more)}, "
+        f"{share_text(case.p_beyond)} sure that it is above {case.delta:g}."
+    )
+
+
+def _ceiling(case: Case) -> str:
+    return interval_text(case.fit.A)
+
+
+_RULES = (
+    misfit_verdict,
+    _target_reached,
+    _budget_spent,
+    _too_small,
+    _not_identified,
+    _target_lost,
+    _too_dear,
+    _scale,
+)

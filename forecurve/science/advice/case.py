@@ -1,0 +1,223 @@
+"""Everything that a rule of advice looks at: the gains under each posterior draw, and the figures made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .. import errors
+from ..arrays import FloatArray
+from ..checks import check_kind, is_positive, number, short
+from ..curves.margins import least_gain
+from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
+from ..fitting.aftermath import aftermath, p_lasts, sure_from
+from ..fitting.fit import Fit
+from ..values import estimate_of, jsonable
+from ..wording import compute_text, gain_text, share_text
+from .growth import growth
+
+if TYPE_CHECKING:
+    from ..past.hindsight import Hindsight
+
+SURE = 0.9
+WAITING = (*CHANGED, *SHAPELESS)
+_SILVER = 0.4142135623730951  # irrational: its multiples fall evenly, and unlike the order of the draws
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One question about one run.
+
+    Attributes:
+        fit: its forecast.
+        now, budget: compute spent and allowed.
+        end: compute to which gains are measured.
+        delta, price, target: as in `advise`.
+        later: the forecast of what came after a fall or a break, None without one or while it is too short. Gains are
+            its gains.
+        since: of the fall or break, else 0.
+        hindsight: how forecasts of past runs turned out, None where it is not known or not about these gains.
+        gain, beyond: from now to the end, and from there to twice as much, (K,), see `growth`.
+        at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
+    """
+
+    fit: Fit
+    now: float
+    budget: float | None
+    end: float
+    delta: float
+    price: float | None
+    target: float | None
+    later: Fit | None
+    since: float
+    hindsight: Hindsight | None
+    gain: FloatArray
+    beyond: FloatArray
+    at_now: FloatArray
+    at_end: FloatArray
+
+    @property
+    def spent(self) -> bool:
+        """Whether there is a budget and none of it is left."""
+        return self.budget is not None and self.now >= self.budget
+
+    @property
+    def p_small(self) -> float:
+        """P(gain < delta)."""
+        return float((self.gain < self.delta).mean())
+
+    @property
+    def surely_small(self) -> bool:
+        """The gain is below delta with 90 %, and its mean too: one chance in ten of a large gain is not small."""
+        return self.p_small >= SURE and float(self.gain.mean()) < self.delta
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the run waits for something to happen: it fell, broke or never moved."""
+        return self.fit.misfit in WAITING
+
+    @property
+    def p_stays(self) -> float:
+        """P(nothing new begins before the end), from how long nothing has."""
+        return p_lasts(self.now - self.since, self.end - self.now)
+
+    @property
+    def p_beyond(self) -> float:
+        """P(twice the compute gains more than delta)."""
+        return float((self.beyond > self.delta).mean())
+
+    @property
+    def known(self) -> bool:
+        """The ceiling is identified, or the bend is behind us."""
+        return self.fit.ceiling_identified or float((self.fit.posterior.C_mid < self.now).mean()) >= 0.95
+
+    @property
+    def pays(self) -> bool:
+        """The mean gain per unit of compute is at least the price."""
+        span = self.end - self.now
+        return self.price is None or (span > 0 and float(self.gain.mean()) / span >= self.price)
+
+    @property
+    def decide_at(self) -> float | None:
+        """The compute at which to ask again; None where nothing is to be waited for."""
+        if self.stands_still:
+            when = sure_from(self.since, self.end, SURE)
+            return when if self.now < when < self.end else None
+        return None if self.known else self.fit.decide_at()
+
+    @property
+    def where(self) -> str:
+        """The end in words."""
+        return f"{compute_text(self.end)} {self.fit.unit}"
+
+    @property
+    def gain_in_words(self) -> str:
+        """Median and interval, and whether past runs have a say in it."""
+        told = "" if self.hindsight is None else f" by what {self.hindsight.runs} past runs gained"
+        return f"{gain_text(estimate_of(self.gain))}{told}"
+
+    @property
+    def expected_in_words(self) -> str:
+        """The gain, and how sure it is that it matters."""
+        likely = share_text(1 - self.p_small)
+        return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is above {self.delta:g}"
+
+
+def case_of(
+    fit: Fit,
+    now: float | None,
+    budget: float | None,
+    delta: float | None,
+    price: float | None,
+    target: float | None,
+    hindsight: Hindsight | None = None,
+) -> Case:
+    """The case of one question. Raises AdviceError for a number that is not positive."""
+    check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
+    check_question(fit, now=now, budget=budget, delta=delta, price=price)
+    _check_target(fit, target)
+    delta = least_gain(delta, fit.curve)
+    here = fit.curve.now if now is None else float(now)
+    open_budget = budget is not None and budget > here
+    end = float(budget) if budget is not None and open_budget else 2 * here
+    change = _change_of(fit)
+    since = change or 0.0
+    later = None if change is None else aftermath(fit, change)
+    origin = 0.0 if later is None else since
+    level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
+    beyond = to_twice - to_end if open_budget else to_end
+    told = hindsight if open_budget and fit.misfit in HOLDS and hindsight is not None and hindsight.runs else None
+    last = level + to_end
+    if told is not None:
+        last = np.clip(last + _moved(told, len(last)), *fit.curve.bounds)
+    return Case(fit, here, budget, end, delta, price, target, later, since, told, last - level, beyond, level, last)
+
+
+def _moved(hindsight: Hindsight, count: int) -> FloatArray:
+    """Draws of how much higher the run will end than its own data say, (count,): evenly spread, without chance."""
+    return hindsight.shift + hindsight.sd * ndtri((np.arange(count) * _SILVER + 0.5) % 1.0 * 0.9999 + 0.00005)
+
+
+def check_question(fit: Fit, **given: float | None) -> None:
+    """What a question is made of is positive and finite, where it is given at all."""
+    ways_out = {
+        "delta": "give the least gain that matters, in the reward's own scale",
+        "price": f"give the least gain in reward per {fit.unit}, or leave it out",
+    }
+    for name, value in given.items():
+        if value is not None and not is_positive(value):
+            way_out = ways_out.get(name, f"give compute in {fit.unit}")
+            raise errors.AdviceError(name, short(value), "a positive finite number is needed", way_out)
+
+
+def _check_target(fit: Fit, target: float | None) -> None:
+    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached.
+
+    One that is not finite is refused where it is asked for, by `compute_to_reach`.
+    """
+    low, high = fit.curve.bounds
+    if target is not None and np.isfinite(number("target", target)) and not low <= target <= high:
+        way_out = f"rewards of this run are from {low:g} to {high:g}"
+        raise errors.AdviceError("target", target, "no reward can be that", way_out)
+
+
+def _change_of(fit: Fit) -> float | None:
+    """The compute of the last evaluation before a fall or break, None without one."""
+    found = fit.misfit_detail
+    return found.since if found is not None and found.name in CHANGED else None
+
+
+def numbers_of(case: Case) -> dict[str, Any]:
+    """The figures behind an advice; JSON-safe."""
+    span, slower = case.end - case.now, (case.later or case.fit).other_rise
+    numbers: dict[str, Any] = {
+        "now": case.now,
+        "budget": case.budget,
+        "measured_to": case.end,
+        "delta": case.delta,
+        "gain": estimate_of(case.gain).to_dict(),
+        "expected_gain": float(case.gain.mean()),
+        "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
+        "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.end),
+        "p_gain_below_delta": case.p_small,
+        "p_doubling_gains_delta": case.p_beyond,
+        "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
+        "regret_continue": float(span * case.p_small),
+        "identified_A": case.fit.identified["A"],
+        "p_slower_end": None if slower is None else slower.share,
+        "decide_at": case.decide_at,
+        "since": case.since if case.stands_still else None,
+        "p_stays": case.p_stays if case.stands_still else None,
+        "past_runs": 0 if case.hindsight is None else case.hindsight.runs,
+        "past_shift": None if case.hindsight is None else case.hindsight.shift,
+        "price": case.price,
+        "target": case.target,
+    }
+    if case.target is not None:
+        numbers["p_target_at_budget"] = float((case.at_end >= case.target).mean())
+        numbers["target_reach"] = case.fit.compute_to_reach(case.target).to_dict()
+    return dict(jsonable(numbers))

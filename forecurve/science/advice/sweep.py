@@ -1,0 +1,71 @@
+"""Advice for every run of a sweep: what it should do by itself, and whether it still matters among the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..curves.margins import least_gain
+from ..planning.plan import check_arms, outlooks_of
+from ..planning.standing import enter, standing
+from ..wording import compute_text, share_text
+from .advise import Advice, advise
+from .case import check_question
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+    from ..planning.plan import Outlook
+
+
+def advise_sweep(
+    fits: Sequence[Fit],
+    *,
+    budget: float | None = None,
+    delta: float | None = None,
+    price: float | None = None,
+    siblings: bool = True,
+) -> dict[str, Advice]:
+    """Advise on each run of a sweep, by its name.
+
+    Args:
+        fits: the runs' forecasts, in one unit of compute, on one scale of rewards, with distinct names.
+        budget: compute that each run may spend; the runs are compared there. By default twice the furthest run's.
+        delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
+        price: as in `advise`.
+        siblings: let the runs inform one another where they are compared.
+
+    A run that is less than 5 % likely to end within delta of the highest one is dominated: the advice is to stop it,
+    whatever it would gain by itself. Every other run is advised as if it were alone. The numbers have `p_best`,
+    `p_within_delta` and `dominated` on top of those of `advise`.
+
+    Raises:
+        PlanError: runs that cannot be compared. AdviceError: a budget, delta or price that cannot be.
+    """
+    if not fits:
+        return {}
+    check_arms(fits)
+    check_question(fits[0], budget=budget, delta=delta, price=price)
+    delta = least_gain(delta, fits[0].curve)
+    furthest = max(fit.curve.now for fit in fits)
+    horizon = 2 * furthest if budget is None else max(float(budget), furthest)
+    here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings)
+    outlooks = outlooks_of(here, delta)
+    best = outlooks[int(np.argmax([arm.p_best for arm in outlooks]))]
+    return {
+        arm.arm: _among(advise(fit, budget=budget, delta=delta, price=price), arm, best, delta, horizon, fit.unit)
+        for fit, arm in zip(fits, outlooks, strict=True)
+    }
+
+
+def _among(alone: Advice, arm: Outlook, best: Outlook, delta: float, horizon: float, unit: str) -> Advice:
+    """The advice on one run with its place among the others."""
+    numbers = {**alone.numbers, "p_best": arm.p_best, "p_within_delta": arm.p_within_delta, "dominated": arm.dominated}
+    if not arm.dominated or alone.action == "stop":
+        return replace(alone, numbers=numbers)
+    odds = share_text(arm.p_within_delta)
+    where = f"{compute_text(horizon)} {unit}"
+    reason = f"Dominated: {odds} likely to end within {delta:g} of the best at {where} ({best.arm} leads)."
+    return replace(alone, action="stop", reason=reason, numbers=numbers)

@@ -1,0 +1,76 @@
+"""Runs as one another's past: the prior they make, and how forecasts of those that are finished turned out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .. import errors
+from ..checks import check_kind
+from ..curves.curve import Curve
+from ..fitting.fit import Fit, fit
+from ..fitting.outcome import predict_ending
+from ..past.analogues import Course
+from ..past.hindsight import FINISHED_AT, Hindsight, Past, most_alike
+from ..past.kin import Kin
+from ..posterior.prior import FLAT, Prior
+from .backtest import past_forecast
+
+
+class Siblings:
+    """What runs tell of a further one, or of one another.
+
+        siblings = Siblings(finished)
+        forecast = fit(curve, prior=siblings.prior())
+        advise(forecast, budget=16_000, hindsight=siblings.hindsight(forecast, 16_000))
+
+    Args:
+        curves: runs in one unit and metric, as far as they went. Copies of one run count once.
+
+    `at`, wherever it is asked for, is the place among them of the run that is asked about, which tells nothing of
+    itself; None for a run that is not one of them.
+    """
+
+    def __init__(self, curves: Sequence[Curve]):
+        check_kind("curves", curves, Sequence, "pass a list of curves", errors.PriorError)
+        for at, curve in enumerate(curves):
+            check_kind(f"curves[{at}]", curve, Curve, "pass Curve(compute, reward)", errors.PriorError)
+        self._kin = Kin(curves)
+        self._past: dict[tuple[int, float, Prior], Past | None] = {}
+
+    def prior(self, at: int | None = None, arm: str | None = None) -> Prior:
+        """See `sibling_prior`. `arm`: of a run that is not one of them, where seeds of its arm may be."""
+        return self._kin.prior(at, arm)
+
+    def fit(self, at: int) -> Fit:
+        """Of one of the runs with the others as its prior; without a prior where they tell nothing."""
+        prior = self.prior(at)
+        return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
+
+    def hindsight(self, forecast: Fit, budget: float, at: int | None = None) -> Hindsight | None:
+        """How forecasts of those that have spent at least 0.9 of this budget turned out, made at the same share of it.
+
+        None where nothing is left of the budget.
+        """
+        curve = forecast.curve
+        if curve.now >= budget:
+            return None
+        course = _course(curve)
+        curves = self._kin.curves
+        finished = [other for other in self._kin.others(at) if curves[other].now >= FINISHED_AT * budget]
+        finished, mates = self._kin.past_like(finished, curve.arm)
+        asked, _ = most_alike([_course(curves[other]) for other in finished], course)
+        told = [self._told(finished[place], curve.now / budget, mates) for place in asked]
+        known = [one for one in told if one is not None]
+        return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width)
+
+    def _told(self, at: int, share: float, mates: bool) -> Past | None:
+        key = at, share, self._kin.prior(at, mates=mates)
+        if key not in self._past:
+            told = past_forecast(self._kin.curves[at], share, key[2])
+            self._past[key] = told and replace(told, run=str(at))  # names need not be distinct
+        return self._past[key]
+
+
+def _course(curve: Curve) -> Course:
+    return Course(curve.compute, curve.reward)

@@ -1,0 +1,278 @@
+"""A validation curve: what was measured, in which unit, and how noisy each evaluation is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from forecurve.limits import MOST_COMPUTE
+
+from .. import checks, errors
+from ..arrays import FloatArray, IntArray
+from .arms import arm_of
+from .noise import SamplingNoise, next_noise, sampling_noise
+
+DEFAULT_UNIT = "GPU-hours"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One more evaluation of a run.
+
+    Attributes:
+        compute, reward: as in `Curve`.
+        prompts, samples: its size; that of the evaluation before where left out.
+        variance: its known sampling variance.
+        counts: successes per prompt; needs `samples`.
+    """
+
+    compute: float
+    reward: float
+    prompts: float | None = None
+    samples: float | None = None
+    variance: float | None = None
+    counts: npt.ArrayLike | None = None
+
+    @classmethod
+    def of(cls, point: Evaluation | Sequence[float]) -> Evaluation:
+        """As it is, or of (compute, reward)."""
+        if isinstance(point, Evaluation):
+            return point
+        if not isinstance(point, Sequence) or isinstance(point, str) or not 2 <= len(point) <= len(fields(cls)):
+            way_out = "pass (compute, reward) or an Evaluation"
+            raise errors.CurveError("point", checks.short(point), "a compute and a reward are needed", way_out)
+        return cls(*point)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve:
+    """Evaluations of one run in the order of compute.
+
+    Args:
+        compute: compute spent at each evaluation, strictly increasing, in `unit`; shape (N,). 0 is allowed for the
+            first one and is a measurement of R0.
+        reward: mean pass rate at each evaluation, inside `bounds`; shape (N,).
+        unit: the unit of compute, e.g. "GPU-hours".
+        name: what the run is called in sentences and JSON.
+        prompts: prompts in an evaluation: one number, or one per evaluation (None or NaN where unknown).
+        samples: samples per prompt, likewise.
+        variance: known sampling variance of each evaluation, shape (N,); goes before counts and prompts.
+        counts: successes per prompt of each evaluation (prompts in a fixed order), or None where unknown;
+            needs `samples`.
+        start: the measured reward at zero compute, where it is not among the points. It is put in front as an
+            evaluation with the noise of the first one.
+        seed: the seed of the run.
+        bounds: the range of the reward.
+        restarts: compute at which the run was resumed from a checkpoint, if it was: what an evaluation holds beside the
+            curve and sampling noise does not carry over from one segment to the next.
+
+    Raises:
+        CurveError: one of its subclasses, naming field, value and way out.
+
+    >>> curve = Curve([1, 2, 4, 8], [0.30, 0.41, 0.52, 0.58], unit="GPU-hours", prompts=1000, samples=16, start=0.2)
+    >>> curve
+    Curve('run': 5 evaluations to 8 GPU-hours, reward 0.2 to 0.58)
+    """
+
+    compute: FloatArray
+    reward: FloatArray
+    unit: str = DEFAULT_UNIT
+    name: str = "run"
+    prompts: FloatArray | None = None
+    samples: FloatArray | None = None
+    variance: FloatArray | None = None
+    counts: tuple[IntArray | None, ...] | None = None
+    start: float | None = None
+    seed: int | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
+    restarts: tuple[float, ...] = ()
+    noise: SamplingNoise = field(init=False)
+
+    def __init__(
+        self,
+        compute: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        unit: str = DEFAULT_UNIT,
+        name: str = "run",
+        prompts: checks.PerPoint = None,
+        samples: checks.PerPoint = None,
+        variance: checks.PerPoint = None,
+        counts: checks.Counts | None = None,
+        start: float | None = None,
+        seed: int | None = None,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        restarts: npt.ArrayLike = (),
+    ):
+        low, high = checks.bounds_of(bounds)
+        x, y = checks.numbers("compute", compute), checks.numbers("reward", reward)
+        if len(x) != len(y):
+            raise errors.UnequalLengths(
+                "reward", len(y), f"{len(x)} values are needed, one per compute", "pair them up"
+            )
+        size = len(x)
+        per_point = {
+            "prompts": checks.column_of("prompts", prompts, size, 1.0, checks.MOST_COUNTED),
+            "samples": checks.column_of("samples", samples, size, 1.0, checks.MOST_COUNTED),
+            "variance": checks.column_of("variance", variance, size, 0.0, (high - low) ** 2),
+        }
+        checks.check_variance(per_point["variance"], high - low)
+        tallies = checks.tallies_of(counts, per_point["samples"], size)
+        if start is not None:
+            x, y, per_point, tallies = checks.with_start(x, y, per_point, tallies, start)
+        checks.check_size(x)
+        checks.check_finite("compute", x)
+        checks.check_finite("reward", y)
+        checks.check_order(x)
+        checks.check_range(y, low, high)
+        checks.check_agreement((y - low) / (high - low), tallies, per_point["samples"])
+        for array in (x, y, *per_point.values()):
+            if array is not None:
+                array.flags.writeable = False
+        values: dict[str, Any] = {
+            "compute": x,
+            "reward": y,
+            "unit": checks.unit_of(unit),
+            "name": str(name),
+            **per_point,
+            "counts": tallies,
+            "start": start,
+            "seed": checks.seed_of(seed),
+            "bounds": (low, high),
+            "restarts": checks.restarts_of(restarts),
+        }
+        values["noise"] = sampling_noise((y - low) / (high - low), high - low, **per_point, counts=tallies)
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def points(self) -> int:
+        """Number of evaluations, the start included."""
+        return len(self.compute)
+
+    @property
+    def now(self) -> float:
+        """Compute of the last evaluation."""
+        return float(self.compute[-1])
+
+    @property
+    def width(self) -> float:
+        """Width of the range of rewards: what 1 is where they lie in [0, 1]."""
+        return self.bounds[1] - self.bounds[0]
+
+    @property
+    def arm(self) -> str | None:
+        """What it has in common with its other seeds, None without a seed. See `arm_of`."""
+        return arm_of(self.name, self.seed)
+
+    @property
+    def evaluations(self) -> tuple[bytes, bytes]:
+        """Compute and reward as a key: curves that share it are copies of one run."""
+        return self.compute.tobytes(), self.reward.tobytes()
+
+    def until(self, compute: float) -> Curve:
+        """The same curve as it was at `compute`: its evaluations up to and including it."""
+        keep = int(np.searchsorted(self.compute, compute, side="right"))
+        cut: dict[str, Any] = {
+            key: None if array is None else array[:keep]
+            for key, array in (("prompts", self.prompts), ("samples", self.samples), ("variance", self.variance))
+        }
+        return Curve(
+            self.compute[:keep],
+            self.reward[:keep],
+            unit=self.unit,
+            name=self.name,
+            counts=None if self.counts is None else self.counts[:keep],
+            seed=self.seed,
+            bounds=self.bounds,
+            restarts=self.restarts,
+            **cut,
+        )
+
+    def extended(self, new: Evaluation) -> Curve:
+        """The same curve with one more evaluation; only that one is looked at.
+
+        Raises:
+            CurveError: as for a whole curve.
+        """
+        size, (low, high) = self.points + 1, self.bounds
+        compute, reward = checks.number("compute", new.compute), checks.number("reward", new.reward)
+        x, y = np.array([compute]), np.array([reward])
+        if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):  # says which of them
+            checks.check_finite("compute", x, offset=self.points)
+            checks.check_finite("reward", y, offset=self.points)
+            checks.check_order(np.concatenate([self.compute[-1:], x]), offset=self.points - 1)
+            checks.check_range(y, low, high, offset=self.points)
+        given = {
+            "prompts": checks.next_of("prompts", new.prompts, self.prompts),
+            "samples": checks.next_of("samples", new.samples, self.samples),
+            "variance": checks.column_of("variance", new.variance, 1, 0.0, (high - low) ** 2),
+        }
+        checks.check_variance(given["variance"], high - low)
+        counts = None if new.counts is None else [new.counts]
+        tallies = checks.tallies_of(counts, given["samples"], 1)
+        rate, scale = (reward - low) / (high - low), high - low
+        checks.check_agreement(np.array([rate]), tallies, given["samples"])
+        if tallies is None and given["variance"] is None:
+            one = next_noise(rate, scale, given["prompts"], given["samples"])
+        else:
+            one = sampling_noise(np.array([rate]), scale, **given, counts=tallies)
+        if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
+            return self._rebuilt(x, y, given, tallies)
+        longer = Curve.__new__(Curve)
+        columns = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
+        values: dict[str, Any] = {
+            "compute": np.concatenate([self.compute, x]),
+            "reward": np.concatenate([self.reward, y]),
+            "unit": self.unit,
+            "name": self.name,
+            **columns,
+            "counts": None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,))),
+            "start": self.start,
+            "seed": self.seed,
+            "bounds": self.bounds,
+            "restarts": self.restarts,
+            "noise": SamplingNoise(np.concatenate([self.noise.variance, one.variance]), one.source),
+        }
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(longer, name, value)
+        return longer
+
+    def _rows(self) -> tuple[IntArray | None, ...]:
+        return (None,) * self.points if self.counts is None else self.counts
+
+    def _rebuilt(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        given: dict[str, FloatArray | None],
+        tallies: tuple[IntArray | None, ...] | None,
+    ) -> Curve:
+        size = self.points + 1
+        columns: dict[str, Any] = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
+        counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
+        return Curve(
+            np.concatenate([self.compute, x]),
+            np.concatenate([self.reward, y]),
+            unit=self.unit,
+            name=self.name,
+            counts=counts,
+            seed=self.seed,
+            bounds=self.bounds,
+            restarts=self.restarts,
+            **columns,
+        )
+
+    def __len__(self) -> int:
+        return self.points
+
+    def __repr__(self) -> str:
+        return (
+            f"Curve({self.name!r}: {self.points} evaluations to {self.now:g} {self.unit}, "
+            f"reward {self.reward.min():.3g} to {self.reward.max():.3g})"
+        )

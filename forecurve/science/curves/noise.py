@@ -1,0 +1,320 @@
+"""How noisy one evaluation is, and how the noise of neighbouring evaluations hangs together.
+
+An evaluation is the curve + a slowly wandering part (an Ornstein-Uhlenbeck process in compute) + sampling noise:
+
+    Cov(y) = alpha * v * (diag(w) + eta * K),    K_st = rho^|u_s - u_t|
+
+with v the nominal sampling variance of the first evaluations, w each evaluation's share of it, u a clock that ticks
+once per usual gap between evaluations. alpha has an inverse-gamma prior that depends on what is known of the noise;
+(eta, rho) and the length of an early regime take a few values with prior weights. Everything here looks backwards
+only, so that a new evaluation never changes what the ones before it said, and a Kalman filter gives every inner product
+in O(N) per parameter node.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.linalg.lapack import dpttrf, dpttrs
+
+from ..arrays import FloatArray, IntArray
+from ..compiled import compiled
+
+# Inverse-gamma (shape, rate) of alpha, by what is known. "known": sampling variance from per-prompt counts or given:
+# hardly below it, possibly well above (wandering, changed prompts). "binomial": an upper bound for a fixed prompt set
+# (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
+ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
+UNKNOWN_SD = 0.015
+Number = TypeVar("Number", FloatArray, float)
+SPIKE_SCALE = 6.0
+
+
+@dataclass(frozen=True)
+class SamplingNoise:
+    """Nominal sampling variance of each evaluation, shape (N,), in the reward's own scale, and where it comes from."""
+
+    variance: FloatArray
+    source: str  # known | binomial | unknown
+
+
+@dataclass(frozen=True)
+class NoiseHypothesis:
+    """One guess at what an evaluation holds beside the curve and sampling noise.
+
+    Attributes:
+        eta: variance of the wandering part relative to sampling noise.
+        rho: its correlation over one usual gap.
+        weight: prior weight, up to a common factor.
+        early: so many evaluations at the head belong to an early regime that the sigmoid does not describe.
+    """
+
+    eta: float
+    rho: float
+    weight: float
+    early: int = 0
+
+
+@dataclass(frozen=True)
+class NoiseKnown:
+    """What is known of a run's noise before its own data, see `family_noise`.
+
+    Attributes:
+        weights: of `HYPOTHESES`, adding up to 1.
+        sizes: (source, shape, rate) of alpha's inverse-gamma, for sources of the sampling variance that are known.
+    """
+
+    weights: tuple[float, ...]
+    sizes: tuple[tuple[str, float, float], ...] = ()
+
+    def size(self, source: str) -> tuple[float, float]:
+        """Shape and rate of alpha's inverse-gamma."""
+        known = {name: (shape, rate) for name, shape, rate in self.sizes}
+        return known.get(source, ALPHA_PRIOR[source])
+
+
+_KINDS = (
+    (0.50, ((0.0, 0.0),)),
+    # Nothing weaker: wandering no larger than sampling noise is as good as white in a short run, and takes from it.
+    (0.44, tuple((eta, rho) for eta in (3.0, 8.0, 20.0) for rho in (0.5, 0.8, 0.95))),
+    # Slow waves: hidden by the noise of a single evaluation, they outweigh that of the mean of a hundred. In a short
+    # run they are as good as white, so that the two share what white noise alone would have there.
+    (0.06, ((0.25, 0.95), (0.06, 0.99), (0.25, 0.99))),
+)
+# The weights are chosen on synthetic runs, half of which have white noise and half a wandering part, so that intervals
+# of both kinds cover what they say (benchmarks/calibration.py): too little weight for either and its own cells fail.
+HYPOTHESES = tuple(NoiseHypothesis(*kind, weight / len(kinds)) for weight, kinds in _KINDS for kind in kinds)
+EARLY_SD = 0.05  # of the reward's range: how far an early regime may lie from the sigmoid
+_EARLY_NOISE = ((0.0, 0.0), (2.0, 0.7))
+_EARLY_COUNTS = (3, 8, 20)
+_EARLY_WEIGHT = 0.015  # each; 0.09 in all when every cut-off is possible
+REFERENCE_POINTS = 8  # evaluations whose mean nominal variance is the unit of the noise model
+TICKS = (0.2, 5.0)  # so that log-spaced evaluations are neither glued together nor cut apart
+WINDOW = 32  # latest values whose median is the usual one; what lies behind is never looked at again
+
+
+@cache
+def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
+    """The noise hypotheses of N evaluations: early cut-offs only where twice as many evaluations remain.
+
+    The paper cuts the first 1.5k GPU-hours by eye (A.5, A.7). Here a cut-off is a hypothesis: early evaluations get
+    the further variance EARLY_SD^2 each, which costs likelihood unless they really lie off the sigmoid.
+    """
+    cuts = [count for count in _EARLY_COUNTS if size >= 3 * count]
+    early = (NoiseHypothesis(eta, rho, _EARLY_WEIGHT, count) for count in cuts for eta, rho in _EARLY_NOISE)
+    return (*HYPOTHESES, *early)
+
+
+def sampling_noise(
+    rate: FloatArray,
+    scale: float,
+    prompts: FloatArray | None,
+    samples: FloatArray | None,
+    variance: FloatArray | None,
+    counts: tuple[IntArray | None, ...] | None,
+) -> SamplingNoise:
+    """The best nominal variance that the curve's columns allow.
+
+    Args:
+        rate: rewards moved to [0, 1], shape (N,).
+        scale: width of the reward's own range; variances come back in that range.
+        prompts, samples, variance, counts: as in `Curve`.
+    """
+    exact = _exact_variance(rate, scale, samples, variance, counts)
+    rough = _binomial_variance(rate, prompts, samples) * scale**2
+    if not np.isnan(exact).all():
+        return SamplingNoise(_fill(np.where(np.isnan(exact), rough, exact)), "known")
+    if not np.isnan(rough).all():
+        return SamplingNoise(_fill(rough), "binomial")
+    return SamplingNoise(np.full(rate.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
+
+
+def next_noise(rate: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
+    """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
+    sizes = [float(column[0]) for column in (prompts, samples) if column is not None and column[0] == column[0]]
+    if not sizes:
+        return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
+    variance = _smoothed_binomial(rate, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
+    return SamplingNoise(np.array([variance * scale**2]), "binomial")
+
+
+def _exact_variance(
+    rate: FloatArray,
+    scale: float,
+    samples: FloatArray | None,
+    variance: FloatArray | None,
+    counts: tuple[IntArray | None, ...] | None,
+) -> FloatArray:
+    exact = np.full(rate.shape, np.nan) if variance is None else variance.astype(np.float64, copy=True)
+    exact[exact <= 0] = np.nan  # a variance of 0 says "unknown": no evaluation is exact
+    if counts is None or samples is None:
+        return exact
+    for at, row in enumerate(counts):
+        if row is not None and np.isnan(exact[at]) and samples[at] >= 2:
+            exact[at] = counts_variance(row, int(samples[at])) * scale**2
+    return exact
+
+
+def counts_variance(counts: IntArray, samples: int) -> float:
+    """Sampling variance of the mean pass rate over a FIXED prompt set: sum p(1-p)/(k-1) / N^2.
+
+    Args:
+        counts: successes per prompt, shape (N,).
+        samples: samples per prompt, k >= 2.
+
+    Returns:
+        The variance, at least a tenth of the smoothed binomial one so that it is never 0.
+    """
+    p = counts / samples
+    size = len(counts)
+    binomial = _smoothed_binomial(np.array([p.mean()]), np.array([float(size * samples)]))[0]
+    return float(max((p * (1 - p)).sum() / (samples - 1) / size**2, 0.1 * binomial))
+
+
+def _binomial_variance(rate: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
+    if prompts is None and samples is None:
+        return np.full(rate.shape, np.nan)
+    number = np.ones(rate.shape)
+    known = np.zeros(rate.shape, dtype=bool)
+    for column in (prompts, samples):
+        if column is not None:
+            number = number * np.where(np.isnan(column), 1.0, column)
+            known |= ~np.isnan(column)
+    return np.where(known, _smoothed_binomial(rate, number), np.nan)
+
+
+def _smoothed_binomial(rate: Number, number: Number) -> Number:
+    """p(1-p)/n with two successes and two failures added (Agresti-Coull), so that 0 and 1 have a variance."""
+    p = (rate * number + 2.0) / (number + 4.0)
+    return p * (1.0 - p) / number
+
+
+def _fill(variance: FloatArray) -> FloatArray:
+    unknown = np.isnan(variance)
+    return np.where(unknown, np.nanmedian(variance), variance) if unknown.any() else variance
+
+
+def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> tuple[FloatArray, float]:
+    """(ticks, usual gap): clock ticks since the evaluation before, shape (N,), the first one 0.
+
+    A tick is a gap over the median of the latest gaps up to it, so that later evaluations change nothing behind them.
+    """
+    gaps = np.diff(compute)
+    usual = _running_median(gaps)
+    ticks = np.concatenate([[0.0], clock_ticks(gaps, usual)])
+    first = np.searchsorted(compute, restarts, side="right")
+    ticks[first[(first > 0) & (first < len(compute))]] = np.inf  # nothing carries over a restart
+    return ticks, float(usual[-1])
+
+
+def _running_median(values: FloatArray) -> FloatArray:
+    """The median of the latest WINDOW values up to each, shape (N,)."""
+    medians = np.empty(len(values))
+    compiled(_median_loop, _median_rows)(values, medians)
+    return medians
+
+
+def _median_loop(values: Any, medians: Any) -> None:
+    latest, size = np.empty(WINDOW), 0  # sorted
+    for at in range(len(values)):
+        if size == WINDOW:
+            size -= 1
+            for other in range(np.searchsorted(latest, values[at - WINDOW]), size):
+                latest[other] = latest[other + 1]
+        place = np.searchsorted(latest[:size], values[at])
+        for other in range(size, place, -1):
+            latest[other] = latest[other - 1]
+        latest[place] = values[at]
+        size += 1
+        medians[at] = (latest[(size - 1) // 2] + latest[size // 2]) / 2
+
+
+def _median_rows(values: Any, medians: Any) -> None:
+    """`_median_loop` with a list."""
+    latest: list[float] = []  # sorted
+    numbers = values.tolist()
+    for at, value in enumerate(numbers):
+        if at >= WINDOW:
+            latest.pop(bisect_left(latest, numbers[at - WINDOW]))
+        insort(latest, value)
+        medians[at] = (latest[(len(latest) - 1) // 2] + latest[len(latest) // 2]) / 2
+
+
+def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
+    """Gaps in compute turned into ticks of the evaluation clock."""
+    return np.clip(gaps / usual, *TICKS)
+
+
+def least_spike(variance: FloatArray | float) -> FloatArray:
+    """The least standard deviation of a distance between an evaluation and its neighbours' median."""
+    return np.maximum(np.sqrt(1.25 * np.asarray(variance)), 0.005)
+
+
+def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
+    """Further variance of single evaluations that lie far off both neighbours, else 0; shape (N,).
+
+    Hampel's identifier: an evaluation is compared with the median of its two neighbours on each side; beyond
+    SPIKE_SCALE robust standard deviations it gets its own squared distance as variance, which takes nearly all of its
+    weight. A fall that stays is none: its second evaluation agrees with the first. Later evaluations change nothing.
+    """
+    size = len(reward)
+    extra = np.zeros(size)
+    if size < 7:
+        return extra
+    around = np.stack([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]])
+    distance = reward[2:-2] - np.median(around, axis=0)
+    neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
+    aside, least = np.minimum(np.abs(distance), neighbours), least_spike(variance[2:-2])
+    if not (aside > SPIKE_SCALE * least).any():  # nearly always
+        return extra
+    usual = 1.4826 * _running_median(np.abs(distance))
+    spikes = aside > SPIKE_SCALE * np.maximum(usual, least)
+    extra[2:-2][spikes] = distance[spikes] ** 2
+    return extra
+
+
+class Whitener:
+    """The inner product x' M^-1 y with M = diag(w) + eta K, for one hypothesis, at O(N) a column.
+
+    Args:
+        hypothesis: eta and rho.
+        shares: w, shape (N,), mean 1.
+        ticks: of the clock since the evaluation before, shape (N,).
+    """
+
+    def __init__(self, hypothesis: NoiseHypothesis, shares: FloatArray, ticks: FloatArray):
+        self.hypothesis = hypothesis
+        self._weights = 1.0 / shares
+        self.logdet = float(np.log(shares).sum())
+        if hypothesis.eta == 0:
+            return
+        rho = hypothesis.rho ** ticks[1:]
+        # K^-1 of an OU process: tridiagonal; P = K^-1/eta + W^-1 = L D L'
+        steps = 1.0 / (1.0 - rho**2)
+        diagonal = np.ones(len(shares))
+        diagonal[:-1] += rho**2 * steps
+        diagonal[1:] += rho**2 * steps
+        self._d, self._e, info = dpttrf(diagonal / hypothesis.eta + self._weights, -rho * steps / hypothesis.eta)
+        assert info == 0, "the precision of an OU process is positive definite"
+        self.logdet += len(shares) * np.log(hypothesis.eta) + float(np.log(1.0 - rho**2).sum() + np.log(self._d).sum())
+
+    def solve(self, columns: FloatArray) -> FloatArray:
+        """M^-1 columns, for shape (N,) or (N, K)."""
+        weights = self._weights if columns.ndim == 1 else self._weights[:, None]
+        scaled = weights * columns
+        if self.hypothesis.eta == 0:
+            return scaled
+        inner, _ = dpttrs(self._d, self._e, scaled)
+        return np.asarray(scaled - weights * inner.reshape(scaled.shape))
+
+    def squares(self, columns: FloatArray) -> FloatArray:
+        """x' M^-1 x of every column: (N, K) -> (K,)."""
+        scaled = self._weights[:, None] * columns
+        total = np.einsum("nk,nk->k", columns, scaled)
+        if self.hypothesis.eta > 0:
+            inner, _ = dpttrs(self._d, self._e, scaled)
+            total -= np.einsum("nk,nk->k", scaled, inner)
+        return np.asarray(total)

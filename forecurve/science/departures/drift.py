@@ -1,0 +1,48 @@
+"""Drift: how far runs leave their sigmoid, where too few past runs tell.
+
+A sigmoid describes a run, it does not bind it: a second rise, a curriculum, a verifier that is learned to be pleased.
+Past runs tell how far their like leaves its curves, in the prior's own spread and in what their forecasts got wrong
+(`hindsight`). Where fewer than 3 of them tell, a curve is believed but not that a run stays on it: to the draws at a
+later compute C comes
+
+    width of the range  x  0.02 ln(C / now)  x  t,     t ~ Student-t with 2 degrees of freedom,
+
+for an e-fold of compute that is less than .016 half of the time, and large now and then. `Fit.predict` is the curve and
+has none of it; evaluations and their means, which can be seen, have it (docs/decisions/0033).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..posterior.prior import TELLING_RUNS, Prior
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+
+SCALE = 0.02
+"""Of the range of rewards, for an e-fold of compute. Runs leave their curve on a slope, not as a walk would."""
+
+_PLASTIC_SQUARED = 0.5698402909980532  # low discrepancy, and no multiple of what other draws are laid by
+
+
+def drift(fit: Fit, compute: FloatArray) -> FloatArray:
+    """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now.
+
+    All 0 under a prior that tells how runs go.
+    """
+    size, (low, high) = len(fit.posterior.A), fit.curve.bounds
+    if past_runs_tell(fit.prior):
+        return np.zeros((len(compute), size))
+    u = (0.5 + _PLASTIC_SQUARED * np.arange(size)) % 1.0 * 0.9999 + 0.00005
+    student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
+    spread = (high - low) * SCALE * np.log(np.maximum(compute / fit.curve.now, 1.0))
+    return np.asarray(spread[:, None] * student_t)
+
+
+def past_runs_tell(prior: Prior) -> bool:
+    """Whether how runs go is in a prior. Of 2 past runs it is not: from 3 on their forecasts tell too (`hindsight`)."""
+    return prior.informative and (prior.runs is None or prior.runs >= TELLING_RUNS)

@@ -1,0 +1,270 @@
+"""The best sigmoid against the best sigmoid + one further term, under the same noise hypotheses.
+
+Given (ln B, ln C_mid) and a noise hypothesis the extended curve R0 (1 - g) + A g + delta c is linear in (R0, A, delta)
+for any column c. With delta at its best for every (R0, A), delta = c' M^-1 (y - R0 (1 - g) - A g) / c' M^-1 c, the sum
+of squares is again a quadratic form in (R0, A): that of the sigmoid alone, less what c explains of 1 - g, of g and of
+y. Both forms are minimised on the triangle 0 <= R0 <= A <= 1. The bounds are part of the comparison: where the
+evaluations hardly tell R0 (none at compute 0, g near 1 at the first) or A, free least squares gives numbers of any
+size, which describe nothing and whose sum of squares is lost to rounding. The noise scale is integrated as in the
+posterior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..arrays import FloatArray, IntArray
+from ..compiled import compiled
+from ..posterior.drawing import Posterior
+from ..posterior.integral import inner_products
+from ..posterior.linear import Quadratic, best_at_node, best_on_triangle
+from ..posterior.problem import Problem
+from ..posterior.sigmoid import rise
+
+_OWN_NODES = 40  # of the posterior's own; the lattice over the whole box stands for curves that it rules out
+_LATTICE = (10, 14)  # in ln B and ln C_mid
+_PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own best node is looked for
+_ROUNDS = 2
+_LOCAL = 7  # nodes a side
+_FORGOTTEN = 1e4  # ticks over a restart, after which nothing of the wandering part is left
+_HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
+
+
+@dataclass(frozen=True, eq=False)
+class Extended:
+    """The best sigmoid + delta x column.
+
+    Attributes:
+        ratio: twice the log of the likelihood over that of the best sigmoid alone.
+        delta: the term's size, in the scale where rewards lie in [0, 1].
+        values: the extended curve at the evaluations, (N,).
+        height, node: of its sigmoid: A - R0 and (ln B, ln C_mid).
+        column: which one.
+    """
+
+    ratio: float
+    delta: float
+    values: FloatArray
+    height: float
+    node: FloatArray
+    column: int
+
+
+class Comparison:
+    """Least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
+
+    Args:
+        problem: the scaled curve.
+        nodes: (ln B, ln C_mid), shape (2, K).
+        cell: spacing of the nodes that an extension may need, (2,).
+        top: log likelihood of the best sigmoid; that of the best node when left out.
+    """
+
+    def __init__(self, problem: Problem, nodes: FloatArray, cell: FloatArray, top: float | None = None):
+        self.problem = problem
+        self.nodes = nodes
+        self.cell = cell
+        self.g = rise(problem.log_c, nodes[0], nodes[1])
+        self.q = inner_products(problem, self.g)
+        self.R0, self.A, self.least = best_on_triangle(self.q)
+        logdet = np.array([whitener.logdet for whitener in problem.whiteners])
+        self._constant = (problem.setting.log_weights - logdet / 2)[:, None]
+        self.likelihood = self._log_likelihood(self.least)  # (H, K)
+        self.top = float(self.likelihood.max()) if top is None else top
+        self._alive = self._hopeful()
+
+    @classmethod
+    def of(cls, problem: Problem, found: Posterior) -> Comparison:
+        """On nodes of the posterior and a coarse lattice over the whole box."""
+        box = problem.setting.box
+        axes = [np.linspace(*ends, size) for ends, size in zip((box.log_b, box.log_mid), _LATTICE, strict=True)]
+        lattice = np.stack(np.meshgrid(*axes, indexing="ij")).reshape(2, -1)
+        own = found.nodes[:, :: max(1, found.nodes.shape[1] // _OWN_NODES)]
+        top = np.stack([np.log(np.median(found.B)), np.log(np.median(found.C_mid))])[:, None]
+        cell = np.array([axis[1] - axis[0] for axis in axes])
+        return cls(problem, np.concatenate([own, top, lattice], axis=1), cell)
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """(hypothesis, node) of the best sigmoid."""
+        hypothesis, node = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
+        return int(hypothesis), int(node)
+
+    def residual(self) -> FloatArray:
+        """Of the best sigmoid, shape (N,)."""
+        at = self.best
+        R0, A = self.R0[at], self.A[at]
+        return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, at[1]]))
+
+    def extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
+        """The best extension by one of the columns, its nodes refined where it promises anything.
+
+        Args:
+            columns: (N, T).
+            signs: of delta for each column, (T,); 0 allows both.
+        """
+        best, cell = self._extend(columns, signs), self.cell
+        for _ in range(_ROUNDS if best.ratio > _PROMISING else 0):
+            steps = [np.linspace(-size, size, _LOCAL) for size in cell]
+            local = best.node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
+            finer = Comparison(self.problem, local, cell, self.top)._extend(columns, signs)
+            best, cell = max(best, finer, key=lambda found: found.ratio), cell * 2 / (_LOCAL - 1)
+        return best
+
+    def _extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
+        y, g, alive = self.problem.reward, self.g, self._alive
+        unit, setting = self.problem.setting.unit_variance, self.problem.setting
+        rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
+        own = np.einsum("htn,nt->ht", rows, columns)
+        at, found = np.zeros(3, dtype=np.int64), np.zeros(4)
+        search = compiled(_extend_loop, _extend_rows, best_at_node)
+        forms = tuple(_whole(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q.forms)
+        plain = _whole(self.least[alive]), _whole(self._constant[alive, 0]), float(setting.nu), float(setting.rate)
+        search(forms, _whole(rows @ g), rows.sum(axis=2), rows @ y, own, signs, *plain, at, found)
+        h, t, k = (int(index) for index in at)
+        likelihood, start, ceiling, step = (float(value) for value in found)
+        if step == 0.0:
+            start, ceiling = float(self.R0[alive[h], k]), float(self.A[alive[h], k])
+        return Extended(
+            ratio=2 * (likelihood - self.top),
+            delta=step,
+            values=start + (ceiling - start) * g[:, k] + step * columns[:, t],
+            height=ceiling - start,
+            node=self.nodes[:, k],
+            column=t,
+        )
+
+    def whitened_residual(self) -> FloatArray:
+        """Of the best sigmoid under its own noise hypothesis: independent with one variance if it holds, (N,)."""
+        hypothesis = self.best[0]
+        eta, rho = (float(values[hypothesis]) for values in self.problem.setting.wandering)
+        shares, clock = self.problem.shares[hypothesis], self._clock
+        covariance = np.diag(shares) + (eta * rho ** np.abs(clock[:, None] - clock) if eta else 0.0)
+        return np.asarray(solve_triangular(np.linalg.cholesky(covariance), self.residual(), lower=True))
+
+    def explained_correlation(self) -> float:
+        """Correlation of neighbouring evaluations that the best noise hypothesis itself implies."""
+        eta, rho = (float(values[self.best[0]]) for values in self.problem.setting.wandering)
+        return eta * rho / (1 + eta)
+
+    def excess_noise(self) -> float:
+        """Standard deviation of the noise that the fit assumes over that of the best sigmoid's residuals, at least 1.
+
+        Far above 1 only where the noise's prior says more than the residuals: few of them, or next to none.
+        """
+        seen = float(self.least[self.best]) / 2
+        return float(np.sqrt(1 + self.problem.setting.rate / seen)) if seen > 0 else np.inf
+
+    @cached_property
+    def _clock(self) -> FloatArray:
+        return np.cumsum(np.minimum(self.problem.ticks, _FORGOTTEN))
+
+    def _hopeful(self) -> IntArray:
+        """Hypotheses that are worth extending: all without an early regime, which a further term may make the best."""
+        best = self.likelihood.max(axis=1)
+        early = np.array([hypothesis.early > 0 for hypothesis in self.problem.setting.hypotheses])
+        return np.flatnonzero(~early | (best > best.max() - _HOPELESS))
+
+    def _log_likelihood(self, least: FloatArray) -> FloatArray:
+        setting = self.problem.setting
+        return np.asarray(self._constant - setting.nu * np.log(setting.rate + least / 2))
+
+
+# --- the best of all hypotheses, columns and nodes ---
+
+Forms = tuple[FloatArray, ...]
+_whole = np.ascontiguousarray  # a loop is compiled once for each layout of its arrays
+
+
+def _extend_loop(
+    forms: Any, on_g: Any, total: Any, on_y: Any, own: Any, signs: Any,
+    plain: Any, constant: Any, nu: float, rate: float, at: Any, found: Any,
+) -> None:  # fmt: skip
+    """See `_extend_rows`, which it does without arrays of the size (H, T, K)."""
+    h00, h01, h11, c0, c1, yy = forms
+    best = -np.inf
+    for h in range(on_g.shape[0]):
+        least, here_t, here_k, R0, A, delta = np.inf, 0, 0, 0.0, 0.0, 0.0
+        for t in range(on_g.shape[1]):
+            y, size = on_y[h, t], own[h, t]
+            for k in range(on_g.shape[2]):
+                g = on_g[h, t, k]
+                s = total[h, t] - g
+                a00, a11 = max(h00[h, k] - s * s / size, 0.0), max(h11[h, k] - g * g / size, 0.0)
+                a01, b0, b1 = h01[h, k] - s * g / size, c0[h, k] - s * y / size, c1[h, k] - g * y / size
+                r, a, _, _ = best_at_node(a00, a01, a11, b0, b1)
+                step = (y - s * r - g * a) / size
+                if signs[t] == 0.0 or step * signs[t] > 0.0:
+                    form = a00 * r * r + 2.0 * a01 * r * a + a11 * a * a
+                    q = max(yy[h, k] - y * y / size - 2.0 * (b0 * r + b1 * a) + form, 0.0)
+                else:
+                    q, r, a, step = plain[h, k], 0.0, 0.0, 0.0
+                if q < least:
+                    least, here_t, here_k, R0, A, delta = q, t, k, r, a, step
+        likelihood = constant[h] - nu * np.log(rate + least / 2.0)
+        if likelihood > best:
+            best = likelihood
+            at[0], at[1], at[2] = h, here_t, here_k
+            found[0], found[1], found[2], found[3] = likelihood, R0, A, delta
+
+
+def _extend_rows(
+    forms: Forms, on_g: FloatArray, total: FloatArray, on_y: FloatArray, own: FloatArray, signs: FloatArray,
+    plain: FloatArray, constant: FloatArray, nu: float, rate: float, at: IntArray, found: FloatArray,
+) -> None:  # fmt: skip
+    """The likeliest hypothesis, column and node, and (R0, A, delta) there; delta is 0 where the plain sigmoid is best.
+
+    Args:
+        forms: h00, h01, h11, c0, c1, yy of the sigmoid alone, (H, K) each.
+        on_g: the columns' inner products with g, (H, T, K).
+        total, on_y, own: with 1, with y and with themselves, (H, T).
+        signs: of delta, (T,); 0 allows both.
+        plain: the least sum of squares of the sigmoid alone, (H, K).
+        constant, nu, rate: of the log likelihood; constant is (H,).
+        at: takes (hypothesis, column, node).
+        found: takes (log likelihood, R0, A, delta).
+    """
+    on_start = total[:, :, None] - on_g
+    alone = Quadratic(*(form[:, None] for form in forms))
+    R0, A, least = best_on_triangle(_without(alone, on_start, on_g, on_y[:, :, None], own[:, :, None]))
+    delta = (on_y[:, :, None] - on_start * R0 - on_g * A) / own[:, :, None]
+    allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)  # the other way the best delta is 0
+    least = np.where(allowed, least, plain[:, None])
+    likelihood = constant[:, None, None] - nu * np.log(rate + least / 2)
+    at[:] = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
+    place = tuple(at)
+    found[:] = likelihood[place], R0[place], A[place], delta[place] if allowed[place] else 0.0
+
+
+def _without(q: Quadratic, on_start: FloatArray, on_g: FloatArray, on_y: FloatArray, own: FloatArray) -> Quadratic:
+    """The quadratic form once a column is at its best for every (R0, A).
+
+    Args:
+        q: of the sigmoid alone.
+        on_start, on_g, on_y: the column's inner products with 1 - g, g and y.
+        own: with itself.
+    """
+    return Quadratic(
+        h00=np.maximum(q.h00 - on_start**2 / own, 0.0),
+        h01=q.h01 - on_start * on_g / own,
+        h11=np.maximum(q.h11 - on_g**2 / own, 0.0),
+        c0=q.c0 - on_start * on_y / own,
+        c1=q.c1 - on_g * on_y / own,
+        yy=q.yy - on_y**2 / own,
+    )
+
+
+def steps(size: int, starts: IntArray) -> FloatArray:
+    """Columns that are 0 before an evaluation and 1 from it on, (N, T)."""
+    return np.asarray(np.arange(size)[:, None] >= starts, dtype=np.float64)
+
+
+def ramps(compute: FloatArray, starts: IntArray) -> FloatArray:
+    """Columns that are 0 up to the evaluation before `starts` and rise in compute to 1 at the last, (N, T)."""
+    origin = compute[starts - 1]
+    return np.asarray(np.maximum(compute[:, None] - origin, 0.0) / (compute[-1] - origin))

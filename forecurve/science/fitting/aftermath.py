@@ -1,0 +1,79 @@
+"""What came after a fall or a break, forecast as a run of its own.
+
+One sigmoid does not describe both sides of a change, but what came after it is a curve again: it starts where the run
+fell to, its compute counts from the change, and growth from there is a recovery that has begun. One that has not begun
+is not in that forecast: a sigmoid rises gradually, a recovery may set in at once. How long a state lasts is unknown up
+to its very scale; with a prior that is the same in every unit of time, one that has lasted d ends within the next r
+with probability r / (d + r) (Gott 1993, Nature 363, 315; for k evaluations without and m to come Laplace's rule of
+succession, m / (k + m + 1)). It does not depend on how often the run is evaluated, and has no constant to tune.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forecurve.limits import LEAST_COMPUTE
+
+from ..checks import MIN_POINTS
+from ..curves.curve import Curve
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+_ROUNDING = 1e-9  # a change's compute went through a logarithm
+
+
+def p_lasts(lasted: float, rest: float) -> float:
+    """P(a state that has lasted so long outlasts the rest), for a duration of unknown scale.
+
+    >>> p_lasts(9.0, 1.0)
+    0.9
+    """
+    return lasted / (lasted + rest) if lasted > 0 else 0.0
+
+
+def sure_from(since: float, end: float, sure: float) -> float:
+    """The compute from which a state that began at `since` is so sure to last to the end.
+
+    >>> sure_from(2.0, 12.0, 0.9)
+    11.0
+    """
+    return since + sure * (end - since)
+
+
+def aftermath(fit: Fit, since: float) -> Fit | None:
+    """The forecast of what came after `since` under the flat prior, its compute counted from there.
+
+    Args:
+        fit: of the whole run.
+        since: compute of the last evaluation before the change.
+
+    Returns:
+        None while there are fewer than 3 evaluations after it, or no compute that can be told from none.
+    """
+    from .fit import fit as refit
+
+    later = _after(fit.curve, since)
+    return None if later is None else refit(later)
+
+
+def _after(curve: Curve, since: float) -> Curve | None:
+    kept = curve.compute > since * (1 + _ROUNDING)
+    size = int(kept.sum())
+    if size < MIN_POINTS or curve.compute[kept][0] - since < LEAST_COMPUTE:
+        return None
+    columns: dict[str, Any] = {
+        name: None if column is None else column[kept]
+        for name, column in (("prompts", curve.prompts), ("samples", curve.samples), ("variance", curve.variance))
+    }
+    return Curve(
+        curve.compute[kept] - since,
+        curve.reward[kept],
+        unit=curve.unit,
+        name=curve.name,
+        counts=None if curve.counts is None else curve.counts[-size:],
+        seed=curve.seed,
+        bounds=curve.bounds,
+        restarts=[restart - since for restart in curve.restarts if restart > since],
+        **columns,
+    )

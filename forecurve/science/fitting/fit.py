@@ -1,0 +1,395 @@
+"""fit(curve) -> Fit: the posterior of a run's curve, and what can be read off it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from .. import checks, errors
+from ..arrays import FloatArray
+from ..curves.averaging import MOST_FITTED, averaged
+from ..curves.curve import Curve, Evaluation
+from ..curves.noise import clock_ticks
+from ..departures.drift import drift
+from ..departures.misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
+from ..departures.other_rise import OtherRise, other_rise
+from ..posterior.drawing import Posterior, draw, over_cells
+from ..posterior.draws import Draws
+from ..posterior.integral import Table, integrate
+from ..posterior.point import PointFit, least_squares
+from ..posterior.prior import Prior, named_prior
+from ..posterior.problem import Problem, Setting, make_problem
+from ..posterior.sigmoid import compute_at
+from ..posterior.streaming import Stream, step
+from ..values import Band, Estimate, Reach, band_of, estimate_of
+from .identification import identified_shares
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from ..past.hindsight import Hindsight
+
+IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
+_NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """An early regime that the sigmoid does not describe.
+
+    Attributes:
+        compute: of the first evaluation after it.
+        evaluations: that belong to it.
+        probability: that there is one.
+    """
+
+    compute: float
+    evaluations: int
+    probability: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """The posterior of one run's curve. Intervals are 90 %.
+
+    Attributes:
+        curve: what was fitted.
+        prior: what was assumed.
+        seconds: what the fit cost.
+        setting, table, last: of the quadrature; `last` is the noise filter's state at the last evaluation, (H, 3).
+    """
+
+    curve: Curve
+    prior: Prior
+    seconds: float
+    setting: Setting
+    table: Table
+    last: FloatArray
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Equally weighted draws, in the scale where rewards lie in [0, 1]."""
+        return draw(self.setting, self.table, self.last[self.table.alive])
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The evaluations as the noise model sees them."""
+        return _problem(self.curve, self.prior)
+
+    @cached_property
+    def stream(self) -> Stream:
+        """Where the sums stand, for `update`."""
+        return Stream.of(self)
+
+    def update(self, point: Evaluation | tuple[float, ...]) -> Fit:
+        """The fit with one more evaluation: the same as a refit, at a cost that does not grow with the run.
+
+        Args:
+            point: an `Evaluation`, or (compute, reward) of an evaluation of the same size as the last one.
+
+        Draws are made when something is read off. Beyond 400 evaluations a refit averages neighbours and this does not.
+
+        Raises:
+            CurveError: as for a whole curve.
+        """
+        began = time.perf_counter()
+        curve = self.curve.extended(Evaluation.of(point))
+        taken = step(self, curve, MOST_FITTED)
+        if taken is None:
+            return fit(curve, prior=self.prior)
+        made = Fit(curve, self.prior, time.perf_counter() - began, taken.setting, taken.table, taken.last)
+        made.__dict__["stream"] = taken.stream
+        return made
+
+    @cached_property
+    def A(self) -> Estimate:
+        """The ceiling."""
+        return estimate_of(self.all_draws.A)
+
+    @cached_property
+    def B(self) -> Estimate:
+        """The exponent."""
+        return self._of_nodes(self.posterior.B, self.table.lattice.cell[0])
+
+    @cached_property
+    def C_mid(self) -> Estimate:
+        """The midpoint, in the curve's unit of compute."""
+        return self._of_nodes(self.posterior.C_mid, self.table.lattice.cell[1])
+
+    @cached_property
+    def R0(self) -> Estimate:
+        """The start."""
+        return estimate_of(self.all_draws.R0)
+
+    @cached_property
+    def identified(self) -> dict[str, float]:
+        """For each parameter, the share of its precision that comes from the data, 0 to 1.
+
+        For A the reference is "somewhere above what is reached now": knowing only that gives 0.
+        """
+        return identified_shares(self)
+
+    @cached_property
+    def misfit_detail(self) -> Misfit | None:
+        """Why one sigmoid is the wrong curve, or None."""
+        found = degenerate(self.curve)
+        if found is not None:
+            return found
+        found = find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
+        return lost_all(self.curve) or found if found is None or not found.withheld else found
+
+    @cached_property
+    def other_rise(self) -> OtherRise | None:
+        """How evaluations to come look to another law of the rise; None where past runs tell how runs go."""
+        return other_rise(self)
+
+    @property
+    def cutoff(self) -> Cutoff | None:
+        """The early regime that the fit most likely set apart, or None where there is hardly one."""
+        early = self.posterior.early
+        if sum(early.values()) < 0.5:
+            return None
+        count = max(early, key=lambda size: early[size])
+        return Cutoff(float(np.exp(self.problem.log_c[count])), count, float(sum(early.values())))
+
+    @property
+    def outliers(self) -> FloatArray:
+        """Compute of the evaluations that lie far off both neighbours and were given hardly any weight."""
+        return np.asarray(np.exp(self.problem.log_c[self.problem.spikes]))
+
+    @property
+    def state_variance(self) -> FloatArray:
+        """Variance of the wandering part at the last evaluation under each hypothesis, in units of alpha v; (H,)."""
+        return self.last[:, 0]
+
+    @cached_property
+    def headroom(self) -> Estimate:
+        """How far the ceiling lies above the curve at the last evaluation: never below 0, whatever that one's noise."""
+        return estimate_of(self.all_draws.A - self.all_draws.reward_at(np.array([self.curve.now]))[0])
+
+    @property
+    def points(self) -> int:
+        """Evaluations that were fitted."""
+        return self.curve.points
+
+    @property
+    def averaged(self) -> bool:
+        """Whether neighbouring evaluations were averaged, because there are more than the fit needs."""
+        return self.curve.points > MOST_FITTED
+
+    @property
+    def unit(self) -> str:
+        """Unit of compute."""
+        return self.curve.unit
+
+    @property
+    def misfit(self) -> str | None:
+        """pinned, constant, collapse, decline, two-phase, break, shape, residuals, or None."""
+        return None if self.misfit_detail is None else self.misfit_detail.name
+
+    @property
+    def widening(self) -> float:
+        """How much wider intervals at later compute are to be about their median, 1 or more: `shape`, `residuals`."""
+        found = self.misfit_detail
+        return 1.0 if found is None or found.widening is None else found.widening
+
+    @cached_property
+    def best(self) -> PointFit:
+        """The least-squares curve; computed when it is first asked for."""
+        return least_squares(self.curve)
+
+    @property
+    def ceiling_identified(self) -> bool:
+        """Whether the data at least halve what was unknown of A."""
+        return self.identified["A"] >= IDENTIFIED
+
+    @property
+    def ceiling_known(self) -> bool:
+        """Whether A is worth saying: identified by the data, or known by the prior to a tenth of the range."""
+        told = self.prior.informative and self.A.width < _NARROW * self.curve.width
+        return self.misfit in HOLDS and (self.ceiling_identified or told)
+
+    @property
+    def all_draws(self) -> Draws:
+        """Every draw of the posterior, in the reward's own scale."""
+        low, width = self._scale
+        p = self.posterior
+        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0, self.setting.burr)
+
+    def draws(self, n: int, seed: int) -> Draws:
+        """n draws with replacement, reproducible by seed."""
+        chosen = np.random.default_rng(seed).integers(0, len(self.posterior.A), n)
+        every = self.all_draws
+        return Draws(every.A[chosen], every.B[chosen], every.C_mid[chosen], every.R0[chosen])
+
+    def predict(self, compute: npt.ArrayLike) -> Band:
+        """The band of the curve itself, without the noise of an evaluation."""
+        x = _computes(compute)
+        return band_of(x, self.all_draws.reward_at(x))
+
+    def predict_evaluation(
+        self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
+    ) -> Band:
+        """The band of one future evaluation: the curve, the wandering part and sampling noise; where no past run tells
+        how runs go, also that they leave their curves (`drift`). Never narrower than the curve's own band: near the
+        last of a few evaluations noise and curve make up for one another, which is more than is known of the noise.
+
+        Args:
+            compute: where.
+            prompts, samples: size of that evaluation; that of the last one when left out.
+
+        Raises:
+            CurveError: a compute or a size that cannot be.
+        """
+        x = _computes(compute)
+        draws, other = self._evaluations(x, prompts, samples), self.other_rise
+        if other is not None:
+            draws = other.mixed(draws, other.fit._evaluations(x, prompts, samples))
+        return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
+
+    def compute_to_reach(self, target: float) -> Reach:
+        """Compute at which the curve reaches `target`, and the probability that it never does."""
+        if not np.isfinite(checks.number("target", target)):
+            raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
+        d = self.all_draws
+        reach = compute_at(float(target), d.A, d.B, d.C_mid, d.R0)
+        # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
+        lower, median, upper = np.quantile(reach, (0.05, 0.5, 0.95), method="inverted_cdf")
+        return Reach(float(target), float(median), float(lower), float(upper), float(np.isinf(reach).mean()))
+
+    def decide_at(self) -> float | None:
+        """Compute at which A will be identified if evaluations go on as now; None when nothing near would do."""
+        return self._decide_at
+
+    @cached_property
+    def _decide_at(self) -> float | None:
+        """Advice, its sentence and its figures all ask for it, and it costs more than a fit."""
+        from .horizon import decide_at
+
+        return decide_at(self)
+
+    def sentence(
+        self,
+        now: float | None = None,
+        budget: float | None = None,
+        target: float | None = None,
+        hindsight: Hindsight | None = None,
+    ) -> str:
+        """One line that a colleague could say. Arguments as in `advise`."""
+        from ..advice.sentence import sentence
+
+        return sentence(self, now=now, budget=budget, target=target, hindsight=hindsight)
+
+    def to_dict(
+        self, budget: float | None = None, target: float | None = None, hindsight: Hindsight | None = None
+    ) -> dict[str, Any]:
+        """The object that `forecurve fit --json` prints for a series; JSON-safe. Arguments as in `advise`."""
+        from ..advice.report import to_dict
+
+        return to_dict(self, budget=budget, target=target, hindsight=hindsight)
+
+    def plot(self, budget: float | None = None) -> go.Figure:
+        """A plotly figure: evaluations, median, 50 % and 90 % band. Needs plotly."""
+        from .plot import plot
+
+        return plot(self, budget=budget)
+
+    def __repr__(self) -> str:
+        share = self.identified["A"]
+        note = "" if self.misfit is None else f", misfit {self.misfit}"
+        return (
+            f"Fit({self.curve.name!r}: {self.points} evaluations to {self.curve.now:g} {self.unit}, "
+            f"A {self.A.median:.3f} ({self.A.lower:.3f} to {self.A.upper:.3f}; {share:.0%} identified), "
+            f"B {self.B.median:.2f}, C_mid {self.C_mid.median:.3g}, R0 {self.R0.median:.3f}{note})"
+        )
+
+    def _of_nodes(self, values: FloatArray, cell: float) -> Estimate:
+        """Of a parameter whose draws lie on the lattice: each stands for its whole cell."""
+        return estimate_of(np.exp(over_cells(np.log(values), cell)))
+
+    @property
+    def _scale(self) -> tuple[float, float]:
+        return self.curve.bounds[0], self.curve.width
+
+    def _evaluations(self, x: FloatArray, prompts: float | None, samples: float | None) -> FloatArray:
+        """Draws of single evaluations at x on the curve, (N, K)."""
+        mean, variance = self._wandering(x)
+        variance = variance + self._sampling_variance(prompts, samples)
+        z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
+        return np.asarray(self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z)
+
+    def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
+        p, width = self.posterior, self._scale[1]
+        eta, rho = (values[p.hypothesis] for values in self.setting.wandering)
+        ticks = clock_ticks(np.maximum(x - self.curve.now, 0.0), self.setting.usual_gap)
+        exact = np.maximum(x - self.curve.now, 0.0) / self.setting.usual_gap
+        decay = rho ** np.maximum(exact, ticks)[:, None]
+        decay[x <= self.curve.now] = 0.0  # behind us: what any evaluation there could have been
+        unit = p.alpha * self.setting.unit_variance
+        variance = unit * (eta * (1 - decay**2) + p.state_variance * decay**2)
+        return width * p.state_mean * decay, width**2 * variance
+
+    def _sampling_variance(self, prompts: float | None, samples: float | None) -> FloatArray:
+        """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
+        for name, value in (("prompts", prompts), ("samples", samples)):
+            checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
+        nominal = float(self.curve.noise.variance[-1])
+        last = [None if column is None else float(column[-1]) for column in (self.curve.prompts, self.curve.samples)]
+        for new, old in zip((prompts, samples), last, strict=True):
+            if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
+                nominal *= old / new
+        return self.posterior.alpha * nominal
+
+
+def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
+    """Fit R(C) = R0 + (A - R0) / (1 + (C_mid / C)^B) with its full posterior.
+
+    Args:
+        curve: at least 3 evaluations.
+        prior: "none" (proper, flat), "paper" (ScaleRL's Table 1 for A and B) or a `Prior`.
+
+    Raises:
+        CurveError: by `Curve`. PriorError: an unknown prior, or one that does not fit the curve's unit or range.
+
+    >>> compute = [c / 2 for c in range(1, 25)]
+    >>> exact = [0.2 + 0.4 / (1 + (3.0 / c) ** 1.5) for c in compute]
+    >>> result = fit(Curve(compute, exact, prompts=1000, samples=16, start=0.2))
+    >>> abs(result.A.median - 0.6) < 0.01 and result.A.lower < 0.6 < result.A.upper
+    True
+    """
+    began = time.perf_counter()
+    checks.check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
+    known = named_prior(prior)
+    problem = _problem(curve, known)
+    table = integrate(problem)
+    posterior = draw(problem.setting, table, problem.filtered.last[table.alive])
+    made = Fit(curve, known, time.perf_counter() - began, problem.setting, table, problem.filtered.last)
+    made.__dict__.update(posterior=posterior, problem=problem)  # the cached properties, known already
+    return made
+
+
+def _problem(curve: Curve, prior: Prior) -> Problem:
+    """The curve in the scale where rewards lie in [0, 1]."""
+    if curve.points > MOST_FITTED:
+        prior = replace(prior, noise=None)  # what is known of single evaluations does not hold for means of several
+    low, width = curve.bounds[0], curve.width
+    compute, reward, variance = averaged(curve)
+    rate, relative = (reward - low) / width, variance / width**2
+    return make_problem(compute, rate, relative, curve.noise.source, prior.of_share(curve), curve.restarts)
+
+
+def _computes(compute: npt.ArrayLike) -> FloatArray:
+    x = checks.numbers("compute", np.atleast_1d(np.asarray(compute)))
+    bad = ~np.isfinite(x) | (x < 0)
+    if bad.any():
+        raise errors.ComputeOrder(
+            "compute", float(x[bad][0]), "a finite compute of at least 0 is needed", "ask for another"
+        )
+    return x

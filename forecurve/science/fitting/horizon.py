@@ -1,0 +1,83 @@
+"""When will the ceiling be known? A look ahead at what further evaluations would tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..posterior.sigmoid import log_compute, rise
+from ..values import SDS_TO_A_SIDE
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+_REACH = 20.0  # as far as the prior's box for C_mid
+_STEPS = 40
+_SCENARIOS = 9
+
+
+def decide_at(fit: Fit) -> float | None:
+    """Compute at which the data would at least halve the sd of A, if evaluations go on at the usual gap.
+
+    For several futures drawn from the posterior, the information of the coming evaluations (linearised at that draw)
+    is added to the posterior's precision until A is narrow enough; the median over the futures is the answer.
+
+    Returns:
+        Compute in the curve's unit; the present when A is identified already; None when half of the futures need
+        more than 20 times the present compute.
+    """
+    from .fit import IDENTIFIED
+
+    now = fit.curve.now
+    if fit.identified["A"] >= IDENTIFIED:
+        return now
+    p = fit.posterior
+    sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
+    covariance = np.cov(sample) + 1e-12 * np.eye(4)
+    goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
+    edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
+    counts = np.diff(edges) / float(np.median(np.diff(fit.curve.compute)))
+    noise = evaluation_noise(fit) / fit.curve.width**2
+    order = np.argsort(p.A)
+    chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
+    answers = [_first_enough(sample[:, at], covariance, edges, counts / noise, goal) for at in chosen]
+    answer = float(np.median(answers))
+    return None if not np.isfinite(answer) else answer
+
+
+def evaluation_noise(fit: Fit) -> float:
+    """Variance of one evaluation as good as white, in the reward's own scale squared.
+
+    The noise is the spread of an evaluation's band beyond that of the curve, where the curve is known best: at the
+    present. Evaluations that hang together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1
+    correlation of the residuals, shrunk to 0 as if three more evaluations had shown none.
+    """
+    evaluation, curve = fit.predict_evaluation(fit.curve.now).at(0), fit.predict(fit.curve.now).at(0)
+    stationary = (evaluation.width**2 - curve.width**2) / (2 * SDS_TO_A_SIDE) ** 2
+    least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little
+    residual = fit.curve.reward - fit.predict(fit.curve.compute).median
+    total = float(residual @ residual)
+    rho = float(residual[1:] @ residual[:-1]) / (total * (1 + 3 / len(residual))) if total > 0 else 0.0
+    rho = min(max(rho, 0.0), 0.9)
+    return max(stationary, least) * (1 + rho) / (1 - rho)
+
+
+def _first_enough(
+    theta: FloatArray, covariance: FloatArray, edges: FloatArray, weights: FloatArray, goal: float
+) -> float:
+    gradient = _gradient(theta, np.sqrt(edges[1:] * edges[:-1]))  # (steps, 4)
+    information = np.cumsum(weights[:, None, None] * gradient[:, :, None] * gradient[:, None, :], axis=0)
+    variances = np.linalg.inv(np.linalg.inv(covariance) + information)[:, 0, 0]
+    enough = np.flatnonzero(variances <= goal)
+    return float(edges[1 + enough[0]]) if len(enough) else np.inf
+
+
+def _gradient(theta: FloatArray, compute: FloatArray) -> FloatArray:
+    """dR / d(A, R0, ln B, ln C_mid) at each compute: (N, 4)."""
+    A, R0, log_b, log_mid = theta
+    log_c = log_compute(compute)
+    g = rise(log_c, np.array([log_b]), np.array([log_mid]))[:, 0]
+    slope = (A - R0) * g * (1 - g) * np.exp(log_b)
+    return np.stack([g, 1 - g, slope * (log_c - log_mid), -slope], axis=1)

@@ -1,0 +1,35 @@
+"""How much of what is known of each parameter the data tell, not the prior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..posterior.sigmoid import reward_at
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+_LEAST_SD = 0.03  # a ceiling known within +-0.05 counts as known, however little headroom there was
+
+
+def identified_shares(fit: Fit) -> dict[str, float]:
+    """1 - posterior variance / variance without the data's shape, for each parameter."""
+    found, prior, box = fit.posterior, fit.setting.prior, fit.setting.box
+    ends = fit.curve.compute[[0, -1]]
+    bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
+    reference = {
+        "A": _smaller((1 - top) / np.sqrt(12), prior.A),
+        "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),
+        "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
+        "R0": bottom / np.sqrt(12),
+    }
+    floor = {"A": _LEAST_SD, "B": 0.0, "C_mid": 0.0, "R0": _LEAST_SD}
+    values = {"A": found.A, "B": np.log(found.B), "C_mid": np.log(found.C_mid), "R0": found.R0}
+    shares = {name: 1 - float(np.var(values[name])) / max(reference[name], floor[name]) ** 2 for name in values}
+    return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
+
+
+def _smaller(flat: float, pair: tuple[float, float] | None) -> float:
+    return float(flat) if pair is None else float(min(flat, pair[1]))

@@ -1,0 +1,119 @@
+"""What a forecast is judged by: the mean of a run's last evaluations, and our interval for exactly that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from ..arrays import FloatArray
+from ..curves.curve import Curve
+from ..curves.noise import clock_ticks
+from ..departures.drift import drift
+from ..values import Estimate, estimate_of
+from .aftermath import aftermath, p_lasts
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+SHARE = 10  # the last tenth
+MOST = 30
+_GOLDEN = 0.6180339887498949
+_PLASTIC = 0.7548776662466927
+
+
+def tail_size(points: int) -> int:
+    """How many evaluations the last 10 % of a curve are: rounded down, at least 1, at most 30.
+
+    >>> [tail_size(points) for points in (5, 19, 20, 299, 1000)]
+    [1, 1, 2, 29, 30]
+    """
+    return min(MOST, max(1, points // SHARE))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended: the mean reward of its last evaluations, and where in compute those were, shape (m,)."""
+
+    compute: FloatArray
+    reward: float
+
+    @classmethod
+    def of(cls, curve: Curve) -> Outcome:
+        """Of a finished run."""
+        size = tail_size(curve.points)
+        return cls(curve.compute[-size:], float(curve.reward[-size:].mean()))
+
+
+def predict_ending(fit: Fit, budget: float) -> Estimate:
+    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as until now."""
+    curve = fit.curve
+    gap = float(np.median(np.diff(curve.compute)))
+    size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
+    places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
+    return predict_mean(fit, places)
+
+
+def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
+    """The mean of m future evaluations, one at each compute: median and 90 % interval.
+
+    Where no past run tells how runs go, the sigmoid itself is doubted: they leave it, the further the more (`drift`),
+    and may level off more slowly (`other_rise`). Besides there are three parts, per draw of the posterior: the mean of
+    the curve over the m places; the mean of the wandering part, an Ornstein-Uhlenbeck process that starts where it was
+    last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d
+    the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as 1/m. Where
+    residuals hang together more than the noise model explains, the interval is wider by `Fit.widening`. After a fall or
+    a break it is that of what came since (`aftermath`), as far as that state lasts; else the run ends somewhere between
+    there and where its whole curve would lead.
+
+    Args:
+        fit: the forecast, made before `compute`.
+        compute: where, shape (m,).
+    """
+    x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+    draws = _by_both(fit, x)
+    found = fit.misfit_detail
+    later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
+    if found is not None and found.since is not None and later is not None:
+        lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
+        draws = _mixed(_by_both(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+    draws = draws + drift(fit, x).mean(axis=0)
+    return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+
+
+def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
+    """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end."""
+    index = np.arange(len(later))
+    u, share = (0.5 + _GOLDEN * index) % 1.0, (0.5 + _PLASTIC * index) % 1.0
+    return np.where(u < lasts, later, later + share * (whole - later))
+
+
+def _by_both(fit: Fit, x: FloatArray) -> FloatArray:
+    """Of the mean of evaluations at x, (K,), by the sigmoid and, where it has a say, by the law with a slower end."""
+    draws, other = _draws(fit, x), fit.other_rise
+    return draws if other is None else other.mixed(draws, _draws(other.fit, x))
+
+
+def _draws(fit: Fit, x: FloatArray) -> FloatArray:
+    """Of the mean of evaluations at x, (K,)."""
+    p, width = fit.posterior, fit.curve.bounds[1] - fit.curve.bounds[0]
+    ahead = np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap
+    decay = np.array([(h.rho ** np.maximum(ahead, 0.2)).mean() for h in fit.setting.hypotheses])[p.hypothesis]
+    spread = np.array([h.eta * _shared(h.rho, x, fit.setting.usual_gap) for h in fit.setting.hypotheses])[p.hypothesis]
+    eta = np.array([h.eta for h in fit.setting.hypotheses])[p.hypothesis]
+    unit = p.alpha * fit.setting.unit_variance * width**2
+    wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
+    sampling = p.alpha * float(fit.curve.noise.variance[-1]) / len(x)
+    z = ndtri((0.5 + _GOLDEN * np.arange(len(p.A))) % 1.0 * 0.9999 + 0.00005)
+    draws = fit.all_draws.reward_at(x).mean(axis=0) + width * p.state_mean * decay
+    return np.asarray(draws + np.sqrt(wandering + sampling) * z)
+
+
+def _shared(rho: float, x: FloatArray, usual_gap: float) -> float:
+    """The mean of rho^|u_i - u_j| over all pairs: the variance of a mean of m places, relative to that of one."""
+    clock = np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(x), usual_gap))])
+    return float((rho ** np.abs(clock[:, None] - clock)).mean())

@@ -1,0 +1,129 @@
+"""Figures of a fit and of a watched run, drawn with plotly when it is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, compute_ticks, dress, faded, sheet
+from ..wording import compute_text, level_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from ..watching.watch import Watch
+    from .fit import Fit
+
+_BEYOND = 1.5  # times the last compute or the budget: how far the curve is drawn
+_MARGIN, _VIOLIN = 1.012, 0.055  # where the ceiling's violin stands beside the sheet, and how wide it is
+_BINS = 60
+
+
+def plot(fit: Fit, budget: float | None = None) -> go.Figure:
+    """Evaluations with their standard error, the curve with its 50 % and 90 % band, and the ceiling's posterior.
+
+    The line is dashed where it is a forecast, and its band is as wide as residuals that hang together ask for.
+    Evaluations of an early regime are grey, outliers hollow. With a misfit that withholds the forecast there are only
+    the evaluations, and where it began.
+
+    Raises:
+        ImportError: plotly is not installed.
+    """
+    figure = sheet()
+    found, now = fit.misfit_detail, fit.curve.now
+    withheld = found is not None and found.withheld
+    first = float(fit.curve.compute[fit.curve.compute > 0][0])
+    last = now * 1.05 if withheld else max(now, budget or 0.0) * _BEYOND
+    if not withheld:
+        _add_curve(figure, fit, first, last)
+    _add_evaluations(figure, fit)
+    compute_axis(figure, first / 1.08, last, fit.unit)
+    figure.update_yaxes(title="pass rate")
+    dress(figure, fit.sentence(budget=budget))
+    if withheld:
+        if found is not None and found.since is not None:
+            add_mark(figure, found.since, found.name)
+        return figure
+    _add_ceiling(figure, fit)
+    if budget is not None:
+        at_end = fit.predict(budget).at(0).widened(fit.widening, fit.curve.bounds)
+        add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(at_end)}")
+    return figure
+
+
+def _add_curve(figure: go.Figure, fit: Fit, first: float, last: float) -> None:
+    grid = np.unique(np.append(np.geomspace(first, last, 100), fit.curve.now))
+    band = fit.predict(grid).widened(np.where(grid > fit.curve.now, fit.widening, 1.0), fit.curve.bounds)
+    figure.add_scatter(**area(grid, band.lower90, band.upper90, 0.13, "90 %"))
+    figure.add_scatter(**area(grid, band.lower50, band.upper50, 0.2, "50 %"))
+    for part, name, dash in ((grid <= fit.curve.now, "fit", "solid"), (grid >= fit.curve.now, "forecast", "6px,4px")):
+        if part.sum() > 1:
+            line = {"color": BLUE, "width": 2, "dash": dash}
+            figure.add_scatter(x=grid[part], y=band.median[part], mode="lines", line=line, name=name)
+
+
+def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
+    compute = fit.curve.compute
+    cutoff = fit.cutoff
+    early = compute < (0.0 if cutoff is None else cutoff.compute)
+    outlier = np.isin(np.round(np.log(np.maximum(compute, 1e-300)), 9), np.round(np.log(fit.outliers), 9))
+    edge = np.where(early, QUIET, INK)
+    figure.add_scatter(
+        x=compute,
+        y=fit.curve.reward,
+        error_y=_bars(np.sqrt(fit.curve.noise.variance)),
+        mode="markers",
+        marker={"color": np.where(outlier, "white", edge), "size": 6, "line": {"color": edge, "width": 1}},
+        name="evaluations",
+    )
+
+
+def _bars(deviation: FloatArray) -> dict[str, Any]:
+    return {"type": "data", "array": deviation, "thickness": 1, "width": 0, "color": faded(INK, 0.45)}
+
+
+def _add_ceiling(figure: go.Figure, fit: Fit) -> None:
+    """The posterior of A as half a violin in the right margin, its median a line."""
+    density, edges = np.histogram(fit.all_draws.A, bins=_BINS, density=True)
+    smooth = np.convolve(density, np.array([1, 2, 3, 2, 1]) / 9, mode="same")
+    middle = (edges[1:] + edges[:-1]) / 2
+    reach = _MARGIN + _VIOLIN * smooth / smooth.max()
+    outline = " L ".join(f"{x:.4f},{y:.5f}" for x, y in zip(reach, middle, strict=True))
+    path = f"M {_MARGIN},{middle[0]:.5f} L {outline} L {_MARGIN},{middle[-1]:.5f} Z"
+    place: dict[str, Any] = {"xref": "paper", "yref": "y", "opacity": 1}
+    figure.add_shape(type="path", path=path, fillcolor=faded(BLUE, 0.25), line_width=0, **place)
+    A = fit.A.median
+    figure.add_shape(type="line", x0=_MARGIN, x1=_MARGIN + _VIOLIN, y0=A, y1=A, line_color=BLUE, line_width=2, **place)
+    figure.add_annotation(
+        x=_MARGIN + _VIOLIN / 2, y=0, xref="paper", yref="paper", yanchor="top", text="A", showarrow=False
+    )
+    figure.update_layout(margin_r=72)
+
+
+def plot_watch(verdict: Watch) -> go.Figure:
+    """Evaluations after the freeze on the frozen forecast's 90 % band of single evaluations.
+
+    Raises:
+        ImportError: plotly is not installed.
+    """
+    figure = sheet()
+    x, since = verdict.compute, verdict.since_compute
+    figure.add_scatter(**area(x, verdict.lower, verdict.upper, 0.13, "90 % of one evaluation"))
+    line = {"color": BLUE, "width": 2, "dash": "6px,4px"}
+    figure.add_scatter(x=x, y=verdict.expected, mode="lines", line=line, name="frozen forecast")
+    fallen = x >= (np.inf if since is None else since)
+    figure.add_scatter(
+        x=x,
+        y=verdict.reward,
+        mode="markers",
+        marker={"color": np.where(fallen, VERMILION, INK), "size": 6},
+        name="evaluations",
+    )
+    figure.update_xaxes(title=f"compute ({verdict.unit})", tickformat=compute_ticks(x[-1] if len(x) else 0.0))
+    figure.update_yaxes(title="pass rate")
+    dress(figure, verdict.sentence)
+    if since is not None:
+        add_mark(figure, since, f"{verdict.level} since here")
+    return figure

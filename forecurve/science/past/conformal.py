@@ -1,0 +1,119 @@
+"""Conformal scaling: an interval is moved and stretched as past forecasts say it should have been.
+
+Past runs say what the new forecast is expected to get wrong, mean and sd, those most that went like it so far; and the
+same of each past forecast, as if it were the new one (`hindsight`). Of this a share is taken (`_share`): all where it
+would clearly have made past forecasts better, nothing where not. From n past runs come
+
+    shift    the share of the new forecast's expected error
+    z_j      |error_j - the share of its expected error|, in half widths of the interval of run j on that side, each
+             stretched by (sd told / sd of the posterior)^share
+    factor   how far 90 % of the z_j reach (`reach`), stretched likewise for the new run
+
+and the interval reaches `factor` half widths to either side of the moved median. Where nothing is taken and there are
+19 past runs or more, this is plain split-conformal prediction (Vovk, Gammerman and Shafer 2005): if the new run is
+exchangeable with the past ones, it covers with probability at least 0.9 over the draw of all n + 1 runs, whatever is
+wrong with the model. With 9 to 18 it covers about 0.9, at least (n - 1) / (n + 1). Where something is taken it is the
+jackknife, which covers about as many of exchangeable runs but carries no such guarantee (Barber et al. 2021). Runs of
+another task, size or recipe are not exchangeable; then it is history, not a guarantee.
+
+With 3 to 8 past runs nothing is guaranteed, and the interval is called adjusted, not conformal: what a heavy-tailed law
+of the scores tells that beforehand is half on intervals that are right as they are.
+
+Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
+One factor a side would need 19.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..values import Estimate, finite
+from .hindsight import Hindsight
+from .reach import RANKS_FROM, reach
+
+_LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
+_LEAST_HALF = 1e-9
+
+
+@dataclass(frozen=True)
+class Conformal:
+    """What past runs say of one forecast.
+
+    Attributes:
+        shift: by how much the outcome is to be expected above the median, in units of reward.
+        factor: how many half widths the interval reaches to either side of there; 1 is as far as now.
+        runs: past runs that it rests on; 0 where it is the posterior as it is.
+    """
+
+    shift: float = 0.0
+    factor: float = 1.0
+    runs: int = 0
+
+    @classmethod
+    def of(cls, hindsight: Hindsight) -> Conformal:
+        """What past runs ask for; the posterior as it is where they are fewer than 3.
+
+        >>> from .hindsight import Past
+        >>> unit = Estimate(0.5, 0.4, 0.6)
+        >>> Conformal.of(Hindsight.of([Past("a", 0.25, unit, 0.9)], unit))
+        Conformal(shift=0.0, factor=1.0, runs=0)
+        """
+        errors, wrong = hindsight.errors, hindsight.wrong
+        if errors is None:
+            return cls()
+        expected, told = errors.left_out[0], np.append(errors.left_out[1], errors.new[1])
+        share = _share(wrong, expected)
+        rest, stretch = wrong - share * expected, (told / hindsight.sds) ** share
+        estimates = [one.estimate for one in hindsight.known]
+        sides = np.array([_side(one, bool(more > 0)) for one, more in zip(estimates, rest, strict=True)])
+        factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
+        return cls(share * errors.new[0], factor, hindsight.runs)
+
+    @property
+    def label(self) -> str:
+        """`posterior`, `adjusted (5 past runs)`, or, with 9 and more, `conformal (12 past runs)`."""
+        if not self.runs:
+            return "posterior"
+        return f"{'conformal' if self.runs >= RANKS_FROM else 'adjusted'} ({self.runs} past runs)"
+
+    def apply(self, estimate: Estimate, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+        """The estimate moved and stretched, kept within the range of rewards.
+
+        >>> Conformal(shift=0.125, factor=2.0, runs=9).apply(Estimate(0.5, 0.25, 0.625))
+        Estimate(median=0.625, lower=0.125, upper=0.875)
+        """
+        if not self.runs:
+            return estimate
+        median = estimate.median + self.shift
+        ends = median - self.factor * _side(estimate, above=False), median + self.factor * _side(estimate, above=True)
+        return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median, *ends)))
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """JSON-safe."""
+        return {
+            "calibration": self.label,
+            "shift": finite(self.shift),
+            "factor": finite(self.factor),
+            "runs": self.runs,
+        }
+
+
+def _side(estimate: Estimate, above: bool) -> float:
+    """The half width of the interval on one side."""
+    up, down = estimate.upper - estimate.median, estimate.median - estimate.lower
+    side, other = (up, down) if above else (down, up)
+    return max(side, _LEAST_SIDE * other, _LEAST_HALF)
+
+
+def _share(wrong: FloatArray, expected: FloatArray) -> float:
+    """How much of it is taken: all where past forecasts would clearly have been better for it, none where not.
+
+    gain^2 / (gain^2 + se^2), with gain the mean absolute error that it would have saved past forecasts.
+    """
+    gain = np.abs(wrong) - np.abs(wrong - expected)
+    mean, error = float(gain.mean()), float(gain.std(ddof=1)) / math.sqrt(len(gain))
+    return mean**2 / (mean**2 + error**2) if mean > 0 else 0.0

@@ -1,0 +1,64 @@
+"""What runs tell of one quantity of one more of them, where no run is more alike to another than all are.
+
+    theta_i ~ N(mu, s^2),    p(mu, s | all)  =  p(s) prod_i sum over bins of L_i N(bin | mu, s^2)
+
+on a lattice of (mu, s), mu uniform; L_i is what the data of run i say of theta_i, on a line of bins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..arrays import FloatArray
+
+LEAST_RUNS = 2
+WORTH = 3.0
+"""Runs that what is usual counts for, before any is seen."""
+TOLD = 0.5
+"""Least share of the usual variance that runs must take away for a quantity to count as told."""
+_SHARES: FloatArray = np.geomspace(0.25, 16.0, 25)  # of the usual spread
+_BINS_A_SPREAD = 4
+BINS_A_CENTRE = 2
+
+
+def bins_over(low: float, high: float, spread: float) -> FloatArray:
+    """A line of bins fine enough for a spread."""
+    return np.linspace(low, high, 1 + int(np.ceil(_BINS_A_SPREAD * (high - low) / spread)), dtype=np.float64)
+
+
+def share_in_bins(values: FloatArray, log_weight: FloatArray, bins: FloatArray) -> FloatArray:
+    """The share of weighed draws (D,) in each bin: a likelihood where the weight is one over the prior's density."""
+    weight = np.exp(log_weight - log_weight.max())
+    place = np.clip((values - bins[0]) / (bins[1] - bins[0]), 0.0, len(bins) - 1.001)
+    below = place.astype(np.int64)
+    share = place - below  # of the bin above: the mean stays where it is
+    found = np.bincount(below, weight * (1 - share), len(bins)) + np.bincount(below + 1, weight * share, len(bins))
+    return np.asarray(found / found.sum())
+
+
+def told_by_all(known: FloatArray, bins: FloatArray, spread: float) -> tuple[float, float]:
+    """Mean for one more run, and the squared scale of the Student-t that averaging over its spread gives.
+
+    Args:
+        known: likelihood of each run in each bin, (R, bins).
+        bins: where theta is looked at.
+        spread: of runs before any is seen.
+    """
+    centres, spreads = bins[::BINS_A_CENTRE], spread * _SHARES
+    log_lattice = np.stack([_log_explained(known, bins, centres, each) for each in spreads])
+    log_lattice += log_spread(_SHARES, WORTH)[:, None]
+    share = np.exp(log_lattice - logsumexp(log_lattice))
+    mean = float(share.sum(axis=0) @ centres)
+    return mean, float(1 / (share.sum(axis=1) @ spreads**-2) + share.sum(axis=0) @ (centres - mean) ** 2)
+
+
+def log_spread(share: FloatArray, weight: float) -> FloatArray:
+    """Log density of ln s at shares of the usual spread: as if so many runs had shown the usual one."""
+    return np.asarray(-weight * np.log(share) - 0.5 * weight / share**2)
+
+
+def _log_explained(known: FloatArray, bins: FloatArray, centres: FloatArray, spread: float) -> FloatArray:
+    """Log of the product over runs for each centre: (M,)."""
+    normal = np.exp(-0.5 * ((bins[:, None] - centres) / spread) ** 2) / spread
+    return np.asarray(np.log(known @ normal + 1e-300).sum(axis=0))

@@ -1,0 +1,147 @@
+"""What finished runs tell of the next one like them: an empirical-Bayes prior from every sibling's whole posterior.
+
+Each parameter theta_i of sibling i (A, ln B, ln C_mid, each by itself) is N(mu, s^2), with mu uniform over the range
+that the flat prior allows and s^2 scaled-inverse-chi-squared about the spread that siblings have by default. What a
+sibling's own data say of theta_i is the likelihood L_i: its fit's draws weighed by 1 / (the prior they were made
+under) and by what is known of the two other parameters, on a line of bins. Then
+
+    p(mu, s | all)  =  p(mu) p(s) prod_i F_i(mu, s),    F_i(mu, s) = sum over bins of L_i N(bin | mu, s^2)
+
+on a lattice of (mu, s), from which follow the mean and the sd for one more sibling. A sibling that knows a parameter
+badly thus says little of it, and siblings are not taken to differ by what is only not known of them. Where some are
+seeds of one arm the family has two levels (`nested`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import errors
+from ..arrays import FloatArray
+from ..curves.arms import told_apart
+from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
+from .exchangeable import BINS_A_CENTRE, LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
+from .family_noise import noise_known
+from .nested import told_by_arms
+from .parameters import Parameters, parameters_of
+from .remembered import remembered
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+
+Pair = tuple[float, float]
+
+# Spread between siblings before any is seen: the synthetic runs of the paper's scale.
+SPREAD = (0.03, 0.25, 0.4)
+SEED_SPREAD = (0.0125, 0.1, 0.2)
+"""Spread between seeds of one arm before any is seen, worth as many seeds: as attribution has it."""
+PASSED = 0.5  # a run is of the family when it has passed its middle with this probability,
+RISEN = 0.5  # or when even the 5 % quantile of its rise is so much of the median
+MEMBER = 0.9  # weight of the informative part where all siblings are of the family
+_ROUNDS = 3  # in which what is known of one parameter sharpens the others
+_DRAWS, _FEWEST_DRAWS = 100_000, 200  # of all siblings together, of one
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Of each sibling, and of the run that they are asked about."""
+
+    of_each: Sequence[str]
+    of_new: str | None
+
+
+def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
+    """An empirical-Bayes prior from finished runs like this one.
+
+    Args:
+        fits: fits of the siblings at full length, in one unit of compute. Ranges of rewards may differ: a ceiling
+            counts as a share of its run's range. Where some are seeds of one arm (`Curve.arm`) they count as such.
+        arm: of the run that the prior is for: seeds of the same arm tell more of it.
+
+    Returns:
+        Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
+        risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter
+        that the family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It
+        carries the siblings' unit of compute, the range of rewards of the first, and what is known of the noise
+        (`family_noise`).
+
+    Raises:
+        PriorError: siblings in different units of compute.
+    """
+    return replace(parameter_prior(fits, arm), noise=noise_known(fits))
+
+
+def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
+    """`sibling_prior` without what is known of the noise."""
+    if len({fit.unit for fit in fits}) > 1:
+        units = ", ".join(sorted({fit.unit for fit in fits}))
+        raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
+    family = [fit for fit in fits if _is_member(fit)]
+    if len(family) < LEAST_RUNS:
+        return FLAT
+    most = max(_DRAWS // len(family), _FEWEST_DRAWS)
+    siblings = [parameters_of(fit).thinned(most) for fit in family]
+    arms = [fit.curve.arm for fit in family]
+    names = told_apart(arms)
+    nested = len(set(names)) < len(names) or arm in names
+    ceiling, log_b, log_mid = _told_of(siblings, _boxes(family), Arms(names, arm) if nested else None)
+    if ceiling is None and log_b is None and log_mid is None:
+        return FLAT
+    first = family[0].curve
+    if ceiling is not None:
+        ceiling = first.bounds[0] + ceiling[0] * first.width, ceiling[1] * first.width
+    weight = MEMBER * len(family) / len(fits)
+    name, runs = f"{len(family)} siblings", len(family)
+    return Prior(name, ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit, runs=runs)
+
+
+@remembered
+def _is_member(fit: Fit) -> bool:
+    """Whether it is one sigmoid that has risen: of a run that has not, nothing is known but that."""
+    if fit.misfit not in (None, "shape"):
+        return False
+    draws, now = fit.all_draws, fit.curve.now
+    if float((draws.C_mid < now).mean()) >= PASSED:
+        return True
+    least, middle = np.quantile(draws.reward_at(now)[0] - draws.R0, (0.05, 0.5))
+    return bool(least >= RISEN * middle)
+
+
+def _boxes(family: Sequence[Fit]) -> list[Pair]:
+    """The range of each parameter under the flat prior of all of them."""
+    mids = np.array([box_of(FLAT, fit.curve.compute).log_mid for fit in family])
+    return [(0.0, 1.0), LOG_B_BOX, (float(mids[:, 0].min()), float(mids[:, 1].max()))]
+
+
+def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
+    """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
+    told: list[Pair | None] = [None] * len(boxes)
+    for left in reversed(range(_ROUNDS)):  # what sharpens the others need not know of arms, which costs more
+        told = [_one(siblings, at, box, told, None if left else arms) for at, box in enumerate(boxes)]
+    return told
+
+
+def _one(
+    siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None
+) -> Pair | None:
+    bins = bins_over(*box, SPREAD[at])
+    known = np.array([_likelihood(each, at, bins, others) for each in siblings])
+    if arms is None:
+        mean, variance = told_by_all(known, bins, SPREAD[at])
+    else:
+        spread, centres = (SPREAD[at], SEED_SPREAD[at], WORTH), bins[::BINS_A_CENTRE]
+        mean, variance = told_by_arms(known, arms.of_each, arms.of_new, bins, centres, *spread)
+    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (box[1] - box[0]) ** 2 / 12 else None
+
+
+def _likelihood(sibling: Parameters, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
+    """What its own data say of one parameter: a share in each bin."""
+    log_weight = -sibling.log_prior
+    for other, pair in enumerate(others):
+        if other != at and pair is not None:
+            log_weight = log_weight - 0.5 * ((sibling.theta[:, other] - pair[0]) / pair[1]) ** 2
+    return share_in_bins(sibling.theta[:, at], log_weight, bins)

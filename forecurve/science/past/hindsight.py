@@ -1,0 +1,153 @@
+"""Hindsight: how forecasts of past runs turned out, told for one new run.
+
+Each past run gives one forecast, made at about the same share of what the run spent in the end, and what came. Of many
+runs those are asked that went most like the new one. What they got wrong is a Gaussian process over how runs went
+(`analogues`); it gives the new forecast's expected error and how much of it is shared with past ones. From it
+`Conformal` makes the interval of the end, and `advise` the gain that is still to be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..posterior.prior import TELLING_RUNS
+from ..values import SDS_TO_A_SIDE, Estimate
+from .analogues import Course, Errors, expected_errors, nearest
+
+FINISHED_AT = 0.9
+"""A run that has spent so much of the budget tells how another ends there. One that was cut short does not: often it
+was cut short for what was forecast of it."""
+MOST_RUNS = 40
+"""Of more past runs those are asked that went most like the new one."""
+BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
+"""Forecasts are compared with past ones of the same range of the share of what is spent in the end: about 0.1, 0.25,
+0.5, later."""
+
+_LEAST_WIDTH = 1e-9
+
+
+@dataclass(frozen=True)
+class Past:
+    """One past forecast, and what came.
+
+    Attributes:
+        run: whose it was; a run counts once.
+        fraction: the share of what the run spent in the end at which it was made.
+        estimate: the posterior's own median and 90 % interval of how the run would end.
+        actual: how it ended.
+        course: how the run went, from its start to its end; None where that is not known.
+    """
+
+    run: str
+    fraction: float
+    estimate: Estimate
+    actual: float
+    course: Course | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Hindsight:
+    """What past forecasts got wrong, told for one new forecast. All in units of reward.
+
+    Attributes:
+        estimate: the new forecast: the posterior's own median and 90 % interval of how the run will end.
+        known: the past forecasts that are asked, one a run; empty where they are fewer than 3.
+        wrong: what came less the median, of each of them, shape (n,).
+        sds: of their posteriors and, last, of the new one, shape (n + 1,).
+        errors: expected errors; None where nobody is asked.
+    """
+
+    estimate: Estimate
+    known: tuple[Past, ...]
+    wrong: FloatArray
+    sds: FloatArray
+    errors: Errors | None
+
+    @classmethod
+    def of(
+        cls,
+        past: Iterable[Past],
+        estimate: Estimate,
+        *,
+        course: Course | None = None,
+        fraction: float | None = None,
+        width: float = 1.0,
+    ) -> Hindsight:
+        """What past runs say.
+
+        Args:
+            past: finished runs on the same metric. Each counts once, with its forecast nearest to `fraction`.
+            estimate: the posterior's own forecast of the new run.
+            course: how the new run went so far. Likeness counts where it is known of the new run and all past ones.
+            fraction: the share of its budget that the new run has spent; only past forecasts of the same range (see
+                `BINS`) are asked. All where left out.
+            width: of the range of rewards.
+        """
+        known, paths = _asked(_one_a_run(list(past), fraction), course)
+        said = [*(one.estimate for one in known), estimate]
+        wrong = np.array([one.actual - one.estimate.median for one in known])
+        sds = np.array([max(one.width, _LEAST_WIDTH) / (2 * SDS_TO_A_SIDE) for one in said])
+        if len(known) < TELLING_RUNS:
+            return cls(estimate, (), wrong[:0], sds[-1:], None)
+        medians = np.array([one.median for one in said]) / width
+        errors = expected_errors(wrong / width, medians, sds / width, None if paths is None else paths / width)
+        return cls(estimate, tuple(known), wrong, sds, errors.times(width))
+
+    @property
+    def runs(self) -> int:
+        """How many past runs are asked."""
+        return len(self.known)
+
+    @property
+    def shift(self) -> float:
+        """By how much the run is expected to end above its forecast for what it shares with past ones."""
+        return 0.0 if self.errors is None else self.errors.shared[0]
+
+    @property
+    def sd(self) -> float:
+        """How unsure that is. What a run does by itself is not in it."""
+        return 0.0 if self.errors is None else self.errors.shared[1]
+
+
+def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatArray | None]:
+    """The past runs that went most like the new one, with the paths of all; the last ones where that is not known."""
+    went = [one.course for one in known if one.course is not None]
+    if course is None or len(went) < max(len(known), 1):
+        return known[-MOST_RUNS:], None
+    closest, paths = most_alike(went, course)
+    return [known[at] for at in closest], paths[[*closest, len(known)]]
+
+
+def most_alike(courses: Sequence[Course], course: Course) -> tuple[list[int], FloatArray]:
+    """The places of the `MOST_RUNS` runs that went most like the new one; the paths of all, and last the new one's."""
+    now = float(course.compute[-1])
+    paths = np.array([one.path(now) for one in (*courses, course)])
+    return nearest(paths, MOST_RUNS), paths
+
+
+def _one_a_run(past: Sequence[Past], fraction: float | None) -> list[Past]:
+    closest: dict[str, Past] = {}
+    for one in past:
+        if fraction is not None and bin_of(one.fraction) != bin_of(fraction):
+            continue
+        known = closest.get(one.run)
+        if known is None or (fraction is not None and _apart(one, fraction) < _apart(known, fraction)):
+            closest[one.run] = one
+    return list(closest.values())
+
+
+def _apart(one: Past, fraction: float) -> float:
+    return abs(one.fraction - fraction)
+
+
+def bin_of(fraction: float) -> int:
+    """Which range of `BINS` a share of what is spent in the end lies in; beyond the end counts as the last.
+
+    >>> [bin_of(fraction) for fraction in (0.1, 0.25, 0.5, 0.9, 1.2)]
+    [0, 1, 2, 3, 3]
+    """
+    return int(np.clip(np.searchsorted(BINS, fraction, side="right") - 1, 0, len(BINS) - 2))

@@ -1,0 +1,93 @@
+"""What runs in arms tell of one parameter of a further run: seeds of one arm differ less than arms do.
+
+With j a seed of arm i:  theta_ij ~ N(alpha_i, w^2),  alpha_i ~ N(mu, b^2),  mu uniform. What the data of run ij say of
+theta_ij is the likelihood L_ij on a line of bins. An arm's seeds say together
+
+    G_i(alpha, w) = prod_j sum over bins of L_ij N(bin | alpha, w^2)
+
+and arms say of (mu, b, w), on a lattice of them,
+
+    p(mu, b, w | all)  =  p(b) p(w) prod_i M_i,    M_i(mu, b, w) = sum over alpha of G_i(alpha, w) N(alpha | mu, b^2) .
+
+A further run of an arm that is not among them is N(mu, b^2 + w^2), one of arm k is N(alpha_k, w^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ..arrays import FloatArray, IntArray
+from .exchangeable import log_spread
+
+_SHARES: FloatArray = np.geomspace(0.25, 16.0, 9)  # of a default spread
+
+
+def told_by_arms(
+    known: FloatArray,
+    arms: Sequence[str],
+    of: str | None,
+    bins: FloatArray,
+    centres: FloatArray,
+    between: float,
+    within: float,
+    weight: float,
+) -> tuple[float, float]:
+    """Mean of the parameter for a further run, and the squared scale of the Student-t that its spread leaves.
+
+    Args:
+        known: likelihood of each run in each bin, (R, bins).
+        arms: of each run.
+        of: the further run's arm, None or another for one that is not among them.
+        bins, centres: where theta, and alpha and mu, are looked at.
+        between, within: spread of arms and of an arm's seeds before any is seen, worth `weight` arms, or seeds, each.
+    """
+    names = list(dict.fromkeys(arms))
+    of_arm = [np.flatnonzero([arm == name for arm in arms]) for name in names]
+    spreads_b, spreads_w = between * _SHARES, within * _SHARES
+    log_kernel = np.stack([_log_normal(centres, centres, spread) for spread in spreads_b])  # [b, alpha, mu]
+    log_g = np.stack([_log_together(known, of_arm, bins, centres, spread) for spread in spreads_w])  # [w, arm, alpha]
+    log_seen = log_spread(_SHARES, weight)
+    log_m = _log_mixed(log_g, np.exp(log_kernel))  # [b, w, arm, mu]
+    log_p = log_m.sum(axis=2) + log_seen[:, None, None] + log_seen[:, None]  # [b, w, mu]
+    log_p -= logsumexp(log_p)
+    if of not in names:
+        return _of_new_arm(np.exp(log_p), centres, spreads_b, spreads_w)
+    own = names.index(of)
+    log_rest = log_p - log_m[:, :, own]  # what the other arms say
+    top = log_rest.max()
+    reached = np.einsum("bam,bwm->wa", np.exp(log_kernel), np.exp(log_rest - top))
+    log_alpha = log_g[:, own] + np.log(reached + 1e-300)
+    share = np.exp(log_alpha - logsumexp(log_alpha))  # [w, alpha]
+    mean = float(share.sum(axis=0) @ centres)
+    precision = float(share.sum(axis=1) @ spreads_w**-2)
+    return mean, float(1 / precision + share.sum(axis=0) @ (centres - mean) ** 2)
+
+
+def _log_together(
+    known: FloatArray, of_arm: Sequence[IntArray], bins: FloatArray, centres: FloatArray, within: float
+) -> FloatArray:
+    """Log of G_i: (arms, alpha)."""
+    log_f = np.log(known @ np.exp(_log_normal(bins, centres, within)) + 1e-300)
+    return np.array([log_f[members].sum(axis=0) for members in of_arm])
+
+
+def _log_mixed(log_g: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Log of M_i: (b, w, arm, mu)."""
+    top = log_g.max(axis=2, keepdims=True)
+    mixed = np.exp(log_g - top) @ kernel[:, None]
+    return np.asarray(np.log(mixed + 1e-300) + top)
+
+
+def _of_new_arm(share: FloatArray, mus: FloatArray, between: FloatArray, within: FloatArray) -> tuple[float, float]:
+    mean = float(share.sum(axis=(0, 1)) @ mus)
+    precision = (share.sum(axis=2) / (between[:, None] ** 2 + within**2)).sum()
+    return mean, float(1 / precision + share.sum(axis=(0, 1)) @ (mus - mean) ** 2)
+
+
+def _log_normal(places: FloatArray, centres: FloatArray, spread: float) -> FloatArray:
+    """Log of N(place | centre, spread^2) as shares of the places that sum to 1 for each centre: (places, centres)."""
+    log = -0.5 * ((places[:, None] - centres) / spread) ** 2
+    return np.asarray(log - logsumexp(log, axis=0))

@@ -1,0 +1,69 @@
+"""The draws of a fit as theta = (A, ln B, ln C_mid), with the density of the prior under which they were made.
+
+With it the fit can be weighed anew under another prior, as a member of a family or a sweep, without being made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of, student_t
+from .remembered import remembered
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Draws of one run: theta (D, 3), A as a share of the range of rewards, and the log prior density of each (D,).
+
+    `prior` is that of A in [0, 1]; `log_flat` the log density of its flat part, without A's. `index` are the places of
+    the draws among the fit's own.
+    """
+
+    theta: FloatArray
+    log_prior: FloatArray
+    prior: Prior
+    log_flat: float
+    index: IntArray
+
+    def thinned(self, most: int) -> Parameters:
+        """At most so many of the draws, evenly spread."""
+        at = np.linspace(0, len(self.theta) - 1, min(most, len(self.theta))).astype(np.int64)
+        return Parameters(self.theta[at], self.log_prior[at], self.prior, self.log_flat, self.index[at])
+
+
+@remembered
+def parameters_of(fit: Fit) -> Parameters:
+    """All draws of a fit."""
+    low, width = fit.curve.bounds[0], fit.curve.width
+    d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
+    theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
+    log_flat = box_of(FLAT, fit.curve.compute).log_density
+    headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
+    log_prior = log_density(prior, theta, log_flat, -np.log(headroom))
+    return Parameters(theta, log_prior, prior, log_flat, np.arange(len(theta)))
+
+
+def log_density(prior: Prior, theta: FloatArray, log_flat: float, log_flat_A: FloatArray | float) -> FloatArray:
+    """Log density of a prior at theta (D, 3): its Student-t part and its flat part."""
+    flat = np.full(len(theta), log_flat) + log_flat_A
+    if not prior.informative:
+        return flat
+    known = np.zeros(len(theta))
+    pairs = (prior.A, prior.log_B, prior.log_C_mid)
+    for at, pair in enumerate(pairs):
+        if pair is not None:
+            known += student_t(theta[:, at], *pair, prior.dof)
+    if prior.A is None:
+        known += log_flat_A
+    if prior.log_B is None:
+        known -= np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
+    if prior.log_C_mid is None:
+        known += log_flat + np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
+    return np.asarray(np.logaddexp(np.log(prior.weight) + known, np.log(1 - prior.weight) + flat))

@@ -1,0 +1,1 @@
+"""Which runs of a sweep to train how far, and which is best."""

@@ -1,0 +1,366 @@
+"""Which arms of a sweep to run how far next, with what is left of the compute.
+
+All arms are compared at one compute, the horizon. While choosing now is expected to lose too much, the budget buys
+looks: the arm and the compute with the largest knowledge gradient per unit of compute, each look conditioning the
+next (their results are not known, their precision is). What is left finishes the arm that is then chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..checks import is_positive, short
+from ..curves.margins import least_gain
+from ..errors import PlanError
+from ..fitting.fit import Fit
+from ..fitting.given import Runs, fits_of
+from ..posterior.prior import Prior
+from ..values import Estimate, estimate_of, jsonable
+from .belief import Look
+from .standing import Standing, enter, standing
+from .wording import finish_reason, look_reason, plan_sentence
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+SURE = 0.9
+DOMINATED = 0.05  # an arm less likely than this to end within delta of the best is dropped
+FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
+SETTLED = 0.1  # of delta: an expected regret of choosing now that is not worth another look
+_MOST_LOOKS = 60
+_LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Compute for one arm: run it from where it is to `to`.
+
+    Attributes:
+        kind: "look" (its evaluations help to choose) or "finish" (the chosen arm to its end).
+        value: expected gain of the choice by looking, or of the chosen arm's reward by finishing it.
+    """
+
+    arm: str
+    start: float
+    to: float
+    kind: str
+    value: float
+    reason: str
+
+    @property
+    def spend(self) -> float:
+        """Compute that it takes."""
+        return self.to - self.start
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe; `start` is called `from`."""
+        row = {"arm": self.arm, "from": self.start, "to": self.to, "spend": self.spend, "kind": self.kind}
+        return dict(jsonable({**row, "value": self.value, "reason": self.reason}))
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Where one arm stands among the others.
+
+    Attributes:
+        now: compute spent.
+        end: reward at the horizon.
+        gain: end minus the reward now.
+        p_best: P(it ends highest).
+        p_within_delta: P(it ends within delta of the highest).
+        dominated: whether that is under 5 %.
+        identified: share of the precision of its ceiling that comes from its own data.
+        misfit: why one sigmoid is the wrong curve, or None.
+    """
+
+    arm: str
+    now: float
+    end: Estimate
+    gain: Estimate
+    p_best: float
+    p_within_delta: float
+    dominated: bool
+    identified: float
+    misfit: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        row: dict[str, Any] = {"arm": self.arm, "now": self.now, "end": self.end.to_dict(), "gain": self.gain.to_dict()}
+        row |= {"p_best": self.p_best, "p_within_delta": self.p_within_delta, "dominated": self.dominated}
+        return dict(jsonable({**row, "identified_A": self.identified, "misfit": self.misfit}))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """What to run next.
+
+    Attributes:
+        unit: of every compute.
+        budget: further compute over all arms.
+        horizon: compute at which arms are compared.
+        allocation: in the order of doing; the first one is firm, the others are what is expected to follow it.
+        arms: the outlook of each.
+        choice: the arm to take if one had to choose now.
+        settled: whether choosing now is expected to lose less than a tenth of delta.
+        expected_regret: what choosing now is expected to lose.
+        value_of_information: how much of that the looks of the plan are expected to save.
+        look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
+        sentence: what a colleague would say.
+    """
+
+    unit: str
+    budget: float
+    horizon: float
+    delta: float
+    price: float | None
+    allocation: tuple[Allocation, ...]
+    arms: tuple[Outlook, ...]
+    choice: str
+    settled: bool
+    expected_regret: float
+    value_of_information: float
+    look_again: tuple[str, float] | None
+    sentence: str
+
+    @property
+    def spend(self) -> float:
+        """Compute that the plan allocates."""
+        return float(sum(each.spend for each in self.allocation))
+
+    @property
+    def chosen(self) -> Outlook:
+        """The outlook of the choice."""
+        return next(arm for arm in self.arms if arm.arm == self.choice)
+
+    @property
+    def dominated(self) -> tuple[str, ...]:
+        """Arms that can be dropped."""
+        return tuple(arm.arm for arm in self.arms if arm.dominated)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `forecurve plan --json` prints; JSON-safe."""
+        look = None if self.look_again is None else {"arm": self.look_again[0], "compute": self.look_again[1]}
+        return dict(
+            jsonable(
+                {
+                    "unit": self.unit,
+                    "budget": self.budget,
+                    "horizon": self.horizon,
+                    "delta": self.delta,
+                    "price": self.price,
+                    "sentence": self.sentence,
+                    "choice": self.choice,
+                    "expected_gain": self.chosen.gain.to_dict(),
+                    "settled": self.settled,
+                    "expected_regret": self.expected_regret,
+                    "value_of_information": self.value_of_information,
+                    "look_again": look,
+                    "spend": self.spend,
+                    "left": self.budget - self.spend,
+                    "allocation": [each.to_dict() for each in self.allocation],
+                    "arms": [arm.to_dict() for arm in self.arms],
+                    "dominated": list(self.dominated),
+                }
+            )
+        )
+
+    def plot(self) -> go.Figure:
+        """A plotly figure: where each arm ends, and how far it is to be run. Needs plotly."""
+        from .plot import plot
+
+        return plot(self)
+
+    def __repr__(self) -> str:
+        rows = "; ".join(f"{each.arm} {each.start:g} to {each.to:g}" for each in self.allocation)
+        return (
+            f"Plan(choice {self.choice!r} ({self.chosen.p_best:.0%} best), {rows or 'nothing to run'}: {self.sentence})"
+        )
+
+
+def plan(
+    arms: Runs,
+    budget: float,
+    *,
+    horizon: float | None = None,
+    delta: float | None = None,
+    price: float | None = None,
+    prior: str | Prior = "none",
+    siblings: bool = True,
+    seed: int = 0,
+) -> Plan:
+    """Plan the next compute of a sweep.
+
+    Args:
+        arms: unfinished runs, or name -> run: curves of at least 3 evaluations, or their fits; one unit, one range of
+            rewards, distinct names.
+        budget: further compute over all arms together.
+        horizon: compute at which the arms are compared, that of a full run. By default what the furthest arm would
+            reach with half of the budget (the other half being for choosing; with all of it where there is one arm),
+            at most four times its present compute: a forecast is good from a quarter, hardly before.
+        delta: the least difference in reward that matters, in the reward's own scale; by default 0.01 of its range.
+        price: the least gain in reward per unit of compute that is worth paying for.
+        prior: of the curves that have to be fitted.
+        siblings: let the arms inform one another (see `pooling`).
+        seed: of the joint draws.
+
+    Raises:
+        PlanError: no arms, two of one name, mixed units or ranges, or a budget, horizon, delta or price that cannot
+            be.
+    """
+    fits = fits_of(arms, PlanError, prior)
+    check_arms(fits)
+    _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
+    now = np.array([each.curve.now for each in fits])
+    delta = least_gain(delta, fits[0].curve)
+    end = default_horizon(now, budget) if horizon is None else float(horizon)
+    here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
+    looks = _looks(here, budget, delta, price)
+    value = min(sum(look.value for look in looks), here.expected_regret)
+    outlooks = outlooks_of(here, delta)
+    allocation = _merged(here, looks, outlooks)
+    finish = _finish(here, allocation, outlooks, budget, delta, price)
+    allocation = [*allocation, *finish]
+    unit, best = fits[0].unit, here.best
+    again = None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0]))
+    return Plan(
+        unit=unit,
+        budget=float(budget),
+        horizon=end,
+        delta=delta,
+        price=price,
+        allocation=tuple(allocation),
+        arms=outlooks,
+        choice=outlooks[best].arm,
+        settled=here.expected_regret <= SETTLED * delta,
+        expected_regret=here.expected_regret,
+        value_of_information=value,
+        look_again=again,
+        sentence=plan_sentence(outlooks, best, again, unit, end, delta, here.expected_regret <= SETTLED * delta),
+    )
+
+
+def default_horizon(now: FloatArray, budget: float) -> float:
+    """See `plan`. now: compute of each arm, (K,)."""
+    furthest = float(now.max())
+    own = budget if len(now) == 1 else budget / 2
+    return min(furthest + own, FURTHEST * furthest)
+
+
+def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
+    """Each arm among the others."""
+    p_best, p_within = here.p_best, here.p_within(delta)
+    return tuple(
+        Outlook(
+            arm=each.curve.name,
+            now=float(here.now[at]),
+            end=estimate_of(here.ends[:, at]),
+            gain=estimate_of(here.ends[:, at] - here.levels[:, at]),
+            p_best=float(p_best[at]),
+            p_within_delta=float(p_within[at]),
+            dominated=bool(p_within[at] < DOMINATED),
+            identified=each.identified["A"],
+            misfit=each.misfit,
+        )
+        for at, each in enumerate(here.fits)
+    )
+
+
+def _looks(here: Standing, budget: float, delta: float, price: float | None) -> list[Look]:
+    """The looks that the budget buys, in order, until the choice is expected to be settled."""
+    belief, best = here.belief(), here.best
+    regret, left = here.expected_regret, float(budget)
+    # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
+    reserve = float(max(here.horizon - here.now[best], 0.0))
+    reserve = reserve if reserve <= left else 0.0
+    dropped = here.p_within(delta) < DOMINATED
+    looks: list[Look] = []
+    while regret > SETTLED * delta and len(looks) < _MOST_LOOKS:
+        others = [arm for arm in range(belief.size) if arm != best and not dropped[arm]]
+        rival = belief.best_look(left - reserve, others)
+        own = belief.best_look(left, [best])
+        look = max((each for each in (rival, own) if each is not None), key=lambda each: each.rate, default=None)
+        if look is None or look.value < _LEAST_VALUE * delta or (price is not None and look.rate < price):
+            break
+        belief.after(look)
+        looks.append(look)
+        left -= look.spend
+        if look.arm == best:
+            reserve = max(reserve - look.spend, 0.0)
+        regret -= look.value
+    return looks
+
+
+def _merged(here: Standing, looks: list[Look], outlooks: tuple[Outlook, ...]) -> list[Allocation]:
+    """One allocation for each arm that is looked at, in the order in which they come up."""
+    rows: list[Allocation] = []
+    for arm in dict.fromkeys(look.arm for look in looks):
+        own = [look for look in looks if look.arm == arm]
+        value = float(sum(look.value for look in own))
+        reason = look_reason(outlooks, arm, here.best, value)
+        rows.append(Allocation(outlooks[arm].arm, float(here.now[arm]), own[-1].compute, "look", value, reason))
+    return rows
+
+
+def _finish(
+    here: Standing,
+    looks: list[Allocation],
+    outlooks: tuple[Outlook, ...],
+    budget: float,
+    delta: float,
+    price: float | None,
+) -> list[Allocation]:
+    """The chosen arm to its end, as far as the budget goes; nothing where that would hardly gain anything."""
+    best = here.best
+    name = outlooks[best].arm
+    start = next((row.to for row in looks if row.arm == name), float(here.now[best]))
+    to = min(here.horizon, start + budget - sum(row.spend for row in looks))
+    gain = here.ends[:, best] - here.levels[:, best]
+    worth = float((gain >= delta).mean()) > 1 - SURE and not here.fallen[best]
+    span = here.horizon - here.now[best]
+    if to - start <= 1e-9 * here.horizon or not worth or (price is not None and gain.mean() < price * span):
+        return []
+    reason = finish_reason(outlooks[best], here.horizon, here.fits[best].unit, reaches=to >= here.horizon * (1 - 1e-9))
+    return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)]
+
+
+def check_arms(fits: Sequence[Fit]) -> None:
+    """Runs that can be compared: some, of different names, in one unit of compute and one range of rewards."""
+    check_alike(fits)
+    names = [each.curve.name for each in fits]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PlanError("arms", f"{twice[0]!r} twice", "names must be distinct", "name every run")
+
+
+def check_alike(fits: Sequence[Fit]) -> None:
+    """Some runs, in one unit of compute and one range of rewards."""
+    if not fits:
+        raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
+    units = sorted({each.unit for each in fits})
+    if len(units) > 1:
+        raise PlanError("unit", units, "arms must share one unit of compute", "convert them first")
+    ranges = sorted({each.curve.bounds for each in fits})
+    if len(ranges) > 1:
+        raise PlanError("bounds", ranges, "arms must share one range of rewards", "bring them to one scale")
+
+
+def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
+    unit = fits[0].unit
+    for name, value in {**given, "horizon": horizon}.items():
+        if value is not None and not is_positive(value):
+            raise PlanError(
+                name, short(value), "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
+            )
+    first = min(fits, key=lambda each: each.curve.now)
+    if horizon is not None and horizon < first.curve.now:
+        raise PlanError(
+            "horizon",
+            f"{horizon:g}",
+            f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {unit}",
+            "give the compute of a full run",
+        )

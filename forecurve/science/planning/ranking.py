@@ -1,0 +1,133 @@
+"""Which arm of a sweep is best where all are to go: arms by the mean of their seeds, with what seeds leave open.
+
+An arm's worth is the mean of what its runs reach at the horizon (joint draws, see `standing`), give or take what a few
+seeds leave open of it: N(0, tau^2 / n) with n runs, tau^2 as attribution has it. So two arms of one seed each that end
+a hundredth apart are no settled matter, however well both curves are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..attribution import SeedSpread
+from ..attribution.runs import distinct
+from ..attribution.seeds import CEILING_SPREAD
+from ..checks import check_kind, is_positive, short
+from ..curves.curve import Curve
+from ..curves.margins import least_gain
+from ..errors import PlanError
+from ..fitting.fit import Fit
+from ..fitting.given import fits_of
+from ..values import Estimate, estimate_of
+from ..wording import compute_text, names_text, share_text
+from .plan import DOMINATED, check_alike
+from .standing import Standing, enter, standing
+
+_NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
+_MOST_NAMED = 3
+_AHEAD = 0.5
+_SURE = 0.95
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Where an arm stands among the others.
+
+    Attributes:
+        arm: its name.
+        runs: how many it rests on.
+        end: the mean of its seeds at the horizon, of all that it might have.
+        p_best: P(no other arm's is higher).
+        p_within_delta: P(it is within delta of the highest).
+        dominated: whether that is under 5 %.
+    """
+
+    arm: str
+    runs: int
+    end: Estimate
+    p_best: float
+    p_within_delta: float
+    dominated: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {**asdict(self), "end": self.end.to_dict()}
+
+
+def rank(
+    arms: Mapping[str, Sequence[Curve | Fit]],
+    horizon: float,
+    *,
+    delta: float | None = None,
+    seed_sd: SeedSpread | None = None,
+    siblings: bool = True,
+    seed: int = 0,
+) -> tuple[Rank, ...]:
+    """The arms of a sweep, the likeliest best first.
+
+    Args:
+        arms: name -> the curves of its seeds, or their fits, in one unit of compute and on one scale of rewards; copies
+            of one run count once.
+        horizon: compute at which they are compared, that of a full run. A run beyond it is read there.
+        delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
+        seed_sd: the sd between seeds of one arm; by default attribution's rough guess.
+        siblings: let the runs inform one another.
+        seed: of the draws.
+
+    Raises:
+        PlanError: no arms, an arm without runs, mixed units or ranges, or a horizon that cannot be.
+    """
+    check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
+    by_name = sorted(arms.items(), key=lambda arm: str(arm[0]))  # draws must not hang on the order in which they come
+    groups = {name: fits_of(distinct(runs), PlanError) for name, runs in by_name}
+    for name, fits in groups.items():
+        if not fits:
+            raise PlanError(f"arms[{name!r}]", "no runs", "at least one run is needed", "leave the arm out")
+    every = [one for fits in groups.values() for one in fits]
+    check_alike(every)
+    if not is_positive(horizon):
+        raise PlanError("horizon", short(horizon), "a positive number is needed", f"compute is in {every[0].unit}")
+    here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
+    width = every[0].curve.width
+    spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd
+    worth = _worth(here, [len(fits) for fits in groups.values()], spread, np.random.default_rng(seed + 2))
+    within = (worth >= worth.max(axis=1, keepdims=True) - least_gain(delta, every[0].curve)).mean(axis=0)
+    best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
+    ranks = [
+        Rank(
+            name, len(fits), estimate_of(worth[:, at]), float(best[at]), float(within[at]), bool(within[at] < DOMINATED)
+        )
+        for at, (name, fits) in enumerate(groups.items())
+    ]
+    return tuple(sorted(ranks, key=lambda one: (-one.p_best, -one.end.median)))
+
+
+def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
+    """Which arm is best, as a colleague would say it; empty for a single one."""
+    if len(ranks) < 2:
+        return ""
+    where = f"{compute_text(horizon)} {unit}"
+    first, *others = ranks
+    if first.p_best >= _SURE:
+        said = f"Best at {where}: {first.arm} ({share_text(first.p_best)} sure)."
+    else:
+        named = [one for one in others if one.p_best >= _NAMED][: _MOST_NAMED - 1]
+        odds = ", ".join(f"{one.arm} ({share_text(one.p_best)})" for one in (first, *named))
+        said = f"{'Likeliest best' if first.p_best >= _AHEAD else 'None stands out as the best'} at {where}: {odds}."
+    dominated = [one.arm for one in ranks if one.dominated]
+    return f"{said} Dominated: {names_text(dominated)}." if dominated else said
+
+
+def _worth(here: Standing, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
+    """Draws of the arms' means over all seeds that they might have, (S, arms)."""
+    edges = np.cumsum([0, *sizes])
+    means = np.add.reduceat(here.ends, edges[:-1], axis=1) / np.array(sizes)
+    tau = np.full(len(means), spread.sd)
+    if not spread.known:
+        tau *= np.sqrt(spread.dof / rng.chisquare(spread.dof, len(means)))
+    return np.asarray(means + tau[:, None] / np.sqrt(sizes) * rng.standard_normal(means.shape))

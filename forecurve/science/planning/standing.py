@@ -1,0 +1,242 @@
+"""Where several unfinished arms stand: joint draws of what each reaches at one common compute, the horizon.
+
+An arm whose curve is no sigmoid is not forecast by one. A run that fell is taken to stay where it is now. Of one with
+a break or a second phase it is said that it ends somewhere between where it is and a little above the best of the
+others; its next evaluations are taken to approach that end in log compute. The same is said of one with no curve yet
+(all 0, all 1, all the same) as far as it begins to move at all (`aftermath.p_lasts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
+from ..fitting.aftermath import aftermath, p_lasts
+from ..fitting.horizon import evaluation_noise
+from ..past.pooling import joint_draws
+from ..values import spread
+from .belief import Belief, Look, Prospect
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+
+LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
+_LAST = 3  # evaluations that say where an arm is now
+_TELLING = 1000  # evaluations that tell arms apart
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """The arms at one moment.
+
+    Attributes:
+        fits: one per arm, K of them.
+        horizon: compute at which they are compared.
+        now: compute of each arm, (K,).
+        ends: joint draws of the rewards at the horizon, (S, K).
+        levels: joint draws of the rewards now, (S, K).
+    """
+
+    fits: tuple[Fit, ...]
+    horizon: float
+    now: FloatArray
+    ends: FloatArray
+    levels: FloatArray
+    prospects: tuple[Prospect, ...]
+    middles: tuple[FloatArray, ...]
+
+    def reordered(self, order: Sequence[int]) -> Standing:
+        """The same with the arms in another order."""
+        at = list(order)
+        return Standing(
+            tuple(self.fits[arm] for arm in at),
+            self.horizon,
+            self.now[at],
+            self.ends[:, at],
+            self.levels[:, at],
+            tuple(self.prospects[arm] for arm in at),
+            tuple(self.middles[arm] for arm in at),
+        )
+
+    @property
+    def best(self) -> int:
+        """The arm with the highest expected end."""
+        return int(self.ends.mean(axis=0).argmax())
+
+    @property
+    def p_best(self) -> FloatArray:
+        """P(this arm ends highest), (K,); sums to 1."""
+        winners = np.bincount(self.ends.argmax(axis=1), minlength=self.ends.shape[1])
+        return np.asarray(winners / len(self.ends))
+
+    def p_within(self, delta: float) -> FloatArray:
+        """P(this arm ends within delta of the highest), (K,)."""
+        top = self.ends.max(axis=1, keepdims=True)
+        return np.asarray((self.ends >= top - delta).mean(axis=0))
+
+    @property
+    def expected_regret(self) -> float:
+        """E[highest end] - highest expected end: what choosing now is expected to lose."""
+        return float(self.ends.max(axis=1).mean() - self.ends.mean(axis=0).max())
+
+    @property
+    def fallen(self) -> BoolArray:
+        """Arms that fell: nothing is spent on them."""
+        return np.array([_fell(fit) for fit in self.fits])
+
+    def stop_on_the_way(self, look: Look) -> float:
+        """The compute at which to think again about a look from here: its first edge, however far it goes.
+
+        A look is worth taking for where it leads, but what it shows on the way may already change the plan.
+        """
+        return float(self.prospects[look.arm].edges[0])
+
+    def belief(self) -> Belief:
+        """What further evaluations would tell."""
+        most = np.where([fit.misfit in HOLDS for fit in self.fits], np.inf, self._perfect_knowledge)
+        width = self.fits[0].curve.width
+        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, width, most)
+
+    @property
+    def _perfect_knowledge(self) -> FloatArray:
+        """What knowing one arm's end exactly would gain in the choice, if it told nothing of the others, (K,)."""
+        means = self.ends.mean(axis=0)
+        rest = [float(np.delete(means, at).max(initial=-np.inf)) for at in range(len(means))]
+        return np.asarray(np.maximum(self.ends, rest).mean(axis=0) - means.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """One arm made ready to be compared; worth keeping while its fit stays as it is.
+
+    Attributes:
+        fit: its posterior.
+        noise: variance of one evaluation.
+        prospect: where it may be looked at again.
+    """
+
+    fit: Fit
+    noise: float
+    prospect: Prospect
+
+
+def enter(fit: Fit, horizon: float) -> Entrant:
+    """An arm that is to be compared at a horizon."""
+    noise = _noise_now(fit)
+    return Entrant(fit, noise, _prospect(fit, noise, horizon))
+
+
+def _fell(fit: Fit) -> bool:
+    """And has not come back."""
+    return fit.misfit_detail is not None and fit.misfit_detail.fallen
+
+
+def _noise_now(fit: Fit) -> float:
+    """Variance of one evaluation. Where the curve changed the sigmoid takes the change for noise: what came since says
+    it then, or the sampling alone."""
+    found = fit.misfit_detail
+    if found is None or found.name not in CHANGED or found.since is None:
+        return evaluation_noise(fit)
+    later = aftermath(fit, found.since)
+    return float(fit.curve.noise.variance[-1]) if later is None else evaluation_noise(later)
+
+
+def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
+    """Joint draws of where the arms end.
+
+    Args:
+        entrants: one per arm, made for this horizon; one unit, one scale of rewards.
+        horizon: compute at which the arms are compared; the curve of an arm beyond it is read there.
+        siblings: let the arms inform one another.
+        seed: of the drawing, in which the order of the arms has no say.
+    """
+    order = sorted(range(len(entrants)), key=lambda at: _rank(entrants[at].fit))
+    here = _standing([entrants[at] for at in order], horizon, siblings, seed)
+    return here.reordered([order.index(at) for at in range(len(order))])
+
+
+def _rank(fit: Fit) -> tuple[list[float], list[float], str]:
+    """By which arms are put in order: what was measured, whatever the range of rewards and the unit of compute."""
+    curve = fit.curve
+    share = (curve.reward[:_TELLING] - curve.bounds[0]) / curve.width
+    return np.round(share, 9).tolist(), curve.compute[:_TELLING].tolist(), curve.name
+
+
+def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:
+    fits = [arm.fit for arm in entrants]
+    now = np.array([fit.curve.now for fit in fits])
+    joint = joint_draws(fits, siblings=siblings, seed=seed)
+    grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
+    places = [np.concatenate([[now[at], horizon], grid]) for at, grid in enumerate(grids)]
+    tables = [_doubted(fit, joint.arm(at, x)) for at, (fit, x) in enumerate(zip(fits, places, strict=True))]
+    levels = np.stack([table[:, 0] for table in tables], axis=1)  # of tables (S, 2 + G)
+    ends = np.stack([table[:, 1] for table in tables], axis=1)
+    middles = [table[:, 2:] for table in tables]
+    _withhold(entrants, ends, levels, middles, grids, horizon, seed)
+    prospects = tuple(arm.prospect for arm in entrants)
+    return Standing(tuple(fits), float(horizon), now, ends, levels, prospects, tuple(middles))
+
+
+def _doubted(fit: Fit, table: FloatArray) -> FloatArray:
+    """Draws (S, 1 + m) of the level now and of the curve at m places: growth to them as unsure as a misfit makes it."""
+    level, later = table[:, :1], table[:, 1:]
+    return np.hstack([level, np.clip(level + spread((later - level).T, fit.widening).T, *fit.curve.bounds)])
+
+
+def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:
+    now = fit.curve.now
+    if _fell(fit) or now >= horizon * (1 - 1e-9):
+        return Prospect(np.empty(0), np.empty(0))
+    gap = float(np.median(np.diff(fit.curve.compute)))
+    edges = [now]
+    for edge in now * np.geomspace(1.0, horizon / now, LOOKS + 1)[1:]:
+        if edge - edges[-1] >= 0.99 * gap:  # a look shows at least one evaluation
+            edges.append(float(edge))
+    if len(edges) == 1:
+        return Prospect(np.empty(0), np.empty(0))  # it is as good as there
+    edges[-1] = float(horizon)
+    evaluations = np.maximum(np.diff(edges) / gap, 1.0)
+    return Prospect(np.array(edges[1:]), noise / evaluations)
+
+
+def _middles(now: float, prospect: Prospect) -> FloatArray:
+    starts = np.concatenate([[now], prospect.edges[:-1]])[: len(prospect.edges)]
+    return np.asarray((starts + prospect.edges) / 2)
+
+
+def _withhold(
+    entrants: Sequence[Entrant],
+    ends: FloatArray,
+    levels: FloatArray,
+    middles: list[FloatArray],
+    grids: list[FloatArray],
+    horizon: float,
+    seed: int,
+) -> None:
+    """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
+    rng = np.random.default_rng(seed + 1)
+    sound = np.array([arm.fit.misfit in HOLDS for arm in entrants])
+    for at, arm in enumerate(entrants):
+        fit = arm.fit
+        if sound[at]:
+            continue
+        last = fit.curve.reward[-_LAST:]
+        level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(len(ends))
+        level = np.clip(level, *fit.curve.bounds)
+        levels[:, at] = level
+        if _fell(fit):
+            ends[:, at] = level
+            continue
+        moves = np.ones(len(ends), dtype=bool)
+        if fit.misfit in SHAPELESS:
+            moves = rng.uniform(size=len(ends)) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
+        top = ends[:, sound].max(axis=1) if sound.any() else np.full(len(ends), fit.curve.bounds[1])
+        rise = moves * rng.uniform(0.0, 1.1, len(ends)) * np.maximum(top - level, 0.0)
+        ends[:, at] = np.minimum(level + rise, fit.curve.bounds[1])
+        way = np.log(grids[at] / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
+        middles[at] = level[:, None] + way * (ends[:, at] - level)[:, None]

@@ -1,0 +1,65 @@
+"""What a plan says: one sentence for the whole, one reason for each allocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..departures.misfit import HOLDS
+from ..wording import compute_text, gain_text, share_text
+
+if TYPE_CHECKING:
+    from .plan import Outlook
+
+_NAMED = 3  # arms that a sentence names before it counts
+
+
+def plan_sentence(
+    arms: tuple[Outlook, ...],
+    best: int,
+    again: tuple[str, float] | None,
+    unit: str,
+    horizon: float,
+    delta: float,
+    settled: bool,
+) -> str:
+    """Who is likely best, what to run next, and who can be dropped."""
+    where = f"{compute_text(horizon)} {unit}"
+    lead = arms[best]
+    if len(arms) == 1:
+        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{_caveat(lead)}."
+    head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
+    if settled:
+        act = f"choosing it now is expected to lose less than {0.1 * delta:g}"
+    elif again is None:
+        act = "no look that the budget allows would change the choice"
+    else:
+        act = f"run {again[0]} to {compute_text(again[1])} {unit}, then look again"
+    return f"{head}: {act}{_dropped(arms)}."
+
+
+def _dropped(arms: tuple[Outlook, ...]) -> str:
+    names = [arm.arm for arm in arms if arm.dominated]
+    if not names:
+        return "; no arm can be dropped yet"
+    shown = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} of {len(arms)} arms"
+    return f"; {shown} can be dropped"
+
+
+def look_reason(arms: tuple[Outlook, ...], arm: int, best: int, value: float) -> str:
+    """Why an arm is run on before the choice."""
+    own = arms[arm]
+    odds = f"{share_text(own.p_best)} to end highest"
+    role = f"the present choice ({odds})" if arm == best else f"may pass {arms[best].arm} ({odds})"
+    return f"{role}; knowing it better is worth {value:+.2g} of expected reward at the end{_caveat(own)}"
+
+
+def _caveat(own: Outlook) -> str:
+    if own.misfit not in HOLDS:
+        return f"; its curve is no sigmoid ({own.misfit}), so that its end is hardly known"
+    return ""
+
+
+def finish_reason(own: Outlook, horizon: float, unit: str, *, reaches: bool) -> str:
+    """Why the chosen arm is run on."""
+    short = "" if reaches else "; the budget does not reach that far"
+    return f"the choice: {gain_text(own.gain)} expected to {compute_text(horizon)} {unit}{short}{_caveat(own)}"

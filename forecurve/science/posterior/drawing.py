@@ -1,0 +1,146 @@
+"""Equally weighted draws from a table: pairs by their mass, (R0, A) from truncated normals, weights exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..arrays import FloatArray, IntArray
+from .integral import Table, effective_nodes
+from .lattice import CUT
+from .problem import Setting
+from .weighing import Pairs, weigh
+
+DRAWS = 2000
+_PROPOSALS = 2600
+_GOLDEN = 0.6180339887498949
+_PLASTIC = 0.7548776662466927
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Equally weighted draws, every array of shape (K,), rewards in [0, 1].
+
+    Attributes:
+        alpha: noise scale, in units of the problem's variance.
+        hypothesis: index into the problem's hypotheses.
+        state_mean, state_variance: the wandering part at the last evaluation (variance in units of alpha v).
+        node_ess: how many nodes of the lattice carry the mass.
+        passes: lattices laid.
+        nodes: the last lattice's (ln B, ln C_mid), shape (2, n).
+        early: posterior probability that an early regime was set apart, by its number of evaluations.
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C_mid: FloatArray
+    R0: FloatArray
+    alpha: FloatArray
+    hypothesis: IntArray
+    state_mean: FloatArray
+    state_variance: FloatArray
+    node_ess: float
+    passes: int
+    nodes: FloatArray
+    early: dict[int, float]
+
+
+def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
+    """Draw DRAWS times.
+
+    Args:
+        setting: of the curve.
+        table: its densities.
+        last: `Filtered.last` of the hypotheses that are alive, (H, 3).
+    """
+    pairs, log_share = _allocate(table.masses.pairs)
+    found = weigh(setting, table, pairs, *_sequence(len(pairs.node)))
+    log_weight = found.log_weight - log_share
+    chosen = resample(np.exp(log_weight - log_weight.max()), found.A, DRAWS)
+    at_node, at_hypothesis = pairs.node[chosen], pairs.hypothesis[chosen]
+    A, R0 = found.A[chosen], found.R0[chosen]
+    nodes = table.lattice.nodes
+    state = table.sums.state[at_hypothesis, at_node]
+    variance, one, reward = last.T[:, at_hypothesis]
+    index = table.alive[at_hypothesis]
+    return Posterior(
+        A=A,
+        B=np.exp(nodes[0][at_node]),
+        C_mid=np.exp(nodes[1][at_node]),
+        R0=R0,
+        alpha=_alpha(setting, found.squares[chosen]),
+        hypothesis=index,
+        state_mean=reward - R0 * (one - state) - A * state,
+        state_variance=variance,
+        node_ess=effective_nodes(table.masses.nodes),
+        passes=table.passes,
+        nodes=nodes,
+        early=_early(setting, index),
+    )
+
+
+def _early(setting: Setting, hypothesis: IntArray) -> dict[int, float]:
+    shares = np.bincount(hypothesis, minlength=len(setting.hypotheses)) / len(hypothesis)
+    found: dict[int, float] = {}
+    for share, guess in zip(shares, setting.hypotheses, strict=True):
+        if guess.early and share > 0:
+            found[guess.early] = found.get(guess.early, 0.0) + float(share)
+    return found
+
+
+def _allocate(log_weight: FloatArray) -> tuple[Pairs, FloatArray]:
+    """The pair of each proposal, and the log share with which it was proposed.
+
+    Half by the estimated mass, half by its square root, so that pairs whose mass was underestimated are there too.
+    """
+    flat = log_weight.ravel()
+    kept = np.flatnonzero(flat > flat.max() - CUT - 1)
+    mass = np.exp(flat[kept] - flat.max())
+    root = np.sqrt(mass)
+    share = 0.5 * mass / mass.sum() + 0.5 * root / root.sum()
+    steps = (np.arange(_PROPOSALS) + 0.5) / _PROPOSALS
+    picks = np.minimum(np.searchsorted(np.cumsum(share), steps), len(kept) - 1)
+    return Pairs(*np.unravel_index(kept[picks], log_weight.shape)), np.log(share)[picks]
+
+
+@cache
+def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
+    """Two coordinates in (0, 1), evenly spread together: Kronecker sequences of the golden and plastic numbers."""
+    index = np.arange(1, size + 1)
+    u, w = ((0.5 + step * index) % 1.0 for step in (_GOLDEN, _PLASTIC))
+    return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
+
+
+def over_cells(log_values: FloatArray, cell: float) -> FloatArray:
+    """Draws of a node's coordinate spread over the cell that the node stands for, (K,).
+
+    20 rows and 1 in 20 of the mass beyond a quantile: without it an interval's end would jump by a row.
+    """
+    u, _ = _sequence(len(log_values))
+    return log_values + cell * (u - 0.5)
+
+
+@cache
+def _normal_sequence(size: int) -> FloatArray:
+    """Standard normal quantiles, evenly spread, in no order that means anything."""
+    return np.asarray(ndtri((0.5 + _GOLDEN * np.arange(1, size + 1)) % 1.0 * 0.998 + 0.001))
+
+
+def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
+    """Systematic resampling in the order of one coordinate: that coordinate's quantiles are kept almost exactly."""
+    order = np.argsort(order_by)
+    cumulative = np.cumsum(weight[order])
+    picks = np.searchsorted(cumulative, (np.arange(size) + 0.5) / size * cumulative[-1])
+    return np.asarray(order[np.minimum(picks, len(order) - 1)])
+
+
+def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
+    """alpha given everything else: inverse-gamma, its chi-square by Wilson and Hilferty's cube root."""
+    dof = 2 * setting.nu
+    z = _normal_sequence(len(q))
+    spread = 2 / (9 * dof)
+    chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
+    return np.asarray((setting.rate + q / 2) / (chi2 / 2))

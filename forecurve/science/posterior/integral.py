@@ -1,0 +1,231 @@
+"""The posterior of (A, B, C_mid, R0) by adaptive quadrature.
+
+Given (ln B, ln C_mid) and a noise hypothesis the curve is linear in (R0, A) and the noise scale alpha integrates in
+closed form, so the density of (R0, A) at a node is (rate + Q(R0, A)/2)^-(shape + N/2) on the triangle
+0 <= R0 <= A <= 1. The quadrature is 2-D over (ln B, ln C_mid): a coarse lattice on the whole box, then lattices bent
+and cut to where the mass lies until enough nodes carry it. At the nodes of the last one (R0, A) are drawn from
+truncated normals and weighted exactly (drawing.py), so that no approximation but the lattice itself is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..curves.noise import HYPOTHESES
+from .kernels import Filtered, LatticeSums, lattice_sums
+from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, open_edges
+from .linear import Quadratic, quadratic
+from .masses import Masses, log_masses
+from .point import search
+from .prior import student_t
+from .problem import Problem, Setting
+
+ENOUGH_NODES = 50.0
+MAX_PASSES = 8
+_TRUSTED_POINTS = 20
+_INFLATION = 4.0  # of least squares' variance, for noise that hangs together
+_REACH = 4.5  # standard deviations, after that
+_EDGE_SHARE = 1e-3
+_FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller
+_LEAST_NODES = 20.0  # below, the last lattice is laid with more rows and columns; a stream needs as many
+_FINEST = 4  # times as many rows and columns
+_STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
+_WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
+_HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What every (part of the prior, noise hypothesis, node) says.
+
+    Attributes:
+        lattice: its nodes.
+        alive: indices of the H hypotheses among the problem's.
+        sums: inner products of g and the noise filter's state of g, (H, K).
+        totals: inner products of 1 and y, and log det M, (H, 4).
+        log_node_prior: of each part of the prior, (P, K).
+        masses: log masses, (P, H, K) and (K,).
+        parts: for each part of the prior: is it the informative one?
+        passes: lattices laid.
+    """
+
+    lattice: Lattice
+    alive: IntArray
+    sums: LatticeSums
+    totals: FloatArray
+    log_node_prior: FloatArray
+    masses: Masses
+    parts: tuple[bool, ...]
+    passes: int = 1
+
+
+def integrate(problem: Problem) -> Table:
+    """The table on the lattice that carries the mass. Deterministic.
+
+    Where least squares knows ln B and ln C_mid well, the first lattice is laid about its optimum, generously; if any
+    mass turns out to lie at that lattice's edge, or where little is known, the search begins on the whole box.
+    """
+    setting = problem.setting
+    everyone = np.arange(len(setting.hypotheses))
+    near = _near_optimum(problem)
+    if near is not None:
+        table = tabulate(problem, near, everyone)
+        if open_edges(near, table.masses.nodes, setting.box).max() < _EDGE_SHARE:
+            return _closer(problem, table, everyone)
+    scouts = _scouts(setting)
+    return _closer(problem, tabulate(problem, first_lattice(setting.box), scouts), scouts)
+
+
+def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
+    """Lay lattice after lattice until enough nodes carry the mass under every hypothesis."""
+    setting = problem.setting
+    everyone = np.arange(len(setting.hypotheses))
+    all_asked = near = len(scouts) == len(everyone)  # near: laid about a sharp optimum
+    last_area = np.inf
+    for passes in range(2, MAX_PASSES + 2):
+        log_node = table.masses.nodes
+        power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
+        lattice = closer_lattice(table.lattice, log_node, power, setting.box)
+        spared = near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
+        whole = open_edges(table.lattice, log_node, setting.box).max() <= CUT_OFF
+        settled = carry >= ENOUGH_NODES or spared or area > _STILL_SHRINKING * last_area
+        if (power == 1.0 and settled and all_asked and whole) or passes > MAX_PASSES:
+            break
+        alive = table.alive
+        if power == 1.0:
+            alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
+            all_asked = True
+        table, last_area = tabulate(problem, lattice, alive, passes), area
+    return _finer(problem, table)
+
+
+def _finer(problem: Problem, table: Table) -> Table:
+    """With more rows and columns where a few nodes carry the mass: it lies in two places, or has a peak and tails as
+    wide as the box, and no smaller lattice holds it."""
+    carry = effective_nodes(table.masses.nodes)
+    if carry >= _LEAST_NODES:
+        return table
+    times = min(int(np.ceil(np.sqrt(ENOUGH_NODES / carry))), _FINEST)
+    lattice = closer_lattice(table.lattice, table.masses.nodes, 1.0, problem.setting.box, times)
+    return tabulate(problem, lattice, table.alive, table.passes + 1)
+
+
+def _near_optimum(problem: Problem) -> Lattice | None:
+    """A lattice about the sigmoid's least-squares optimum, where its standard errors are small even for wandering
+    noise."""
+    size = len(problem.reward)
+    if size < _TRUSTED_POINTS or problem.setting.burr:
+        return None
+    found = search(problem.log_c, problem.reward)
+    information = np.array([[found[5], found[6]], [found[6], found[7]]])
+    if not np.linalg.det(information) > 1e-12 * found[5] * found[7] > 0:
+        return None
+    setting = problem.setting
+    variance = max(found[4] / (size - 4), 0.3 * setting.unit_variance)
+    return lattice_about(found[2:4], _INFLATION * variance * np.linalg.inv(information), _REACH, setting.box)
+
+
+def _scouts(setting: Setting) -> IntArray:
+    """A few hypotheses, unlike one another, that find where the mass lies before all are asked."""
+    early = [at for at, guess in enumerate(setting.hypotheses) if guess.early and not guess.eta]
+    return np.array([0, _WIDEST, *early[-1:]])
+
+
+def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 1) -> Table:
+    """Everything at the nodes of one lattice."""
+    filtered = Filtered(*(part[alive] for part in problem.filtered))
+    sums = LatticeSums.zeros(len(alive), lattice.log_mid.size)
+    lattice_sums(problem.log_c, lattice.factors, filtered, sums, problem.setting.burr)
+    return table_of(problem.setting, lattice, alive, sums, filtered.sums, passes)
+
+
+def table_of(
+    setting: Setting,
+    lattice: Lattice,
+    alive: IntArray,
+    sums: LatticeSums,
+    totals: FloatArray,
+    passes: int = 1,
+) -> Table:
+    """The masses that follow from inner products.
+
+    Args:
+        totals: `Filtered.sums` of the hypotheses that are alive, (H, 4).
+    """
+    priors = log_node_priors(setting, lattice)
+    masses = log_masses(
+        sums,
+        totals,
+        setting.log_weights[alive],
+        priors,
+        setting.prior,
+        setting.unit_variance,
+        setting.rate,
+        setting.nu,
+    )
+    return Table(lattice, alive, sums, totals, priors, masses, setting.prior_parts, passes)
+
+
+def inner_products(problem: Problem, g: FloatArray) -> Quadratic:
+    """Q for every hypothesis (rows) and any columns g, (N, K), in units of the noise model's variance."""
+    y, one = problem.reward, np.ones_like(problem.reward)
+    rows = []
+    for whitener in problem.whiteners:
+        solved_one, solved_y = whitener.solve(one), whitener.solve(y)
+        rows.append((whitener.squares(g), solved_one @ g, solved_y @ g, one @ solved_one, solved_y @ one, y @ solved_y))
+    gg, g1, gy = (np.stack([row[at] for row in rows]) / problem.setting.unit_variance for at in range(3))
+    oo, oy, yy = (np.array([[row[at]] for row in rows]) / problem.setting.unit_variance for at in range(3, 6))
+    return quadratic(gg, g1, gy, oo, oy, yy)
+
+
+# --- how the mass lies ---
+
+
+def hopeful(pairs: FloatArray, within: float = _HOPELESS) -> IntArray:
+    """Positions of the hypotheses that carry mass: their best pair is not far below the best of all."""
+    best = pairs.max(axis=(0, 2))
+    return np.flatnonzero(best > best.max() - within)
+
+
+def _temper(log_node: FloatArray, least: float = 12.0) -> float:
+    """The largest power <= 1 at which at least `least` nodes carry the mass."""
+    if effective_nodes(log_node) >= least:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (middle, high) if effective_nodes(middle * log_node) >= least else (low, middle)
+    return max(low, 1e-12)
+
+
+def effective_nodes(log_weight: FloatArray) -> float:
+    """How many nodes carry the mass: (sum w)^2 / sum w^2."""
+    return effective_size(np.exp(log_weight - log_weight.max()))
+
+
+def effective_size(weight: FloatArray) -> float:
+    """How many of the weights carry their sum: (sum w)^2 / sum w^2."""
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+# --- densities ---
+
+
+def log_node_priors(setting: Setting, lattice: Lattice) -> FloatArray:
+    """Log prior mass of each node's cell under each part of the prior, -inf outside the box; (P, K)."""
+    return np.stack([_log_node_prior(setting, lattice, informative) for informative in setting.prior_parts])
+
+
+def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> FloatArray:
+    prior, box, nodes = setting.prior, setting.box, lattice.nodes
+    with np.errstate(divide="ignore"):
+        total = np.log(lattice.inside(box) * lattice.cell_area)
+    if not informative:
+        return np.asarray(total + np.log(1 - prior.weight) + box.log_density)
+    total += np.log(prior.weight)
+    for pair, values, (low, high) in ((prior.log_B, nodes[0], box.log_b), (prior.log_C_mid, nodes[1], box.log_mid)):
+        total += -np.log(high - low) if pair is None else student_t(values, *pair, prior.dof)
+    return np.asarray(total)

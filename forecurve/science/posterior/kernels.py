@@ -1,0 +1,246 @@
+"""Inner loops over the evaluations.
+
+Two passes over the evaluations make up nearly all of a fit's cost: the noise model's Kalman filter, whose gains do not
+depend on the curve's parameters, and the same filter run over the curve g(C) at every node of a lattice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..compiled import compiled
+
+HUGE = 1e150  # factors of exp(B (ln C_mid - ln C)) are kept within, so that their product is never NaN
+
+
+class Filtered(NamedTuple):
+    """The noise filter of H hypotheses over N evaluations; rows are hypotheses.
+
+    Attributes:
+        inverse: 1 / innovation variance, (H, N).
+        gain: Kalman gain, (H, N).
+        decay: correlation with the evaluation before, (H, N).
+        one, reward: whitened innovations of the constant 1 and of the reward, divided by their variance, (H, N).
+        sums: (H, 4): 1'M^-1 1, 1'M^-1 y, y'M^-1 y and log det M.
+        last: (H, 3): the wandering part's variance, and the filtered 1 and y, all at the last evaluation.
+    """
+
+    inverse: FloatArray
+    gain: FloatArray
+    decay: FloatArray
+    one: FloatArray
+    reward: FloatArray
+    sums: FloatArray
+    last: FloatArray
+
+
+class LatticeSums(NamedTuple):
+    """Inner products under every hypothesis (rows) at every node (columns), and the filter's state of g there."""
+
+    gg: FloatArray
+    g1: FloatArray
+    gy: FloatArray
+    state: FloatArray
+
+    @classmethod
+    def zeros(cls, hypotheses: int, nodes: int) -> LatticeSums:
+        """Before any evaluation."""
+        return cls(*(np.zeros((hypotheses, nodes)) for _ in range(4)))
+
+
+class Factors(NamedTuple):
+    """exp(B (ln C_mid - ln C)) = middle * exp(-B (ln C - centre)).
+
+    Attributes:
+        B: exponent of each row of the lattice, (rows,).
+        centre: a place in ln C.
+        middle: exp(B (ln C_mid - centre)) of each node, (rows, columns).
+    """
+
+    B: FloatArray
+    centre: float
+    middle: FloatArray
+
+
+def noise_filter(
+    shares: FloatArray,
+    ticks: FloatArray,
+    eta: FloatArray,
+    rho: FloatArray,
+    reward: FloatArray,
+) -> Filtered:
+    """Filter the constant and the reward.
+
+    Args:
+        shares: sampling variance of each evaluation under each hypothesis, (H, N).
+        ticks: clock ticks since the evaluation before, (N,).
+        eta, rho: variance of the wandering part and its correlation over one tick, (H,).
+        reward: (N,).
+    """
+    size = shares.shape
+    sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
+    inverse, gain, decay, one, white = (np.empty(size) for _ in range(5))
+    out = Filtered(inverse, gain, decay, one, white, sums, last)
+    compiled(_filter_loop, _filter_rows)(shares, ticks, eta, rho, reward, out)
+    return out
+
+
+def lattice_sums(
+    log_c: FloatArray, factors: Factors, filtered: Filtered, into: LatticeSums, burr: bool = False
+) -> None:
+    """Add evaluations to the sums, in place.
+
+    Args:
+        log_c: ln C of the evaluations, (N,), -inf for compute 0.
+        factors: of the lattice.
+        filtered: of the same N evaluations.
+        into: sums over rows * columns nodes.
+        burr: g is `sigmoid.burr_rise` instead of the sigmoid's.
+    """
+    started = np.isfinite(log_c)
+    with np.errstate(over="ignore"):
+        rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
+    run = compiled(_sums_loop, _sums_rows)
+    inverse, gain, decay, one, reward = filtered[:5]
+    run(started, rates, factors.middle, burr, inverse, gain, decay, one, reward, *into)
+
+
+# --- the loops themselves: plain enough for numba ---
+
+
+def _filter_loop(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: Any) -> None:
+    inverse, gain, decay, one, white, sums, last = out
+    for h in range(shares.shape[0]):
+        variance, s1, sy = last[h, 0], last[h, 1], last[h, 2]
+        for t in range(shares.shape[1]):
+            d = 0.0
+            if eta[h] > 0:  # before the first evaluation the wandering part has its own mean and variance: 0 and eta
+                d = rho[h] ** ticks[t]
+                variance = variance * d * d + eta[h] * (1.0 - d * d)
+            s1 *= d
+            sy *= d
+            total = variance + shares[h, t]
+            k = variance / total
+            e1, ey = 1.0 - s1, reward[t] - sy
+            inverse[h, t], gain[h, t], decay[h, t] = 1.0 / total, k, d
+            one[h, t], white[h, t] = e1 / total, ey / total
+            sums[h, 0] += e1 * e1 / total
+            sums[h, 1] += e1 * ey / total
+            sums[h, 2] += ey * ey / total
+            sums[h, 3] += np.log(total)
+            s1 += k * e1
+            sy += k * ey
+            variance *= 1.0 - k
+        last[h, 0], last[h, 1], last[h, 2] = variance, s1, sy
+
+
+_AT_ONCE = 4
+
+
+def _sums_loop(
+    started: Any,
+    rates: Any,
+    factors: Any,
+    burr: Any,
+    inverse: Any,
+    gain: Any,
+    decay: Any,
+    one: Any,
+    reward: Any,
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    state: Any,
+) -> None:
+    rows, columns = factors.shape
+    nodes = rows * columns
+    g = np.zeros((len(started), nodes))
+    for t in range(len(started)):
+        for i in range(rows):
+            for j in range(columns):
+                odds = rates[t, i] * factors[i, j]  # of not having risen
+                if started[t]:
+                    g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
+    whole = len(started) - len(started) % _AT_ONCE
+    for h in range(inverse.shape[0]):  # one hypothesis at a time stays in the cache
+        at_gg, at_g1, at_gy, at_state = gg[h], g1[h], gy[h], state[h]
+        for t in range(0, whole, _AT_ONCE):  # so many evaluations between two looks at memory
+            g_a, g_b, g_c, g_d = g[t], g[t + 1], g[t + 2], g[t + 3]
+            f_a, f_b, f_c, f_d = inverse[h, t], inverse[h, t + 1], inverse[h, t + 2], inverse[h, t + 3]
+            k_a, k_b, k_c, k_d = gain[h, t], gain[h, t + 1], gain[h, t + 2], gain[h, t + 3]
+            d_a, d_b, d_c, d_d = decay[h, t], decay[h, t + 1], decay[h, t + 2], decay[h, t + 3]
+            q_a, q_b, q_c, q_d = one[h, t], one[h, t + 1], one[h, t + 2], one[h, t + 3]
+            r_a, r_b, r_c, r_d = reward[h, t], reward[h, t + 1], reward[h, t + 2], reward[h, t + 3]
+            for n in range(nodes):
+                s = d_a * at_state[n]
+                e_a = g_a[n] - s
+                s = d_b * (s + k_a * e_a)
+                e_b = g_b[n] - s
+                s = d_c * (s + k_b * e_b)
+                e_c = g_c[n] - s
+                s = d_d * (s + k_c * e_c)
+                e_d = g_d[n] - s
+                at_state[n] = s + k_d * e_d
+                at_gg[n] += e_a * e_a * f_a + e_b * e_b * f_b + (e_c * e_c * f_c + e_d * e_d * f_d)
+                at_g1[n] += e_a * q_a + e_b * q_b + (e_c * q_c + e_d * q_d)
+                at_gy[n] += e_a * r_a + e_b * r_b + (e_c * r_c + e_d * r_d)
+        for t in range(whole, len(started)):
+            at_g = g[t]
+            f, k, d, q, r = inverse[h, t], gain[h, t], decay[h, t], one[h, t], reward[h, t]
+            for n in range(nodes):
+                s = d * at_state[n]
+                e = at_g[n] - s
+                at_gg[n] += e * e * f
+                at_g1[n] += e * q
+                at_gy[n] += e * r
+                at_state[n] = s + k * e
+
+
+def _filter_rows(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: Any) -> None:
+    """`_filter_loop`, all hypotheses at once."""
+    inverse, gain, decay, one, white, sums, last = out
+    variance, s1, sy = last.T.copy()
+    for t in range(shares.shape[1]):
+        d = np.where(eta > 0, rho ** ticks[t], 0.0)
+        variance = np.where(eta > 0, variance * d * d + eta * (1.0 - d * d), 0.0)
+        s1, sy = s1 * d, sy * d
+        total = variance + shares[:, t]
+        k = variance / total
+        e1, ey = 1.0 - s1, reward[t] - sy
+        inverse[:, t], gain[:, t], decay[:, t] = 1.0 / total, k, d
+        one[:, t], white[:, t] = e1 / total, ey / total
+        sums += np.stack([e1 * e1 / total, e1 * ey / total, ey * ey / total, np.log(total)], axis=1)
+        s1, sy, variance = s1 + k * e1, sy + k * ey, variance * (1.0 - k)
+    last[:] = np.stack([variance, s1, sy], axis=1)
+
+
+def _sums_rows(
+    started: Any,
+    rates: Any,
+    factors: Any,
+    burr: Any,
+    inverse: Any,
+    gain: Any,
+    decay: Any,
+    one: Any,
+    reward: Any,
+    gg: Any,
+    g1: Any,
+    gy: Any,
+    state: Any,
+) -> None:
+    """`_sums_loop`, all nodes and hypotheses at once."""
+    for t in range(len(started)):
+        odds = (rates[t][:, None] * factors).ravel()
+        g = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
+        g = g if started[t] else np.zeros(factors.size)
+        at = (slice(None), t, None)
+        state *= decay[at]
+        e = g - state
+        gg += e * e * inverse[at]
+        g1 += e * one[at]
+        gy += e * reward[at]
+        state += gain[at] * e

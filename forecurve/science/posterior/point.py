@@ -1,0 +1,313 @@
+"""The single best curve: least squares by variable projection, converged.
+
+R0 and A are solved in closed form at every (ln B, ln C_mid), which leaves a well-conditioned 2-D search: a coarse
+lattice, then Levenberg-Marquardt on the projected residuals (Kaufman's Jacobian) from its best few nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..compiled import compiled
+from ..curves.curve import Curve
+from .linear import best_at_node, best_on_triangle, quadratic
+from .sigmoid import log_compute, rise
+
+_ROWS, _COLUMNS = 24, 32
+_STARTS = 3
+_ITERATIONS = 60
+_LOG_B = (float(np.log(0.02)), float(np.log(50.0)))
+_MID_REACH = 7.0  # ln C_mid up to e^7 beyond the data on both sides
+_APART = 0.8  # starts are at least this far from one another in ln B or ln C_mid
+_NEAR_TOP = 0.9
+_PATIENCE = 6  # trials in a row that bring next to nothing
+_TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class PointFit:
+    """The curve with the least sum of squared residuals, 0 <= R0 <= A <= 1 in the scale of `bounds`."""
+
+    A: float
+    B: float
+    C_mid: float
+    R0: float
+    sse: float
+
+
+def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
+    """Fit A, B, C_mid and R0 by unweighted least squares.
+
+    Args:
+        curve: evaluations; a point at compute 0 is one more residual for R0.
+        R0: fix the start instead of fitting it.
+
+    >>> compute = [1.0, 2.0, 4.0, 8.0, 16.0]
+    >>> exact = [0.2 + 0.4 / (1 + (3.0 / c) ** 1.5) for c in compute]
+    >>> best = least_squares(Curve(compute, exact))
+    >>> f"{best.A:.4f} {best.B:.4f} {best.C_mid:.4f} {best.R0:.4f}"
+    '0.6000 1.5000 3.0000 0.2000'
+    """
+    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    start = np.nan if R0 is None else (R0 - low) / width
+    found = search(log_compute(curve.compute), (curve.reward - low) / width, start)
+    return PointFit(
+        A=float(low + width * found[1]),
+        B=float(np.exp(found[2])),
+        C_mid=float(np.exp(found[3])),
+        R0=float(low + width * found[0]),
+        sse=float(found[4]) * width**2,
+    )
+
+
+def search(log_c: FloatArray, y: FloatArray, start: float = np.nan) -> FloatArray:
+    """The least squares' (R0, A, ln B, ln C_mid, sum of squares), and J'J of (ln B, ln C_mid) there: shape (8,).
+
+    Args:
+        log_c: ln C, increasing, -inf for compute 0; shape (N,).
+        y: rewards in [0, 1].
+        start: R0 where it is fixed, else NaN.
+    """
+    seen = log_c[1:] if np.isinf(log_c[0]) else log_c
+    rows = np.linspace(*_LOG_B, _ROWS)
+    columns = np.linspace(seen[0] - _MID_REACH, seen[-1] + _MID_REACH, _COLUMNS)
+    found = np.zeros(8)
+    compiled(_search_loop, _search_rows, *_PARTS)(log_c, y, start, rows, columns, found)
+    return found
+
+
+def _search_loop(log_c: Any, y: Any, start: Any, rows: Any, columns: Any, found: Any) -> None:
+    """Fills found, see `search`."""
+    sse = _lattice_squares(log_c, y, start, rows, columns)
+    found[4] = np.inf
+    chosen = np.full((_STARTS, 2), np.inf)
+    for s in range(_STARTS):
+        least = np.inf
+        for i in range(len(rows)):
+            for j in range(len(columns)):
+                apart = True
+                for other in range(s):
+                    near = abs(rows[i] - chosen[other, 0]) < _APART and abs(columns[j] - chosen[other, 1]) < _APART
+                    apart = apart and not near
+                if apart and sse[i, j] < least:
+                    least = sse[i, j]
+                    chosen[s, 0], chosen[s, 1] = rows[i], columns[j]
+        if least < np.inf:
+            _descend(log_c, y, start, False, chosen[s, 0], chosen[s, 1], found)
+    if found[1] > _NEAR_TOP:  # where A meets 1 the projected residuals have a kink that stops the descent
+        _descend(log_c, y, start, True, found[2], found[3], found)
+
+
+def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) -> Any:
+    """The sum of squares at every node; the exponentials of a row are shared."""
+    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    oy, yy = y.sum(), (y * y).sum()
+    centre = (log_c[first] + log_c[size - 1]) / 2.0
+    rates = np.empty(size)
+    sse = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        b = np.exp(rows[i])
+        for t in range(first, size):
+            rates[t] = min(max(np.exp(-b * (log_c[t] - centre)), 1e-150), 1e150)
+        for j in range(len(columns)):
+            factor = min(max(np.exp(b * (columns[j] - centre)), 1e-150), 1e150)
+            gg, g1, gy = 0.0, 0.0, 0.0
+            for t in range(first, size):
+                g = 1.0 / (1.0 + rates[t] * factor)
+                gg += g * g
+                g1 += g
+                gy += g * y[t]
+            h00, h01, c0 = max(size - 2.0 * g1 + gg, 0.0), g1 - gg, oy - gy
+            R0, A, _, _ = _linear_part(h00, h01, gg, c0, gy, start, False)
+            sse[i, j] = yy - 2.0 * (c0 * R0 + gy * A) + h00 * R0 * R0 + 2.0 * h01 * R0 * A + gg * A * A
+    return sse
+
+
+def _linear_part(
+    h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, start: Any, at_top: bool
+) -> tuple[Any, Any, bool, bool]:
+    """R0 and A at one node, and whether each is free to move there."""
+    if at_top:
+        free = (c0 - h01) / max(h00, _TINY)
+        R0 = min(max(free, 0.0), 1.0) if np.isnan(start) else start
+        return R0, 1.0, np.isnan(start) and 0.0 < free < 1.0, False
+    if np.isnan(start):
+        return best_at_node(h00, h01, h11, c0, c1)
+    free = (c1 - h01 * start) / max(h11, _TINY)
+    return start, min(max(free, start), 1.0), False, start < free < 1.0
+
+
+def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found: Any) -> None:
+    """Levenberg-Marquardt from (ln B, ln C_mid) = (u, m); `found` is replaced where this ends lower."""
+    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    oy = y.sum()
+    g = np.zeros(size)
+    damping, best, quiet = 1e-3, np.inf, 0
+    trial_u, trial_m = u, m
+    normal = np.zeros(5)
+    for _ in range(_ITERATIONS):
+        b = np.exp(trial_u)
+        gg, g1, gy = 0.0, 0.0, 0.0
+        for t in range(first, size):
+            g[t] = 1.0 / (1.0 + np.exp(min(max(b * (trial_m - log_c[t]), -700.0), 700.0)))
+            gg += g[t] * g[t]
+            g1 += g[t]
+            gy += g[t] * y[t]
+        h00 = max(size - 2.0 * g1 + gg, 0.0)
+        R0, A, free_start, free_top = _linear_part(h00, g1 - gg, gg, oy - gy, gy, start, at_top)
+        value = 0.0
+        for t in range(size):
+            value += (y[t] - R0 - (A - R0) * g[t]) ** 2
+        if value < best:
+            quiet = quiet + 1 if best - value <= 1e-13 * best else 0
+            best, u, m = value, trial_u, trial_m
+            damping = max(damping / 8.0, 1e-12)
+            _normal_equations(log_c, y, g, b, m, R0, A, free_start, free_top, normal)
+            if best < found[4]:
+                found[0], found[1], found[2], found[3], found[4] = R0, A, u, m, best
+                found[5], found[6], found[7] = normal[0], normal[1], normal[2]
+        else:
+            damping *= 8.0
+            quiet += 1
+        j00, j01, j11, r0, r1 = normal
+        a00, a11 = j00 + damping * max(j00, 1e-14), j11 + damping * max(j11, 1e-14)
+        down = max(a00 * a11 - j01 * j01, 1e-300)
+        step_u, step_m = (a11 * r0 - j01 * r1) / down, (a00 * r1 - j01 * r0) / down
+        if quiet >= _PATIENCE or abs(step_u) + abs(step_m) < 1e-11:
+            break
+        trial_u, trial_m = u + min(max(step_u, -2.0), 2.0), m + min(max(step_m, -2.0), 2.0)
+
+
+def _normal_equations(
+    log_c: Any, y: Any, g: Any, b: Any, m: Any, R0: Any, A: Any, free_start: bool, free_top: bool, normal: Any
+) -> None:
+    """J'J (three numbers) and J'r (two) of (ln B, ln C_mid), the free ones of R0 and A projected out of J."""
+    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    on_start, on_top = (1.0 if free_start else 0.0), (1.0 if free_top else 0.0)
+    p00, p01, p11, q00, q01, q10, q11 = _TINY, 0.0, _TINY, 0.0, 0.0, 0.0, 0.0
+    for t in range(first, size):
+        slope = (A - R0) * g[t] * (1.0 - g[t]) * b
+        db, dm = slope * (log_c[t] - m), -slope
+        e0, e1 = on_start * (1.0 - g[t]), on_top * g[t]
+        p00 += e0 * e0
+        p01 += e0 * e1
+        p11 += e1 * e1
+        q00 += e0 * db
+        q01 += e0 * dm
+        q10 += e1 * db
+        q11 += e1 * dm
+    p00 += first * on_start  # a start at compute 0 has g = 0 and moves with R0 alone
+    inner = max(p00 * p11 - p01 * p01, _TINY * p00 * p11)
+    b0, b1 = (p11 * q00 - p01 * q10) / inner, (p00 * q10 - p01 * q00) / inner
+    m0, m1 = (p11 * q01 - p01 * q11) / inner, (p00 * q11 - p01 * q01) / inner
+    normal[:] = 0.0
+    for t in range(size):
+        e0, e1 = on_start * (1.0 - g[t]), on_top * g[t]
+        slope = (A - R0) * g[t] * (1.0 - g[t]) * b
+        jb = (slope * (log_c[t] - m) if t >= first else 0.0) - e0 * b0 - e1 * b1
+        jm = -slope - e0 * m0 - e1 * m1
+        residual = y[t] - R0 - (A - R0) * g[t]
+        normal[0] += jb * jb
+        normal[1] += jb * jm
+        normal[2] += jm * jm
+        normal[3] += jb * residual
+        normal[4] += jm * residual
+
+
+def _search_rows(log_c: FloatArray, y: FloatArray, start: float, rows: Any, columns: Any, found: FloatArray) -> None:
+    """`_search_loop` in numpy: the lattice at once, then all dampings of an iteration at once."""
+    projection = _Projection(log_c, y, None if np.isnan(start) else start)
+    nodes = np.stack(np.meshgrid(rows, columns, indexing="ij")).reshape(2, -1)
+    ends = [_polish(projection, nodes[:, at]) for at in _spread_starts(nodes, projection.sse(nodes))]
+    node, sse = min(ends, key=lambda end: end[1])
+    R0, A = projection.solve(node[:, None])
+    found[:5] = R0[0], A[0], *node, sse
+    jacobian = _jacobian(projection, node)[1]
+    found[5:] = (jacobian.T @ jacobian)[np.triu_indices(2)]
+
+
+_STEP = 1e-6  # of the numerical derivative in ln B and ln C_mid
+_DAMPING = np.array([0.0, 1e-4, 1e-2, 1.0, 100.0, 1e4])
+
+
+@dataclass(frozen=True, eq=False)
+class _Projection:
+    """Residuals with (R0, A) solved out. Nodes have shape (2, K)."""
+
+    log_c: FloatArray
+    y: FloatArray
+    fixed_start: float | None
+
+    def solve(self, nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._solve(rise(self.log_c, nodes[0], nodes[1]))
+
+    def _solve(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        y = self.y
+        q = quadratic(
+            gg=np.einsum("nk,nk->k", g, g),
+            g1=g.sum(axis=0),
+            gy=y @ g,
+            one=np.full(g.shape[1], float(len(y))),
+            oy=np.full(g.shape[1], y.sum()),
+            yy=np.array([y @ y]),
+        )
+        if self.fixed_start is not None:
+            ceiling = (q.c1 - q.h01 * self.fixed_start) / np.maximum(q.h11, _TINY)
+            return np.full(ceiling.shape, self.fixed_start), np.clip(ceiling, self.fixed_start, 1.0)
+        best = best_on_triangle(q)
+        return best.R0, best.A
+
+    def residuals(self, nodes: FloatArray) -> FloatArray:
+        g = rise(self.log_c, nodes[0], nodes[1])
+        start, ceiling = self._solve(g)
+        return self.y[:, None] - (start + (ceiling - start) * g)
+
+    def sse(self, nodes: FloatArray) -> FloatArray:
+        residuals = self.residuals(nodes)
+        return np.asarray(np.einsum("nk,nk->k", residuals, residuals))
+
+
+def _spread_starts(nodes: FloatArray, sse: FloatArray) -> list[int]:
+    """The best nodes that are not neighbours of one another."""
+    chosen: list[int] = []
+    for at in np.argsort(sse)[:200]:
+        apart = all(np.abs(nodes[:, at] - nodes[:, other]).max() > _APART for other in chosen)
+        if apart:
+            chosen.append(int(at))
+        if len(chosen) == _STARTS:
+            break
+    return chosen
+
+
+def _polish(projection: _Projection, node: FloatArray) -> tuple[FloatArray, float]:
+    """Levenberg-Marquardt in (ln B, ln C_mid)."""
+    sse = float(projection.sse(node[:, None])[0])
+    for _ in range(_ITERATIONS):
+        residual, jacobian = _jacobian(projection, node)
+        gradient, hessian = jacobian.T @ residual, jacobian.T @ jacobian
+        ridge = np.diag(np.maximum(np.diag(hessian), 1e-14))
+        steps = np.stack([np.linalg.solve(hessian + (damping + 1e-12) * ridge, gradient) for damping in _DAMPING])
+        trials = node[:, None] - np.clip(steps, -2.0, 2.0).T
+        values = projection.sse(trials)
+        best = int(values.argmin())
+        if not values[best] < sse:
+            break
+        moved = np.abs(trials[:, best] - node).max()
+        node, sse = trials[:, best], float(values[best])
+        if moved < 1e-11:
+            break
+    return node, sse
+
+
+def _jacobian(projection: _Projection, node: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Residuals (N,) and their derivatives in ln B and ln C_mid (N, 2)."""
+    shifts = _STEP * np.array([[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]])
+    near = projection.residuals(node[:, None] + shifts)
+    return near[:, 0], np.stack([near[:, 1] - near[:, 2], near[:, 3] - near[:, 4]], axis=1) / (2 * _STEP)
+
+
+_PARTS = (best_at_node, _linear_part, _normal_equations, _lattice_squares, _descend)

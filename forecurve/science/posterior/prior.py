@@ -1,0 +1,151 @@
+"""Priors of (A, ln B, ln C_mid): always proper, always with a flat part that lets the data overrule them.
+
+The flat part: R0 ~ U(0, 1), A | R0 ~ U(R0, 1), ln B and ln C_mid uniform on a box relative to the data's range of
+compute. An informative prior is 0.9 x (independent Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from .. import errors
+from ..arrays import FloatArray
+from ..checks import bounds_of, short
+from ..curves.noise import NoiseKnown
+
+if TYPE_CHECKING:
+    from ..curves.curve import Curve
+
+# B outside 0.2 to 10 is a straight line or a step on any real run.
+LOG_B_BOX = (float(np.log(0.2)), float(np.log(10.0)))
+# C_mid from a twentieth of the first evaluation to twenty times the last one.
+C_MID_REACH = 20.0
+TELLING_RUNS = 3
+"""Fewer past runs than these do not tell how far runs leave their curves, nor what forecasts get wrong."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of a run before its own data.
+
+    Args:
+        name: what sentences call it.
+        A, log_B, log_C_mid: (mean, sd), or None where nothing is known.
+        weight: share of the informative part; the rest is flat.
+        dof: degrees of freedom of its Student-t tails.
+        bounds: the range of rewards in which A is told, the curve's own where left out. For a curve with another range
+            A is moved along: what is known is a share of the range.
+        unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
+        noise: what is known of the evaluations' noise, the usual where left out.
+        runs: past runs that it is made of, where it is. Fewer than 3 tell how runs lie to one another, and not how far
+            they leave their curves (`drift`).
+    """
+
+    name: str
+    A: tuple[float, float] | None = None
+    log_B: tuple[float, float] | None = None
+    log_C_mid: tuple[float, float] | None = None
+    weight: float = 0.9
+    dof: float = 6.0
+    bounds: tuple[float, float] | None = None
+    unit: str | None = None
+    noise: NoiseKnown | None = None
+    runs: int | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("A", "log_B", "log_C_mid"):
+            pair = getattr(self, what)
+            if pair is not None and not (np.isfinite(pair[0]) and np.isfinite(pair[1]) and pair[1] > 0):
+                raise errors.PriorError(what, pair, "a finite mean and a positive sd are needed", "give (mean, sd)")
+        if not 0 <= self.weight < 1:
+            raise errors.PriorError(
+                "weight", self.weight, "the flat part needs a share", "give a weight of at least 0 and below 1"
+            )
+        if self.bounds is not None:
+            bounds_of(self.bounds)
+
+    @property
+    def informative(self) -> bool:
+        """Whether it says anything beyond the flat part."""
+        return self.weight > 0 and any(pair is not None for pair in (self.A, self.log_B, self.log_C_mid))
+
+    def of_share(self, curve: Curve) -> Prior:
+        """The same prior with A as a share of the range of rewards, as the fit of that curve sees it.
+
+        Raises:
+            PriorError: C_mid is known in another unit of compute than the curve's, or A outside its range.
+        """
+        if self.log_C_mid is not None and self.unit not in (None, curve.unit):
+            raise errors.PriorError(
+                "unit", self.unit, f"the curve counts {curve.unit}", "convert one of them, or leave C_mid out"
+            )
+        if self.A is None:
+            return self
+        low, high = self.bounds or curve.bounds
+        mean, sd = self.A
+        if not low <= mean <= high:
+            raise errors.PriorError(
+                "A", mean, f"a ceiling lies in [{low:g}, {high:g}]", "give it there, or state bounds=(low, high)"
+            )
+        return replace(self, A=((mean - low) / (high - low), sd / (high - low)), bounds=(0.0, 1.0))
+
+
+FLAT = Prior("none", weight=0.0)
+
+# ScaleRL's Table 1 (10 runs; Polaris maths, 8B and Scout): A .619 sd .038, ln B .61 sd .22, which sqrt(1 + 1/10) and
+# what runs of one recipe still differ by, .02 and .15, make .045 and .28; told a little wider, for runs like these and
+# for others. Its C_mid (3.6k GB200-hours) depends on model, batch and hardware: left flat.
+PAPER = Prior("the paper's table", A=(0.619, 0.05), log_B=(0.61, 0.30), bounds=(0.0, 1.0))
+
+
+def named_prior(prior: str | Prior) -> Prior:
+    """`none`, `paper`, or a Prior as it is."""
+    if isinstance(prior, Prior):
+        return prior
+    known = {"none": FLAT, "paper": PAPER}
+    if not isinstance(prior, str) or prior not in known:
+        way_out = "use 'none', 'paper' or a Prior, as Siblings(curves).prior() makes of past runs"
+        raise errors.PriorError("prior", short(prior), "no such prior", way_out)
+    return known[prior]
+
+
+def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:
+    """Log density of a Student-t scaled so that `sd` is its standard deviation."""
+    scale = sd * np.sqrt((dof - 2) / dof)
+    return np.asarray(student_t_constant(sd, dof) - (dof + 1) / 2 * np.log1p(((x - mean) / scale) ** 2 / dof))
+
+
+def student_t_constant(sd: float, dof: float) -> float:
+    """Its log density at the mean."""
+    scale = sd * np.sqrt((dof - 2) / dof)
+    return float(gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(dof * np.pi) - np.log(scale))
+
+
+@dataclass(frozen=True)
+class Box:
+    """The range of (ln B, ln C_mid) that a fit looks at."""
+
+    log_b: tuple[float, float]
+    log_mid: tuple[float, float]
+
+    @property
+    def log_density(self) -> float:
+        """Log density of the uniform part on the box."""
+        return -float(np.log(self.log_b[1] - self.log_b[0]) + np.log(self.log_mid[1] - self.log_mid[0]))
+
+
+def box_of(prior: Prior, compute: FloatArray) -> Box:
+    """The flat part's box, widened so that the informative part (4 sd) fits in."""
+    first, last = float(compute[compute > 0][0]), float(compute[-1])
+    mid = (float(np.log(first / C_MID_REACH)), float(np.log(last * C_MID_REACH)))
+    return Box(_widen(LOG_B_BOX, prior.log_B), _widen(mid, prior.log_C_mid))
+
+
+def _widen(box: tuple[float, float], pair: tuple[float, float] | None) -> tuple[float, float]:
+    if pair is None:
+        return box
+    return min(box[0], pair[0] - 4 * pair[1]), max(box[1], pair[0] + 4 * pair[1])

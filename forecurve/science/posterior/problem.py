@@ -1,0 +1,161 @@
+"""A curve made ready for the posterior: rewards moved to [0, 1], the noise model laid out, priors attached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..curves.noise import (
+    ALPHA_PRIOR,
+    EARLY_SD,
+    HYPOTHESES,
+    REFERENCE_POINTS,
+    NoiseHypothesis,
+    Whitener,
+    evaluation_clock,
+    hypotheses_for,
+    spike_variance,
+)
+from .kernels import Filtered, noise_filter
+from .prior import Box, Prior, box_of
+from .sigmoid import log_compute
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What does not depend on the single evaluations. All in the scale where rewards lie in [0, 1].
+
+    Attributes:
+        points: evaluations, N.
+        unit_variance: v, the mean nominal sampling variance of the first evaluations; the noise model's unit.
+        source: what sampling variances are known from, see `ALPHA_PRIOR`.
+        hypotheses: H of them.
+        prior, box: of the parameters.
+        usual_gap: compute between two evaluations.
+        columns: eta, rho and log prior weight of each hypothesis, (H,).
+        burr: the rise is Burr's law and not the sigmoid's, see `other_rise`.
+    """
+
+    points: int
+    unit_variance: float
+    source: str
+    hypotheses: tuple[NoiseHypothesis, ...]
+    prior: Prior
+    box: Box
+    usual_gap: float
+    columns: tuple[FloatArray, FloatArray, FloatArray]
+    burr: bool = False
+
+    @property
+    def rate(self) -> float:
+        """Of alpha's inverse-gamma prior."""
+        return self.size[1]
+
+    @property
+    def nu(self) -> float:
+        """Exponent of the marginal density once alpha is integrated: the prior's shape + N / 2."""
+        return self.size[0] + self.points / 2
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Shape and rate of alpha's inverse-gamma prior."""
+        noise = self.prior.noise
+        return ALPHA_PRIOR[self.source] if noise is None else noise.size(self.source)
+
+    @property
+    def prior_parts(self) -> tuple[bool, ...]:
+        """For each part of the prior: is it the informative one?"""
+        return (False, True) if self.prior.informative else (False,)
+
+    def with_one_more(self, usual_gap: float, box: Box) -> Setting:
+        """With one evaluation more."""
+        kept = self.unit_variance, self.source, self.hypotheses, self.prior
+        return Setting(self.points + 1, *kept, box, usual_gap, self.columns)
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """Log prior weight of each hypothesis, (H,)."""
+        return self.columns[2]
+
+    @property
+    def wandering(self) -> tuple[FloatArray, FloatArray]:
+        """eta and rho of each hypothesis, (H,)."""
+        return self.columns[0], self.columns[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The evaluations as the noise model sees them.
+
+    Attributes:
+        setting: all else.
+        log_c, reward: of the evaluations, (N,).
+        shares: variance of each evaluation / v without the wandering part, under each hypothesis, (H, N).
+        ticks: of the evaluation clock, (N,).
+        filtered: what the noise filter says of them.
+        spikes: which evaluations count as outliers, (N,).
+    """
+
+    setting: Setting
+    log_c: FloatArray
+    reward: FloatArray
+    shares: FloatArray
+    ticks: FloatArray
+    filtered: Filtered
+    spikes: BoolArray
+
+    @cached_property
+    def whiteners(self) -> tuple[Whitener, ...]:
+        """Inner products of any column, one for each hypothesis."""
+        pairs = zip(self.setting.hypotheses, self.shares, strict=True)
+        return tuple(Whitener(hypothesis, shares, self.ticks) for hypothesis, shares in pairs)
+
+
+def make_problem(
+    compute: FloatArray,
+    reward: FloatArray,
+    variance: FloatArray,
+    source: str,
+    prior: Prior,
+    restarts: tuple[float, ...] = (),
+) -> Problem:
+    """Lay the noise model out.
+
+    Args:
+        compute, reward, variance: of the evaluations, (N,); variance is the nominal sampling variance.
+        source: what that variance is known from, see `ALPHA_PRIOR`.
+        prior: of the parameters, A in the same scale as `reward`.
+        restarts: compute at which the run was resumed.
+    """
+    ticks, usual = evaluation_clock(compute, restarts)
+    hypotheses = hypotheses_for(len(compute))
+    eta, rho, weight, early = (
+        np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight", "early")
+    )
+    if prior.noise is not None:
+        weight[: len(HYPOTHESES)] = prior.noise.weights
+    setting = Setting(
+        points=len(compute),
+        unit_variance=float(variance[:REFERENCE_POINTS].mean()),
+        source=source,
+        hypotheses=hypotheses,
+        prior=prior,
+        box=box_of(prior, compute),
+        usual_gap=usual,
+        columns=(eta, rho, np.log(weight)),
+    )
+    spikes = spike_variance(reward, variance)
+    head = np.arange(len(compute)) < early[:, None]
+    shares = (variance + spikes + head * EARLY_SD**2) / setting.unit_variance
+    return Problem(
+        setting=setting,
+        log_c=log_compute(compute),
+        reward=reward,
+        shares=shares,
+        ticks=ticks,
+        filtered=noise_filter(shares, ticks, eta, rho, reward),
+        spikes=spikes > 0,
+    )

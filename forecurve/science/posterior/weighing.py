@@ -1,0 +1,206 @@
+"""(R0, A) at chosen pairs of the table, weighed exactly.
+
+With the noise scale alpha the density of (R0, A) is a normal one on the triangle, without it one with the tails of a
+Student-t: heavy where evaluations are few. So alpha is drawn first, then (R0, A) from truncated normals given alpha.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..compiled import compiled
+from .integral import Table
+from .kernels import LatticeSums
+from .linear import best_at_node, best_on_triangle
+from .masses import LEAST_HEADROOM, Constants, constants_of, form_of, pulls
+from .normal import below, quantile
+from .problem import Setting
+
+_PULL = 0.5  # of the prior's precision of A: its tails are a Student-t's, which no narrow normal reaches
+_LEAST_ROOT = 0.05  # of a chi-square's cube root over its mean
+_LEAST_MASS = 1e-12
+_THIRD = 0.5497004779019703  # 1 / 1.2207..., the root of x^4 = x + 1, to the third: as evenly as the two others
+_LOG_ROOT_TWO_PI = 0.9189385332046727
+
+
+class Pairs(NamedTuple):
+    """Of each proposal the part of the prior, the hypothesis and the node, (K,)."""
+
+    part: IntArray
+    hypothesis: IntArray
+    node: IntArray
+
+
+class Density(NamedTuple):
+    """What the loops need of the table: its inner products, (H, K) and (H, 4), and all that does not depend on (R0, A).
+
+    Attributes:
+        common: of each hypothesis, (H,).
+        informative: of each part of the prior: is it the informative one?
+        pulled: whether that says anything of A.
+        constants: of the marginal density.
+    """
+
+    gg: FloatArray
+    g1: FloatArray
+    gy: FloatArray
+    totals: FloatArray
+    common: FloatArray
+    log_node_prior: FloatArray
+    informative: BoolArray
+    pulled: bool
+    constants: Constants
+
+
+class Scales(NamedTuple):
+    """Noise scales to propose, (K,), in units of their conditional rate, and log of target over proposal of each."""
+
+    size: FloatArray
+    log_weight: FloatArray
+
+
+@lru_cache(maxsize=8)
+def scales(nu: float, count: int) -> Scales:
+    """Evenly spread over the inverse-gamma that alpha has once (R0, A) are integrated, by Wilson and Hilferty."""
+    shape = nu - 1.0
+    middle, spread = 1.0 - 1.0 / (9.0 * shape), 1.0 / (3.0 * np.sqrt(shape))
+    least = ndtr((_LEAST_ROOT - middle) / spread)
+    z = ndtri(least + (1.0 - least) * ((_THIRD * np.arange(1, count + 1)) % 1.0 * 0.9999 + 0.00005))
+    root = np.maximum(middle + spread * z, _LEAST_ROOT)
+    gamma = shape * root**3
+    log_proposed = -(z**2) / 2 - np.log(3 * shape * spread * root**2) + 2 * np.log(gamma)
+    return Scales(1.0 / gamma, (nu + 1.0) * np.log(gamma) - log_proposed)
+
+
+class Weighed(NamedTuple):
+    """R0, A, the log of target over proposal, and Q(R0, A) of each proposal, (K,)."""
+
+    R0: FloatArray
+    A: FloatArray
+    log_weight: FloatArray
+    squares: FloatArray
+
+
+def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatArray) -> Weighed:
+    """Draw and weigh.
+
+    Args:
+        u, w: coordinates in (0, 1) from which A and R0 are drawn, (K,).
+    """
+    found = Weighed(*(np.empty(len(u)) for _ in range(4)))
+    prior, sums = setting.prior, table.sums
+    density = Density(
+        sums.gg,
+        sums.g1,
+        sums.gy,
+        table.totals,
+        common=setting.log_weights[table.alive] - table.totals[:, 3] / 2,
+        log_node_prior=table.log_node_prior,
+        informative=np.array(table.parts),
+        pulled=pulls(prior),
+        constants=constants_of(prior, setting.unit_variance, setting.rate, setting.nu),
+    )
+    at_scale = scales(setting.nu, len(u))
+    compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
+    return found
+
+
+def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
+    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    part, hypothesis, node = pairs
+    R0, A, log_weight, squares = found
+    size, log_scale = at_scale
+    per_unit = 1.0 / unit
+    for i in range(len(u)):
+        p, h, k = part[i], hypothesis[i], node[i]
+        oo, oy, yy = totals[h, 0] * per_unit, totals[h, 1] * per_unit, totals[h, 2] * per_unit
+        c = gg[h, k] * per_unit
+        b = g1[h, k] * per_unit - c
+        a = max(oo - 2.0 * b - c, 0.0)
+        d1 = gy[h, k] * per_unit
+        d0 = oy - d1
+        x, y, _, _ = best_at_node(a, b, c, d0, d1)
+        least = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        sharp = 1.0 / ((rate + least / 2.0) * size[i])
+        told = informative[p] and pulled
+        pull, centre = (_PULL / (sd * sd), mean) if told else (1.0, 0.5)
+        # precision of the proposal; the units on the diagonal keep it proper where the data say nothing
+        k00, k01, k11 = a * sharp + 1.0, b * sharp, c * sharp + pull
+        b0, b1 = d0 * sharp + 0.5, d1 * sharp + pull * centre
+        det = k00 * k11 - k01 * k01
+        y, log_a = _truncated((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), 0.0, 1.0, u[i])
+        x, log_r = _truncated((b0 - k01 * y) / k00, 1.0 / np.sqrt(k00), 0.0, y, w[i])
+        q = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        if told:
+            log_prior = at_top - (dof + 1.0) / 2.0 * np.log1p(((y - mean) / scale) ** 2 / dof)
+        else:
+            log_prior = -np.log(max(1.0 - x, LEAST_HEADROOM))
+        R0[i], A[i], squares[i] = x, y, q
+        by_noise = log_scale[i] - nu * np.log(rate + least / 2.0) - (rate + q / 2.0) * sharp
+        target = common[h] + log_node_prior[p, k] + log_prior + by_noise
+        log_weight[i] = target - log_a - log_r
+
+
+def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, Any]:
+    """`_truncated_rows` of a single one."""
+    if mean < (low + high) / 2.0:
+        sign, a, b = -1.0, (mean - high) / sd, (mean - low) / sd
+    else:
+        sign, a, b = 1.0, (low - mean) / sd, (high - mean) / sd
+    at_a = below(a)
+    mass = below(b) - at_a
+    if mass <= _LEAST_MASS:
+        return low + u * (high - low), -np.log(max(high - low, 1e-300))
+    z = quantile(min(max(at_a + u * mass, 1e-300), 1.0 - 1e-16))
+    x = min(max(mean + sign * sd * z, low), high)
+    return x, -0.5 * z * z - _LOG_ROOT_TWO_PI - np.log(sd * mass)
+
+
+def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
+    """`_weigh_loop`, all at once."""
+    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
+    unit, rate, nu, mean, sd, scale, dof, at_top = constants
+    part, hypothesis, node = pairs
+    R0, A, log_weight, squares = found
+    at = hypothesis, node
+    q = form_of(LatticeSums(gg[at], g1[at], gy[at], gg[at]), totals[hypothesis], unit)
+    _, _, least = best_on_triangle(q)
+    spread = (rate + least / 2) * at_scale.size
+    told = informative[part] & pulled
+    pull, centre = np.where(told, _PULL / sd**2, 1.0), np.where(told, mean, 0.5)
+    k00, k01, k11 = q.h00 / spread + 1.0, q.h01 / spread, q.h11 / spread + pull
+    b0, b1 = q.c0 / spread + 0.5, q.c1 / spread + pull * centre
+    det = k00 * k11 - k01**2
+    zero, one = np.zeros(len(u)), np.ones(len(u))
+    A[:], log_a = _truncated_rows((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
+    R0[:], log_r = _truncated_rows((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)
+    squares[:] = q.value(R0, A)
+    log_prior = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
+    log_told = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
+    target = common[hypothesis] + log_node_prior[part, node] + np.where(told, log_told, log_prior)
+    by_noise = at_scale.log_weight - nu * np.log(rate + least / 2) - (rate + squares / 2) / spread
+    log_weight[:] = target + by_noise - log_a - log_r
+
+
+def _truncated_rows(
+    mean: FloatArray, sd: FloatArray, low: FloatArray, high: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(x, log density) by inversion; uniform where the normal has no mass on [low, high] to speak of."""
+    flip = mean < (low + high) / 2  # mirrored so that a lies in the lower tail, where ndtr keeps its digits
+    sign = np.where(flip, -1.0, 1.0)
+    a = np.where(flip, mean - high, low - mean) / sd
+    b = np.where(flip, mean - low, high - mean) / sd
+    at_a = ndtr(a)
+    mass = ndtr(b) - at_a
+    usable = mass > _LEAST_MASS
+    z = ndtri(np.clip(at_a + u * mass, 1e-300, 1 - 1e-16))
+    x = np.where(usable, np.clip(mean + sign * sd * z, low, high), low + u * (high - low))
+    normal = -0.5 * z**2 - _LOG_ROOT_TWO_PI - np.log(sd * np.where(usable, mass, 1.0))
+    uniform = -np.log(np.maximum(high - low, 1e-300))
+    return x, np.where(usable, normal, uniform)

@@ -1,0 +1,1 @@
+"""A live run against its frozen forecast."""

@@ -1,0 +1,245 @@
+"""The frozen forecast: all that is needed to judge later evaluations of a run, as plain JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import checks, errors
+from ..arrays import FloatArray, IntArray
+from ..curves.noise import clock_ticks
+from ..departures.misfit import HOLDS
+from ..fitting.fit import Fit
+from ..posterior.drawing import resample
+from ..posterior.sigmoid import reward_at
+from ..values import Estimate, estimate_of
+from .surprise import Mixture
+
+VERSION = 1
+_DRAWS = 400
+_PIECE = 50  # draws of one Gaussian piece
+_DOF = (5.0, 1000.0)
+HORIZON = 80  # evaluations among which a change is looked for first
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrozenForecast:
+    """A forecast as it stood when it was frozen. Rewards in the curve's own scale.
+
+    Attributes:
+        unit, name, bounds: of the curve.
+        at_compute: compute of the last evaluation it has seen.
+        points: how many it has seen.
+        horizon: evaluations expected after the freeze; changes within it are found soonest.
+        A, B, C_mid, R0: equally weighted draws, shape (K,).
+        scale: noise variance of one usual evaluation under each draw, shape (K,).
+        state: where the wandering part stood, shape (K,).
+        hypothesis: index of the noise hypothesis under each draw, shape (K,).
+        state_variance: of the wandering part in units of `scale`, one per hypothesis.
+        nominal: nominal sampling variance of one evaluation that `scale` stands for.
+        last_share: the last evaluation's nominal variance over `nominal`.
+        usual_gap: compute between two evaluations.
+        hypotheses: (eta, rho) of each hypothesis.
+    """
+
+    unit: str
+    name: str
+    bounds: tuple[float, float]
+    at_compute: float
+    points: int
+    horizon: int
+    A: FloatArray
+    B: FloatArray
+    C_mid: FloatArray
+    R0: FloatArray
+    scale: FloatArray
+    state: FloatArray
+    hypothesis: IntArray
+    state_variance: FloatArray
+    nominal: float
+    last_share: float
+    usual_gap: float
+    hypotheses: tuple[tuple[float, float], ...]
+
+    _DRAWN = ("A", "B", "C_mid", "R0", "scale", "state")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe; numbers with 7 significant digits, far below any noise."""
+        return {
+            "version": VERSION,
+            "unit": self.unit,
+            "name": self.name,
+            "bounds": list(self.bounds),
+            "at_compute": self.at_compute,
+            "points": self.points,
+            "horizon": self.horizon,
+            "draws": {name: [float(f"{value:.7g}") for value in getattr(self, name)] for name in self._DRAWN},
+            "hypothesis": [int(index) for index in self.hypothesis],
+            "state_variance": [float(value) for value in self.state_variance],
+            "nominal": self.nominal,
+            "last_share": self.last_share,
+            "usual_gap": self.usual_gap,
+            "hypotheses": [list(pair) for pair in self.hypotheses],
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> FrozenForecast:
+        """Read it back.
+
+        Raises:
+            FrozenError: a missing part or another version.
+        """
+        version = stored.get("version")
+        if version != VERSION:
+            raise errors.FrozenError("version", version, f"this reads version {VERSION}", "freeze the run again")
+        try:
+            return cls(
+                unit=stored["unit"],
+                name=stored["name"],
+                bounds=(float(stored["bounds"][0]), float(stored["bounds"][1])),
+                at_compute=float(stored["at_compute"]),
+                points=int(stored["points"]),
+                horizon=int(stored["horizon"]),
+                hypothesis=np.array(stored["hypothesis"], dtype=np.int64),
+                state_variance=np.array(stored["state_variance"], dtype=np.float64),
+                nominal=float(stored["nominal"]),
+                last_share=float(stored["last_share"]),
+                usual_gap=float(stored["usual_gap"]),
+                hypotheses=tuple((float(eta), float(rho)) for eta, rho in stored["hypotheses"]),
+                **{name: np.array(stored["draws"][name], dtype=np.float64) for name in cls._DRAWN},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise errors.FrozenError(
+                "forecast", repr(error), "a part cannot be read", "freeze the run again"
+            ) from error
+
+    @property
+    def last_variance(self) -> float:
+        """Nominal sampling variance of the last evaluation it has seen."""
+        return self.last_share * self.nominal
+
+    def __repr__(self) -> str:
+        low, high = self.bounds
+        return (
+            f"FrozenForecast({self.name!r}: made at {self.at_compute:g} {self.unit} of {self.points} evaluations, "
+            f"{self.horizon} expected, A {np.median(self.A):.3g} in [{low:g}, {high:g}])"
+        )
+
+    def mixture(self, compute: FloatArray, variance: FloatArray | None = None) -> Mixture:
+        """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
+
+        Draws with the same noise are cut into groups along the reward that they end at; each group is one Gaussian
+        piece with its own mean and covariance. What the draws say of the noise scale becomes degrees of freedom.
+
+        Args:
+            compute: strictly increasing, after `at_compute`, (H,).
+            variance: nominal sampling variance of each; that of the last one seen when left out.
+        """
+        first = (compute[0] - self.at_compute) / self.usual_gap
+        clock = first + np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(compute), self.usual_gap))])
+        rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
+        drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
+        shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
+        groups = self._groups(drawn[-1])
+        dof = self._degrees_of_freedom(groups)
+        factors = []
+        for group in groups:
+            centred = drawn[:, group] - drawn[:, group].mean(axis=1, keepdims=True)
+            covariance = centred @ centred.T / len(group) + self._noise(group, clock, shares)
+            factors.append(np.linalg.cholesky(covariance * (dof - 2) / dof))  # Student-t's with this covariance
+        return Mixture(
+            weight=np.array([len(group) for group in groups]) / len(self.A),
+            mean=np.stack([drawn[:, group].mean(axis=1) for group in groups]),
+            factor=np.stack(factors),
+            dof=dof,
+        )
+
+    def at(self, compute: float) -> Estimate:
+        """The curve at one compute, after the freeze or before: median and 90 % interval."""
+        return estimate_of(reward_at(np.array([compute]), self.A, self.B, self.C_mid, self.R0)[0])
+
+    def _groups(self, end: FloatArray) -> list[IntArray]:
+        """Draws with one noise hypothesis and neighbouring ends, some _PIECE in each group; few ones join together."""
+        same: list[IntArray] = []
+        few: list[IntArray] = []
+        for index in range(len(self.hypotheses)):
+            mine = np.flatnonzero(self.hypothesis == index)
+            (same if len(mine) >= _PIECE / 2 else few).append(mine)
+        together = np.concatenate(few) if few else np.empty(0, dtype=np.int64)
+        if len(together) >= _PIECE / 2 or not same:
+            same.append(together)
+        elif len(together):
+            same[0] = np.concatenate([same[0], together])
+        return [
+            group
+            for mine in same
+            for group in np.array_split(mine[np.argsort(end[mine], kind="stable")], max(1, round(len(mine) / _PIECE)))
+        ]
+
+    def _degrees_of_freedom(self, groups: list[IntArray]) -> float:
+        """2a of the inverse-gamma that the scales within the groups look like: Var(log scale) = 1 / (a - 1/2)."""
+        logs = np.concatenate([np.log(self.scale[group]) - np.log(self.scale[group]).mean() for group in groups])
+        return float(np.clip(1.0 + 2.0 / max(float(logs.var()), 1e-6), _DOF[0], _DOF[1]))
+
+    def _noise(self, group: IntArray, clock: FloatArray, shares: FloatArray) -> FloatArray:
+        """Covariance of wandering and sampling noise, averaged over some draws."""
+        apart = np.abs(clock[:, None] - clock[None, :])
+        since = clock[:, None] + clock[None, :]
+        scale, hypothesis = self.scale[group], self.hypothesis[group]
+        total = np.diag(shares * scale.mean())
+        for index, (eta, rho) in enumerate(self.hypotheses):
+            weight = scale[hypothesis == index].sum() / len(group)
+            if weight > 0 and eta > 0:
+                faded = _power(rho, since)
+                total += weight * (eta * (_power(rho, apart) - faded) + self.state_variance[index] * faded)
+        return np.asarray(total)
+
+
+def _power(rho: float, ticks: FloatArray) -> FloatArray:
+    """rho^ticks, 0 where it is negligible: denormal numbers make linear algebra a hundred times slower."""
+    return np.where(ticks < np.log(1e-12) / np.log(rho), rho ** np.minimum(ticks, 1e3), 0.0)
+
+
+def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
+    """Freeze a forecast so that later evaluations can be judged against it.
+
+    Args:
+        fit: the forecast.
+        horizon: evaluations expected after now.
+
+    Raises:
+        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1.
+    """
+    checks.check_kind("fit", fit, Fit, "pass fit(curve)", errors.FrozenError)
+    if not checks.is_positive(horizon) or horizon < 1:
+        raise errors.FrozenError("horizon", horizon, "at least 1 evaluation is needed", "leave it out")
+    if fit.misfit not in HOLDS:
+        raise errors.FrozenError(
+            "fit", fit.misfit, "a forecast that is withheld cannot be held against a run", "freeze one without a misfit"
+        )
+    p, setting = fit.posterior, fit.setting
+    low, width = fit.curve.bounds[0], fit.curve.width
+    chosen = resample(np.ones(len(p.A)), p.A, _DRAWS)
+    nominal = setting.unit_variance * width**2
+    return FrozenForecast(
+        unit=fit.unit,
+        name=fit.curve.name,
+        bounds=fit.curve.bounds,
+        at_compute=fit.curve.now,
+        points=fit.points,
+        horizon=horizon,
+        A=low + width * p.A[chosen],
+        B=p.B[chosen],
+        C_mid=p.C_mid[chosen],
+        R0=low + width * p.R0[chosen],
+        scale=p.alpha[chosen] * nominal,
+        state=width * p.state_mean[chosen],
+        hypothesis=p.hypothesis[chosen],
+        state_variance=fit.state_variance,
+        nominal=nominal,
+        last_share=float(fit.curve.noise.variance[-1] / nominal),
+        usual_gap=setting.usual_gap,
+        hypotheses=tuple((h.eta, h.rho) for h in setting.hypotheses),
+    )

@@ -1,0 +1,76 @@
+"""A forecast that was revised: the updated posterior has left the frozen forecast's interval, without an anomaly.
+
+A run may bend earlier or later than its forecast thought, evaluation by evaluation and each within its band. That is
+no alarm: it is what a forecast is for. It is said once it matters at the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..curves.margins import LEAST_GAIN
+from ..values import Estimate, jsonable
+from ..wording import compute_text, level_text
+from .frozen import FrozenForecast
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The forecast at the budget, before and now.
+
+    Attributes:
+        direction: "down" or "up".
+        compute: where both forecasts are read: the budget.
+        before, after: the frozen forecast and the updated one, 90 %.
+        sentence: one line.
+    """
+
+    direction: str
+    compute: float
+    before: Estimate
+    after: Estimate
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return dict(
+            jsonable(
+                {
+                    "direction": self.direction,
+                    "compute": self.compute,
+                    "before": self.before.to_dict(),
+                    "after": self.after.to_dict(),
+                    "sentence": self.sentence,
+                }
+            )
+        )
+
+
+def revision(frozen: FrozenForecast, fit: Fit, budget: float) -> Revision | None:
+    """Whether the updated median at the budget has left the frozen forecast's 90 % interval.
+
+    A run with an alarm is to be judged by that alone: ask only while `watch` gives no level. Under a misfit there is
+    no updated forecast, hence no revision.
+
+    Args:
+        frozen: as it stood.
+        fit: of all evaluations so far.
+        budget: compute at which they are compared, in the run's unit.
+    """
+    if fit.misfit_detail is not None and fit.misfit_detail.withheld:
+        return None
+    before, after = frozen.at(budget), fit.predict(budget).at(0)
+    least = LEAST_GAIN * (frozen.bounds[1] - frozen.bounds[0])
+    down = after.median < before.lower and before.median - after.median >= least
+    up = after.median > before.upper and after.median - before.median >= least
+    if not (down or up):
+        return None
+    text = (
+        f"{frozen.name}: forecast at {compute_text(budget)} {frozen.unit} revised from {level_text(before)} "
+        f"to {level_text(after)}; slow, legitimate"
+    )
+    return Revision("down" if down else "up", float(budget), before, after, f"{text}.")

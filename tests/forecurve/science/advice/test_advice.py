@@ -1,0 +1,246 @@
+"""Advice: each rule speaks when it should, with figures that can be checked."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from forecurve.science import AdviceError, Curve, advise, fit
+from forecurve.science.advice.growth import growth
+
+from ..synthetic import noisy_curve, sigmoid
+
+EARLY = fit(noisy_curve(0, last=1000, points=8))
+RISING = fit(noisy_curve(0, last=4500, points=40))
+FINISHED = fit(noisy_curve(0, last=16000, points=90))
+
+
+def test_a_run_with_nothing_left_to_gain_is_stopped() -> None:
+    advice = advise(FINISHED, budget=20000)
+    assert advice.action == "stop"
+    assert advice.numbers["p_gain_below_delta"] >= 0.9
+    assert "Only +0.00" in advice.reason
+
+
+def test_a_run_that_still_gains_goes_on() -> None:
+    advice = advise(RISING, budget=9000)
+    assert advice.action in {"continue", "scale"}
+    assert advice.numbers["p_gain_below_delta"] < 0.1
+
+
+def test_a_run_that_climbs_beyond_its_budget_is_scaled() -> None:
+    advice = advise(RISING, budget=5000)
+    assert advice.action == "scale"
+    assert advice.numbers["p_doubling_gains_delta"] >= 0.8
+
+
+def test_an_unidentified_ceiling_gives_the_compute_at_which_to_decide() -> None:
+    advice = advise(EARLY, budget=16000)
+    assert advice.action == "undecided"
+    assert "keep going until" in advice.reason
+    assert 1000 < advice.numbers["decide_at"] < 16000
+
+
+def test_when_the_budget_is_spent_the_question_is_whether_more_pays() -> None:
+    assert advise(FINISHED, now=16000, budget=16000).action == "stop"
+    assert advise(RISING, now=4500, budget=4500).action == "scale"
+    assert advise(RISING, now=4500, budget=4000).action == "scale"
+
+
+def test_a_price_above_the_gain_stops() -> None:
+    cheap = advise(RISING, budget=9000, price=1e-9)
+    dear = advise(RISING, budget=9000, price=1.0)
+    assert cheap.action != "stop"
+    assert dear.action == "stop"
+    assert "price" in dear.reason
+
+
+def test_targets_stop_when_reached_or_out_of_reach() -> None:
+    assert "reached" in advise(FINISHED, budget=20000, target=0.4).reason
+    lost = advise(RISING, budget=9000, target=0.95)
+    assert lost.action == "stop"
+    assert "never reached" in lost.reason
+    assert advise(RISING, budget=9000, target=0.55).numbers["p_target_at_budget"] > 0.9
+
+
+def test_the_numbers_agree_with_the_forecast() -> None:
+    numbers = advise(RISING, budget=9000, delta=0.02).numbers
+    draws = RISING.all_draws
+    gain = draws.reward_at(9000)[0] - draws.reward_at(4500)[0]
+    assert numbers["expected_gain"] == pytest.approx(gain.mean())
+    assert numbers["gain"]["lower"] == pytest.approx(np.quantile(gain, 0.05))
+    assert numbers["p_gain_below_delta"] == pytest.approx((gain < 0.02).mean())
+    assert numbers["gain_per_unit"] == pytest.approx(gain.mean() / 4500)
+    assert numbers["gain_per_1k"] == pytest.approx(1000 * gain.mean() / 4500)
+    beyond = draws.reward_at(18000)[0] - draws.reward_at(9000)[0]
+    assert numbers["gain_per_1k_beyond"] == pytest.approx(1000 * beyond.mean() / 9000)
+    assert numbers["regret_stop"] == pytest.approx(np.maximum(gain - 0.02, 0).mean())
+
+
+def test_every_advice_is_json_with_a_known_action() -> None:
+    for forecast in (EARLY, RISING, FINISHED):
+        for budget in (None, 500.0, 9000.0):
+            advice = advise(forecast, budget=budget, target=0.99)
+            assert advice.action in ("stop", "continue", "scale", "undecided")
+            json.dumps(advice.to_dict(), allow_nan=False)
+
+
+# --- falls, breaks and runs that never moved ---
+
+FELL_AT = 4000.0
+
+
+def _fallen(last: float, recovery: float = np.inf, seed: int = 0) -> Curve:
+    """A run of 200 GPU-hours an evaluation that falls to .25 and, from `recovery` on, grows again."""
+    compute = np.arange(0.0, last + 1, 200.0)
+    healthy = sigmoid(compute, 0.61, 1.9, 2500.0, 0.2)
+    back = np.where(compute > recovery, 0.35 * (1 - np.exp(-(compute - recovery) / 1000)), 0.0)
+    truth = np.where(compute > FELL_AT, 0.25 + back, healthy)
+    reward = truth + np.random.default_rng(seed).normal(0, 0.0035, len(compute))
+    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16, unit="GPU-hours")
+
+
+def test_a_fall_is_no_reason_to_stop_until_nothing_new_is_likely_to_begin() -> None:
+    budget = 10_000.0
+    halfway, late = (advise(fit(_fallen(last)), budget=budget) for last in (7000.0, 9600.0))
+    assert halfway.action == "undecided"
+    assert "checkpoint before it" in halfway.reason
+    since = halfway.numbers["since"]
+    assert since == pytest.approx(FELL_AT, abs=400)
+    assert halfway.numbers["p_stays"] == pytest.approx((7000 - since) / (budget - since))
+    assert halfway.numbers["decide_at"] == pytest.approx(since + 0.9 * (budget - since))
+    assert late.action == "stop"
+    assert late.numbers["p_stays"] >= 0.9
+
+
+def test_the_advice_on_a_fall_changes_at_the_compute_that_was_named() -> None:
+    budget = 10_000.0
+    when = advise(fit(_fallen(7000.0)), budget=budget).numbers["decide_at"]
+    for compute in np.arange(8000.0, budget, 200.0):
+        expected = "stop" if compute >= when else "undecided"
+        assert advise(fit(_fallen(float(compute))), budget=budget).action == expected
+
+
+def test_a_recovery_under_way_is_not_stopped_however_late() -> None:
+    recovering = fit(_fallen(9800.0, recovery=9000.0))
+    assert recovering.misfit_detail is not None
+    assert recovering.misfit_detail.fallen
+    advice = advise(recovering, budget=10_300.0)
+    assert advice.numbers["p_stays"] >= 0.9
+    assert advice.action == "undecided"
+    assert advice.numbers["expected_gain"] > 0.01
+
+
+def test_a_fallen_run_has_no_budget_left_to_recover_in() -> None:
+    advice = advise(fit(_fallen(7000.0)), budget=7000.0)
+    assert advice.action == "stop"
+    assert "budget is spent" in advice.reason
+
+
+def test_gains_after_a_fall_are_those_of_the_evaluations_since() -> None:
+    """The same evaluations, given as a run that begins where the fall ended, have the same forecast."""
+    run = _fallen(9000.0, recovery=6000.0)
+    advice = advise(fit(run), budget=10_000.0)
+    since = advice.numbers["since"]
+    later = run.compute > since + 1.0
+    alone = Curve(run.compute[later] - since, run.reward[later], prompts=1000, samples=16, unit="GPU-hours")
+    _, gains = growth(fit(alone), 9000 - since, np.array([10_000 - since]))
+    assert advice.numbers["expected_gain"] == pytest.approx(gains[0].mean())
+    left = 0.35 * (np.exp(-3) - np.exp(-4))
+    assert advice.numbers["gain"]["lower"] < left < advice.numbers["gain"]["upper"]
+
+
+@pytest.mark.parametrize(("seen", "action"), [(20, "undecided"), (35, "undecided"), (38, "stop")])
+def test_a_run_pinned_at_0_is_stopped_when_a_tenth_of_its_budget_is_left(seen: int, action: str) -> None:
+    compute = np.arange(1.0, seen + 1)
+    assert advise(fit(Curve(compute, np.zeros(seen), prompts=500, samples=4)), budget=41.0).action == action
+
+
+def test_a_run_that_has_just_left_0_goes_on() -> None:
+    reward = np.zeros(38)
+    reward[-1] = 0.007
+    advice = advise(fit(Curve(np.arange(1.0, 39), reward, prompts=500, samples=4)), budget=41.0)
+    assert advice.action == "undecided"
+    assert "just begun" in advice.reason
+
+
+def test_a_gain_that_is_surely_small_stops_though_the_ceiling_is_not_identified() -> None:
+    """Few noisy evaluations: where the run will end for ever is open, what the rest of the budget buys is not."""
+    compute = np.linspace(0, 32_000, 13)
+    rng = np.random.default_rng(0)
+    reward = rng.binomial(500, sigmoid(compute, 0.61, 1.9, 2500.0, 0.2)) / 500
+    seen = fit(Curve(compute, reward, prompts=500, samples=1, unit="GPU-hours").until(30_000.0))
+    assert not seen.ceiling_identified
+    advice = advise(seen, budget=32_000.0)
+    assert advice.numbers["p_gain_below_delta"] >= 0.9
+    assert advice.action == "stop"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stopping_needs_a_mean_gain_below_delta_too(seed: int) -> None:
+    """One chance in ten of a large gain is not small: over budgets, no stop with a mean gain of delta or more."""
+    compute = np.arange(1.0, 13)
+    reward = np.random.default_rng(seed).binomial(100, 0.3, 12) / 100
+    seen = fit(Curve(compute, reward, prompts=100, samples=1))
+    for budget in (12.5, 13.0, 14.0, 16.0, 20.0, 30.0):
+        advice = advise(seen, budget=budget)
+        if advice.action == "stop":
+            assert advice.numbers["expected_gain"] < 0.01
+
+
+def test_the_sentence_says_stop_where_the_advice_does_though_the_ceiling_is_unknown() -> None:
+    """Near the end of the budget little can be gained under any ceiling that the evaluations allow."""
+    compute = np.linspace(1, 11, 11)
+    noise = np.random.default_rng(0).normal(0, 0.012, 11)
+    found = fit(Curve(compute, 0.2 + 0.3 / (1 + (1.5 / compute) ** 1.2) + noise, prompts=500, samples=1))
+    assert not found.ceiling_identified
+    advice = advise(found, budget=12)
+    assert advice.action == "stop"
+    assert found.sentence(budget=12).endswith(f"but stop. {advice.reason}")
+    assert "stop" not in found.sentence()
+
+
+def test_a_spent_budget_that_pays_to_double_is_said_though_the_ceiling_is_not_known() -> None:
+    compute = np.linspace(1, 10, 20)
+    found = fit(Curve(compute, 0.1 + 0.6 / (1 + (20 / compute) ** 1.5), prompts=1000, samples=16))
+    advice = advise(found, budget=10)
+    assert (advice.action, found.ceiling_known) == ("scale", False)
+    assert found.sentence(budget=10).endswith(f"but scale. {advice.reason}")
+
+
+def _dipped(ceiling: float, points: int = 60) -> Curve:
+    """A run that rose to .50, collapsed to .15 and rises again."""
+    compute = np.linspace(100.0, 10_000.0, points)
+    before = sigmoid(compute, R0=0.2, A=0.6, B=1.9, C_mid=2300.0)
+    since = 0.15 + ceiling / (1 + (2500.0 / np.maximum(compute - 4000.0, 1e-9)) ** 1.9)
+    rates = np.where(compute > 4000.0, since, before)
+    return Curve(compute, np.random.default_rng(2).binomial(16_000, rates) / 16_000, prompts=1000, samples=16)
+
+
+@pytest.mark.parametrize("budget", [10_000.0, 20_000.0])
+def test_a_run_that_came_back_is_not_sent_back(budget: float) -> None:
+    forecast = fit(_dipped(0.5))
+    assert forecast.misfit == "collapse"
+    advice = advise(forecast, budget=budget)
+    assert advice.numbers["p_gain_below_delta"] < 0.1
+    assert advice.action == "undecided"
+    assert "collapsed by 0.3" in advice.reason
+    assert "has come back" in advice.reason
+    assert "go back" not in advice.reason.lower()
+
+
+def test_a_run_that_recovers_is_told_how_far_it_has_and_that_it_goes_on() -> None:
+    forecast = fit(_dipped(0.3))
+    advice = advise(forecast, budget=10_000.0)
+    assert "collapsed by 0.3" in advice.reason
+    assert "of it" in advice.reason
+    assert advice.action == "undecided"
+    assert "go back to the checkpoint before it" in advice.reason
+
+
+def test_a_target_that_no_reward_can_be_is_refused() -> None:
+    for target in (55.0, -1.0):
+        with pytest.raises(AdviceError, match="from 0 to 1"):
+            advise(RISING, budget=9000, target=target)

@@ -1,0 +1,138 @@
+"""Curves: what is taken, what is refused and why, and how noisy an evaluation is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forecurve.science import Curve, CurveError
+from forecurve.science import errors as e
+from forecurve.science.curves.noise import NoiseHypothesis, Whitener, counts_variance
+
+X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "field"),
+    [
+        ({"compute": [1, 2], "reward": [0.1, 0.2]}, e.TooFewPoints, "compute"),
+        ({"compute": [], "reward": []}, e.TooFewPoints, "compute"),
+        ({"reward": [0.1, 0.2, 0.3]}, e.UnequalLengths, "reward"),
+        ({"reward": [0.1, float("nan"), 0.3, 0.4]}, e.NotFinite, "reward"),
+        ({"compute": [1, 2, float("inf"), 4]}, e.NotFinite, "compute"),
+        ({"compute": ["a", 2, 3, 4]}, e.NotFinite, "compute"),
+        ({"compute": [[1, 2], [3, 4]]}, e.UnequalLengths, "compute"),
+        ({"reward": [0.1, 0.2, 0.3, 1.2]}, e.RewardRange, "reward"),
+        ({"reward": [-0.1, 0.2, 0.3, 0.4]}, e.RewardRange, "reward"),
+        ({"bounds": (1.0, 1.0)}, e.RewardRange, "bounds"),
+        ({"compute": [-1, 2, 3, 4]}, e.ComputeOrder, "compute"),
+        ({"compute": [1, 2, 2, 4]}, e.ComputeOrder, "compute"),
+        ({"compute": [1, 3, 2, 4]}, e.ComputeOrder, "compute"),
+        ({"compute": [0, 1, 2, 3], "start": 0.2}, e.ComputeOrder, "start"),
+        ({"start": 1.5}, e.RewardRange, "reward"),
+        ({"prompts": [10, 10]}, e.UnequalLengths, "prompts"),
+        ({"prompts": 0}, e.BadCount, "prompts"),
+        ({"samples": float("inf")}, e.BadCount, "samples"),
+        ({"variance": [-1, 1, 1, 1]}, e.BadCount, "variance"),
+        ({"counts": [[1, 2]] * 4}, e.BadCount, "samples"),
+        ({"counts": [[1, 5]] * 4, "samples": 4}, e.BadCount, "counts"),
+        ({"counts": [[1, 2]] * 3, "samples": 4}, e.UnequalLengths, "counts"),
+    ],
+)
+def test_a_bad_curve_is_refused_by_name_with_the_way_out(arguments: dict[str, Any], kind: type, field: str) -> None:
+    with pytest.raises(kind) as caught:
+        Curve(**{"compute": X, "reward": Y, **arguments})
+    assert isinstance(caught.value, CurveError)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.field == field
+    assert caught.value.way_out
+    assert caught.value.way_out in str(caught.value)
+
+
+def test_the_message_names_the_offending_evaluation() -> None:
+    with pytest.raises(e.ComputeOrder, match=r"1\.5 at evaluation 3"):
+        Curve([1, 2, 1.5, 4], Y)
+
+
+@given(st.permutations([1.0, 2.0, 3.0, 4.0, 5.0]))
+def test_only_the_increasing_order_of_compute_is_taken(order: list[float]) -> None:
+    if order == sorted(order):
+        assert Curve(order, [0.1, 0.2, 0.3, 0.4, 0.5]).points == 5
+    else:
+        with pytest.raises(e.ComputeOrder):
+            Curve(order, [0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_too_many_points_are_refused_at_once() -> None:
+    many = np.arange(1_000_001, dtype=np.float64)
+    with pytest.raises(e.TooManyPoints):
+        Curve(many, np.zeros_like(many))
+
+
+def test_the_start_becomes_an_evaluation_at_zero_compute() -> None:
+    curve = Curve(X, Y, start=0.1, prompts=100, samples=[2, 2, 2, 2])
+    assert curve.points == 5
+    assert curve.compute[0] == 0
+    assert curve.reward[0] == 0.1
+    assert curve.samples is not None
+    assert len(curve.samples) == 5
+
+
+def test_until_is_the_curve_as_it_was() -> None:
+    curve = Curve(X, [0.5, 0.75, 0.4, 0.0], prompts=[1, 2, 3, 4], samples=2, counts=[[1], [1, 2], None, [0]])
+    past = curve.until(3.5)
+    assert past.now == 3.0
+    assert past.prompts is not None
+    assert past.prompts.tolist() == [1, 2, 3]
+    assert past.counts is not None
+    assert len(past.counts) == 3
+
+
+def test_arrays_of_a_curve_cannot_be_changed() -> None:
+    curve = Curve(X, Y)
+    with pytest.raises(ValueError, match="read-only"):
+        curve.reward[0] = 0.9
+
+
+def test_the_variance_of_a_fixed_prompt_set_is_below_the_binomial_one() -> None:
+    """By simulation: prompts that differ in difficulty make the mean steadier than a binomial one."""
+    rng = np.random.default_rng(0)
+    difficulty = rng.beta(0.5, 0.5, size=300)
+    counts = rng.binomial(8, difficulty, size=(4000, 300))
+    simulated = (counts / 8).mean(axis=1).var()
+    estimated = np.mean([counts_variance(row, 8) for row in counts[:200]])
+    assert estimated == pytest.approx(simulated, rel=0.1)
+    curve = Curve(X, Y, prompts=300, samples=8)
+    assert estimated < 0.7 * curve.noise.variance[-1]
+
+
+def test_the_noise_says_where_it_comes_from() -> None:
+    assert Curve(X, Y).noise.source == "unknown"
+    assert Curve(X, Y, prompts=100, samples=4).noise.source == "binomial"
+    assert Curve(X, Y, prompts=[100, None, None, 50], samples=4).noise.source == "binomial"
+    assert Curve(X, Y, variance=[1e-4] * 4).noise.source == "known"
+    assert Curve(X, [0.25] * 4, counts=[[1, 2, 0]] * 4, samples=4).noise.source == "known"
+
+
+def test_an_evaluation_with_no_or_all_successes_still_has_a_variance() -> None:
+    curve = Curve(X, [0.0, 0.0, 1.0, 1.0], prompts=10, samples=2)
+    assert (curve.noise.variance > 0).all()
+    assert counts_variance(np.zeros(10, dtype=np.int64), 4) > 0
+
+
+@pytest.mark.parametrize(("eta", "rho"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.85)])
+def test_the_banded_whitener_agrees_with_the_dense_covariance(eta: float, rho: float) -> None:
+    rng = np.random.default_rng(3)
+    clock = np.cumsum(rng.uniform(0.3, 3.0, 12))
+    shares = rng.uniform(0.5, 2.0, 12)
+    dense = np.diag(shares) + eta * rho ** np.abs(clock[:, None] - clock[None, :])
+    whitener = Whitener(NoiseHypothesis(eta, rho, 1.0), shares, np.diff(clock, prepend=clock[0]))
+    columns = rng.normal(size=(12, 4))
+    expected = np.linalg.solve(dense, columns)
+    np.testing.assert_allclose(whitener.solve(columns), expected, rtol=1e-9)
+    np.testing.assert_allclose(whitener.squares(columns), np.einsum("nk,nk->k", columns, expected), rtol=1e-9)
+    assert whitener.logdet == pytest.approx(np.linalg.slogdet(dense)[1])

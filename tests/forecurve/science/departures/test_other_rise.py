@@ -1,0 +1,150 @@
+"""Burr's law beside the sigmoid: how probable each is, and what becomes of evaluations to come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import qmc
+
+from forecurve.science import Curve, Fit, advise, fit, predict_mean, sibling_prior
+from forecurve.science.arrays import FloatArray
+from forecurve.science.departures.other_rise import BEFOREHAND
+from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX
+
+from ..posterior.test_oracles import log_likelihood
+from ..synthetic import noisy_curve, sigmoid
+
+
+def burr(compute: FloatArray, A: float, B: float, C_mid: float, R0: float) -> FloatArray:
+    """The law, written down once more."""
+    return R0 + (A - R0) * (1 - (1 + (np.asarray(compute, dtype=np.float64) / C_mid) ** B) ** (-1 / 3))
+
+
+def _run(law, seed: int, last: float = 4000.0, points: int = 25, sd: float = 0.0035) -> Curve:  # type: ignore[no-untyped-def]
+    compute = np.linspace(0, last, points + 1)
+    reward = law(compute, 0.9, 2.0, 800.0, 0.2) + sd * np.random.default_rng(seed).normal(size=points + 1)
+    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16)
+
+
+def _share(found: Fit) -> float:
+    return 0.0 if found.other_rise is None else found.other_rise.share
+
+
+def test_the_law_that_made_a_run_is_the_more_probable() -> None:
+    assert np.median([_share(fit(_run(burr, seed))) for seed in range(5)]) > 0.9
+    assert np.median([_share(fit(_run(sigmoid, seed, last=8000.0, points=60))) for seed in range(5)]) < 0.1
+
+
+def test_ends_of_runs_of_the_other_law_are_foreseen() -> None:
+    """Beside the sigmoid's own draws: of 8 runs seen to a quarter."""
+    end = burr(np.array([16_000.0]), 0.9, 2.0, 800.0, 0.2)[0]
+    both, alone = [], []
+    for seed in range(8):
+        found = fit(_run(burr, seed))
+        both.append(abs(predict_mean(found, [16_000.0]).median - end))
+        alone.append(abs(found.predict(16_000.0).median[0] - end))
+    assert np.mean(both) < 0.6 * np.mean(alone)
+
+
+def test_a_few_noisy_evaluations_leave_both_as_likely_as_they_were() -> None:
+    assert _share(fit(_run(sigmoid, 1, points=4, sd=0.05))) == pytest.approx(BEFOREHAND, abs=0.15)
+
+
+@pytest.mark.parametrize("law", [sigmoid, burr])
+def test_its_probability_is_that_of_dense_integration(law) -> None:  # type: ignore[no-untyped-def]
+    """Evidence as the mean likelihood over the prior, by half a million points of a Sobol sequence."""
+    compute = np.linspace(0, 4000.0, 7)
+    reward = law(compute, 0.9, 2.5, 2000.0, 0.05) + 0.05 * np.random.default_rng(3).normal(size=7)
+    curve = Curve(compute, np.clip(reward, 0, 1), prompts=60, samples=1)
+    likelihood, boxes = log_likelihood(curve), _boxes(compute)
+    u = qmc.Sobol(4, seed=1).random_base2(19)
+    R0 = u[:, 0]
+    A = R0 + (1 - R0) * u[:, 1]
+    log_b, log_mid = (low + (high - low) * u[:, at] for at, (low, high) in zip((2, 3), boxes, strict=True))
+    evidence = []
+    for rise in (lambda odds: 1 / (1 + odds), lambda odds: 1 - (1 + 1 / odds) ** (-1 / 3)):
+        parts = []
+        for rows in np.array_split(np.arange(len(u)), 32):
+            with np.errstate(divide="ignore", over="ignore"):
+                g = rise((np.exp(log_mid[rows])[:, None] / compute) ** np.exp(log_b[rows])[:, None])
+            parts.append(logsumexp(likelihood(R0[rows, None] + (A - R0)[rows, None] * g)))
+        evidence.append(logsumexp(parts))
+    expected = 1 / (1 + 2 * np.exp(evidence[0] - evidence[1]))
+    assert _share(fit(curve)) == pytest.approx(expected, abs=0.03)
+
+
+def _boxes(compute: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
+    return LOG_B_BOX, (float(np.log(compute[1] / C_MID_REACH)), float(np.log(compute[-1] * C_MID_REACH)))
+
+
+def test_past_runs_that_tell_leave_no_doubt_of_the_sigmoid() -> None:
+    past = [fit(noisy_curve(seed)) for seed in range(1, 4)]
+    curve = _run(burr, 1)
+    assert fit(curve, prior="paper").other_rise is None
+    assert fit(curve, prior=sibling_prior(past)).other_rise is None
+    assert fit(curve, prior=sibling_prior(past[:2])).other_rise is not None
+
+
+def test_a_run_that_fell_has_no_other_rise() -> None:
+    compute = np.linspace(0, 4000.0, 26)
+    reward = np.where(compute > 3000, 0.1, sigmoid(compute, 0.61, 1.2, 1500.0, 0.2))
+    found = fit(Curve(compute, reward, prompts=1000, samples=16))
+    assert found.misfit == "collapse"
+    assert found.other_rise is None
+
+
+def test_the_curve_and_its_parameters_stay_the_sigmoids() -> None:
+    """And the band of evaluations is that of the share that each law has."""
+    found = fit(_run(burr, 2))
+    other = found.other_rise
+    assert other is not None
+    assert other.share > 0.9
+    later = np.array([16_000.0])
+    A, B, C_mid, R0 = (getattr(found.all_draws, name)[:, None] for name in ("A", "B", "C_mid", "R0"))
+    by_hand = np.median(sigmoid(later, A, B, C_mid, R0))
+    assert found.predict(later).median[0] == pytest.approx(by_hand)
+    draws = other.fit.all_draws
+    assert np.median(draws.reward_at(later)) == pytest.approx(np.median(
+        burr(later, draws.A, draws.B, draws.C_mid, draws.R0)
+    ))  # fmt: skip
+    assert found.predict_evaluation(later).median[0] > found.predict(later).median[0] + 0.01
+
+
+def test_draws_are_mixed_in_the_shares() -> None:
+    other = fit(_run(burr, 3, points=12, sd=0.01)).other_rise
+    assert other is not None
+    zeros = np.zeros((3, 2000))
+    np.testing.assert_allclose(other.mixed(zeros, zeros + 1).mean(axis=1), other.share, atol=0.002)
+
+
+def test_a_stream_says_what_a_refit_says() -> None:
+    curve = _run(burr, 4)
+    streamed = fit(curve.until(float(curve.compute[-4])))
+    for at in (-3, -2, -1):
+        streamed = streamed.update((float(curve.compute[at]), float(curve.reward[at])))
+    assert _share(streamed) == pytest.approx(_share(fit(curve)), abs=0.02)
+
+
+def test_shares_do_not_depend_on_the_range_of_rewards() -> None:
+    curve = _run(burr, 5, points=14, sd=0.01)
+    percent = Curve(curve.compute, 100 * curve.reward, bounds=(0, 100), prompts=1000, samples=16)
+    assert _share(fit(percent)) == pytest.approx(_share(fit(curve)), abs=1e-6)
+
+
+def test_advice_heeds_a_slower_end_once_it_is_the_more_probable() -> None:
+    """Of a run that Burr's law made a sigmoid alone says that less is left than there is."""
+    found, end = fit(_run(burr, 2)), burr(np.array([4000.0, 16_000.0]), 0.9, 2.0, 800.0, 0.2)
+    numbers = advise(found, budget=16_000.0).numbers
+    assert numbers["p_slower_end"] > 0.9
+    by_sigmoid = np.subtract(*found.all_draws.reward_at(np.array([16_000.0, 4000.0])))
+    left = float(end[1] - end[0])
+    assert numbers["gain"]["lower"] < left < numbers["gain"]["upper"]
+    assert abs(numbers["expected_gain"] - left) < 0.5 * abs(by_sigmoid.mean() - left)
+
+
+def test_advice_on_a_sigmoid_is_the_sigmoids() -> None:
+    found = fit(_run(sigmoid, 3, last=8000.0, points=60))
+    assert _share(found) < 0.5
+    by_sigmoid = np.subtract(*found.all_draws.reward_at(np.array([16_000.0, 8000.0])))
+    assert advise(found, budget=16_000.0).numbers["expected_gain"] == pytest.approx(by_sigmoid.mean(), rel=1e-9)

@@ -1,0 +1,279 @@
+"""The planner: who ends highest, what to run next, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecurve import Curve, PlanError, advise_sweep, fit, plan
+from forecurve.science.planning.plan import DOMINATED, FURTHEST, SETTLED, SURE, Plan
+
+from ..synthetic import noisy_curve, sigmoid
+
+# a slow arm with the highest ceiling, a fast one with a lower one, and one that is far behind at any compute
+SLOW = {"A": 0.70, "B": 1.7, "C_mid": 4000.0}
+FAST = {"A": 0.58, "B": 1.9, "C_mid": 1500.0}
+POOR = {"A": 0.40, "B": 1.8, "C_mid": 2500.0}
+
+
+def _arm(name: str, seed: int, last: float, points: int, *, A: float, B: float, C_mid: float) -> Curve:
+    curve = noisy_curve(seed, A=A, B=B, C_mid=C_mid, last=last, points=points)
+    return Curve(curve.compute, curve.reward, unit="GPU-hours", name=name, prompts=1000, samples=16)
+
+
+def _sweep(last: float = 4000.0, points: int = 20) -> list[Curve]:
+    arms = (("slow", SLOW), ("fast", FAST), ("poor", POOR))
+    return [_arm(name, seed, last, points, **shape) for seed, (name, shape) in enumerate(arms)]
+
+
+FITS = [fit(curve) for curve in _sweep()]
+PLANNED = plan(FITS, 36_000.0, horizon=16_000.0)
+
+
+def _by_name(found: Plan, name: str):  # type: ignore[no-untyped-def]
+    return next(arm for arm in found.arms if arm.arm == name)
+
+
+def test_the_arm_that_will_be_best_is_chosen_though_another_leads_now() -> None:
+    rewards = {each.curve.name: each.curve.reward[-1] for each in FITS}
+    assert rewards["fast"] > rewards["slow"]
+    assert PLANNED.choice == "slow"
+    truth = sigmoid(np.array([16_000.0]), R0=0.2, **SLOW)[0]
+    assert PLANNED.chosen.end.lower <= truth <= PLANNED.chosen.end.upper
+
+
+def test_an_arm_that_cannot_come_near_is_dominated() -> None:
+    poor = _by_name(PLANNED, "poor")
+    assert poor.dominated
+    assert poor.p_within_delta < DOMINATED
+    assert "poor" in PLANNED.dominated
+    assert "slow" not in PLANNED.dominated
+    assert "can be dropped" in PLANNED.sentence
+    assert "poor" in PLANNED.sentence
+
+
+def test_shares_of_winning_add_up() -> None:
+    assert sum(arm.p_best for arm in PLANNED.arms) == pytest.approx(1.0)
+    assert all(arm.p_best <= arm.p_within_delta for arm in PLANNED.arms)
+
+
+def test_the_chosen_arm_is_finished_from_where_it_was_looked_at() -> None:
+    finish = PLANNED.allocation[-1]
+    assert (finish.arm, finish.kind, finish.to) == ("slow", "finish", 16_000.0)
+    looks = [row for row in PLANNED.allocation if row.kind == "look" and row.arm == "slow"]
+    assert finish.start == (looks[0].to if looks else 4000.0)
+    assert finish.value == pytest.approx(PLANNED.chosen.gain.median, abs=0.02)
+
+
+def test_a_clear_winner_needs_no_look() -> None:
+    curves = [
+        _arm("good", 1, 16_000, 60, A=0.65, B=1.9, C_mid=2500.0),
+        _arm("bad", 2, 16_000, 60, A=0.45, B=1.9, C_mid=2500.0),
+    ]
+    found = plan(curves, 8000.0)
+    assert found.choice == "good"
+    assert found.settled
+    assert found.look_again is None
+    assert all(row.kind == "finish" for row in found.allocation)
+    assert found.expected_regret <= SETTLED * found.delta
+
+
+def test_close_arms_are_looked_at_and_the_looks_are_worth_what_they_are_said_to_be() -> None:
+    close = [_arm(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
+    found = plan(close, 40_000.0, horizon=16_000.0)
+    looks = [row for row in found.allocation if row.kind == "look"]
+    assert not found.settled
+    assert looks
+    assert found.look_again is not None
+    assert found.look_again[0] in {row.arm for row in looks}
+    assert found.look_again[1] > 3000
+    assert 0 < found.value_of_information <= found.expected_regret
+    assert "then look again" in found.sentence
+
+
+@settings(max_examples=25, deadline=None)
+@given(budget=st.floats(1.0, 1e6), horizon=st.one_of(st.none(), st.floats(4000.0, 1e5)))
+def test_no_plan_spends_more_than_the_budget(budget: float, horizon: float | None) -> None:
+    found = plan(FITS, budget, horizon=horizon)
+    assert found.spend <= budget * (1 + 1e-9)
+    for row in found.allocation:
+        assert row.to > row.start >= 4000
+        assert row.to <= found.horizon * (1 + 1e-9)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_default_horizon_is_within_the_budget_and_never_far_from_the_data() -> None:
+    assert plan(FITS, 4000.0).horizon == 6000.0
+    assert plan(FITS, 1e6).horizon == FURTHEST * 4000
+    assert plan(FITS[:1], 4000.0).horizon == 8000.0
+
+
+def test_a_price_that_no_look_is_worth_leaves_the_budget_alone() -> None:
+    assert plan(FITS, 36_000.0, horizon=16_000.0, price=1.0).allocation == ()
+    assert plan(FITS, 36_000.0, horizon=16_000.0, price=1e-12).allocation != ()
+
+
+def test_a_run_that_fell_is_given_nothing_and_expected_where_it_is() -> None:
+    healthy = _arm("healthy", 3, 8000, 40, A=0.6, B=1.9, C_mid=2500.0)
+    reward = healthy.reward.copy()
+    reward[25:] -= np.linspace(0.02, 0.25, len(reward) - 25)
+    fallen = Curve(healthy.compute, reward, unit="GPU-hours", name="fallen", prompts=1000, samples=16)
+    found = plan([healthy, fallen], 20_000.0, horizon=16_000.0)
+    outlook = _by_name(found, "fallen")
+    assert outlook.misfit == "decline"
+    assert outlook.end.median == pytest.approx(reward[-3:].mean(), abs=0.02)
+    assert outlook.dominated
+    assert all(row.arm != "fallen" for row in found.allocation)
+
+
+def test_a_run_without_a_curve_yet_is_not_forecast_to_stay_at_zero() -> None:
+    compute = np.linspace(400, 4000, 10)
+    pinned = Curve(compute, np.zeros(10), unit="GPU-hours", name="pinned", prompts=1000, samples=16)
+    found = plan([FITS[0], FITS[1], pinned], 36_000.0, horizon=16_000.0)
+    outlook = _by_name(found, "pinned")
+    assert outlook.misfit == "pinned"
+    assert outlook.end.width > 0.3  # said to be hardly known
+
+
+def test_one_arm_is_run_to_its_end() -> None:
+    found = plan(FITS[:1], 4000.0)
+    assert [(row.kind, row.to) for row in found.allocation] == [("finish", 8000.0)]
+    assert "only arm" in found.sentence
+
+
+def test_arms_alone_and_as_siblings_are_two_questions() -> None:
+    early = [curve.until(1200.0) for curve in _sweep(points=40)]
+    alone = plan(early, 36_000.0, horizon=16_000.0, siblings=False)
+    together = plan(early, 36_000.0, horizon=16_000.0)
+    assert together.expected_regret < alone.expected_regret
+
+
+def test_plans_are_reproducible_and_say_what_they_are() -> None:
+    assert plan(FITS, 36_000.0, horizon=16_000.0).to_dict() == PLANNED.to_dict()
+    assert "slow" in repr(PLANNED)
+    body = json.loads(json.dumps(PLANNED.to_dict(), allow_nan=False))
+    assert {row["arm"] for row in body["arms"]} == {"slow", "fast", "poor"}
+    assert body["left"] == pytest.approx(36_000 - sum(row["spend"] for row in body["allocation"]))
+    assert all({"arm", "from", "to", "spend", "reason"} <= set(row) for row in body["allocation"])
+
+
+def test_a_plan_is_drawn() -> None:
+    pytest.importorskip("plotly")
+    figure = PLANNED.plot()
+    assert figure.layout.title.text.replace("<br>", " ") == PLANNED.sentence
+    assert set(figure.data[0].y) == {"slow", "fast", "poor"}
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [
+        ("budget", {"budget": 0.0}),
+        ("budget", {"budget": float("nan")}),
+        ("delta", {"budget": 10.0, "delta": -1.0}),
+        ("horizon", {"budget": 10.0, "horizon": float("inf")}),
+        ("horizon", {"budget": 10.0, "horizon": 1000}),  # every arm is past it
+        ("price", {"budget": 10.0, "price": 0.0}),
+    ],
+)
+def test_impossible_numbers_are_refused_by_name(field: str, arguments: dict[str, float]) -> None:
+    with pytest.raises(PlanError, match=field) as caught:
+        plan(FITS, **arguments)
+    assert caught.value.field == field
+    assert str(caught.value.value) in str(caught.value)
+
+
+def test_arms_that_cannot_be_compared_are_refused() -> None:
+    with pytest.raises(PlanError, match="arms"):
+        plan([], 10.0)
+    with pytest.raises(PlanError, match="twice"):
+        plan([FITS[0], FITS[0]], 10.0)
+    steps = Curve(FITS[1].curve.compute, FITS[1].curve.reward, unit="steps", name="steps")
+    with pytest.raises(PlanError, match="unit"):
+        plan([FITS[0], steps], 10.0)
+    wide = Curve(FITS[1].curve.compute, FITS[1].curve.reward, unit="GPU-hours", name="wide", bounds=(0.0, 10.0))
+    with pytest.raises(PlanError, match="bounds"):
+        plan([FITS[0], wide], 10.0)
+
+
+def test_rewards_on_another_scale_give_the_same_plan() -> None:
+    scaled = [
+        Curve(c.compute, 100 * c.reward, unit=c.unit, name=c.name, prompts=1000, samples=16, bounds=(0.0, 100.0))
+        for c in _sweep()
+    ]
+    found = plan(scaled, 36_000.0, horizon=16_000.0, delta=1.0)
+    assert found.choice == PLANNED.choice
+    assert found.chosen.end.median == pytest.approx(100 * PLANNED.chosen.end.median, rel=1e-3)
+    assert found.dominated == PLANNED.dominated
+
+
+# --- advice for a sweep ---
+
+
+def test_a_dominated_run_is_stopped_whatever_it_would_gain() -> None:
+    advice = advise_sweep(FITS, budget=16_000.0)
+    assert advice["poor"].action == "stop"
+    assert advice["poor"].reason.startswith("Dominated")
+    assert advice["poor"].numbers["p_gain_below_delta"] < SURE  # by itself it would have gone on
+    assert advice["slow"].action != "stop"
+    assert sum(each.numbers["p_best"] for each in advice.values()) == pytest.approx(1.0)
+    for each in advice.values():
+        json.dumps(each.to_dict(), allow_nan=False)
+        assert each.numbers["dominated"] == (each.numbers["p_within_delta"] < DOMINATED)
+
+
+def test_no_runs_need_no_advice() -> None:
+    assert advise_sweep([]) == {}
+
+
+def test_a_sweep_of_equals_drops_none() -> None:
+    equals = [replace(FITS[0], curve=_renamed(FITS[0].curve, f"copy {at}")) for at in range(3)]
+    advice = advise_sweep(equals, budget=16_000.0)
+    assert not any(each.numbers["dominated"] for each in advice.values())
+
+
+def _renamed(curve: Curve, name: str) -> Curve:
+    return Curve(curve.compute, curve.reward, unit=curve.unit, name=name, prompts=1000, samples=16)
+
+
+def _never_moved(seed: int) -> Curve:
+    still = _arm("still", seed, 6000.0, 15, **POOR)
+    return Curve(still.compute, 0.0 * still.reward, unit="GPU-hours", name="still", prompts=1000, samples=16)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_look_is_never_worth_more_than_what_choosing_now_may_lose(seed: int) -> None:
+    arms = [_arm(f"a{k}", 10 * seed + k, 6000.0, 15, **(FAST | {"A": 0.56 + 0.01 * k})) for k in range(4)]
+    found = plan([*arms, _never_moved(seed)], 40_000.0, horizon=16_000.0)
+    looks = [row for row in found.allocation if row.kind == "look"]
+    assert sum(row.value for row in looks if row.arm == "still") <= found.expected_regret
+    assert not {row.arm for row in looks} & set(found.dominated)
+
+
+def test_the_longer_a_run_has_not_moved_the_less_is_expected_of_it() -> None:
+    ends = [plan([_never_moved(0)], 10_000.0, horizon=horizon).arms[0].end for horizon in (6_600.0, 60_000.0)]
+    assert ends[0].median < 0.001
+    assert ends[1].median > 0.3
+    assert "its curve is no sigmoid (pinned)" in plan([_never_moved(0)], 10_000.0).sentence
+
+
+def test_where_a_run_fell_to_is_read_from_what_came_since() -> None:
+    rising = _arm("fell", 1, 8000.0, 60, **FAST)
+    reward = np.where(rising.compute > 4000.0, 0.05, rising.reward)
+    fell = Curve(rising.compute, reward, unit="GPU-hours", name="fell", prompts=1000, samples=16)
+    end = plan([fell], 10_000.0).arms[0].end
+    assert end.median == pytest.approx(0.05, abs=0.01)
+    assert end.upper - end.lower < 0.03
+
+
+@pytest.mark.parametrize("siblings", [True, False])
+def test_a_plan_does_not_hang_on_the_order_of_its_arms(siblings: bool) -> None:
+    sweep = _sweep()
+    there, back = (plan(arms, 20_000, siblings=siblings) for arms in (sweep, sweep[::-1]))
+    assert (there.choice, there.spend) == (back.choice, back.spend)
+    for one in there.arms:
+        assert _by_name(back, one.arm).to_dict() == one.to_dict()

@@ -1,0 +1,188 @@
+"""The inner loops: compiled and in numpy they agree with one another and with dense linear algebra."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from forecurve.science import compiled, fit
+from forecurve.science.curves.noise import evaluation_clock
+from forecurve.science.departures.extension import Comparison
+from forecurve.science.posterior.advancing import New, Sums, Wanted, advance
+from forecurve.science.posterior.kernels import LatticeSums, lattice_sums, noise_filter
+from forecurve.science.posterior.lattice import Lattice
+from forecurve.science.posterior.masses import constants_of, log_masses, pulls
+from forecurve.science.posterior.prior import Prior
+
+from ..synthetic import noisy_curve
+
+RNG = np.random.default_rng(5)
+SIZE = 15
+TICKS = np.concatenate([[0.0], RNG.uniform(0.2, 5.0, SIZE - 1)])
+ETA, RHO = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.5, 0.85])
+SHARES = RNG.uniform(0.5, 2.0, (3, SIZE))
+LOG_C = np.concatenate([[-np.inf], np.linspace(0.0, 4.0, SIZE - 1)])
+REWARD = RNG.uniform(0.2, 0.6, SIZE)
+LOG_B, LOG_MID = np.linspace(-1.0, 2.0, 4), np.linspace(-2.0, 6.0, 20).reshape(4, 5)
+
+
+@pytest.fixture(params=["numba", "numpy"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """With numba, and as where it is not installed."""
+    if request.param == "numpy":
+        monkeypatch.setitem(sys.modules, "numba", None)
+    compiled.compiled.cache_clear()
+    yield request.param
+    compiled.compiled.cache_clear()
+
+
+def _dense(h: int) -> np.ndarray:
+    clock = np.cumsum(TICKS)
+    return np.diag(SHARES[h]) + ETA[h] * (RHO[h] ** np.abs(clock[:, None] - clock) if ETA[h] else 0.0)
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("burr", [False, True])
+def test_the_filter_gives_the_inner_products_of_the_dense_covariance(burr: bool) -> None:
+    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
+    sums = LatticeSums.zeros(3, LOG_MID.size)
+    lattice_sums(LOG_C, Lattice(LOG_B, LOG_MID).factors, filtered, sums, burr)
+    nodes_b = np.exp(np.repeat(LOG_B, 5))
+    odds = np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None]))
+    g = 1 - (1 + 1 / odds) ** (-1 / 3) if burr else 1 / (1 + odds)
+    one = np.ones(SIZE)
+    for h in range(3):
+        dense = _dense(h)
+        inverse = np.linalg.inv(dense)
+        expected = [one @ inverse @ one, one @ inverse @ REWARD, REWARD @ inverse @ REWARD, np.linalg.slogdet(dense)[1]]
+        np.testing.assert_allclose(filtered.sums[h], expected, rtol=1e-9)
+        np.testing.assert_allclose(sums.gg[h], np.einsum("nk,nm,mk->k", g, inverse, g), rtol=1e-8)
+        np.testing.assert_allclose(sums.g1[h], one @ inverse @ g, rtol=1e-8)
+        np.testing.assert_allclose(sums.gy[h], REWARD @ inverse @ g, rtol=1e-8)
+
+
+@pytest.mark.usefixtures("loops")
+def test_the_wandering_part_is_known_as_well_as_a_dense_regression_knows_it() -> None:
+    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
+    clock = np.cumsum(TICKS)
+    for h in (1, 2):
+        dense, last = _dense(h), ETA[h] * RHO[h] ** (clock[-1] - clock)
+        gain = np.linalg.solve(dense, last)
+        np.testing.assert_allclose(filtered.last[h], [ETA[h] - last @ gain, gain.sum(), gain @ REWARD], rtol=1e-8)
+
+
+def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = noisy_curve(seed=4)
+    for prior in ("none", "paper"):
+        fast = fit(curve, prior=prior)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "numba", None)
+            compiled.compiled.cache_clear()
+            slow = fit(curve, prior=prior)
+        compiled.compiled.cache_clear()
+        for name in ("A", "B", "C_mid", "R0"):
+            a, b = getattr(fast, name), getattr(slow, name)
+            assert (a.median, a.lower, a.upper) == pytest.approx((b.median, b.lower, b.upper), rel=1e-6)
+
+
+def test_nothing_carries_over_a_restart() -> None:
+    """With a restart in the middle the covariance falls into two blocks."""
+    compute = np.linspace(1.0, 15.0, SIZE)
+    ticks, _ = evaluation_clock(compute, restarts=(8.2,))
+    assert np.isinf(ticks).tolist() == [at == 8 for at in range(SIZE)]
+    whole = noise_filter(SHARES, ticks, ETA, RHO, REWARD)
+    blocks = [
+        noise_filter(SHARES[:, part], np.where(np.isinf(ticks[part]), 0.0, ticks[part]), ETA, RHO, REWARD[part])
+        for part in (slice(0, 8), slice(8, SIZE))
+    ]
+    np.testing.assert_allclose(whole.sums, blocks[0].sums + blocks[1].sums, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("loops")
+def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
+    """All evaluations at once, and all but the last and then that one, give the same sums and masses."""
+    lattice, prior = Lattice(LOG_B, LOG_MID), Prior("some", A=(0.6, 0.05))
+    log_weights, node_prior = np.log([0.5, 0.3, 0.2]), RNG.normal(-3.0, 1.0, (2, LOG_MID.size))
+    whole, totals, _ = _sums_of(lattice, SIZE)
+    nearly, nearly_totals, last = _sums_of(lattice, SIZE - 1)
+    alive, nu = np.array([0, 2]), 2.0 + SIZE / 2
+    wanted = Wanted(alive, log_weights[alive], node_prior, pulls(prior), constants_of(prior, 1e-4, 1.0, nu))
+    new = New(float(np.exp(LOG_C[-1])), REWARD[-1], 1.3, TICKS[-1])
+    after = advance(Sums(np.stack(nearly), nearly_totals, last), new, lattice.factors, (ETA, RHO), wanted)
+    few = LatticeSums(*(part[alive] for part in whole))
+    masses = log_masses(few, totals[alive], log_weights[alive], node_prior, prior, 1e-4, 1.0, nu)
+    np.testing.assert_allclose(after.sums.nodes, np.stack(whole), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(after.few_totals, totals[alive], rtol=1e-9)
+    np.testing.assert_allclose(after.masses.nodes, masses.nodes, rtol=1e-9)
+    mass = np.exp(masses.nodes - masses.nodes.max()).reshape(LOG_MID.shape)
+    edges = [mass[0], mass[-1], mass[:, 0], mass[:, -1]]
+    expected = [mass.sum() ** 2 / (mass**2).sum(), *(edge.sum() / mass.sum() for edge in edges)]
+    np.testing.assert_allclose(after.spread, expected, rtol=1e-9, atol=1e-15)
+
+
+def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.ndarray]:
+    """Sums of the first `size` evaluations, the last of all with the variance that the test gives it."""
+    shares = SHARES.copy()
+    shares[:, -1] = 1.3
+    filtered = noise_filter(shares[:, :size], TICKS[:size], ETA, RHO, REWARD[:size])
+    sums = LatticeSums.zeros(3, LOG_MID.size)
+    lattice_sums(LOG_C[:size], lattice.factors, filtered, sums)
+    return sums, filtered.sums, filtered.last
+
+
+def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_loop.py").write_text("from a_part import part\n\ndef loop(out):\n    out[0] = part(out[0])\n")
+    found = []
+    for change in (1, 20):
+        (tmp_path / "a_part.py").write_text(f"def part(x):\n    return x + {change}.0\n")
+        for name in ("a_part", "a_loop"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        loop, part = importlib.import_module("a_loop").loop, importlib.import_module("a_part").part
+        out = np.zeros(1)
+        compiled.compiled(loop, loop, part)(out)
+        found.append(out[0])
+    assert found == [1.0, 20.0]
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("sign", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("falls", [False, True])
+def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, falls: bool) -> None:
+    """Against scipy's solver of the same problem at the node that was chosen: R0 <= A as R0 = u, A = u + v."""
+    curve = noisy_curve(3, last=8000, points=24)
+    problem = fit(curve).problem
+    nodes = np.array([[0.2, 0.6, 1.1], [7.0, 7.6, 8.2]])
+    comparison = Comparison(problem, nodes, np.array([0.1, 0.1]))
+    column = np.linspace(0.0, 1.0, len(problem.reward))[:, None] ** 2
+    found = comparison._extend(-column if falls else column, np.array([sign]))
+    at = int(np.flatnonzero((nodes == found.node[:, None]).all(axis=0))[0])
+    likelihoods = []
+    for h, whitener in enumerate(problem.whiteners):
+        root = np.linalg.cholesky(whitener.solve(np.eye(len(problem.reward)))).T
+        g = comparison.g[:, at]
+        design = np.stack([np.ones_like(g), g, (-column if falls else column)[:, 0]], axis=1)
+        low, high = (0.0 if sign > 0 else -np.inf), (0.0 if sign < 0 else np.inf)
+        best = minimize(
+            lambda x, d=design, r=root: float(((r @ (problem.reward - d @ x)) ** 2).sum()),
+            np.array([0.2, 0.3, 0.0]),
+            bounds=[(0, 1), (0, 1), (low, high)],
+            constraints=[{"type": "ineq", "fun": lambda x: 1 - x[0] - x[1]}],
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        setting = problem.setting
+        least = best.fun / setting.unit_variance
+        constant = setting.log_weights[h] - whitener.logdet / 2
+        likelihoods.append(constant - setting.nu * np.log(setting.rate + least / 2))
+    assert found.ratio / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)

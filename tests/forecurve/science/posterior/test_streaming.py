@@ -1,0 +1,137 @@
+"""Streaming: one more evaluation gives what a refit gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forecurve.science import Curve, CurveError, Evaluation, Fit, fit
+
+from ..synthetic import sigmoid
+
+
+def _run(seed: int, size: int = 70, spike: int | None = None) -> Curve:
+    rng = np.random.default_rng(seed)
+    compute = np.linspace(0, 16_000, size + 1)[1:]
+    wander = np.zeros(size)
+    for at in range(1, size):
+        wander[at] = 0.7 * wander[at - 1] + rng.normal(0, 0.004)
+    reward = sigmoid(compute, 0.61, 1.9, 2500, 0.2) + rng.normal(0, 0.0035, size) + wander
+    if spike is not None:
+        reward[spike] = 0.0
+    return Curve(compute, reward, prompts=1000, samples=16)
+
+
+def _distance(a: Fit, b: Fit, name: str = "A") -> float:
+    """The largest difference of a parameter's median and ends, in widths of its interval."""
+    x, y = getattr(a, name), getattr(b, name)
+    return float(max(abs(x.median - y.median), abs(x.lower - y.lower), abs(x.upper - y.upper)) / y.width)
+
+
+@pytest.mark.parametrize("prior", [pytest.param("none", marks=pytest.mark.slow), "paper"])
+def test_a_stream_of_updates_stays_at_what_refits_say(prior: str) -> None:
+    whole = _run(seed=1)
+    streamed = fit(whole.until(1400), prior=prior)
+    apart, steps = [], 0
+    for compute, reward in zip(whole.compute[streamed.points :], whole.reward[streamed.points :], strict=True):
+        streamed = streamed.update((compute, reward))
+        steps += "stream" in streamed.__dict__
+        apart.append(_distance(streamed, fit(whole.until(compute), prior=prior)))
+    assert streamed.points == 70
+    assert streamed.curve.reward.tolist() == whole.reward.tolist()
+    assert steps > 25, "most updates need no refit"
+    assert np.median(apart) < 0.01
+    assert max(apart) < 0.15
+
+
+def test_parameters_of_the_lattice_do_not_jump_by_its_rows() -> None:
+    """Where a stream keeps its lattice and refits lay others, what they say is the same."""
+    whole = _run(seed=1)
+    streamed, apart = fit(whole.until(4000), prior="paper"), []
+    for compute, reward in zip(whole.compute[streamed.points :], whole.reward[streamed.points :], strict=True):
+        streamed = streamed.update((compute, reward))
+        again = fit(whole.until(compute), prior="paper")
+        apart.append([_distance(streamed, again, name) for name in ("B", "C_mid")])
+    assert (np.median(apart, axis=0) < 0.025).all()
+    assert np.max(apart) < 0.1
+
+
+def test_a_spike_is_found_two_evaluations_later_by_the_stream_as_by_a_refit() -> None:
+    whole = _run(seed=2, spike=40)
+    streamed = fit(whole.until(whole.compute[35]))
+    for compute, reward in zip(whole.compute[36:50], whole.reward[36:50], strict=True):
+        streamed = streamed.update((compute, reward))
+    assert streamed.outliers == pytest.approx([whole.compute[40]])
+    assert _distance(streamed, fit(whole.until(whole.compute[49]))) < 0.1
+
+
+def test_an_update_leaves_the_old_fit_as_it_was() -> None:
+    whole = _run(seed=3)
+    before = fit(whole.until(8000))
+    a = before.update((8200.0, 0.6)).A
+    before.update((8200.0, 0.1))
+    assert a == before.update((8200.0, 0.6)).A
+    assert before.points == whole.until(8000).points
+
+
+def test_an_evaluation_may_have_its_own_size_counts_or_variance() -> None:
+    whole = _run(seed=3).until(8000)
+    counts = np.random.default_rng(0).integers(0, 5, 50)
+    for point in (
+        Evaluation(8300, 0.6, prompts=10, samples=1),
+        Evaluation(8300, 0.6, variance=1e-6),
+        Evaluation(8300, float(counts.mean()) / 4, samples=4, counts=counts),
+    ):
+        updated = fit(whole).update(point)
+        assert updated.points == whole.points + 1
+        assert updated.A.lower < updated.A.median < updated.A.upper
+    small = fit(whole).update(Evaluation(8300, 0.45, prompts=5, samples=1)).A
+    large = fit(whole).update(Evaluation(8300, 0.45)).A
+    assert abs(small.median - fit(whole).A.median) < abs(large.median - fit(whole).A.median)
+
+
+@pytest.mark.parametrize(
+    ("point", "field"),
+    [
+        ((8000.0, 0.6), "compute"),
+        ((7000.0, 0.6), "compute"),
+        ((float("nan"), 0.6), "compute"),
+        ((9000.0, 1.2), "reward"),
+        ((9000.0, float("nan")), "reward"),
+        ((9000.0, 0.6, -4.0), "prompts"),
+    ],
+)
+def test_a_bad_evaluation_is_named_and_changes_nothing(point: tuple[float, ...], field: str) -> None:
+    curve = _run(seed=3)
+    compute = np.concatenate([curve.compute[:20], [8000.0]])
+    known = fit(Curve(compute, curve.reward[:21], prompts=1000, samples=16))
+    with pytest.raises(CurveError, match=field) as caught:
+        known.update(point)
+    assert caught.value.field == field
+    assert known.points == 21
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    gaps=st.lists(st.floats(0.01, 100), min_size=12, max_size=30),
+    rewards=st.lists(st.floats(0, 1), min_size=30, max_size=30),
+)
+def test_any_run_can_be_streamed(gaps: list[float], rewards: list[float]) -> None:
+    compute = np.cumsum(gaps)
+    streamed = fit(Curve(compute[:9], rewards[:9]))
+    for at in range(9, len(compute)):
+        streamed = streamed.update((compute[at], rewards[at]))
+    whole = fit(Curve(compute, rewards[: len(compute)]))
+    assert streamed.points == whole.points
+    assert _distance(streamed, whole) < 0.35
+
+
+def test_a_restart_ahead_is_known_to_the_stream_as_to_a_refit() -> None:
+    whole = _run(seed=5)
+    parts = {"prompts": 1000, "samples": 16, "restarts": [9_000.0]}
+    streamed = fit(Curve(whole.compute[:36], whole.reward[:36], **parts))
+    for compute, reward in zip(whole.compute[36:46], whole.reward[36:46], strict=True):
+        streamed = streamed.update((compute, reward))
+    assert _distance(streamed, fit(Curve(whole.compute[:46], whole.reward[:46], **parts))) < 0.05

@@ -1,0 +1,115 @@
+"""The evidence against a forecast: bounded while it holds, and each of its parts by its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forecurve.science import FrozenForecast, fit, freeze
+from forecurve.science.arrays import FloatArray
+from forecurve.science.posterior.sigmoid import reward_at
+from forecurve.science.watching.evidence import e_process, evidence, start_weights
+from forecurve.science.watching.surprise import Mixture, innovations
+from forecurve.science.watching.watch import ALERT_THRESHOLD, CLIP, WARN_THRESHOLD
+
+from ..synthetic import noisy_curve
+
+FROZEN = freeze(fit(noisy_curve(0, last=4000, points=25)))
+LATER = np.linspace(4160, 16000, 75)
+
+
+def _futures(frozen: FrozenForecast, runs: int, inflation: float, seed: int) -> FloatArray:
+    """Futures from the forecast's own draws: a curve, a noise scale, a wandering part and sampling noise; (runs, H)."""
+    rng = np.random.default_rng(seed)
+    k = rng.integers(0, len(frozen.A), runs)
+    curves = reward_at(LATER, frozen.A[k], frozen.B[k], frozen.C_mid[k], frozen.R0[k]).T
+    eta, rho = np.array(frozen.hypotheses)[frozen.hypothesis[k]].T
+    sd = inflation * np.sqrt(frozen.scale[k])
+    state = frozen.state[k] + np.sqrt(frozen.state_variance[frozen.hypothesis[k]]) * sd * rng.normal(size=runs)
+    wandering = np.empty((runs, len(LATER)))
+    for t in range(len(LATER)):
+        state = rho * state + np.sqrt(eta * (1 - rho**2)) * sd * rng.normal(size=runs)
+        wandering[:, t] = state
+    return curves + wandering + np.sqrt(frozen.last_share) * sd[:, None] * rng.normal(size=(runs, len(LATER)))
+
+
+@pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.01), (1.2, 0.05, 0.01), (1.5, 0.1, 0.02)])
+def test_false_alarms_are_rare_when_the_forecast_holds(inflation: float, warn: float, alert: float) -> None:
+    """10,000 futures of 75 evaluations, also with a noise larger than assumed."""
+    forecast = FROZEN.mixture(LATER)
+    reward = _futures(FROZEN, 10_000, inflation, seed=1)
+    below = reward < forecast.moments()[0]
+    sharp = np.where(below, e_process(innovations(forecast, reward), FROZEN.horizon), -np.inf).max(axis=1)
+    robust = np.where(below, e_process(innovations(forecast, reward, CLIP), FROZEN.horizon), -np.inf).max(axis=1)
+    assert (sharp >= np.log(WARN_THRESHOLD)).mean() <= warn
+    assert (robust >= np.log(ALERT_THRESHOLD)).mean() <= alert
+
+
+@pytest.mark.parametrize("clip", [None, CLIP])
+def test_the_expected_evidence_never_exceeds_one_while_the_forecast_holds(clip: float | None) -> None:
+    """By simulation, at every evaluation: the defining property of an e-process, and what follows by Ville."""
+    mixture = Mixture(
+        weight=np.array([0.7, 0.3]),
+        mean=np.array([[0.5] * 8, [0.52] * 8]),
+        factor=np.stack([np.linalg.cholesky(1e-4 * (np.eye(8) + share)) for share in (0.5, 2.0)]),
+        dof=12.0,
+    )
+    rng = np.random.default_rng(4)
+    runs = 40_000
+    piece = rng.choice(2, size=runs, p=mixture.weight)
+    scale = np.sqrt(mixture.dof / rng.chisquare(mixture.dof, runs))
+    normal = np.einsum("rhk,rk->rh", mixture.factor[piece], rng.normal(size=(runs, 8)))
+    value = np.exp(e_process(innovations(mixture, mixture.mean[piece] + scale[:, None] * normal, clip), 8))
+    bounded = np.minimum(value, 50.0)  # its tail is heavy: what lies beyond is left to the next line
+    assert (bounded.mean(axis=0) <= 1.0 + 3 * bounded.std(axis=0) / np.sqrt(runs)).all()
+    assert (value.max(axis=1) >= 20).mean() <= 0.05
+
+
+def test_whitening_by_pieces_is_dense_linear_algebra_for_one_piece_with_a_known_scale() -> None:
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(9, 9))
+    covariance = root @ root.T + 9 * np.eye(9)
+    mean, reward = rng.normal(size=9), rng.normal(size=(3, 9))
+    one = Mixture(np.array([1.0]), mean[None], np.linalg.cholesky(covariance)[None], dof=1e7)
+    expected = np.linalg.solve(np.linalg.cholesky(covariance), (reward - mean).T).T
+    np.testing.assert_allclose(innovations(one, reward), expected, atol=1e-5)
+
+
+def test_innovations_of_a_student_mixture_are_its_probability_integral_transform() -> None:
+    """One evaluation, by scipy's own distribution functions."""
+    from scipy.stats import norm, t
+
+    weight, mean, sd, dof = np.array([0.6, 0.4]), np.array([0.3, 0.6]), np.array([0.05, 0.2]), 9.0
+    mixture = Mixture(weight, mean[:, None], sd[:, None, None], dof)
+    at = np.linspace(-0.5, 1.5, 21)
+    expected = norm.ppf((weight * t.cdf((at[:, None] - mean) / sd, dof)).sum(axis=1))
+    np.testing.assert_allclose(innovations(mixture, at[:, None])[:, 0], expected, atol=0.03)
+
+
+def test_innovations_of_the_models_own_futures_are_standard_normal() -> None:
+    """Futures drawn from the frozen forecast itself: mean 0, variance 1, no correlation left."""
+    z = innovations(FROZEN.mixture(LATER), _futures(FROZEN, 600, 1.0, seed=1))
+    assert np.abs(z.mean()) < 0.03
+    assert z.std() == pytest.approx(1, abs=0.04)
+    assert np.abs((z[:, 1:] * z[:, :-1]).mean()) < 0.04
+
+
+def test_the_e_process_is_the_average_of_its_bets() -> None:
+    """Written out by its definition: average over drifts and start times of the products from s to t."""
+    z, horizon = np.random.default_rng(2).normal(-0.5, 1, 12), 10
+    weight = start_weights(12, horizon)
+    for t in (0, 4, 11):
+        bets = [
+            weight[s] * np.exp(-d * z[s : t + 1] - d**2 / 2).prod() / 4 for d in (0.5, 1, 2, 3) for s in range(t + 1)
+        ]
+        by_hand = sum(bets) + 1 - weight[: t + 1].sum()
+        assert np.exp(e_process(z[None, :], horizon)[0, t]) == pytest.approx(by_hand)
+
+
+def test_the_weights_of_start_times_never_exceed_one() -> None:
+    assert start_weights(80, 80).sum() == pytest.approx(0.9)
+    assert start_weights(5000, 80).sum() < 1
+
+
+def test_the_e_value_before_any_evidence_is_one() -> None:
+    assert evidence(np.array([0.25]), 80).peak == pytest.approx(1.0, abs=0.02)

@@ -1,0 +1,59 @@
+"""A frozen forecast: what its fit said, the same after a trip through JSON, and refused where it cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from forecurve.science import Curve, FrozenError, FrozenForecast, fit, freeze, watch
+
+from ..synthetic import noisy_curve, sigmoid
+
+FIT = fit(noisy_curve(0, last=4000, points=25))
+FROZEN = freeze(FIT)
+LATER = np.linspace(4160, 16000, 75)
+
+
+def test_the_frozen_forecast_agrees_with_the_fit_it_was_frozen_from() -> None:
+    found = fit(noisy_curve(0, last=4000, points=25), prior="paper")  # a flat one's evaluations may leave their curve
+    frozen = freeze(found)
+    mean, sd = frozen.mixture(LATER).moments()
+    band = found.predict_evaluation(LATER)
+    np.testing.assert_allclose(mean, band.median, atol=0.004)
+    np.testing.assert_allclose(sd, (band.upper90 - band.lower90) / 2 / 1.645, rtol=0.15)
+    assert frozen.at(16_000).median == pytest.approx(found.predict(16_000).median[0], abs=0.003)
+    assert FROZEN.at(16_000).median == pytest.approx(FIT.predict(16_000).median[0], abs=0.003)
+
+
+def test_a_frozen_forecast_survives_json() -> None:
+    again = FrozenForecast.from_dict(json.loads(json.dumps(FROZEN.to_dict(), allow_nan=False)))
+    reward = sigmoid(LATER, 0.59, 1.9, 2500, 0.2)
+    one, two = watch(FROZEN, LATER, reward), watch(again, LATER, reward)
+    np.testing.assert_allclose(one.z, two.z, atol=1e-3)
+    assert one.level == two.level
+    assert again.to_dict() == FROZEN.to_dict()
+
+
+def test_a_forecast_that_is_withheld_is_not_frozen() -> None:
+    curve = noisy_curve(3, last=16_000, points=60)
+    fell = Curve(
+        curve.compute, np.where(curve.compute > 9000, curve.reward - 0.3, curve.reward), prompts=1000, samples=16
+    )
+    with pytest.raises(FrozenError, match=r"fit: .*got collapse; freeze one without a misfit"):
+        freeze(fit(fell))
+
+
+def test_a_frozen_forecast_is_one_line_to_look_at() -> None:
+    assert repr(FROZEN).startswith("FrozenForecast('run ")
+    assert len(repr(FROZEN)) < 160
+
+
+def test_a_broken_store_is_refused_with_the_way_out() -> None:
+    stored = FROZEN.to_dict()
+    with pytest.raises(FrozenError, match="freeze the run again"):
+        FrozenForecast.from_dict({**stored, "version": 99})
+    del stored["draws"]
+    with pytest.raises(FrozenError, match="freeze the run again"):
+        FrozenForecast.from_dict(stored)

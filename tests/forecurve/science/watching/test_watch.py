@@ -1,0 +1,292 @@
+"""The watch: quiet while the forecast holds, and quick when it does not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from forecurve.science import Curve, FrozenError, Watch, fit, freeze, revision, watch
+from forecurve.science.arrays import FloatArray
+from forecurve.science.watching.watch import ALERT_THRESHOLD, WARN_THRESHOLD
+
+from ..synthetic import noisy_curve, sigmoid
+
+FIT = fit(noisy_curve(0, last=4000, points=25))
+FROZEN = freeze(FIT)
+LATER = np.linspace(4160, 16000, 75)
+
+
+def test_healthy_runs_raise_no_alert_end_to_end() -> None:
+    """Whole chain: noisy run, fit, freeze, and its own future."""
+    levels = []
+    for seed in range(40):
+        curve = noisy_curve(seed, last=16000, points=98)
+        past = curve.until(4000)
+        frozen = freeze(fit(past))
+        levels.append(watch(frozen, curve.compute[past.points :], curve.reward[past.points :]).level)
+    assert levels.count("ALERT") == 0
+    assert levels.count("WARN") <= 5
+
+
+def test_a_fall_is_found_soon_and_dated() -> None:
+    delays, dates = [], []
+    for seed in range(15):
+        curve = noisy_curve(seed, last=16000, points=98)
+        past = curve.until(8000)
+        later, reward = curve.compute[past.points :], curve.reward[past.points :].copy()
+        reward[20:] -= 0.04
+        frozen = freeze(fit(past))
+        found = next(
+            (t for t in range(1, len(later) + 1) if watch(frozen, later[:t], reward[:t]).level == "ALERT"), None
+        )
+        assert found is not None
+        delays.append(found - 20)
+        dates.append(abs(watch(frozen, later[:found], reward[:found]).since_compute - later[20]))
+    assert np.median(delays) <= 6
+    assert min(delays) >= 1
+    assert np.median(dates) <= 400
+
+
+def test_a_collapse_is_an_alert_with_its_shortfall() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[30:] = 0.1
+    verdict = watch(FROZEN, LATER, reward)
+    assert verdict.level == "ALERT"
+    assert verdict.since_compute == pytest.approx(LATER[30], rel=0.05)
+    assert verdict.actual == pytest.approx(0.1)
+    assert verdict.shortfall == pytest.approx(0.5, abs=0.05)
+    assert verdict.predicted.lower > 0.5
+    assert "fell below its own forecast: 0.10 at 16,000 GPU-hours" in verdict.sentence
+
+
+def test_a_collapse_after_an_early_freeze_is_an_alert_within_six_evaluations() -> None:
+    """Ten points leave the forecast wide and its errors correlated: the first fall explains all that follow."""
+    curve = noisy_curve(3, last=16000, points=24, sd=0.02)
+    past = curve.until(16000 * 9 / 24)
+    later, reward = curve.compute[past.points :], curve.reward[past.points :].copy()
+    reward[3:] = 0.0
+    frozen = freeze(fit(past))
+    levels = [watch(frozen, later[:t], reward[:t]).level for t in range(1, len(later) + 1)]
+    assert "ALERT" in levels
+    assert 3 < levels.index("ALERT") <= 9
+    assert levels[-1] == "ALERT"
+
+
+def test_no_single_evaluation_raises_an_alert() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    for at in (5, 40, 74):
+        broken = reward.copy()
+        broken[at] = 0.0
+        verdict = watch(FROZEN, LATER, broken)
+        assert verdict.level == "WARN"
+        assert verdict.e_value > WARN_THRESHOLD
+        assert verdict.e_value_robust < ALERT_THRESHOLD
+
+
+def test_missing_and_late_evaluations_change_nothing_but_what_they_say() -> None:
+    """A gap is no evidence; an evaluation that comes late is judged as if it had come in time."""
+    rng = np.random.default_rng(9)
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2) + rng.normal(0, 0.0035, len(LATER))
+    kept = np.sort(rng.choice(len(LATER), 40, replace=False))
+    with_gaps = watch(FROZEN, LATER[kept], reward[kept])
+    assert with_gaps.level is None
+    assert len(with_gaps.z) == 40
+    one_long_gap = watch(FROZEN, LATER[-3:], reward[-3:])
+    assert one_long_gap.level is None
+    dropped = reward - 0.05 * (LATER > 9000)
+    assert watch(FROZEN, LATER[kept], dropped[kept]).level == "ALERT"
+
+
+def test_very_many_evaluations_are_judged_in_blocks() -> None:
+    many = np.linspace(4010, 16000, 1700)
+    healthy = sigmoid(many, 0.61, 1.9, 2500, 0.2)
+    frozen = freeze(FIT, horizon=1700)
+    fine = watch(frozen, many, healthy)
+    assert fine.level is None
+    assert len(fine.compute) <= 400
+    fallen = watch(frozen, many, healthy - 0.05 * (many > 9000))
+    assert fallen.level == "ALERT"
+    assert fallen.since_compute == pytest.approx(9000, abs=200)
+    assert fallen.actual == pytest.approx(healthy[-1] - 0.05, abs=0.005)
+
+
+def test_a_level_once_reached_stays() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[10:25] -= 0.1
+    assert watch(FROZEN, LATER, reward).level == "ALERT"
+
+
+def test_a_run_above_its_forecast_raises_nothing() -> None:
+    reward = np.minimum(sigmoid(LATER, 0.61, 1.9, 2500, 0.2) + 0.1, 1)
+    assert watch(FROZEN, LATER, reward).level is None
+
+
+def test_more_noise_in_the_new_evaluations_weakens_the_evidence() -> None:
+    reward = sigmoid(LATER, 0.57, 1.9, 2500, 0.2)
+    usual = watch(FROZEN, LATER, reward)
+    noisy = watch(FROZEN, LATER, reward, variance=np.full(len(LATER), 1e-3))
+    assert noisy.e_value < usual.e_value
+
+
+@pytest.mark.parametrize(
+    ("compute", "reward", "match"),
+    [
+        ([3000.0], [0.5], "must increase from 4000"),
+        ([5000.0, 4500.0], [0.5, 0.5], "in order"),
+        ([5000.0], [float("nan")], "finite"),
+        ([], [], "at least one"),
+        ([5000.0], [0.5, 0.6], "one per compute"),
+        ([5000.0, 6000.0], [40.0, 45.0], r"rewards must lie in \[0, 1\], got 40 at evaluation 1"),
+        ([5000.0], [-3.0], r"rewards must lie in \[0, 1\]"),
+        (["a"], [0.4], "compute: numbers are needed"),
+        ([5000.0], ["a"], "reward: numbers are needed"),
+        ([[5000.0, 6000.0]], [[0.4, 0.4]], "one row of numbers"),
+        ([5000.0, [6000.0]], [0.4, 0.4], "compute: numbers are needed"),
+        ([1e300], [0.5], "another unit"),
+    ],
+)
+def test_evaluations_that_do_not_follow_the_freeze_are_refused(
+    compute: list[float], reward: list[float], match: str
+) -> None:
+    with pytest.raises(FrozenError, match=match):
+        watch(FROZEN, compute, reward)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 2.0, 1e-300])
+def test_a_variance_that_cannot_be_is_refused(bad: float) -> None:
+    with pytest.raises(FrozenError, match=r"^variance: ") as caught:
+        watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5], variance=[1e-5, bad])
+    assert (caught.value.field, caught.value.value) == ("variance", bad)
+
+
+@pytest.mark.parametrize("unknown", [0.0, float("nan")])
+def test_a_variance_that_is_not_known_is_that_of_the_last_evaluation(unknown: float) -> None:
+    later = watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5], variance=[FROZEN.last_variance, unknown])
+    np.testing.assert_allclose(later.z, watch(FROZEN, [5000.0, 5200.0], [0.5, 0.5]).z)
+
+
+# --- what a verdict says ---
+
+
+def test_a_verdict_is_plain_json_one_line_and_a_figure() -> None:
+    pytest.importorskip("plotly")
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[30:] -= 0.1
+    verdict = watch(FROZEN, LATER, reward)
+    body = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
+    assert (body["level"], body["unit"]) == ("ALERT", "GPU-hours")
+    assert body["predicted"]["lower"] > body["actual"]
+    assert {len(column) for column in body["evaluations"].values()} == {75}
+    assert repr(verdict).startswith("Watch('run 0': ALERT since ")
+    assert [trace.name for trace in verdict.plot().data] == ["90 % of one evaluation", "frozen forecast", "evaluations"]
+
+
+# --- slow, legitimate revisions ---
+
+
+def test_a_run_that_bends_earlier_is_a_revision_and_no_anomaly() -> None:
+    """Its ceiling lies in the lowest part of what the frozen forecast thought possible."""
+    past = FIT.curve
+    budget = 16_000.0
+    low = float(np.quantile(FIT.all_draws.reward_at(budget)[0], 0.02))
+    at = int(np.abs(FIT.all_draws.reward_at(budget)[0] - low).argmin())
+    draws = FIT.all_draws
+    reward = sigmoid(LATER, draws.A[at], draws.B[at], draws.C_mid[at], draws.R0[at])
+    reward = reward + np.random.default_rng(5).normal(0, 0.003, len(LATER))
+    assert watch(FROZEN, LATER, reward).level is None
+    whole = fit(type(past)([*past.compute, *LATER], [*past.reward, *reward], prompts=1000, samples=16))
+    found = revision(FROZEN, whole, budget)
+    assert found is not None
+    assert found.direction == "down"
+    assert found.after.median < found.before.lower
+    assert "revised from 0." in found.sentence
+    assert found.sentence.endswith("slow, legitimate.")
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_forecast_that_holds_is_not_revised() -> None:
+    curve = noisy_curve(0, last=16000, points=98)
+    assert revision(freeze(fit(curve.until(8000))), fit(curve.until(12000)), 16_000) is None
+
+
+def test_a_fallen_run_has_no_updated_forecast_to_revise_to() -> None:
+    curve = noisy_curve(0, last=8000, points=50)
+    reward = curve.reward.copy()
+    reward[-15:] = 0.1
+    fallen = fit(type(curve)(curve.compute, reward, prompts=1000, samples=16))
+    assert fallen.misfit == "collapse"
+    assert revision(FROZEN, fallen, 16_000) is None
+
+
+# --- a fall that does not surprise, because the run was known to be noisy ---
+
+
+def _noisy_run_that_collapses() -> tuple[FloatArray, FloatArray]:
+    """Ten noisy evaluations to freeze at, a dip that comes back, then nearly 0 to the end."""
+    rng = np.random.default_rng(5)
+    compute = np.arange(1, 41) * 5.0
+    reward = 0.85 - 0.5 * np.exp(-compute / 12) + 0.08 * rng.normal(size=40)
+    reward[18], reward[21:25] = 0.5, (0.31, 0.29, 0.26, 0.55)
+    reward[30], reward[31:] = 0.4, 0.01 * rng.integers(0, 3, 9)
+    return compute, np.clip(np.round(reward, 4), 0, 1)
+
+
+def _watched(points: int, first: int = 10, *, by_fit: bool) -> Watch:
+    x, y = _noisy_run_that_collapses()
+    frozen = freeze(fit(Curve(x[:10], y[:10])), horizon=30)
+    found = fit(Curve(x[:points], y[:points])) if by_fit else None
+    return watch(frozen, x[first:points], y[first:points], fit=found)
+
+
+def test_a_fall_that_the_fit_finds_is_a_warning_before_there_is_evidence_enough() -> None:
+    alone, told = _watched(36, by_fit=False), _watched(36, by_fit=True)
+    assert (alone.level, alone.fall) == (None, None)
+    assert "is below its forecast, which may be chance" in alone.sentence
+    assert told.level == "WARN"
+    assert told.since_compute == 160.0  # the evaluation after the last one that was not low
+    assert told.fall is not None
+    assert "fell by 0.9" in told.fall
+    assert told.sentence.endswith(f"{told.fall}.")
+    assert told.to_dict()["fall"] == told.fall
+    assert told.e_value == alone.e_value < WARN_THRESHOLD
+
+
+def test_a_fall_that_is_made_up_for_or_was_settled_before_is_no_warning() -> None:
+    assert _watched(25, by_fit=True).level == "WARN"  # in the dip
+    assert _watched(30, by_fit=True).level is None  # back from it
+    assert _watched(36, first=33, by_fit=True).fall is None  # resolved at 33: what had been seen by then
+
+
+def test_healthy_runs_are_not_warned_of_by_their_fits() -> None:
+    for seed in range(20):
+        curve = noisy_curve(seed, last=16_000, points=60)
+        past = curve.until(4000)
+        frozen = freeze(fit(past))
+        for count in (25, 40, 60):
+            found = fit(Curve(curve.compute[:count], curve.reward[:count], prompts=1000, samples=16, unit=curve.unit))
+            judged = slice(past.points, count)
+            assert watch(frozen, curve.compute[judged], curve.reward[judged], fit=found).fall is None, (seed, count)
+
+
+def test_a_fit_of_other_evaluations_is_refused() -> None:
+    x, y = _noisy_run_that_collapses()
+    frozen = freeze(fit(Curve(x[:10], y[:10])))
+    with pytest.raises(FrozenError, match="fit: the evaluations end at 180, got it ends at 175"):
+        watch(frozen, x[10:36], y[10:36], fit=fit(Curve(x[:35], y[:35])))
+
+
+def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
+    """It saturates as an exponential does: what was forecast by a sigmoid it never reaches, without having fallen."""
+    x = np.linspace(0, 8000, 101)
+    rng = np.random.default_rng(0)
+    reward = 0.62 - 0.42 * np.exp(-((x / 2000) ** 1.1)) + rng.normal(0, 0.0035, len(x))
+    frozen = freeze(fit(Curve(x[:26], reward[:26], prompts=1000, samples=16)))
+    alone = watch(frozen, x[26:], reward[26:])
+    informed = watch(frozen, x[26:], reward[26:], fit=fit(Curve(x, reward, prompts=1000, samples=16)))
+    assert (alone.level, informed.level) == ("ALERT", "WARN")
+    assert "bends otherwise than a sigmoid" in informed.sentence
+    fallen = np.where(x > 6000, reward - 0.05, reward)
+    still = watch(frozen, x[26:], fallen[26:], fit=fit(Curve(x, fallen, prompts=1000, samples=16)))
+    assert still.level == "ALERT"
