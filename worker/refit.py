@@ -37,7 +37,16 @@ log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
+REFIT_AGAIN_TASK = "worker.tasks.refit_again"
 PUT_OFF = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Unfitted:
+    """Why nothing can be said of a curve, in words; and whether that may be the machine's fault, not the curve's."""
+
+    why: str
+    unexpected: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,12 +63,23 @@ def longest_claim(settings: Settings) -> timedelta:
     return max(lease_of(settings), PUT_OFF)
 
 
+def refit_again(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
+    """Try once more what failed unexpectedly, unless evaluations that came since have had it tried."""
+    with transaction(sessions) as session:
+        run = lock_run(session, run_id)
+        if run.unfitted is None or run.dirty_at is not None:
+            return
+        run.dirty_at = now
+    refit(sessions, settings, run_id, now)
+
+
 def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
     """Refit a run that has evaluations no forecast has seen.
 
     At most one refit of a run is in flight: a second call returns at once, and what arrives meanwhile leaves the run
     dirty and asks for another refit. A refit that dies is taken up again when its lease ends; a curve that cannot be
-    fitted waits for its next evaluation, and the run's history says why.
+    fitted waits for its next evaluation, and the run's history says why. What failed unexpectedly is tried once more:
+    the evaluations of a run that is over are its last.
     """
     with transaction(sessions) as session:
         claim = _claim(session, settings, run_id, now)
@@ -80,18 +100,19 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         _finish(session, settings, claim, subject, found, now)
 
 
-def _assess(subject: Subject, settings: Settings) -> Assessment | str | None:
-    """What is to be said; why nothing can be, in words; None while there is too little."""
+def _assess(subject: Subject, settings: Settings) -> Assessment | Unfitted | None:
+    """What is to be said; why nothing can be; None while there is too little."""
     try:
         return assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
     except CurveError as error:
         log.warning("run %s cannot be fitted: %s", subject.name, error)
-        return str(error)
+        return Unfitted(str(error))
     except SoftTimeLimitExceeded:
         raise  # says nothing of the curve: a machine with much else to do is slow
     except Exception as error:  # the same evaluations would fail the same way at every lease's end
         log.exception("run %s could not be fitted", subject.name)
-        return f"The fit failed unexpectedly ({type(error).__name__}: {error}); the worker's log has more."
+        why = f"The fit failed unexpectedly ({type(error).__name__}: {error}); the worker's log has more."
+        return Unfitted(why, unexpected=True)
 
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
@@ -149,7 +170,7 @@ def _finish(
     settings: Settings,
     claim: Claim,
     subject: Subject,
-    found: Assessment | str | None,
+    found: Assessment | Unfitted | None,
     now: datetime,
 ) -> None:
     run = lock_run(session, claim.run_id)  # as the ingest does: no evaluation arrives behind our back
@@ -161,10 +182,12 @@ def _finish(
         run.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
-    unfitted = found if isinstance(found, str) else None
-    if unfitted is not None and unfitted != run.unfitted:
-        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=unfitted)
-    run.unfitted = unfitted
+    unfitted = found if isinstance(found, Unfitted) else None
+    if unfitted is not None and unfitted.why != run.unfitted:
+        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=unfitted.why)
+        if unfitted.unexpected:  # once: what fails the same way again is the curve's fault, or ours
+            enqueue(session, REFIT_AGAIN_TASK, run.id, not_before=now + PUT_OFF)
+    run.unfitted = None if unfitted is None else unfitted.why
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
     resolve_if_over(session, run, KIND, actor="watch", now=now)

@@ -15,10 +15,14 @@ from .states import Status
 
 def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
     """Where a run has ended, and the ceiling as far as its curve tells it: nothing is left to decide or to expect."""
+    return f"{_how_it_ended(run)}. {_ceiling(summary)}"
+
+
+def _how_it_ended(run: Run) -> str:
     spent = "" if run.last_compute is None else f" after {compute_text(run.last_compute)} {run.compute_unit}"
     reached = "" if run.last_reward is None else f" at pass rate {run.last_reward:.2f}"
     why = f": {_brief(run.reason)}" if run.reason else ""
-    return f"{run.status.capitalize()}{spent}{reached}{why}. {_ceiling(summary)}"
+    return f"{run.status.capitalize()}{spent}{reached}{why}"
 
 
 def _brief(reason: str) -> str:
@@ -45,6 +49,8 @@ def without_forecast(run: Run) -> str:
         return f"Waiting for {waits_for}."
     if status is Status.LAUNCHING:
         return "Being launched."
+    if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED) and run.unfitted:
+        return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
         return f"{status.capitalize()} before there was a forecast{f': {_brief(run.reason)}' if run.reason else ''}."
     if run.last_reward is None:

@@ -14,6 +14,13 @@ def test_of_a_traceback_the_first_line_is_said() -> None:
     assert ended_sentence(run, SUMMARY).startswith("Failed: CUDA out of memory. Ceiling 0.60")
 
 
+def test_a_run_that_ended_without_a_forecast_says_why_there_is_none() -> None:
+    run = Run(name="mine", status="succeeded", compute_unit="GPU-hours", last_compute=300.0, last_reward=0.7)
+    run.unfitted = "The fit failed unexpectedly (OSError: no space left)."
+    ended = "Succeeded after 300 GPU-hours at pass rate 0.70. "
+    assert without_forecast(run) == f"{ended}No forecast (The fit failed unexpectedly (OSError: no space left))."
+
+
 def test_of_a_traceback_alone_the_error_is_said() -> None:
     reason = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nValueError: no batch.\n'
     run = Run(name="mine", status="failed", reason=reason, compute_unit="GPU-hours")
