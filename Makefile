@@ -61,9 +61,9 @@ recipe-reference: $(STAMP) ## Renew the recipe's reference page and JSON Schema
 	$(BIN)/python -m forecurve.recipes.reference schema > docs/reference/recipe.schema.json
 
 warm-start: $(STAMP) ## Train the testbed's base models anew (one to three minutes of CPU each)
-	$(BIN)/python -m trainer.warm_start --out trainer/assets/torus-w64-l2-echo.safetensors
-	$(BIN)/python -m trainer.warm_start --layout walls --out trainer/assets/torus-walls-w64-l2-echo.safetensors
-	$(BIN)/python -m trainer.warm_start --layout two-robots --out trainer/assets/torus-two-robots-w64-l2-echo.safetensors
+	$(BIN)/python -m trainer.base_weights.warm_start --out trainer/assets/torus-w64-l2-echo.safetensors
+	$(BIN)/python -m trainer.base_weights.warm_start --layout walls --out trainer/assets/torus-walls-w64-l2-echo.safetensors
+	$(BIN)/python -m trainer.base_weights.warm_start --layout two-robots --out trainer/assets/torus-two-robots-w64-l2-echo.safetensors
 	cd trainer/assets && for base in *.safetensors; do sha256sum $$base > $${base%.safetensors}.sha256; done
 
 lock: ## Resolve every dependency anew and write constraints.txt

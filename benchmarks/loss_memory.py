@@ -101,7 +101,7 @@ def naive(hidden: Any, weight: Any, targets: Any) -> Any:
 
 def chunked(hidden: Any, weight: Any, targets: Any) -> Any:
     """The learner's own."""
-    from trainer.logprobs import token_logprobs
+    from trainer.algorithm.logprobs import token_logprobs
 
     return token_logprobs(hidden, weight, targets)
 

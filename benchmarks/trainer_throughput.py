@@ -72,7 +72,7 @@ def make_base(folder: Path, head_size: int = 16) -> None:
     import torch
     from transformers import Qwen3Config
 
-    from trainer import warm_start
+    from trainer.base_weights import warm_start
     from trainer.models import huggingface
     from trainer.tasks import TorusTask
     from trainer.tasks import vocabulary as vocab

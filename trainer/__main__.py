@@ -27,7 +27,7 @@ from trainer.checks import check_recipe, describe
 from trainer.errors import ConfigurationError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
 from trainer.launch import Launch, train
-from trainer.reporting import RunClient
+from trainer.records.reporting import RunClient
 
 DONE, FAILED, REFUSED, LOST, INTERRUPTED = 0, 1, 2, 75, 130
 LEAVING_S = 60.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from forecurve.recipes import Recipe, load_recipe, preset, with_changes
 from forecurve.recipes.given import read_changes, read_yaml
-from trainer.origin import checkpoint_at, recipe_at
+from trainer.records.origin import checkpoint_at, recipe_at
 
 _EXAMPLES = """\
 examples:

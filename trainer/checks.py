@@ -5,10 +5,10 @@ from __future__ import annotations
 from forecurve.recipes import Recipe
 from forecurve.recipes.schema import HuggingFaceModel, Interruption
 from trainer.context import tokens_needed
+from trainer.curriculum.prompts import build_order
 from trainer.engines import sampling_config, vllm_setup
 from trainer.errors import ConfigurationError
 from trainer.models import build_model
-from trainer.prompts import build_order
 from trainer.tasks import DatasetTask, Task, TorusTask, build_task
 from trainer.workers import collective
 

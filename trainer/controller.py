@@ -29,20 +29,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forecurve.recipes import Recipe
-from trainer import checkpoint as checkpoints
-from trainer import state as run_state
-from trainer.buffer import Batch, GroupBuffer
-from trainer.checkpoint import Checkpoint
+from trainer.curriculum.buffer import Batch, GroupBuffer
+from trainer.curriculum.fruitless import Fruitless
+from trainer.curriculum.prompts import PromptOrder, PromptsExhausted
 from trainer.errors import CheckpointError, ConfigurationError
-from trainer.fruitless import Fruitless
-from trainer.inputs import refuse_changed
 from trainer.judging import Evaluations
-from trainer.ledger import Ledger
-from trainer.metrics import generation_cost
-from trainer.prompts import PromptOrder, PromptsExhausted
-from trainer.reporting import Reporter
-from trainer.rollouts import rollout_lines
-from trainer.telemetry import Telemetry
+from trainer.measuring.ledger import Ledger
+from trainer.measuring.metrics import generation_cost
+from trainer.measuring.telemetry import Telemetry
+from trainer.records import checkpoint as checkpoints
+from trainer.records import state as run_state
+from trainer.records.checkpoint import Checkpoint
+from trainer.records.inputs import refuse_changed
+from trainer.records.reporting import Reporter
+from trainer.records.rollouts import rollout_lines
 from trainer.types import EvaluationResult, GeneratorLost, Group, Notice, StepResult, WaveResult, WeightVersion
 from trainer.workers import Workers
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainer.ledger import Ledger
-from trainer.reporting import Reporter
-from trainer.state import RunState
+from trainer.measuring.ledger import Ledger
+from trainer.records.reporting import Reporter
+from trainer.records.state import RunState
 from trainer.types import EvaluationResult, WeightVersion
 from trainer.workers import Workers
 

@@ -10,24 +10,24 @@ from pathlib import Path
 import torch
 
 from forecurve.recipes import Recipe
-from trainer import checkpoint as checkpoints
-from trainer.beginning import Beginning, Launch, begin
+from trainer.base_weights.weights import Weights, base_weights
 from trainer.checks import check_recipe
 from trainer.controller import Controller, Outcome
-from trainer.directory import DirectoryReporter
+from trainer.curriculum.prompts import build_order
 from trainer.errors import CheckpointError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
-from trainer.inputs import digests
-from trainer.origin import record
-from trainer.progress import Progress
-from trainer.prompts import build_order
-from trainer.reporting import ClientReporter, Reporter, Reporters, RunClient
-from trainer.run_lock import writing
-from trainer.state import code_of, code_versions, offsets_of
+from trainer.records import checkpoint as checkpoints
+from trainer.records.beginning import Beginning, Launch, begin
+from trainer.records.directory import DirectoryReporter
+from trainer.records.inputs import digests
+from trainer.records.origin import record
+from trainer.records.progress import Progress
+from trainer.records.reporting import ClientReporter, Reporter, Reporters, RunClient
+from trainer.records.run_lock import writing
+from trainer.records.state import code_of, code_versions, offsets_of
 from trainer.stopping import StopRequest
 from trainer.tasks import Task, build_task
 from trainer.types import Group
-from trainer.weights import Weights, base_weights
 from trainer.workers import Workers
 
 __all__ = ["Launch", "train"]

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
+from trainer.base_weights.weights import Weights, load_into, shipped_weights
 from trainer.models import build_model
 from trainer.tasks import build_task
 from trainer.types import Group, Responses
-from trainer.weights import Weights, load_into, shipped_weights
 
 SMALL = {
     "task.pool": None,

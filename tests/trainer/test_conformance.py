@@ -11,7 +11,7 @@ import pytest
 
 from forecurve.recipes import PRESETS, check_path
 from forecurve.recipes.schema import LengthPenalty
-from trainer.rewards import length_penalty, rewards
+from trainer.algorithm.rewards import length_penalty, rewards
 from trainer.types import Responses
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
 
 def test_every_test_that_the_page_names_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE))
-    found = {name for file in (ROOT / "tests" / "trainer").glob("test_*.py") for name in defined_in(file)}
+    found = {name for file in (ROOT / "tests" / "trainer").rglob("test_*.py") for name in defined_in(file)}
     assert len(named) > 20
     assert named - found == set()
 

@@ -13,10 +13,10 @@ import torch
 import yaml
 
 from forecurve.recipes import PRESETS, SCALERL, load_recipe, with_changes
-from trainer import checkpoint as checkpoints
 from trainer.__main__ import main
 from trainer.arguments import parser
 from trainer.engines.torch_engine import TorchEngine
+from trainer.records import checkpoint as checkpoints
 
 from .conftest import SMALL
 

@@ -14,9 +14,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from forecurve.recipes import load_recipe
 from trainer.__main__ import main
+from trainer.base_weights.weights import base_weights
 from trainer.errors import ConfigurationError
 from trainer.tasks import _dataset_task, build_task
-from trainer.weights import base_weights
 
 PHRASE = "\nAnswer: "
 

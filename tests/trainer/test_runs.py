@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from forecurve.recipes import with_changes
-from trainer import checkpoint as checkpoints
 from trainer.__main__ import main, run_attached
 from trainer.arguments import parser
+from trainer.curriculum.fruitless import MAX_NOT_FINITE
 from trainer.errors import CheckpointError, ConfigurationError, NotFinite
-from trainer.fruitless import MAX_NOT_FINITE
 from trainer.launch import Launch, train
 from trainer.learner import Learner
+from trainer.records import checkpoint as checkpoints
 
 FULL_SCALERL = {
     "task.pool": 8,
@@ -360,7 +360,7 @@ def test_a_short_run_improves_the_reward(recipe, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"model.width": 32, "model.layers": 1}, {"task.echo_start": False}])
 def test_another_base_is_warm_started_on_demand_and_cached(recipe, tmp_path, monkeypatch, change):
-    from trainer import warm_start
+    from trainer.base_weights import warm_start
 
     monkeypatch.setenv("FORECURVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(warm_start, "STEPS", 3)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from trainer.logprobs import token_logprobs
+from trainer.algorithm.logprobs import token_logprobs
 from trainer.models.base import Policy, PromptCache
 
 

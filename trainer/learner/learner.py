@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from forecurve.recipes import Recipe
-from trainer.batching import Alike, TrainingBatch, padded, training_batch
-from trainer.clock import Stopwatch
+from trainer.algorithm.batching import Alike, TrainingBatch, padded, training_batch
+from trainer.algorithm.schedule import learning_rate
 from trainer.learner.forward import Bucket, ResponseLogprobs, checkpoint_layers
 from trainer.learner.objective import SUMS, Tokens, combined, means, nothing_summed, objective, token_sums
 from trainer.learner.optimizer import PolicyOptimizer
 from trainer.learner.plan import MICRO_TOKENS, ROWS_PER_BUCKET, MicroBatch, Rows, micro_batches, shares
 from trainer.learner.ranks import Ranks, shard, whole
+from trainer.measuring.clock import Stopwatch
 from trainer.memory import memory_named, suppress_out_of_memory
 from trainer.models.base import Policy, pad_left
-from trainer.schedule import learning_rate
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
 
 REHEARSED = 8192

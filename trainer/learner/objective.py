@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from forecurve.recipes.schema import Algorithm
-from trainer.losses import (
+from trainer.algorithm.losses import (
     cispo_loss,
     dapo_loss,
     grpo_loss,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.batching import TrainingBatch
+from trainer.algorithm.batching import TrainingBatch
 
 MICRO_TOKENS = 32_768
 """Tokens, padding included, that run at once when the recipe leaves `batch.micro_tokens` open."""

@@ -27,7 +27,7 @@ def model_config(recipe: Recipe) -> TinyConfig:
 
 
 def build_model(recipe: Recipe) -> Policy:
-    """The policy that a recipe names, its weights still to be loaded: `trainer.weights.base_weights` has them.
+    """The policy that a recipe names, its weights still to be loaded: `base_weights` has them.
 
     Raises:
         ConfigurationError: the folder of a Hugging Face model is not what it has to be, or has too few tokens.

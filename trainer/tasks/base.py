@@ -12,7 +12,7 @@ from trainer.types import Prompt
 
 
 class Task(Protocol):
-    """Prompts and their verifier. Which prompt comes when is `trainer.prompts`' affair; there is nothing here to
+    """Prompts and their verifier. Which prompt comes when is the curriculum's affair; there is nothing here to
     checkpoint."""
 
     vocabulary_size: int

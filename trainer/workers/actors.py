@@ -20,13 +20,13 @@ import torch
 from numpy.typing import NDArray
 
 from forecurve.recipes import Recipe
+from trainer.base_weights.weights import load_into
 from trainer.errors import TrainerError
-from trainer.generator import Generator
+from trainer.generation.generator import Generator
 from trainer.learner import Learner, Ranks, join
 from trainer.models import build_model
 from trainer.tasks import build_task
 from trainer.types import EvaluationResult, Group, LearnerState, StepResult, Wave, WaveResult, WeightVersion
-from trainer.weights import load_into
 
 from .collective import Channel, Place, host, transfer_device
 from .inbox import Inbox

@@ -14,12 +14,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from forecurve.recipes import Recipe
-from trainer.generator import Generator
+from trainer.base_weights.weights import load_into
+from trainer.generation.generator import Generator
 from trainer.learner import Learner
 from trainer.models import build_model
 from trainer.tasks import build_task
 from trainer.types import Group, LearnerState, Wave, WeightVersion
-from trainer.weights import load_into
 
 from .base import Result, Ticket
 

@@ -1,0 +1,106 @@
+"""What a swap leaves in vLLM, model by model: the weights that were given, however vLLM holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, PretrainedConfig, Qwen2Config, Qwen3MoeConfig
+
+from tests.trainer.engines.vllm_parts import VOCABULARY, plain_logprobs, read
+from trainer.engines.base import Responses, SamplingConfig
+from trainer.engines.vllm_adapter import VllmOptions, missing
+from trainer.engines.vllm_engine import VllmEngine
+from trainer.models import huggingface
+from trainer.types import Prompt, Request
+
+pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+
+TEMPERATURE, MAX_TOKENS, TOLERANCE = 0.8, 8, 2e-3
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,
+}
+
+
+def with_biases_and_a_tied_head() -> PretrainedConfig:
+    return Qwen2Config(**SIZES, tie_word_embeddings=True)
+
+
+def with_experts() -> PretrainedConfig:
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "decoder_sparse_step": 1}
+    return Qwen3MoeConfig(**SIZES, **experts, head_dim=32, tie_word_embeddings=False)
+
+
+@pytest.mark.parametrize(("kind", "in_place"), [(with_biases_and_a_tied_head, True), (with_experts, False)])
+def test_the_weights_of_the_folder_and_then_those_of_a_swap_make_the_tokens(
+    kind: Callable[[], PretrainedConfig], in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ways = _ways_taken(monkeypatch)
+    old, new = (_saved(kind(), tmp_path / str(seed), seed) for seed in (0, 1))
+    engine = VllmEngine(VllmOptions(str(old), context=32, rows=16), SamplingConfig(MAX_TOKENS, TEMPERATURE, ()))
+    try:
+        assert ways == [in_place]
+        _agree(_made(engine), old, and_not=new)
+        engine.load_weights(1, _weights(new))
+        _agree(_made(engine), new, and_not=old)
+        engine.load_weights(2, _weights(old))
+        _agree(_made(engine), old, and_not=new)
+    finally:
+        engine.close()
+
+
+def _ways_taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Fills with whether each engine that starts writes over its weights."""
+    from trainer.engines.vllm_adapter import VllmAdapter
+
+    taken, asked = [], VllmAdapter.open_transfer
+
+    async def remembered(adapter: VllmAdapter) -> bool:
+        taken.append(await asked(adapter))
+        return taken[-1]
+
+    monkeypatch.setattr(VllmAdapter, "open_transfer", remembered)
+    return taken
+
+
+def _saved(config: PretrainedConfig, path: Path, seed: int) -> Path:
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):  # begin at nought, and would not be missed
+                parameter.normal_(0, 0.3)
+    model.save_pretrained(path)
+    return path
+
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    """As a learner publishes them."""
+    return huggingface.load(folder).named_tensors()
+
+
+def _made(engine: VllmEngine) -> list[tuple[Prompt, Responses]]:
+    prompts = [Prompt("", "", np.random.default_rng(key).integers(0, VOCABULARY, 6)) for key in range(3)]
+    engine.submit([Request(key, prompt, 2, (5, key)) for key, prompt in enumerate(prompts)])
+    finished: list[Responses] = []
+    while engine.busy:
+        finished += engine.step()
+    return [(prompts[responses.key], responses) for responses in finished]
+
+
+def _agree(made: list[tuple[Prompt, Responses]], folder: Path, and_not: Path) -> None:
+    model, other = read(folder), read(and_not)
+    for prompt, responses in made:
+        for tokens, said in zip(responses.tokens, responses.logprobs, strict=True):
+            np.testing.assert_allclose(said, plain_logprobs(model, prompt.tokens, tokens, TEMPERATURE), atol=TOLERANCE)
+            assert np.abs(said - plain_logprobs(other, prompt.tokens, tokens, TEMPERATURE)).max() > 0.1

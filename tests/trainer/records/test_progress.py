@@ -1,0 +1,47 @@
+"""What a person sees: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from forecurve.recipes.schema import Budget
+from trainer.records.progress import BAR_WIDTH, Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(budget: Budget, step: int, compute: float) -> str:
+    terminal = Terminal()
+    Progress(budget, terminal).show("reward 0.1", step, compute)
+    return terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("step", "compute", "share"),
+    [(0, 0.0, 0), (5, 15.0, 25), (50, 15.0, 50), (5, 60.0, 100), (5, 61.0, 100)],
+)
+def test_the_bar_is_the_share_of_the_limit_that_is_met_first(step, compute, share):
+    text = shown(Budget(compute=60.0, unit="CPU-seconds", max_steps=100), step, compute)
+    bar, percent = re.search(r"\[([#.]+)\] +(\d+)%", text).groups()
+    assert int(percent) == share
+    assert bar.count("#") == BAR_WIDTH * share // 100
+    assert len(bar) == BAR_WIDTH
+    assert f"step {step}  {compute:.1f} of 60 CPU-seconds  reward 0.1" in text
+
+
+def test_elsewhere_there_is_a_line_an_evaluation_and_nothing_else():
+    stream = io.StringIO()
+    progress = Progress(Budget(), stream)
+    progress.show("reward 0.1", 3, 1.0)
+    progress.evaluation(10, 2.0, 0.25)
+    progress.note("succeeded: last step 10 reached")
+    first, last = stream.getvalue().splitlines()
+    assert first.startswith("step    10  compute      2.0  pass rate 0.250")
+    assert last == "succeeded: last step 10 reached"
+    assert "\r" not in stream.getvalue()

@@ -1,0 +1,204 @@
+"""Runs under a real local Ray: actors in processes of their own that overlap, and what happens when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import pairwise
+
+import psutil
+import pytest
+import ray
+
+from trainer.errors import WorkerLost
+from trainer.launch import Launch, train
+from trainer.records import checkpoint as checkpoints
+from trainer.records.directory import DirectoryReporter
+from trainer.types import Wave
+from trainer.workers import Ticket
+from trainer.workers.fleet import Fleet, Work
+from trainer.workers.ray_actors import RayWorkers
+from trainer.workers.stalls import StallWatch
+
+from ..test_runs import lines
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
+
+
+def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(recipe, tmp_path, monkeypatch):
+    pids = []
+    placed = RayWorkers._wait_until_placed
+
+    def remember(self, wanted):
+        pids.extend(placed(self, wanted))
+        return pids
+
+    monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
+    changes = {"budget.compute": 8, "algorithm.max_staleness": 2, "resources.generators": 2}
+    changes |= {"algorithm.zero_variance_filter": "off"}  # every step trains on something
+    outcome = train(recipe(changes), Launch(tmp_path, progress=False))
+    assert outcome.step == 8
+    assert len({os.getpid(), *pids}) == 4  # two generators, a learner, and us
+    metrics = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [line["step"] for line in metrics] == list(range(1, 9))
+    assert max(line["metrics"].get("staleness/max", 0) for line in metrics) <= 2
+    # Work of different processes: together the roles were busy with one step while others went on.
+    assert metrics[-1]["metrics"]["ledger/generator"] > 0
+    assert metrics[-1]["metrics"]["ledger/learner"] > 0
+    assert metrics[-1]["metrics"]["policy/logprob_diff_mean"] < 0.5
+    judged = lines(tmp_path, "evaluations.jsonl")
+    assert [line["step"] for line in judged] == [0, 2, 4, 6, 8]
+    assert all(a["compute"] <= b["compute"] for a, b in pairwise(judged))
+    assert checkpoints.newest_valid(tmp_path / "checkpoints").step == 8
+
+
+def test_evaluations_under_ray_are_those_of_exactly_their_weights(recipe, tmp_path):
+    """Both modes start from the same base, so the evaluation of step 0 is the same to the last prompt."""
+    train(recipe({"budget.compute": 1}), Launch(tmp_path / "ray", progress=False))
+    train(recipe({"budget.compute": 1}), Launch(tmp_path / "here", ray=False, progress=False))
+    assert (
+        lines(tmp_path / "ray", "evaluations.jsonl")[0]["counts"]
+        == lines(tmp_path / "here", "evaluations.jsonl")[0]["counts"]
+    )
+
+
+def _remembering_generators(monkeypatch):
+    """Process ids of a run's generators as they are started; and a hook before every optimiser step."""
+    hooks = {"pids": [], "before_step": lambda workers: None}
+    placed, stepped = RayWorkers._wait_until_placed, RayWorkers.start_step
+
+    def remember(self, wanted):
+        found = placed(self, wanted)
+        hooks["pids"] = found
+        return found
+
+    def step(self, groups):
+        hooks["before_step"](self)
+        return stepped(self, groups)
+
+    monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
+    monkeypatch.setattr(RayWorkers, "start_step", step)
+    return hooks
+
+
+def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def kill_once(workers):
+        steps.append(None)
+        if len(steps) == 3:
+            os.kill(hooks["pids"][0], signal.SIGKILL)
+
+    hooks["before_step"] = kill_once
+    outcome = train(recipe({"budget.compute": 8}), Launch(tmp_path, progress=False))
+    assert (outcome.outcome, outcome.step) == ("succeeded", 8)
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [line["step"] for line in trained] == list(range(1, 9))
+    assert max(line["metrics"].get("staleness/max", 0) for line in trained) <= 8
+    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
+    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
+
+
+def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
+    hooks, steps, stopped, told = _remembering_generators(monkeypatch), [], [], []
+
+    def stop_once(workers):
+        steps.append(None)
+        if len(steps) == 3:
+            stopped.append(psutil.Process(hooks["pids"][0]))
+            stopped[0].suspend()
+
+    hooks["before_step"] = stop_once
+    monkeypatch.setattr(DirectoryReporter, "notice", lambda self, text, step, compute: told.append(text))
+    changes = {"budget.compute": 6, "resources.stall_seconds": 6}
+    outcome = train(recipe(changes), Launch(tmp_path, progress=False))
+    assert (outcome.outcome, outcome.step) == ("succeeded", 6)
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [line["step"] for line in trained] == list(range(1, 7))
+    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
+    assert trained[-1]["metrics"]["ledger/waste"] > 5  # what was lost began at most a look after the silence did
+    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
+    assert any("generator 0 stalled and was replaced" in text for text in told)
+    _, alive = psutil.wait_procs(stopped, timeout=60)  # Ray asks it to end, and kills it when it does not answer
+    assert not alive
+
+
+def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
+    @ray.remote(num_cpus=1, concurrency_groups={"mail": 1})
+    class Generator:
+        def __init__(self, number):
+            self.number = number
+
+        def ready(self):
+            return self.number
+
+        @ray.method(concurrency_group="mail")
+        def signs(self):
+            return 0
+
+        def generate(self, wave, evaluations):
+            while not self.number:  # the first one
+                pass
+            return f"by {self.number}"
+
+    made = []
+
+    def make():
+        made.append(Generator.remote(len(made)))
+        return made[-1]
+
+    fleet = Fleet(make, 1, StallWatch(1.0))
+    ray.get(made[0].ready.remote())
+    fleet.start(Work(Ticket(0, "wave"), Wave(((0, 0),), 0)))
+    news, results = [], []
+    while not results:
+        news += fleet.check()
+        done, _ = ray.wait(fleet.references, timeout=0.05)
+        results += [found for reference in done if (found := fleet.finished(reference, ray.get)) is not None]
+    assert results == [(Ticket(0, "wave"), "by 1")]
+    assert len(news) == 1
+    ray.kill(made[1])
+
+
+@pytest.mark.slow
+def test_a_learner_that_no_longer_answers_ends_the_attempt_by_name(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def stop_the_learner(workers):
+        steps.append(None)
+        if len(steps) == 2:
+            os.kill(hooks["pids"][-1], signal.SIGSTOP)
+
+    hooks["before_step"] = stop_the_learner
+    with pytest.raises(WorkerLost, match=r"the learner \(rank 0 of 1\) has not answered for 5 s"):
+        train(recipe({"budget.compute": 6, "resources.stall_seconds": 5}), Launch(tmp_path, progress=False))
+
+
+def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(recipe, tmp_path, monkeypatch):
+    hooks, steps = _remembering_generators(monkeypatch), []
+
+    def kill_the_learner(workers):
+        steps.append(None)
+        if len(steps) == 5:
+            os.kill(hooks["pids"][-1], signal.SIGKILL)
+
+    hooks["before_step"] = kill_the_learner
+    with pytest.raises(WorkerLost, match="the learner died during a step"):
+        train(recipe({"budget.compute": 6}), Launch(tmp_path, progress=False))
+    assert lines(tmp_path, "outcome.json")[0]["outcome"] == "lost"
+    assert train(recipe({"budget.compute": 6}), Launch(tmp_path, resume=True, attempt=2, progress=False)).step == 6
+    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
+    assert [(line["step"], line["attempt"]) for line in trained] == [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]
+
+
+@pytest.mark.slow  # 35 s; the same without Ray is in test_learner_ranks.py
+def test_two_ranks_of_a_learner_train_as_one_does(recipe, tmp_path):
+    changes = {"budget.compute": 3, "algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}
+    rewards = {}
+    for learners in (1, 2):
+        directory = tmp_path / str(learners)
+        train(recipe(changes | {"resources.learners": learners}), Launch(directory, progress=False))
+        metrics = [line["metrics"] for line in lines(directory, "metrics.jsonl") if "train/reward" in line["metrics"]]
+        rewards[learners] = [line["train/reward"] for line in metrics]
+        assert checkpoints.newest_valid(directory / "checkpoints").step == 3
+    assert rewards[1] == rewards[2]

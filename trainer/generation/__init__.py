@@ -1,0 +1,1 @@
+"""The generator: samples for training, samples for judging, and whether engine and learner agree."""

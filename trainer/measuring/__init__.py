@@ -1,0 +1,1 @@
+"""What a run costs and does: the compute ledger, times between steps, and the metrics of a step."""

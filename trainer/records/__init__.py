@@ -1,0 +1,1 @@
+"""What a run leaves behind: its directory, its checkpoints, its reports; and how it goes on from them."""
