@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from forecurve.science.checks import short
@@ -32,8 +33,17 @@ def name_of(cell: Any, where: str) -> str:
     name = text_of("series", cell, where)
     if not name:
         raise CurveFileError(f"series at {where}", _shown(cell), "a name is needed", "name every series")
+    return _on_one_line("series", name, where, "rename the series")
+
+
+def unit_of(cell: Any, where: str) -> str:
+    """The unit of compute that is named, "" where none is."""
+    return _on_one_line("unit", text_of("unit", cell, where), where, "rename the unit")
+
+
+def _on_one_line(column: str, name: str, where: str, way_out: str) -> str:
     if any(is_obeyed(sign) for sign in name):
-        raise CurveFileError(f"series at {where}", ascii(name), "a name on one line is needed", "rename the series")
+        raise CurveFileError(f"{column} at {where}", ascii(name), "a name on one line is needed", way_out)
     return name
 
 
@@ -69,9 +79,17 @@ def number_of(column: str, cell: Any, where: str) -> float | None:
             raise TypeError("a truth value")
         return float(cell)
     except (TypeError, ValueError, OverflowError) as error:
-        raise CurveFileError(
-            f"{column} at {where}", _shown(cell), "a number is needed", "mend or leave it out"
-        ) from error
+        raise CurveFileError(f"{column} at {where}", _shown(cell), "a number is needed", _mended(cell)) from error
+
+
+def _mended(cell: Any) -> str:
+    """The way out for a number as people write it and programs do not."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    if re.fullmatch(r"[-+\d., ]*,[\d., ]*", text):
+        return "write a point before decimals and nothing between thousands"
+    if re.fullmatch(r"[-+\d., ]+%", text):
+        return "write the number alone, and state the range with bounds=(low, high)"
+    return "mend or leave it out"
 
 
 def _shown(cell: Any) -> str:

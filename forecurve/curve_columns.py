@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forecurve.curve_cells import name_of, seed_of, text_of
-from forecurve.curve_formats import FORMATS, OPTIONAL, REQUIRED, check_header, check_once, column_of
+from forecurve.curve_cells import name_of, seed_of, unit_of
+from forecurve.curve_formats import FORMATS, OPTIONAL, REQUIRED, check_header, check_once, column_of, delimiter_of
 from forecurve.science import checks
 from forecurve.science.arrays import FloatArray, IntArray
 
@@ -100,7 +100,7 @@ class _Gathering:
     def take(self, batch: _Batch) -> None:
         if not set(map(type, batch.units)) <= {str, NoneType}:
             raise TypeError("an unusual unit")
-        self.units |= dict.fromkeys(unit for cell in batch.units if (unit := text_of("unit", cell, "")))
+        self.units |= dict.fromkeys(unit for cell in batch.units if (unit := unit_of(cell, "")))
         if len(self.units) > 1:
             raise ValueError("a second unit")
         wanted = batch.codes >= 0
@@ -125,7 +125,7 @@ class _Gathering:
 
 def _csv_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, skipinitialspace=True)
+        reader = csv.reader(stream, skipinitialspace=True, delimiter=delimiter_of(stream))
         header = [column_of(name) for name in next(reader, [])]
         check_once(header)
         check_header(header)

@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from forecurve.curve_cells import CurveFileError, name_of, needed_of, number_of, seed_of, text_of
+from forecurve.curve_cells import CurveFileError, name_of, needed_of, number_of, seed_of, text_of, unit_of
 from forecurve.curve_columns import Columns, Key, faultless
 from forecurve.curve_formats import Row, rows_of
 from forecurve.science import Curve, CurveError, checks
 
 DEFAULT_UNIT = "compute units"
 Bounds = tuple[float, float]
+_SHOWN = 5  # names that an error lists
 
 
 def read_curves(
@@ -104,14 +105,14 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, Col
             raise CurveFileError(
                 f"series {name!r}",
                 f"more by {where}",
-                f"at most {checks.MAX_POINTS} evaluations are taken",
+                f"at most {checks.MAX_POINTS:,} evaluations are taken",
                 "average neighbours",
             )
     return {key: Columns(*zip(*evaluations, strict=True)) for key, evaluations in gathered.items()}, unit
 
 
 def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
-    unit = text_of("unit", stated, where)
+    unit = unit_of(stated, where)
     if not unit or unit == known:
         return known
     if known is not None:
@@ -125,9 +126,15 @@ def _check_found(gathered: dict[Key, Columns], wanted: list[str] | None, path: P
     found = {name for name, _ in gathered}
     for name in wanted or []:
         if name not in found:
-            raise CurveFileError(
-                "series", name, f"{path.name} has no such series", "see the first column for its names"
-            )
+            raise CurveFileError("series", name, f"{path.name} has no such series", _names(path))
+
+
+def _names(path: Path) -> str:
+    """The names that a file has, as a way out."""
+    curves, _ = faultless(path, None) or ({}, None)
+    names = list(dict.fromkeys(checks.short(name) for name, _ in curves))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"it has {', '.join(names[:_SHOWN])}{more}" if names else "see its column `series`"
 
 
 def _curve(full: str, seed: int | None, columns: Columns, unit: str, bounds: Bounds) -> Curve:

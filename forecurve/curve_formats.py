@@ -6,14 +6,15 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from forecurve.curve_cells import CurveFileError
 from forecurve.science.checks import short
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
-FORMATS = {".csv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
+FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
+_PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 
@@ -22,7 +23,9 @@ def rows_of(path: Path) -> Iterator[Row]:
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(sorted(FORMATS))
-        raise CurveFileError("file", path.name, f"the name must end in one of {known}", "save it as CSV")
+        packed = path.suffix.lower() in _PACKED
+        way_out = "unpack it, or pipe it unpacked into `forecurve fit -`" if packed else "save it as CSV"
+        raise CurveFileError("file", path.name, f"the name must end in one of {known}", way_out)
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "no such file"
         raise CurveFileError("file", str(path), what, "check the path")
@@ -37,7 +40,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream, skipinitialspace=True)
+        reader = csv.DictReader(stream, skipinitialspace=True, delimiter=delimiter_of(stream))
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
         check_once(reader.fieldnames)
         check_header(reader.fieldnames)
@@ -49,6 +52,19 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                 )
             if any(cell and cell.strip() for cell in row.values()):  # spreadsheets leave blank lines at the end
                 yield f"line {reader.line_num}", row
+
+
+def delimiter_of(stream: TextIO) -> str:
+    """What stands between the cells of a CSV file: a spreadsheet copies tabs, and in some countries saves semicolons.
+
+    It is known by the header; the stream is at its beginning before and after.
+    """
+    header = stream.readline()
+    stream.seek(0)
+    for sign in "\t;":
+        if set(REQUIRED) <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
+            return sign
+    return ","
 
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:

@@ -74,7 +74,8 @@ def _say_what_is_too_early(file: str, curves: list[Curve], shares: list[float]) 
     first = min(float(curve.compute[MIN_POINTS - 1] / curve.now) for curve in curves)
     early = ", ".join(f"{share:g}" for share in shares if share < first)
     if early:
-        from_there = f"from {math.ceil(1000 * first) / 1000:g} on the first has"
+        share = math.ceil(1000 * first) / 1000
+        from_there = f"from {share:g} on the first has" if share < 1 else "give longer runs"
         text = f"at {early} of its compute no run has the {MIN_POINTS} evaluations that a forecast needs; {from_there}"
         typer.echo(f"{file}: {text}", err=True)
 

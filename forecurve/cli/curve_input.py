@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import tempfile
@@ -26,7 +27,7 @@ def from_stdin(context: typer.Context, file: Path) -> Path:
         return file
     folder = tempfile.TemporaryDirectory()
     context.call_on_close(folder.cleanup)
-    text = sys.stdin.buffer.read()
+    text = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
     kept = Path(folder.name) / f"stdin{_suffix_of(text)}"
     kept.write_bytes(text)
     return kept
@@ -34,6 +35,8 @@ def from_stdin(context: typer.Context, file: Path) -> Path:
 
 def _suffix_of(text: bytes) -> str:
     """What comes without a name is known by how it begins."""
+    if text.startswith(b"PAR1"):
+        return ".parquet"
     if re.match(rb'\s*(\[|\{\s*"items"\s*:)', text):
         return ".json"
     return ".jsonl" if text.lstrip()[:1] == b"{" else ".csv"
@@ -43,7 +46,7 @@ CurveFile = Annotated[
     Path,
     typer.Argument(
         callback=from_stdin,
-        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin (not Parquet).",
+        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin.",
     ),
 ]
 Range = Annotated[
@@ -62,17 +65,21 @@ def read_arms(
     """The curves of a file by the name of their series; `stated` is what came with --range."""
     from forecurve import curve_files
     from forecurve.curve_cells import CurveFileError
+    from forecurve.signs import is_obeyed
 
     from .errors import bad_input
 
     bounds = _bounds(stated)
+    if unit and any(is_obeyed(sign) for sign in unit):
+        raise bad_input(f"--unit: a name on one line is needed, got {unit!r}; give one such as GPU-hours")
     try:
         return curve_files.read_arms(
             file, unit=unit, series=series or None, bounds=bounds, left_out=left_out, needed=needed
         )
     except CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
-        raise bad_input(f"{file.name}: {text}") from error
+        fault = {"field": error.field, "value": str(error.value), "message": text}
+        raise bad_input(f"{file.name}: {text}", errors=[fault]) from error
 
 
 def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 BAD_INPUT = 2
@@ -22,6 +23,6 @@ class CliError(Exception):
         self.body = body or {}
 
 
-def bad_input(text: str) -> CliError:
-    """The caller gave something that does not hold."""
-    return CliError(text, exit_code=BAD_INPUT)
+def bad_input(text: str, *, errors: Sequence[dict[str, Any]] = ()) -> CliError:
+    """The caller gave something that does not hold; `errors` say it by field, value and message."""
+    return CliError(text, exit_code=BAD_INPUT, body={"errors": list(errors)} if errors else {})

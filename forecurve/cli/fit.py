@@ -123,7 +123,7 @@ def _row(asked: _Asked) -> list[str]:
 
     fit, budget, target = asked.fit, asked.budget, asked.target
     last = float(fit.curve.reward[-1])
-    cells = [fit.curve.name, str(fit.points), f"{last:.2f}", _plain(level_text(fit.A))]
+    cells = [fit.curve.name, f"{fit.points:,}", f"{last:.2f}", _plain(level_text(fit.A))]
     if budget is not None:
         cells.append(_at_budget(fit, budget))
     if target is not None:

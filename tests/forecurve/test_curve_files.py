@@ -87,6 +87,18 @@ def test_headers_in_capitals_and_blank_lines_are_no_trouble(tmp_path: Path) -> N
         read_curves(_csv(tmp_path, "series,compute,reward,seed,Seed\na,1,0.1,1,2\n"))
 
 
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_cells_may_stand_between_semicolons_or_tabs(tmp_path: Path, sign: str) -> None:
+    text = '\ufeff"Series",note,compute,reward,prompts\n"a, lr=1e-4",x,1,0.1,\n"a, lr=1e-4",,2,0.2,64\n'
+    rows = (text + '"a, lr=1e-4",,3,0.3,\n').replace('"a, lr=1e-4"', "NAME").replace(",", sign)
+    for name in ("c.csv", "c.tsv"):
+        (tmp_path / name).write_text(rows.replace("NAME", "a, lr=1e-4"), encoding="utf-8")
+        (curve,) = read_curves(tmp_path / name)
+        assert (curve.name, curve.compute.tolist(), curve.reward.tolist()) == ("a, lr=1e-4", [1, 2, 3], [0.1, 0.2, 0.3])
+    with pytest.raises(CurveFileError, match="compute at line 5: a number is needed, got 'x'"):
+        read_curves(_csv(tmp_path, rows + sign.join(["a", "", "x", "0.4", ""])))
+
+
 def test_several_seeds_of_a_series_become_several_curves(tmp_path: Path) -> None:
     rows = "".join(f"a,{c},{0.1 * c},,,{seed}\n" for seed in (1, 2) for c in (1, 2, 3))
     assert [c.name for c in read_curves(_csv(tmp_path, HEADER + rows))] == ["a (seed 1)", "a (seed 2)"]
@@ -130,6 +142,10 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + "a,1\n", ["reward at line 2", "got nothing"]),
         (HEADER + f"a,{'1' * 400}x,0.1,,,\n", ["compute at line 2", "11..."]),
         ("series,compute,reward,unit\na,1,0.1,h\na,2,0.2,d\n", ["unit at line 3", "got d", "began with h"]),
+        ("series,compute,reward,unit\na,1,0.1,\x1b[31mh\n", ["unit at line 2", r"got '\x1b[31mh'", "rename the unit"]),
+        (HEADER + 'a,"1,000",0.1,,,\n', ["compute at line 2", "'1,000'", "nothing between thousands"]),
+        (HEADER + 'a,1,"0,1",,,\n', ["reward at line 2", "'0,1'", "a point before decimals"]),
+        (HEADER + "a,1,61.5%,,,\n", ["reward at line 2", "'61.5%'", "state the range"]),
     ],
 )
 def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text: str, parts: list[str]) -> None:
@@ -145,8 +161,10 @@ def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CurveFileError, match="no such file"):
         read_curves(tmp_path / "none.csv")
-    with pytest.raises(CurveFileError, match="must end in one of"):
+    with pytest.raises(CurveFileError, match=r"must end in one of .*; save it as CSV"):
         read_curves(tmp_path / "curves.xlsx")
+    with pytest.raises(CurveFileError, match=r"must end in one of .*; unpack it, or pipe it"):
+        read_curves(tmp_path / "curves.csv.gz")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00series")
     with pytest.raises(CurveFileError, match="not CSV in UTF-8"):
         read_curves(tmp_path / "bytes.csv")
@@ -236,7 +254,10 @@ def test_more_evaluations_than_a_curve_may_have_are_refused_while_reading(
 
 def test_an_unknown_series_is_named(tmp_path: Path) -> None:
     path = _csv(tmp_path, HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n")
-    with pytest.raises(CurveFileError, match=r"series: .*no such series, got b"):
+    with pytest.raises(CurveFileError, match=r"series: curves.csv has no such series, got b; it has 'a'$"):
+        read_curves(path, series=["b"])
+    path = _csv(tmp_path, HEADER + "".join(f"s{name},{at},0.1,,,\n" for name in range(9) for at in (1, 2, 3)))
+    with pytest.raises(CurveFileError, match=r"it has 's0', 's1', 's2', 's3', 's4' and 4 more$"):
         read_curves(path, series=["b"])
 
 

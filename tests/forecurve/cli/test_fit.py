@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +166,34 @@ def test_bad_input_is_one_line_and_exit_2(
 def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", str(tmp_path / "none.csv")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+def test_a_fault_in_a_file_has_its_field_and_value_for_scripts(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.csv").write_text(HEADER + "a,1,none yet,,,\n")
+    assert main(["fit", str(tmp_path / "bad.csv"), "--json"]) == 2
+    told = json.loads(capsys.readouterr().err)
+    (fault,) = told["errors"]
+    assert (fault["field"], fault["value"]) == ("reward at line 2", "'none yet'")
+    assert fault["message"] in told["error"]
+
+    assert main(["fit", str(file), "--unit", "GPU\nhours"]) == 2
+    assert capsys.readouterr().err.startswith("forecurve: --unit: a name on one line is needed, got 'GPU\\nhours'")
+
+
+def test_parquet_and_a_byte_order_mark_come_through_a_pipe(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [line.split(",")[:3] for line in file.read_text().splitlines()[1:31]]
+    lines = [{"series": name, "compute": float(compute), "reward": float(reward)} for name, compute, reward in rows]
+    parquet.write_table(arrow.Table.from_pylist(lines), tmp_path / "runs.parquet")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    shown = []
+    for piped in ((tmp_path / "runs.parquet").read_bytes(), text.encode("utf-8-sig"), text.encode()):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
+        assert main(["fit", "-"]) in (0, None)
+        shown.append(capsys.readouterr().out)
+    assert "arm0" in shown[0]
+    assert shown[0] == shown[1] == shown[2]
