@@ -59,26 +59,29 @@ def caller(request: Request, session: DbSession, now: Now) -> Identity:
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse a query parameter that nothing reads: a misspelt filter would give the whole list."""
+    """Refuse a query parameter that nothing reads: a misspelt filter would give the whole list. And one that is given
+    more often than it is read: of two filters one would not hold."""
     if not request.query_params:
         return
-    known = list(dict.fromkeys(_parameters(request.scope["route"].dependant)))
+    known = dict(_parameters(request.scope["route"].dependant))
     takes = f"it takes {', '.join(f'`{name}`' for name in known)}" if known else "it takes none"
-    message = f"is no parameter of {request.method} {request.url.path}; {takes}"
-    unknown = [
-        {"field": name, "value": value, "message": message}
-        for name, value in request.query_params.items()
+    messages = {
+        name: f"is no parameter of {request.method} {request.url.path}; {takes}"
         if name not in known
-    ]
-    if unknown:
-        raise Invalid("; ".join(f"{fault['field']}: {message}" for fault in unknown[:10]), errors=unknown[:100])
+        else f"is given {len(request.query_params.getlist(name))} times, and is one value; give it once"
+        for name in request.query_params
+        if name not in known or (len(request.query_params.getlist(name)) > 1 and not known[name])
+    }
+    if messages:
+        faults = [{"field": name, "value": request.query_params[name], "message": messages[name]} for name in messages]
+        raise Invalid("; ".join(f"{name}: {messages[name]}" for name in list(messages)[:10]), errors=faults[:100])
 
 
-def _parameters(dependant: Dependant) -> Iterator[str]:
-    """Names of the query parameters that an endpoint or what it depends on reads."""
+def _parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """The query parameters that an endpoint or what it depends on reads, and which may be given several times."""
     for needed in dependant.dependencies:
         yield from _parameters(needed)
-    yield from (field.alias for field in dependant.query_params)
+    yield from ((field.alias, "list[" in str(field.field_info.annotation)) for field in dependant.query_params)
 
 
 Caller = Annotated[Identity, Depends(caller)]
@@ -89,7 +92,10 @@ def require(scope: str) -> Any:
 
     def check(identity: Caller) -> Identity:
         if scope not in identity.allowed:
-            raise Forbidden(f"This needs scope `{scope}`; the token `{identity.name}` has {sorted(identity.scopes)}.")
+            has = ", ".join(sorted(identity.scopes))
+            mint = f"forecurve token create NAME --scope {scope}"
+            message = f"This needs scope `{scope}`; the token `{identity.name}` has {has}."
+            raise Forbidden(f"{message} An administrator can mint one that has it: `{mint}`.")
         return identity
 
     return Depends(check)

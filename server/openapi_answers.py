@@ -18,7 +18,7 @@ _REPLAYED = {
 
 _WHEN = (
     (Unauthenticated, "No token, or one that is unknown, expired or revoked.", "Send `Authorization: Bearer <token>`."),
-    (Forbidden, "The token does not allow this.", "This needs scope `admin`; the token `ci` has ['read']."),
+    (Forbidden, "The token does not allow this.", "This needs scope `admin`; the token `ci` has read."),
     (NotFound, "There is no such thing.", "run_id: no such run; `GET /v1/runs` lists them"),
     (
         Conflict,
@@ -30,7 +30,7 @@ _WHEN = (
         "The body is larger than 1 MB (10 MB for metrics), or what it asks for is.",
         "The body has more than 1 MB; split it and send the parts one after the other.",
     ),
-    (Invalid, "The request does not hold; `errors` names every fault.", "limit: Input should be less than 1000"),
+    (Invalid, "The request does not hold; `errors` names every fault.", "limit: must be at most 1000"),
     (
         TooManyTries,
         "Too many unknown tokens came from this address within a minute, and yours was not let in before.",

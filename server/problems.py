@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from forecurve.recipes import RecipeError
+from forecurve.recipes.wording import in_words
 from forecurve.signs import visible
 from server.errors import Invalid, NotFound, Problem, TooLarge
 from server.request_id import current_request_id
@@ -150,17 +151,18 @@ def _several(faults: list[dict[str, Any]]) -> Invalid:
 
 def _fault(item: dict[str, Any]) -> dict[str, Any]:
     where, *path = (str(part) for part in item["loc"])
-    value, message = item.get("input"), item["msg"].removeprefix("Value error, ")
+    value = item.get("input")
+    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
     if item["type"] == "json_invalid":
         return {
             "field": "body",
             "value": None,
             "message": f"is not JSON: {item['ctx']['error']} at character {path[0]}",
         }
-    if not path and isinstance(value, bytes):
-        message = "send a JSON object with `Content-Type: application/json`"
     if item["type"] == "extra_forbidden":
         message = "unknown field; the schema is at /openapi.json"
+    if where == "body" and not path and item["type"] in ("missing", "model_type", "model_attributes_type"):
+        message = "send a JSON object with `Content-Type: application/json`"
     if item["type"] == "missing":
         value = None  # pydantic puts the whole surrounding object here
     return {"field": ".".join(path) or where, "value": value, "message": message}

@@ -8,6 +8,7 @@ import hmac
 import json
 import random
 import secrets
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -163,6 +164,10 @@ def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -
         answer = post(parcel.url, body, headers, allow_private=settings.allow_private_webhooks, resolve=resolve)
     except Refused as refused:
         return Result(False, None, f"Not sent: {refused}.", final=True)
+    except socket.gaierror as error:
+        return Result(
+            False, None, f"No answer: the address of {httpx.URL(parcel.url).host} is not known ({error.strerror})"
+        )
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         return Result(False, None, f"No answer: {type(error).__name__}: {error}")
     return _judge(answer)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from .schema import CONFLICT
+from .wording import in_words
 
 
 class Known(NamedTuple):
@@ -58,7 +59,7 @@ def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:
             {"field": _joined(path, conflict.field), "value": conflict.value, "message": conflict.message}
             for conflict in item["ctx"]["conflicts"]
         ]
-    message = item["msg"].removeprefix("Value error, ")
+    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
     value = item.get("input")
     if item["type"] == "extra_forbidden":
         message = "unknown field" + _way_to_field(path, kind, known)

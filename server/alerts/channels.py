@@ -20,6 +20,7 @@ from .addresses import is_private, parse_address, refusal
 from .models import Channel, Delivery
 from .service import DELIVER_TASK
 
+_SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
 SECRET_PREFIX = "whsec_"
 """Standard Webhooks: what follows is the signing key in base64."""
 
@@ -29,6 +30,8 @@ def create_channel(
 ) -> Channel:
     """Add a channel with a fresh secret. Invalid when the URL could never be delivered to."""
     check_url(url, allow_private=allow_private)
+    if kind == "webhook" and urlsplit(url).hostname in _SLACK_HOSTS:  # it would refuse every alert, and be shown whole
+        raise Invalid.field("kind", kind, "is not what Slack understands, and the URL is Slack's; give kind slack")
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, created_at=now)
     session.add(channel)

@@ -117,9 +117,9 @@ def test_a_process_that_serves_writes_the_id_into_its_log() -> None:
     ("content", "message"),
     [
         (b"{", "is not JSON"),
-        (b"", "required"),
-        (b"[]", "valid dictionary"),
-        (b'"x"', "valid dictionary"),
+        (b"", "send a JSON object"),
+        (b"[]", "send a JSON object"),
+        (b'"x"', "send a JSON object"),
     ],
 )
 def test_what_is_no_json_object_is_named(content: bytes, message: str, api: TestClient, headers: Headers) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import threading
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -250,6 +251,17 @@ def test_a_receiver_that_is_not_there_is_a_failed_try_and_no_error(sessions: Ses
     assert (after.status, after.tries, after.response_status) == ("pending", 1, None)
     assert after.response_text is not None
     assert "ConnectError" in after.response_text
+
+
+def test_a_name_that_is_not_known_is_said_so(sessions: Sessions, settings: Settings) -> None:
+    def unknown(*_: object) -> list[str]:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    delivery = open_delivery(sessions, "https://hooks.example/x")
+    deliver(sessions, settings, delivery, START, resolve=unknown)
+    tried = row(sessions, delivery)
+    said = "No answer: the address of hooks.example is not known (Name or service not known)"
+    assert (tried.status, tried.response_text) == ("pending", said)
 
 
 @pytest.mark.parametrize("addresses", [["10.0.0.8"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"], ["::1"], []])

@@ -12,6 +12,7 @@ from server.alerts.models import Channel, Delivery
 from server.alerts.service import open_alert
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, make_run
+from tests.server.reporting import faults
 
 Headers = dict[str, dict[str, str]]
 SLACK = {"name": "team", "kind": "slack", "url": "https://hooks.slack.com/services/T0/B0/verysecret"}
@@ -170,6 +171,14 @@ def test_a_url_that_leads_inside_or_nowhere_is_refused_by_name(api: TestClient, 
     assert (fault["field"], fault["value"]) == ("url", url)
     assert len(fault["message"]) > 20
     assert api.get("/v1/channels", headers=headers["admin"]).json()["items"] == []
+
+
+def test_a_url_of_slack_is_for_channels_of_that_kind(api: TestClient, headers: Headers) -> None:
+    body = {"name": "#rl", "kind": "webhook", "url": "https://hooks.slack.com/services/T0/B0/secret"}
+    refused = api.post("/v1/channels", json=body, headers=headers["admin"])
+    assert refused.status_code == 422
+    assert faults(refused)["kind"].endswith("give kind slack")
+    assert api.post("/v1/channels", json=body | {"kind": "slack"}, headers=headers["admin"]).status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,8 @@ BAD_EVALUATIONS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "counts without samples": ([evaluation(10, counts=[1, 0])], "0.samples", "generations per prompt"),
     "no counts in counts": ([evaluation(10, counts=[], samples=4)], "0.counts", "empty"),
     "reward and counts disagree": ([evaluation(10, reward=0.6, counts=[2, 2], samples=4)], "0.reward", "agree"),
-    "a negative step": ([evaluation(-1, 1.0)], "0.step", "greater than or equal"),
-    "a step that is true": ([{**evaluation(1), "step": True}], "0.step", "integer"),
+    "a negative step": ([evaluation(-1, 1.0)], "0.step", "must be at least 0"),
+    "a step that is true": ([{**evaluation(1), "step": True}], "0.step", "must be a whole number"),
     "a reward in words": ([evaluation(10, reward="high")], "0.reward", "number"),
     "an unknown field": ([evaluation(10, rewards=0.5)], "0.rewards", "unknown field"),
 }

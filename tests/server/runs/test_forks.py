@@ -224,9 +224,9 @@ def test_a_fork_of_a_fork_has_the_curve_of_both(
 BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "a step without a checkpoint": ({"step": 75}, 404, "step", "fork it from step 100 or 50"),
     "an unknown checkpoint": ({"checkpoint_id": "ckp_nowhere"}, 404, "checkpoint_id", "fork it from step 100 or 50"),
-    "a step below zero": ({"step": -1}, 422, "step", "greater than or equal to 0"),
+    "a step below zero": ({"step": -1}, 422, "step", "must be at least 0"),
     "a change that is no field": ({"changes": {"optimizer.learnin_rate": 1}}, 422, "optimizer.learnin_rate", "did you"),
-    "a value out of range": ({"changes": {"optimizer.learning_rate": -1}}, 422, "optimizer.learning_rate", "greater"),
+    "a value out of range": ({"changes": {"optimizer.learning_rate": -1}}, 422, "optimizer.learning_rate", "more than"),
     "an unknown key": ({"budget": 5}, 422, "budget", "unknown field"),
     "no step left": ({"changes": {"budget.max_steps": 60}}, 422, "budget.max_steps", "is of step 100 already"),
     "no budget left": ({"changes": {"budget.compute": 10}}, 422, "budget.compute", "10 CPU-seconds were spent"),
@@ -374,7 +374,7 @@ def test_a_checkpoint_that_a_fork_waits_for_can_be_forked_again_though_newer_one
 def test_the_rule_of_what_is_kept_is_that_of_a_trainer_that_drops_at_every_write(
     steps: list[int], keep_last: int, keep_every: int | None, held: set[int]
 ) -> None:
-    """Played through write by write, as `trainer.checkpoint.write` does it."""
+    """Played through write by write, as `trainer.records.checkpoint.write` does it."""
     disk: list[int] = []
     for step in steps:
         disk.append(step)

@@ -137,7 +137,7 @@ def _seconds(start: str, end: str) -> float:
 @pytest.mark.parametrize("budget", [True, "10"])
 def test_a_budget_is_a_number(api: TestClient, headers: Headers, go_on, budget: object) -> None:
     run = external_run(api, headers, compute_unit="GPU-hours", budget_compute=10)
-    assert "valid number" in faults(go_on(run.run_id, budget_compute=budget))["budget_compute"]
+    assert "must be a number" in faults(go_on(run.run_id, budget_compute=budget))["budget_compute"]
 
 
 def test_a_tracked_run_without_recipe_refuses_one(api: TestClient, headers: Headers, go_on) -> None:
