@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from forecurve.curve_cells import CurveFileError
 from forecurve.science.checks import short
+from forecurve.signs import visible
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
@@ -20,6 +21,8 @@ Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 def rows_of(path: Path) -> Iterator[Row]:
     """The rows of a file, whatever its format. CurveFileError where it is no file of evaluations."""
+    if path.is_dir():
+        raise CurveFileError("file", str(path), "it is a folder", "name a file in it")
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(sorted(FORMATS))
@@ -27,8 +30,7 @@ def rows_of(path: Path) -> Iterator[Row]:
         way_out = "unpack it, or pipe it unpacked into `forecurve fit -`" if packed else "save it as CSV"
         raise CurveFileError("file", path.name, f"the name must end in one of {known}", way_out)
     if not path.is_file():
-        what = "it is a folder" if path.is_dir() else "no such file"
-        raise CurveFileError("file", str(path), what, "check the path")
+        raise CurveFileError("file", str(path), "no such file", "check the path")
     reader = {"CSV": _csv_rows, "JSON": _json_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
     try:
         yield from reader(path)
@@ -149,7 +151,8 @@ def check_header(names: Sequence[str], where: str = "") -> None:
     """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
     for name in REQUIRED:
         if name not in names:
-            shown = ", ".join(names[:8]) or "no columns"
+            known = ", ".join(names[:8])
+            shown = visible(known if len(known) <= 80 else f"{known[:77]}...") or "no columns"
             way_out = f"name the columns {','.join(REQUIRED)}"
             raise CurveFileError(_at(name, where), shown, "this column is missing", way_out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ CONFLICT = 409
 def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
     """What to say of an error that a caller can understand; None for a bug. `arguments` are those of the command."""
     if isinstance(error, CliError):
-        return str(error), error.exit_code, _body(_code(error.exit_code)) | error.body
+        body = _body(_code(error.exit_code), errors=_faulty_flag(str(error), arguments)) | error.body
+        return str(error), error.exit_code, body
     if isinstance(error, ApiError):
         return _api(error)
     if isinstance(error, RecipeError):
@@ -83,13 +85,26 @@ def _given(parameter: Any, arguments: Sequence[str], told: str) -> str | None:
 
     Of a flag that is given several times the value that is told of counts, else the last, as for the command itself.
     """
-    flags = [] if parameter is None else [name for name in parameter.opts if name.startswith("-")]
+    return _behind(
+        [] if parameter is None else [name for name in parameter.opts if name.startswith("-")], arguments, told
+    )
+
+
+def _behind(flags: Sequence[str], arguments: Sequence[str], told: str) -> str | None:
     values: list[str] = []
     for at, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
         if flag in flags:
             values += [value] if equals else arguments[at + 1 : at + 2]
     return next((value for value in values if repr(value) in told), values[-1] if values else None)
+
+
+def _faulty_flag(text: str, arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """The flag that an error of ours begins with, and what was given with it."""
+    found = re.match(r"(--[a-z-]+): ", text)
+    if found is None:
+        return []
+    return [{"field": found[1], "value": _behind([found[1]], arguments, text), "message": text}]
 
 
 def _faulty_parameter(error: Exception, text: str, given: str | None) -> list[dict[str, Any]]:

@@ -122,6 +122,8 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
     [
         ("", ["series", "column is missing"]),
         ("series,compute\na,1\n", ["reward", "column is missing"]),
+        ("PK\x03\x1b[31m" + "x" * 5000 + ",y\n", ["series", "column is missing", "xxx...;"]),
+        ("PK\x03\x1b[31m,y\n", ["series", "column is missing", "got PK\ufffd\ufffd[31m, y;"]),
         (HEADER, ["no evaluations"]),
         (HEADER + "a,1,0.1,,,\na,x,0.2,,,\n", ["compute at line 3", "'x'", "a number is needed"]),
         (HEADER + "a,1,,,,\n", ["reward at line 2", "a number is needed"]),
@@ -281,5 +283,6 @@ def test_a_name_that_a_terminal_would_obey_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CurveFileError, match=r"'a\\x1b\]0;owned\\x07'"):
         read_curves(_csv(tmp_path, HEADER + "".join(f"a\x1b]0;owned\x07,{c},0.{c},,,\n" for c in (1, 2, 3))))
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(CurveFileError, match="it is a folder"):
-        read_curves(tmp_path / "folder.csv")
+    for folder in (tmp_path, tmp_path / "folder.csv"):
+        with pytest.raises(CurveFileError, match="it is a folder"):
+            read_curves(folder)

@@ -22,7 +22,9 @@ from .conftest import Forecurve
         (["run", "list", "--limit", "none", "--json"], "usage", ["--limit"]),
         (["run", "list", "--bogus", "--json"], "usage", ["--bogus"]),
         (["run", "dance", "--json"], "usage", []),
-        (["token", "create", "ci", "--scope", "read", "--expires", "soon", "--json"], "invalid", []),
+        (["token", "create", "ci", "--scope", "read", "--expires", "soon", "--json"], "invalid", ["--expires"]),
+        (["fit", "curves.csv", "--budget", "-5", "--json"], "invalid", ["--budget"]),
+        (["backtest", "curves.csv", "--fractions=0.1,2", "--json"], "invalid", ["--fractions"]),
         (["alert", "show", "../me", "--url", "http://127.0.0.1:9", "--token", "t", "--json"], "invalid", []),
         (["recipe", "validate", "scalerl", "--set", "optimizer.lr=1", "--json"], "invalid", ["optimizer.lr"]),
         (["run", "list", "--json"], "failed", []),
@@ -78,3 +80,10 @@ def test_a_value_of_a_flag_that_does_not_hold_is_named(capsys: pytest.CaptureFix
     told = json.loads(capsys.readouterr().err)
     assert f"(got '{value}')" in told["error"]
     assert (told["errors"][0]["field"], told["errors"][0]["value"]) == ("--limit", value)
+
+
+def test_the_flag_that_an_error_names_has_its_value_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backtest", "curves.csv", "--fractions", "0.1,2", "--json"]) == 2
+    told = json.loads(capsys.readouterr().err)
+    (fault,) = told["errors"]
+    assert (fault["field"], fault["value"], fault["message"]) == ("--fractions", "0.1,2", told["error"])
