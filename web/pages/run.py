@@ -33,6 +33,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     run = get_run(session, run_id)
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
     alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
+    events = reads.events_of(session, run_id)
     return page.render(
         "run.html",
         run=run_view(session, run),
@@ -48,7 +49,8 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
-        events=reads.events_of(session, run_id),
+        events=events,
+        actors=reads.names_of_tokens(session, (event.actor for event in events)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from server.access.service import mint
 from server.dependencies import SESSION_COOKIE
+from server.events.service import record
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
 from server.runs.models import Attempt, Run
@@ -54,6 +55,23 @@ def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: S
             assert box, path
             assert box["x"] >= 0, path
             assert box["x"] + box["width"] <= PHONE["width"], path
+
+
+def test_a_suspect_runs_buttons_and_the_names_in_its_events_fit_a_phone(phone: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = session.get_one(Run, site.control)
+        run.status = "suspect"
+        token, _ = mint(session, kind="api", name="a-sweep-tool-with-a-long-name", scopes=["operate"], now=site.now)
+        record(session, "run.desired", actor=token.id, run_id=run.id, to_state="pause")
+        record(session, "run.desired", actor="tok_00000000000000000000000000", run_id=run.id, to_state="run")
+    phone.goto(f"/runs/{site.control}")
+    assert phone.locator(".head .push").inner_text().split() == ["Compare", "Rename", "Pause", "Stop", "Cancel"]
+    assert phone.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"]
+    for row in phone.locator(".log tr").all():
+        when, _, actor = (cell.bounding_box() for cell in row.locator("td").all())
+        assert not overlap(when, actor)
+        assert actor["x"] + actor["width"] <= PHONE["width"]
+    assert phone.locator(".log td.actor", has_text="a-sweep-tool").count() == 1
 
 
 @pytest.mark.parametrize("width", [390, 768, 900, 1280])
@@ -228,6 +246,19 @@ def test_the_words_of_an_alert_stand_above_the_axis_where_the_run_fell_to_nothin
     (words,) = boxes_of(page, "below forecast")
     axis = page.locator("#plot g.xtick").first.bounding_box()
     assert words["y"] + words["height"] <= axis["y"]
+
+
+def test_the_words_of_an_alert_and_those_at_the_budget_do_not_cover_one_another(phone: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="collapsed")
+        seeding.add_evaluations(session, run, TRUTH, until=46, now=site.now, every=1.0)
+        session.flush()
+        fallen = update(Evaluation).where(Evaluation.run_id == run.id, Evaluation.compute > 30)
+        session.execute(fallen.values(reward=0.27))
+        seeding.add_forecast(session, run, TRUTH, at=45, now=site.now, misfit="collapse")
+        seeding.add_alert(session, run, since=31, at=45, now=site.now, delivered=False)
+    opened(phone, f"/runs/{run.id}")
+    assert not overlap(*boxes_of(phone, "below forecast", "forecast withheld"))
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920])

@@ -18,10 +18,23 @@ const MARGIN = 48; // pixels left of the plot that the words may reach into
  * @returns {{shapes: object[], annotations: object[]}[]}
  */
 export function bells(scene, above) {
-  const { view, axis } = scene;
-  if (view.points.length === 0) return [];
-  const placed = view.alerts.filter((alert) => atOf(alert) !== null).map((alert) => ({ alert, x: axis.place(atOf(alert)) }));
+  const placed = placedOf(scene);
   return [...placed.map((each) => stretch(scene, each)), ...heaps(scene, placed).map((heap) => bell(scene, heap, above))];
+}
+
+/** Where the bells' words stand, in pixels of the plot: from left to right, and how far up each of their lines. */
+export function wordsAt(scene, above) {
+  return heaps(scene, placedOf(scene)).map((heap) => {
+    const { lines, point, end, away } = besideOf(scene, heap, above);
+    const right = pixelOf(scene, heap[0].x) + end;
+    const middle = above(point.reward) - away;
+    return { left: right - widthOf(lines), right, ups: lines.map((_, i) => middle + LINE * ((lines.length - 1) / 2 - i)) };
+  });
+}
+
+function placedOf({ view, axis }) {
+  if (view.points.length === 0) return [];
+  return view.alerts.filter((alert) => atOf(alert) !== null).map((alert) => ({ alert, x: axis.place(atOf(alert)) }));
 }
 
 const atOf = (alert) => alert.at_compute ?? alert.since_compute ?? null;
@@ -45,8 +58,9 @@ function stretch({ axis, ink }, { alert, x }) {
   return { shapes: [{ type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: inkOf(alert, ink), width: 3 } }], annotations: [] };
 }
 
-function bell(scene, heap, above) {
-  const { view, axis, ink } = scene;
+/** The words of a bell, the point that it belongs to, and how far from there they end and stand below it. */
+function besideOf(scene, heap, above) {
+  const { view, ink } = scene;
   const [{ alert, x }] = heap;
   const lines = words(heap, ink);
   const end = Math.max(-AWAY, widthOf(lines) - pixelOf(scene, x) - MARGIN); // further right where the words would leave the chart
@@ -54,6 +68,13 @@ function bell(scene, heap, above) {
   const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
   const half = (LINE * lines.length) / 2;
   const away = above(point.reward) > BELOW + half ? BELOW : 8 - BESIDE - half; // a run that fell to nothing has its words beside the bell: below is the axis
+  return { lines, point, end, away };
+}
+
+function bell(scene, heap, above) {
+  const { axis, ink } = scene;
+  const [{ alert, x }] = heap;
+  const { lines, point, end, away } = besideOf(scene, heap, above);
   const colour = inkOf(alert, ink);
   return {
     shapes: [{ type: "path", name: "bell", path: BELL, xsizemode: "pixel", ysizemode: "pixel", xanchor: x, yanchor: point.reward, fillcolor: colour, line: { width: 0 } }],

@@ -1,7 +1,7 @@
 // Axes, budget line, ceiling in the right margin and R0 of one run's chart.
 
 import { plain, rateRange, shareOf, toAxis } from "./axis.js";
-import { bells } from "./bells.js";
+import { bells, wordsAt } from "./bells.js";
 import { holds } from "./curve-traces.js";
 import { between, ending, escaped, middle, widthOf } from "./words.js";
 import { fade } from "./palette.js";
@@ -56,7 +56,7 @@ export function curveLayout(given) {
   const scene = inside(given, layout.margin);
   const [low, high] = layout.yaxis.range;
   const above = (rate) => (scene.height * (1 - STRIP) * (rate - low)) / (high - low);
-  const pieces = [gutter(axis, ink), budget(scene), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene, above)];
+  const pieces = [gutter(axis, ink), budget({ ...scene, taken: wordsAt(scene, above) }), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene, above)];
   for (const piece of pieces.filter(Boolean)) {
     layout.shapes.push(...(piece.shapes ?? []));
     layout.annotations.push(...(piece.annotations ?? []));
@@ -135,11 +135,13 @@ function drawnAt(scene) {
   return drawn.map(([compute, rate]) => [shareOf(axis, axis.place(compute)), (rate - low) / (high - low)]);
 }
 
-/** How far up between two places a text of so many lines covers no point, curve or R0, the lowest such height; else the least crowded. */
+/** How far up between two places a text of so many lines covers no point, curve, R0 or words of an alert, the lowest such height; else the least crowded. */
 function emptyHeight(scene, [from, to], lines) {
   const [low, high] = rateRange(ratesOf(scene));
   const nearby = drawnAt(scene).filter(([across]) => across > from && across <= to).map(([, up]) => up);
   if (from < startEnd(scene)) nearby.push(...startAt(scene));
+  const plot = scene.height * (1 - STRIP);
+  for (const { left, right, ups } of scene.taken) if (right > from * scene.width && left < to * scene.width) nearby.push(...ups.flatMap((up) => [up - LINE / 2, up + LINE / 2].map((edge) => edge / plot)));
   const enough = (lines * LINE) / 2 / scene.height + 0.045; // half the text's height and some air
   const space = (height) => Math.min(1, ...nearby.map((up) => Math.abs(up - height)));
   const best = [0.08, 0.16, 0.24, 0.32, 0.4, 0.5, 0.6, 0.68, 0.76, 0.84, 0.92].reduce((found, height) => (space(found) >= enough || space(found) >= space(height) ? found : height));
