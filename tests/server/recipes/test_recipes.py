@@ -37,7 +37,7 @@ def test_an_unknown_key_names_field_value_and_the_way_out(api: TestClient, heade
     assert answer.status_code == 422
     named = faults(answer)
     assert "did you mean `loss`" in named["algorithm.los"]
-    assert "greater than 0" in named["optimizer.learning_rate"]
+    assert "more than 0" in named["optimizer.learning_rate"]
     assert {fault["value"] for fault in answer.json()["errors"]} == {"cispo", -1}
     assert api.get("/v1/recipes", headers=headers["read"]).json()["items"] == []
 
