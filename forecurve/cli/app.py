@@ -7,15 +7,15 @@ from typing import Any
 
 import typer
 
-from . import advice, alert, channels, recipe, run, sweep, tokens
-from .backtest import backtest_command
-from .compare import compare_command
+from .commands import advice, alert, channels, recipe, run, sweep, tokens
+from .commands.backtest import backtest_command
+from .commands.compare import compare_command
+from .commands.fit import fit_command
+from .commands.plan import plan_command
+from .commands.score import score
+from .commands.service import down, login, status, up
+from .commands.sync import sync
 from .demo import demo
-from .fit import fit_command
-from .plan import plan_command
-from .score import score
-from .service import down, login, status, up
-from .sync import sync
 
 
 def build() -> Any:

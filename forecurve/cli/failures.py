@@ -11,7 +11,7 @@ from typing import Any
 from forecurve.client.errors import ApiError, ClientError
 from forecurve.recipes import RecipeError
 
-from .commands_for_calls import fault_in_commands, in_commands
+from .asking.commands_for_calls import fault_in_commands, in_commands
 from .errors import BAD_INPUT, FAILURE, CliError
 
 Failure = tuple[str, int, dict[str, Any]]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..flags import DATA_DIR, AsJson, DataDir
+from ..given.flags import DATA_DIR, AsJson, DataDir
 
 
 def demo(

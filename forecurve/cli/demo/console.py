@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from ..output import DASH, compute, interval, number
-from ..run_rows import OVER, ceiling
+from ..showing.output import DASH, compute, interval, number
+from ..showing.run_rows import OVER, ceiling
 from .tracker import RunProgress
 
 LINE_EVERY_S = 10.0

@@ -11,8 +11,8 @@ import httpx
 from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
-from ..output import interval, number, print_json, print_table
-from ..run_rows import advice, ceiling, is_forecast
+from ..showing.output import interval, number, print_json, print_table
+from ..showing.run_rows import advice, ceiling, is_forecast
 from .receiver import Delivery, Receiver
 from .service import DemoService
 from .tracker import RunProgress, Tracker
@@ -163,7 +163,7 @@ def _delivery_check(delivery: Delivery | None, receiver: Receiver) -> Check:
 
 def _page_check(service: DemoService, sweep_id: str) -> Check:
     """A browser's way: redeem a login link, open the sweep's page."""
-    from ..status_view import login_link
+    from ..showing.status import login_link
 
     try:
         with httpx.Client(follow_redirects=True, timeout=30.0, trust_env=False) as browser:

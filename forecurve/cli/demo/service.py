@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ..connection import local_service
+from ..asking.connection import local_service
 from ..errors import CliError
 from ..supervisor.layout import Layout
 from ..supervisor.lock import is_held
@@ -83,7 +83,7 @@ def _reuse(layout: Layout) -> DemoService:
         raise CliError(
             f"the service on {layout.data_dir} delivers no alerts to this machine, which the demo needs; {way_out}"
         )
-    from ..status_view import login_link
+    from ..showing.status import login_link
 
     return DemoService(layout, None, state["url"], login_link(layout.data_dir))
 

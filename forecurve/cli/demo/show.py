@@ -14,9 +14,9 @@ from typing import Any
 from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
-from .. import demo_plan
 from ..errors import CliError
-from ..run_rows import is_forecast
+from ..showing.run_rows import is_forecast
+from . import plan as demo_plan
 from .console import DemoConsole
 from .receiver import Receiver
 from .report import Report, delivered, find_alert, make_report, print_report

@@ -7,7 +7,7 @@ from typing import Any
 
 from forecurve.client.api import Api
 
-from ..run_rows import OVER
+from ..showing.run_rows import OVER
 
 
 @dataclass

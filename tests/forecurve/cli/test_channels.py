@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.cli import channel_trial
+from forecurve.cli.asking import channel_trial
 from server.access.service import mint
 from server.alerts.models import Delivery
 from server.settings import Settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forecurve.cli import demo_plan
+from forecurve.cli.demo import plan as demo_plan
 from forecurve.recipes import CONTROL, Recipe, load_design, planned_runs, preset, with_changes
 from server.settings import Settings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forecurve.cli import main
-from forecurve.cli.commands_for_calls import in_commands
+from forecurve.cli.asking.commands_for_calls import in_commands
 
 from .conftest import Forecurve
 

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.cli.table_layout import fold, lay_out
+from forecurve.cli.showing.table_layout import fold, lay_out
 
 from .conftest import Forecurve
 from .seeded import seeded_advice, seeded_alert, seeded_run

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.cli.event_view import follow_events
+from forecurve.cli.showing.events import follow_events
 from forecurve.client import ApiError
 from server.runs.models import Run
 from server.runs.states import Status

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from forecurve.cli.output import compute, print_table
-from forecurve.cli.patience import wait
-from forecurve.cli.run_view import describe, follow
+from forecurve.cli.asking.patience import wait
+from forecurve.cli.showing.output import compute, print_table
+from forecurve.cli.showing.runs import describe, follow
 from forecurve.client import ApiError
 
 RUN: dict[str, Any] = {"id": "run_1", "name": "mine", "status": "running", "compute_unit": "GPU-hours"}

@@ -1,0 +1,1 @@
+"""One module a command, or a noun with its verbs."""

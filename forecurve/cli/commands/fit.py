@@ -1,0 +1,163 @@
+"""`forecurve fit FILE`: forecasts of the curves in a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ..given.curves import CurveFile, Range, read_curves, read_long_curves
+
+if TYPE_CHECKING:
+    from forecurve.science import Advice, Curve, Fit, Hindsight, Siblings
+
+
+class PriorChoice(StrEnum):
+    """What is assumed of a run before its own data."""
+
+    none = "none"
+    paper = "paper"
+    siblings = "siblings"
+
+
+def fit_command(
+    file: CurveFile,
+    series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
+    budget: Annotated[float | None, typer.Option("--budget", help="Compute each run may spend.")] = None,
+    target: Annotated[float | None, typer.Option("--target", help="A reward to reach.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
+    prior: Annotated[
+        PriorChoice, typer.Option("--prior", help="siblings: the other series of the file, as finished runs.")
+    ] = PriorChoice.none,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
+    from ..given.amounts import check_compute
+    from ..showing.output import print_json
+
+    check_compute("--budget", budget)
+    curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
+    _check_target(curves, target)
+    if prior is PriorChoice.siblings and series:
+        curves = read_long_curves(file, unit, range_)  # the others serve as siblings
+    asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, set(series) if series else None, budget)]
+    if as_json:
+        print_json({"series": [one.fit.to_dict(**one.question) for one in asked]})
+        return
+    _show(asked)
+
+
+def _check_target(curves: list[Curve], target: float | None) -> None:
+    from ..errors import bad_input
+
+    low, high = curves[0].bounds
+    if target is not None and not low <= target <= high:
+        raise bad_input(f"--target: no reward can be {target:g}; rewards here are from {low:g} to {high:g} (--range)")
+
+
+class _Asked(NamedTuple):
+    """A series and what is asked of it."""
+
+    fit: Fit
+    hindsight: Hindsight | None
+    budget: float | None
+    target: float | None
+
+    @property
+    def question(self) -> dict[str, Any]:
+        return {"budget": self.budget, "target": self.target, "hindsight": self.hindsight}
+
+
+def _fits(
+    curves: list[Curve], prior: PriorChoice, wanted: set[str] | None, budget: float | None
+) -> list[tuple[Fit, Hindsight | None]]:
+    """The series asked for; with siblings and a budget also how those that have spent theirs turned out."""
+    from forecurve.science import Siblings, fit
+
+    def asked(curve: Curve) -> bool:
+        return wanted is None or curve.name in wanted or curve.name.rsplit(" (seed ", 1)[0] in wanted
+
+    if prior is not PriorChoice.siblings:
+        return [(fit(curve, prior=prior.value), None) for curve in curves if asked(curve)]
+    siblings = Siblings(curves)
+    return [_with_siblings(siblings, at, budget) for at, curve in enumerate(curves) if asked(curve)]
+
+
+def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[Fit, Hindsight | None]:
+    """One series with the others as its prior and its past; the flat fit, said so, where they cannot be its prior."""
+    fitted = siblings.fit(at)
+    if not fitted.prior.informative:
+        name = fitted.curve.name
+        typer.echo(
+            f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior of the curve",
+            err=True,
+        )
+    return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
+
+
+def _show(asked: list[_Asked]) -> None:
+    from ..showing.output import print_table
+
+    columns = ["series", "points", "now", "ceiling (90 %)", *_extra_columns(asked[0]), "advice"]
+    print_table(columns, [_row(one) for one in asked], right=["points", "now"])
+    typer.echo()
+    for one in asked:
+        typer.echo(f"{one.fit.curve.name}: {one.fit.sentence(**one.question)}")
+        if one.target is not None:
+            typer.echo(f"{one.fit.curve.name}: {_advice(one).action}: {_advice(one).reason}")
+
+
+def _extra_columns(asked: _Asked) -> list[str]:
+    from forecurve.science.wording import compute_text
+
+    unit, budget, target = asked.fit.unit, asked.budget, asked.target
+    at = [] if budget is None else [f"at {compute_text(budget)} {unit} (90 %)"]
+    to = [] if target is None else [f"{unit} to {target:g} (90 %)"]
+    return at + to
+
+
+def _row(asked: _Asked) -> list[str]:
+    from forecurve.science.wording import level_text
+
+    fit, budget, target = asked.fit, asked.budget, asked.target
+    last = float(fit.curve.reward[-1])
+    cells = [fit.curve.name, f"{fit.points:,}", f"{last:.2f}", _plain(level_text(fit.A))]
+    if budget is not None:
+        cells.append(_at_budget(fit, budget))
+    if target is not None:
+        cells.append(_reach(fit, target))
+    return [*cells, _advice(asked).action]
+
+
+def _at_budget(fit: Fit, budget: float) -> str:
+    from forecurve.science import Estimate
+    from forecurve.science.wording import level_text
+
+    said = fit.to_dict(budget=budget)["at_budget"]
+    return "withheld" if said is None else _plain(level_text(Estimate(**said["curve"])))
+
+
+def _plain(text: str) -> str:
+    return text.replace("90 %: ", "")
+
+
+def _reach(fit: Fit, target: float) -> str:
+    from forecurve.science.wording import compute_text, share_text
+
+    reach = fit.compute_to_reach(target)
+
+    def end(value: float) -> str:
+        return compute_text(value) if value < float("inf") else "never"
+
+    if reach.p_never >= 0.95:
+        return f"never: {share_text(reach.p_never)}"
+    interval = f"{end(reach.median)} ({end(reach.lower)} to {end(reach.upper)})"
+    return interval if reach.p_never < 0.005 else f"{interval}, never: {share_text(reach.p_never)}"
+
+
+def _advice(asked: _Asked) -> Advice:
+    from forecurve.science import advise
+
+    return advise(asked.fit, **asked.question)

@@ -1,0 +1,86 @@
+"""`forecurve plan FILE --budget C`: which arms of a sweep to run how far next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..given.curves import CurveFile, Range, read_curves, read_long_curves
+from .fit import PriorChoice
+
+if TYPE_CHECKING:
+    from forecurve.science import Plan
+
+
+def plan_command(
+    file: CurveFile,
+    budget: Annotated[float, typer.Option("--budget", help="Further compute over all arms together.")],
+    horizon: Annotated[
+        float | None, typer.Option("--horizon", help="Compute of a full run, where arms are compared.")
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", show_default="0.01 of the range", help="The least difference in reward that matters."),
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", help="The least gain in reward per unit of compute worth paying for.")
+    ] = None,
+    series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    range_: Range = None,
+    prior: Annotated[
+        PriorChoice, typer.Option("--prior", help="siblings: the arms inform one another; none: each for itself.")
+    ] = PriorChoice.siblings,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
+    from forecurve.science import PlanError, plan
+
+    from ..errors import bad_input
+    from ..given.amounts import check_compute, check_difference, check_price
+    from ..showing.output import print_json
+
+    check_compute("--budget", budget)
+    check_compute("--horizon", horizon)
+    curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
+    check_difference("--delta", delta, curves)
+    check_price("--price", price, curves)
+    known = "paper" if prior is PriorChoice.paper else "none"
+    alone = prior is PriorChoice.none
+    try:
+        found = plan(curves, budget, horizon=horizon, delta=delta, price=price, prior=known, siblings=not alone)
+    except PlanError as error:
+        flag = "--" if error.field in ("budget", "horizon", "delta", "price") else ""
+        raise bad_input(f"{flag}{error}") from error
+    if as_json:
+        print_json(found.to_dict())
+        return
+    _show(found)
+
+
+def _show(found: Plan) -> None:
+    from forecurve.science.wording import compute_text, interval_text, share_text
+
+    from ..showing.output import print_table
+
+    end = f"at {compute_text(found.horizon)} {found.unit} (90 %)"
+    rows = [
+        [
+            arm.arm,
+            compute_text(arm.now),
+            f"{arm.end.median:.3f} ({interval_text(arm.end)})",
+            share_text(arm.p_best),
+            "drop" if arm.dominated else arm.misfit or "",
+        ]
+        for arm in sorted(found.arms, key=lambda arm: -arm.p_best)
+    ]
+    print_table(["arm", "now", end, "P(best)", ""], rows, right=["now", "P(best)"])
+    typer.echo()
+    steps = [
+        [each.arm, compute_text(each.start), compute_text(each.to), each.kind, each.reason] for each in found.allocation
+    ]
+    if steps:
+        print_table(["run", "from", "to", "", "because"], steps, right=["from", "to"])
+        typer.echo()
+    typer.echo(found.sentence)

@@ -1,0 +1,195 @@
+"""`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
+
+What a run went through and its numbers for other programs are in run_history.py, run_origin.py and run_data.py.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..asking.naming import Named, find_id
+from ..asking.service import Answer, Service, asks_service
+from ..given.flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
+from .run_data import export, metrics
+from .run_history import attempts, checkpoints, events
+from .run_origin import forks, recipe
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Single runs: submit, fork, look at them, pause, resume, stop, put away; their history and their numbers.",
+)
+
+NO_RUNS = "No runs. Try: forecurve run submit --preset scalerl"
+
+PutAway = Annotated[str, Named("run", archived=True), typer.Argument(metavar="RUN", help="Its id, or its name.")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept in the log.")]
+
+
+@app.command()
+@asks_service
+def submit(
+    service: Service,
+    preset: Preset = None,
+    recipe: RecipeFile = None,
+    changes: Changes = None,
+    name: Annotated[str | None, typer.Option(help="What the run is called.")] = None,
+) -> Answer:
+    """Queue one run of a recipe."""
+    import secrets
+
+    from ..given.recipes import run_request
+
+    run = service.api.create_run(run_request(preset, recipe, changes, name), idempotency_key=secrets.token_hex(16))
+    return Answer(run, f"{run['id']}  {run['status']}  {service.api.url}/runs/{run['id']}")
+
+
+@app.command()
+@asks_service
+def fork(
+    service: Service,
+    run_id: RunId,
+    step: Annotated[int | None, typer.Option(min=0, help="Of the checkpoint; else the newest.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="The checkpoint's id, in place of --step.")] = None,
+    changes: Changes = None,
+    name: Annotated[str | None, typer.Option(help="What the fork is called.")] = None,
+) -> Answer:
+    """Queue a run that goes on from a checkpoint of RUN with a changed recipe.
+
+    Steps and compute go on from the checkpoint's, so a fork of a run that is done needs more budget:
+    forecurve run fork RUN --set budget.compute=120 --set optimizer.learning_rate=1e-4
+    """
+    import secrets
+
+    from ..given.recipes import parse_changes
+
+    body = {"step": step, "checkpoint_id": checkpoint, "changes": parse_changes(changes), "name": name}
+    run = service.api.fork_run(run_id, body, idempotency_key=secrets.token_hex(16))
+    begins = f"{run['status']}; begins at step {run['parent']['step']} of {run_id}"
+    return Answer(run, f"{run['id']}  {begins}  {service.api.url}/runs/{run['id']}")
+
+
+@app.command("list")
+@asks_service
+def list_runs(
+    service: Service,
+    status: Annotated[
+        list[str] | None, typer.Option(help="Only runs in this state; may be given several times.")
+    ] = None,
+    sweep: OfSweep = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
+    limit: Limit = 50,
+) -> Answer:
+    """List runs, newest first."""
+    from ..showing.output import newest, print_newest
+    from ..showing.run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
+
+    listed = service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit + 1)
+    found = newest(listed, limit)
+    if not found["items"]:
+        return Answer(found, _none_found(bool(status or sweep), archived))
+    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
+
+
+def _none_found(filtered: bool, archived: bool) -> str:
+    if filtered:
+        return "No such runs. Without --status and --sweep all are listed."
+    return "No archived runs." if archived else NO_RUNS
+
+
+@app.command()
+@asks_service
+def show(service: Service, run_id: RunId) -> Answer:
+    """Show a run: state, newest evaluation, forecast, advice."""
+    from ..showing.runs import describe
+
+    run = service.api.run(run_id)
+    return Answer(run, "\n".join(describe(run)))
+
+
+@app.command()
+@asks_service
+def rename(service: Service, run_id: RunId, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Answer:
+    """Give a run another name."""
+    run = service.api.rename_run(run_id, name)
+    return Answer(run, f"{run['id']}  {run['name']}")
+
+
+@app.command()
+@asks_service
+def pause(
+    service: Service,
+    run_id: RunId,
+    reason: Reason = None,
+) -> Answer:
+    """Pause a run: it ends as for a stop, and another run gets its place. Go on with it by `run resume`."""
+    run = service.api.pause_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}{'' if run['status'] == 'paused' else '; pause is asked'}")
+
+
+@app.command()
+@asks_service
+def archive(service: Service, run_id: RunId) -> Answer:
+    """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
+    run = service.api.archive_run(run_id)
+    return Answer(run, f"{run['id']}  archived; `forecurve run restore {run['id']}` takes it out again")
+
+
+@app.command()
+@asks_service
+def restore(service: Service, run_id: PutAway) -> Answer:
+    """Take a run out of the archive."""
+    run = service.api.restore_run(run_id)
+    return Answer(run, f"{run['id']}  {run['status']}; it is listed again")
+
+
+@app.command()
+@asks_service
+def resume(service: Service, run_id: RunId) -> Answer:
+    """Queue a paused run; it goes on from its newest checkpoint."""
+    run = service.api.resume_run(run_id)
+    return Answer(run, f"{run['id']}  {run['status']}")
+
+
+@app.command()
+@asks_service
+def stop(
+    service: Service,
+    run_id: RunId,
+    reason: Reason = None,
+) -> Answer:
+    """Stop a run: it finishes its step, evaluates and writes a checkpoint first."""
+    run = service.api.stop_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; stop is asked")
+
+
+@app.command()
+@asks_service
+def cancel(service: Service, run_id: RunId, reason: Reason = None) -> Answer:
+    """End a run at once, without waiting for a checkpoint: for one that does not react to stop."""
+    run = service.api.cancel_run(run_id, reason)
+    return Answer(run, f"{run['id']}  {run['status']}; cancel is asked")
+
+
+@app.command()
+def watch(
+    run_id: RunId,
+    every: Annotated[float, typer.Option("--every", min=0.2, max=3600, help="Seconds between two looks.")] = 2.0,
+    url: Url = None,
+    token: Token = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a run until it is over: a line per evaluation. Exit 1 when the run failed."""
+    from ..asking.connection import connect
+    from ..showing.runs import follow
+
+    with connect(url, token, data_dir) as api:
+        status = follow(api, find_id(api, Named("run"), run_id), every_s=every, as_json=as_json)
+    if status == "failed":
+        raise typer.Exit(1)
+
+
+for command in (recipe, forks, checkpoints, attempts, events, metrics, export):
+    app.command()(command)

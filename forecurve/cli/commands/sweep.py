@@ -1,0 +1,127 @@
+"""`forecurve sweep`: plan, submit, list, show, stop, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..asking.naming import Named
+from ..asking.service import Answer, Service, asks_service
+from ..given.flags import Limit
+from ..showing.rows_out import FormFlag, OutFlag, rows_answer
+from ..showing.run_rows import OVER
+
+app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop, export.")
+
+SweepFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name and policy.")
+]
+SweepId = Annotated[str, Named("sweep"), typer.Argument(metavar="SWEEP", help="Its id, or its name.")]
+
+
+@app.command()
+@asks_service
+def plan(service: Service, file: SweepFile) -> Answer:
+    """Show the arms a sweep would have, their differences and their compute. Creates nothing."""
+    from ..given.recipes import sweep_request
+
+    body = sweep_request(file)
+    body.pop("policy", None)  # decides nothing about the plan
+    planned = service.api.plan_sweep(body)
+    return Answer(planned, lambda: _print_plan(planned))
+
+
+@app.command()
+@asks_service
+def submit(
+    service: Service,
+    file: SweepFile,
+    plan_hash: Annotated[str | None, typer.Option(help="Submit only if it is still this plan.")] = None,
+) -> Answer:
+    """Create a sweep and queue its runs."""
+    import secrets
+
+    from ..given.recipes import sweep_request
+
+    body = sweep_request(file) | ({"plan_hash": plan_hash} if plan_hash else {})
+    sweep = service.api.create_sweep(body, idempotency_key=secrets.token_hex(16))
+    queued = f"{len(sweep.get('runs', []))} runs queued"
+    return Answer(sweep, f"{sweep['id']}  {queued}  {service.api.url}/sweeps/{sweep['id']}")
+
+
+@app.command("list")
+@asks_service
+def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
+    """List sweeps, newest first."""
+    from ..showing.output import newest, print_newest
+
+    found = newest(service.api.sweeps(limit=limit + 1), limit)
+    if not found["items"]:
+        return Answer(found, "No sweeps. Try: forecurve sweep plan FILE")
+    columns, spare = ["sweep", "name", "design", "policy", "created"], ["created", "policy", "design"]
+    return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
+
+
+@app.command()
+@asks_service
+def show(service: Service, sweep_id: SweepId) -> Answer:
+    """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice; and what each arm changed."""
+    sweep = service.api.sweep(sweep_id)
+    return Answer(sweep, lambda: _print_sweep(sweep))
+
+
+@app.command()
+@asks_service
+def stop(
+    service: Service,
+    sweep_id: SweepId,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the log.")] = None,
+) -> Answer:
+    """Stop every run of a sweep that is not over."""
+    sweep = service.api.stop_sweep(sweep_id, reason)
+    asked = sum(run["desired_state"] == "stop" and run["status"] not in OVER for run in sweep["runs"])
+    if not asked:
+        return Answer(sweep, f"{sweep_id}: none of its {len(sweep['runs'])} runs goes on; nothing is asked")
+    told = f"{asked} of its {len(sweep['runs'])} runs asked to stop; those that train write a checkpoint first"
+    return Answer(sweep, f"{sweep_id}: {told}")
+
+
+@app.command()
+@asks_service
+def export(service: Service, sweep_id: SweepId, form: FormFlag = None, out: OutFlag = None) -> Answer:
+    """Write evaluations as `forecurve fit` reads them. Each arm is a series.
+
+    forecurve sweep export SWEEP | forecurve compare - --control control
+    """
+    from ..showing.curve_rows import CURVE_COLUMNS, curve_rows
+
+    series = [(run["arm"] or run["name"], run) for run in service.api.sweep(sweep_id)["runs"]]
+    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series), form, out)
+
+
+def _print_plan(planned: dict[str, Any]) -> None:
+    from ..showing.output import changes, compute, print_table
+
+    print_table(["arm", "change"], [(arm["name"], changes(arm["changes"])) for arm in planned["arms"]])
+    total = compute(planned["compute"]["total"], planned["compute"]["unit"])
+    print(f"\n{planned['runs']} runs, {total} in all; plan {planned['plan_hash'][:12]}")
+
+
+def _row(sweep: dict[str, Any]) -> list[Any]:
+    from ..showing.output import since
+
+    return [sweep["id"], sweep["name"], sweep["design"].get("kind"), sweep["policy"], since(sweep["created_at"])]
+
+
+def _print_sweep(sweep: dict[str, Any]) -> None:
+    from ..showing.output import print_table
+    from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
+
+    rows = [arm_row(run) for run in sweep.get("runs", [])]
+    print_table(ARM_COLUMNS, rows, title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
+    if sentence := sweep.get("sentence"):
+        print(f"\n{sentence}")
+    for arm in (sweep.get("comparison") or {}).get("arms", []):
+        print(f"  {arm['reason']}")

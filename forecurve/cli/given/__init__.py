@@ -1,0 +1,1 @@
+"""What a person gives: flags, amounts, files of curves, recipes."""

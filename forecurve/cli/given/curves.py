@@ -1,0 +1,128 @@
+"""Curves from a file named on the command line: the flag that says their range, and every fault in one line."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from forecurve.science import Curve
+
+Bounds = tuple[float, float]
+
+
+STDIN = Path("-")
+
+
+def from_stdin(context: typer.Context, file: Path) -> Path:
+    """`-` as a file that is there until the command ends, for a command may read its file more than once."""
+    if file != STDIN or context.resilient_parsing:
+        return file
+    folder = tempfile.TemporaryDirectory()
+    context.call_on_close(folder.cleanup)
+    text = sys.stdin.buffer.read().removeprefix(codecs.BOM_UTF8)
+    kept = Path(folder.name) / f"stdin{_suffix_of(text)}"
+    kept.write_bytes(text)
+    return kept
+
+
+def _suffix_of(text: bytes) -> str:
+    """What comes without a name is known by how it begins."""
+    if text.startswith(b"PAR1"):
+        return ".parquet"
+    if re.match(rb'\s*(\[|\{\s*"items"\s*:)', text):
+        return ".json"
+    return ".jsonl" if text.lstrip()[:1] == b"{" else ".csv"
+
+
+CurveFile = Annotated[
+    Path,
+    typer.Argument(
+        callback=from_stdin,
+        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin.",
+    ),
+]
+Range = Annotated[
+    str | None, typer.Option("--range", metavar="LOW,HIGH", help="The range of rewards, e.g. 0,100 for percent.")
+]
+
+
+def read_arms(
+    file: Path,
+    unit: str | None,
+    stated: str | None,
+    series: Iterable[str] | None = None,
+    left_out: dict[str, int] | None = None,
+    needed: str | None = None,
+) -> dict[str, list[Curve]]:
+    """The curves of a file by the name of their series; `stated` is what came with --range."""
+    from forecurve import curve_files
+    from forecurve.curve_cells import CurveFileError
+    from forecurve.signs import is_obeyed
+
+    from ..errors import bad_input
+
+    bounds = _bounds(stated)
+    if unit and any(is_obeyed(sign) for sign in unit):
+        raise bad_input(f"--unit: a name on one line is needed, got {unit!r}; give one such as GPU-hours")
+    try:
+        return curve_files.read_arms(
+            file, unit=unit, series=series or None, bounds=bounds, left_out=left_out, needed=needed
+        )
+    except CurveFileError as error:
+        text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
+        fault = {"field": error.field, "value": str(error.value), "message": text}
+        raise bad_input(f"{file.name}: {text}", errors=[fault]) from error
+
+
+def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:
+    """All of them, the seeds of a series together."""
+    return [curve for curves in read_arms(file, unit, stated, series).values() for curve in curves]
+
+
+def read_long_curves(file: Path, unit: str | None, stated: str | None) -> list[Curve]:
+    """Those of `read_long_arms`."""
+    return [curve for curves in read_long_arms(file, unit, stated).values() for curve in curves]
+
+
+def read_long_arms(
+    file: Path, unit: str | None, stated: str | None, needed: str | None = None
+) -> dict[str, list[Curve]]:
+    """Those that have evaluations enough; of the others it is said on stderr that they are left out, but for `needed`,
+    which is refused then."""
+    from forecurve.science.checks import MIN_POINTS
+
+    short: dict[str, int] = {}
+    arms = read_arms(file, unit, stated, left_out=short, needed=needed)
+    for name, points in short.items():
+        typer.echo(
+            f"{name} is left out: {points} of the {MIN_POINTS} evaluations that a forecast needs at least", err=True
+        )
+    return arms
+
+
+def _bounds(stated: str | None) -> Bounds:
+    from forecurve.science import CurveError
+    from forecurve.science.checks import bounds_of
+
+    from ..errors import bad_input
+
+    if stated is None:
+        return 0.0, 1.0
+    way_out = "give LOW,HIGH, e.g. 0,100 for percent"
+    parts = stated.split(",")
+    if len(parts) != 2:
+        raise bad_input(f"--range: two numbers with a comma between are needed, got {stated!r}; {way_out}")
+    try:
+        return bounds_of((float(parts[0]), float(parts[1])))
+    except CurveError as error:
+        raise bad_input(f"--range: {error.message}, got {stated}; {way_out}") from error
+    except ValueError as error:
+        raise bad_input(f"--range: two numbers are needed, got {stated!r}; {way_out}") from error

@@ -1,0 +1,80 @@
+"""A run in words, and a run followed until it is over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from forecurve.client.api import Api
+from forecurve.signs import visible
+
+from ..asking.patience import patiently, wait
+from .output import compute, interval, number, since
+from .run_rows import OVER, ceiling, state
+
+
+def describe(run: Mapping[str, Any]) -> list[str]:
+    """The lines of `forecurve run show`."""
+    unit = run["compute_unit"]
+    last = f"{compute(run.get('last_compute'), unit)}, step {run.get('last_step')}"
+    facts = {
+        "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
+        "archived": since(run["archived_at"]) if run.get("archived_at") else None,
+        "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
+        "attempt": run.get("attempt"),
+        "pass rate": f"{number(run.get('last_reward'))} at {last}",
+        "ceiling": ceiling(run),
+        "at budget": f"{interval(run.get('at_budget'))} at {compute(run.get('budget_compute'), unit)}",
+        "ending": _ending(run),
+        "open alerts": run.get("open_alerts"),
+    }
+    lines = [f"{run['name']}  {run['id']}"]
+    if advice := run.get("advice"):
+        facts["advice"] = f"{advice['action']}: {advice['reason']}"
+    lines += [line for name, value in facts.items() if value is not None for line in _fact(name, str(value))]
+    if sentence := run.get("sentence"):
+        lines += ["", *sentence.splitlines()]
+    return [visible(line) for line in lines]
+
+
+def _fact(name: str, value: str) -> list[str]:
+    """A line, or several where the value has them: a run may fail with a traceback."""
+    first, *more = value.splitlines() or [""]
+    return [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in more)]
+
+
+def _ending(run: Mapping[str, Any]) -> str | None:
+    """How it will end, and what the interval rests on."""
+    if run.get("withheld"):
+        return f"withheld: {run['misfit']}"
+    ending = run.get("ending")
+    return f"{interval(ending)}, {ending['calibration']}" if ending else None
+
+
+def follow(api: Api, run_id: str, *, every_s: float, as_json: bool) -> str:
+    """Print what is new until the run is over; its last status. A service that is away for a moment is waited for."""
+    seen: tuple[Any, ...] = ()
+    while True:
+        run = patiently(lambda: api.run(run_id), every_s) if seen else api.run(run_id)  # no wrong address is waited for
+        known = run.get("withheld") or (run.get("ceiling") or {}).get("median")
+        now = (run["status"], run.get("last_step"), known, run.get("open_alerts"))
+        if now != seen:
+            seen = now
+            print(json.dumps(run) if as_json else _line(run), flush=True)
+        if run["status"] in OVER:
+            return str(run["status"])
+        wait(every_s)
+
+
+def _line(run: Mapping[str, Any]) -> str:
+    parts = [
+        f"{state(run):<10}",
+        f"step {run.get('last_step') or 0:>5}",
+        f"{compute(run.get('last_compute'), run['compute_unit']):>16}",
+        f"pass rate {number(run.get('last_reward'), 3)}",
+        f"ceiling {ceiling(run)}",
+    ]
+    if run.get("open_alerts"):
+        parts.append(f"{run['open_alerts']} open alerts")
+    return "  ".join(parts)
