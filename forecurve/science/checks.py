@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +38,38 @@ def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
 
 def refuse_too_many(field_name: str, values: object) -> None:
     """Before anything is allocated: what is lazy or shared may be far longer than memory."""
-    size = getattr(values, "size", None)
-    if not isinstance(size, int):
-        size = len(values) if hasattr(values, "__len__") else 0
+    size = _size_of(values)
     if size > MAX_POINTS:
         raise errors.TooManyPoints(
             field_name, f"{size} evaluations", f"at most {MAX_POINTS} are taken", "average neighbours"
         )
+
+
+def _size_of(values: object) -> int:
+    size = getattr(values, "size", None)
+    if isinstance(size, int):
+        return size
+    if hasattr(values, "numel"):  # a tensor's `size` is a method, and one without dimensions has no length
+        return int(values.numel())
+    return len(values) if hasattr(values, "__len__") else 0
+
+
+def floats_of(values: Any) -> FloatArray:
+    """Numbers of any library as a new array, NaN for None and for what a mask hides.
+
+    Raises:
+        TypeError, ValueError, OverflowError: they are none.
+    """
+    if hasattr(values, "detach"):  # a torch tensor, of whatever device and precision, part of a graph or not
+        values = values.detach().cpu()
+        values = (values if values.is_complex() else values.double()).numpy()
+    if np.ma.isMaskedArray(values):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    elif isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        values = [one.tolist() for one in values]
+    if getattr(values, "dtype", None) is not None and np.asarray(values).dtype.kind in "mMc":
+        raise TypeError("dates and complex numbers are none of what is asked for here")
+    return np.array(values, dtype=np.float64)
 
 
 def short(values: object) -> str:
@@ -52,7 +78,7 @@ def short(values: object) -> str:
 
 
 def restarts_of(restarts: npt.ArrayLike) -> tuple[float, ...]:
-    values = np.sort(numbers("restarts", restarts)) if np.size(restarts) else np.array([])
+    values = np.sort(numbers("restarts", restarts))
     check_finite("restarts", values)
     if (values < 0).any():
         raise errors.ComputeOrder(
@@ -61,16 +87,17 @@ def restarts_of(restarts: npt.ArrayLike) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def numbers(field_name: str, values: npt.ArrayLike) -> FloatArray:
+def numbers(field_name: str, values: npt.ArrayLike, one_will_do: bool = False) -> FloatArray:
+    """A row of numbers, which need not be finite; `one_will_do`: or a single one, as a row of it."""
     refuse_too_many(field_name, values)
     try:
-        if getattr(values, "dtype", None) is not None and np.asarray(values).dtype.kind in "mMc":
-            raise TypeError("dates and complex numbers have no compute or reward of their own")
-        array = np.array(values, dtype=np.float64)
+        array = floats_of(values)
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.NotFinite(
             field_name, short(values), "numbers are needed", "leave out what is not a number"
         ) from error
+    if one_will_do and array.ndim == 0:
+        array = array[None]
     if array.ndim != 1:
         raise errors.UnequalLengths(field_name, array.shape, "one row of numbers is needed", "pass a flat list")
     return array
@@ -104,7 +131,7 @@ def column_of(field_name: str, values: PerPoint, size: int, least: float, most: 
         return None
     refuse_too_many(field_name, values)
     try:
-        array = np.array(values, dtype=np.float64)  # None becomes NaN
+        array = floats_of(values)
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.BadCount(
             field_name, short(values), "numbers are needed", "leave it empty where unknown"
@@ -195,7 +222,7 @@ def unit_of(unit: object) -> str:
 
 def whole_numbers(row: npt.ArrayLike) -> IntArray:
     try:
-        values = np.asarray(row, dtype=np.float64).ravel()
+        values = floats_of(row).ravel()
     except (TypeError, ValueError) as error:
         raise errors.BadCount("counts", short(row), "whole numbers are needed", "count successes per prompt") from error
     whole = values.astype(np.int64) if (np.abs(values) < 2**53).all() else np.zeros(len(values), dtype=np.int64)
@@ -225,7 +252,7 @@ def with_start(
 def check_size(x: FloatArray) -> None:
     if len(x) < MIN_POINTS:
         raise errors.TooFewPoints(
-            "compute", f"{len(x)} evaluations", f"at least {MIN_POINTS} are needed", "wait for more"
+            "compute", f"{len(x)} evaluation{'s' * (len(x) != 1)}", f"at least {MIN_POINTS} are needed", "wait for more"
         )
     if len(x) > MAX_POINTS:
         raise errors.TooManyPoints(

@@ -139,10 +139,11 @@ def case_of(
     check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
     _check_target(fit, target)
+    budget, price, target = (None if one is None else float(one) for one in (budget, price, target))
     delta = least_gain(delta, fit.curve)
     here = fit.curve.now if now is None else float(now)
     open_budget = budget is not None and budget > here
-    end = float(budget) if budget is not None and open_budget else 2 * here
+    end = budget if budget is not None and open_budget else 2 * here
     change = _change_of(fit)
     since = change or 0.0
     later = None if change is None else aftermath(fit, change)

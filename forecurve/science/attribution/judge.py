@@ -46,6 +46,8 @@ class Rules:
             raise errors.CompareError(
                 "level", short(self.level), "a number between 0.5 and 1 is needed", "0.95 is usual"
             )
+        object.__setattr__(self, "rope", float(self.rope))
+        object.__setattr__(self, "level", float(self.level))
 
     @property
     def alpha(self) -> float:

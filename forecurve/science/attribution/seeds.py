@@ -60,6 +60,8 @@ class SeedSpread:
             raise errors.CompareError(
                 "seed dof", self.dof, "a positive number is needed", "leave it out when it is known"
             )
+        object.__setattr__(self, "sd", float(self.sd))
+        object.__setattr__(self, "dof", float(self.dof))
 
     @property
     def known(self) -> bool:

@@ -186,6 +186,7 @@ def backtest(
     for at, curve in enumerate(curves):
         check_kind(f"curves[{at}]", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     _check(fractions, baselines)
+    fractions = [float(fraction) for fraction in fractions]
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
     if prior == "siblings":
         ours = _among_siblings(Kin(curves, tick), fractions, tick)

@@ -42,6 +42,7 @@ class Evaluation:
         """As it is, or of (compute, reward)."""
         if isinstance(point, Evaluation):
             return point
+        point = point.tolist() if hasattr(point, "tolist") else point  # an array's or a tensor's row
         if not isinstance(point, Sequence) or isinstance(point, str) or not 2 <= len(point) <= len(fields(cls)):
             way_out = "pass (compute, reward) or an Evaluation"
             raise errors.CurveError("point", checks.short(point), "a compute and a reward are needed", way_out)
@@ -136,7 +137,7 @@ class Curve:
             "compute": x,
             "reward": y,
             "unit": checks.unit_of(unit),
-            "name": str(name),
+            "name": "run" if name is None else str(name),
             **per_point,
             "counts": tallies,
             "start": start,

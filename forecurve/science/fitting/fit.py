@@ -386,7 +386,7 @@ def _problem(curve: Curve, prior: Prior) -> Problem:
 
 
 def _computes(compute: npt.ArrayLike) -> FloatArray:
-    x = checks.numbers("compute", np.atleast_1d(np.asarray(compute)))
+    x = checks.numbers("compute", compute, one_will_do=True)
     bad = ~np.isfinite(x) | (x < 0)
     if bad.any():
         raise errors.ComputeOrder(

@@ -176,7 +176,7 @@ class Plan:
         return plot(self)
 
     def __repr__(self) -> str:
-        rows = "; ".join(f"{each.arm} {each.start:g} to {each.to:g}" for each in self.allocation)
+        rows = "; ".join(f"{each.arm} {each.start:,g} to {each.to:,g}" for each in self.allocation)
         return (
             f"Plan(choice {self.choice!r} ({self.chosen.p_best:.0%} best), {rows or 'nothing to run'}: {self.sentence})"
         )
@@ -216,6 +216,7 @@ def plan(
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
     now = np.array([each.curve.now for each in fits])
+    budget, price = float(budget), None if price is None else float(price)
     delta = least_gain(delta, fits[0].curve)
     end = default_horizon(now, budget) if horizon is None else float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
@@ -229,7 +230,7 @@ def plan(
     again = None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0]))
     return Plan(
         unit=unit,
-        budget=float(budget),
+        budget=budget,
         horizon=end,
         delta=delta,
         price=price,

@@ -92,6 +92,7 @@ def rank(
     check_alike(every)
     if not is_positive(horizon):
         raise PlanError("horizon", short(horizon), "a positive number is needed", f"compute is in {every[0].unit}")
+    horizon = float(horizon)
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     width = every[0].curve.width
     spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd

@@ -109,8 +109,9 @@ class Watch:
 
     def __repr__(self) -> str:
         since = "" if self.since_compute is None else f" since {self.since_compute:g} {self.unit}"
+        count = f"{len(self.compute)} evaluation{'s' * (len(self.compute) != 1)}"
         return (
-            f"Watch({self.name!r}: {self.level or 'fine'}{since}, {len(self.compute)} evaluations, "
+            f"Watch({self.name!r}: {self.level or 'fine'}{since}, {count}, "
             f"e-value {self.e_value:.3g} sharp, {self.e_value_robust:.3g} robust)"
         )
 
@@ -237,7 +238,7 @@ def _evaluations(
 def _checked(
     frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    x, y = checks.numbers("compute", _as_row(compute)), checks.numbers("reward", _as_row(reward))
+    x, y = checks.numbers("compute", compute, one_will_do=True), checks.numbers("reward", reward, one_will_do=True)
     if len(x) == 0 or len(x) != len(y):
         raise errors.FrozenError(
             "reward", f"{len(y)} for {len(x)}", "one per compute and at least one is needed", "pair them up"
@@ -257,10 +258,6 @@ def _checked(
     v = checks.column_of("variance", variance, len(x), 0.0, (high - low) ** 2)
     checks.check_variance(v, high - low)
     return x, y, None if v is None else np.where(v > 0, v, frozen.last_variance)
-
-
-def _as_row(given: npt.ArrayLike) -> npt.ArrayLike:
-    return np.array([given]) if np.isscalar(given) else given
 
 
 def _sentence(

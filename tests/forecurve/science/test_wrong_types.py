@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
 from forecurve.science import Curve, Evaluation, backtest, fit
+from forecurve.science.errors import NotFinite
 
 from .synthetic import noisy_curve
 
@@ -74,6 +78,57 @@ def test_numbers_of_other_libraries_are_numbers() -> None:
     assert Curve(COMPUTE, CURVE.reward, seed=np.int64(3)).seed == 3
     again = FIT.update(Evaluation(5_000.0, 0.5)), FIT.update((5_000.0, 0.5)), FIT.update([np.float64(5_000.0), 0.5])
     assert len({one.A.median for one in again}) == 1
+
+
+def test_what_a_mask_hides_is_not_known() -> None:
+    rewards = np.ma.array([0.1, 0.2, 0.3, 0.9], mask=[False, False, False, True])
+    with pytest.raises(NotFinite, match="reward: finite numbers are needed, got nan at evaluation 4"):
+        Curve([1, 2, 3, 4], rewards)
+    prompts = Curve([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], prompts=np.ma.array([9] * 4, mask=[0, 1, 0, 0])).prompts
+    assert prompts is not None
+    assert np.isnan(prompts).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("precision", ["float64", "bfloat16"])
+@pytest.mark.parametrize("of_a_graph", [False, True])
+@pytest.mark.filterwarnings("error")
+def test_tensors_are_numbers_whatever_their_precision_and_graph(precision: str, of_a_graph: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensor(values: float | list[float]) -> Any:
+        return torch.tensor(values, dtype=getattr(torch, precision), requires_grad=of_a_graph)
+
+    compute, reward = [1.0, 2.0, 4.0, 8.0], [0.125, 0.25, 0.375, 0.5]  # exact in either precision
+    plain = Curve(compute, reward, prompts=64, samples=4, restarts=[2.0])
+    told = Curve(
+        tensor(compute), tensor(reward), prompts=tensor(64.0), samples=tensor([4.0] * 4), restarts=tensor([2.0])
+    )
+    assert told.evaluations == plain.evaluations
+    assert told.noise.variance.tolist() == plain.noise.variance.tolist()
+    assert Curve([tensor(c) for c in compute], reward).evaluations == plain.evaluations
+    forecast = fit(plain)
+    assert fit(told).predict(tensor(16.0)).to_dict() == forecast.predict(16.0).to_dict()
+    assert forecast.update(tensor([16.0, 0.5])).A == forecast.update((16.0, 0.5)).A
+
+
+@pytest.mark.parametrize("number", [Decimal, Fraction, np.float32, np.array])
+def test_answers_to_numbers_of_any_kind_are_json(number: Callable[[float], Any]) -> None:
+    other = noisy_curve(4, last=4_000.0, points=20)
+    for answer in (
+        advise(FIT, budget=number(9_000), delta=number(0.01), price=number(1e-6), target=number(0.6)),
+        plan({"a": FIT, "b": other}, number(9_000), horizon=number(9_000), delta=number(0.01), price=number(1e-6)),
+        compare({"a": FIT, "b": other}, "a", rope=number(0.02), seed_sd=number(0.01)),
+        freeze(FIT, horizon=number(80)),
+        watch(freeze(FIT), number(4_100), number(0.5)),
+        backtest([other], fractions=[number(0.5)]),
+    ):
+        json.dumps(answer.to_dict(), allow_nan=False)
+
+
+def test_an_array_is_a_point_and_no_name_is_the_usual_one() -> None:
+    assert FIT.update(np.array([5_000.0, 0.5])).A == FIT.update((5_000.0, 0.5)).A
+    assert Curve(COMPUTE, CURVE.reward, name=None).name == "run"  # type: ignore[arg-type]
+    assert ", 1 evaluation, " in repr(watch(freeze(FIT), 4_100, 0.5))
 
 
 def test_a_plan_takes_runs_by_name_as_a_comparison_does() -> None:
