@@ -17,6 +17,7 @@ from server.dependencies import clock, known_parameters
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
+from server.heads import HeadsOfGets
 from server.health import router as health
 from server.metrics.endpoints import router as metrics
 from server.openapi import describe
@@ -46,6 +47,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
         app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters)])
     add_handlers(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(HeadsOfGets)
     app.add_middleware(RequestIds)  # added last, so outermost
     describe(app)
     return app

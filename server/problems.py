@@ -22,6 +22,7 @@ from forecurve.recipes import RecipeError
 from forecurve.recipes.wording import in_words
 from forecurve.signs import visible
 from server.errors import Invalid, NotFound, Problem, TooLarge
+from server.heads import method_asked
 from server.request_id import current_request_id
 from server.unstorable import unstorable
 
@@ -194,7 +195,7 @@ def _wrong_method(request: Request) -> JSONResponse:
         way["method"] for way in ways if any(route.matches(way)[0] is Match.FULL for route in request.app.routes)
     ]
     answer = problem_response(
-        WrongMethod(f"{request.method} is nothing that {here} takes; it takes {', '.join(allowed)}.")
+        WrongMethod(f"{method_asked(request.scope)} is nothing that {here} takes; it takes {', '.join(allowed)}.")
     )
     answer.headers["Allow"] = ", ".join(allowed)
     return answer
@@ -215,7 +216,7 @@ async def _unstorable(request: Request, error: Exception) -> JSONResponse:
 
 def _unavailable(request: Request, error: Exception) -> JSONResponse:
     kind, why = _given_up(error)
-    log.error("%s %s: %s", request.method, request.url.path, why, exc_info=error)
+    log.error("%s %s: %s", method_asked(request.scope), request.url.path, why, exc_info=error)
     return problem_response(kind(why))
 
 
@@ -238,5 +239,5 @@ def _unavailable_or_unexpected(request: Request, error: Exception) -> JSONRespon
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.exception("%s %s failed", method_asked(request.scope), request.url.path, exc_info=error)
     return problem_response(Problem("Something went wrong on our side; the log has the request id."))

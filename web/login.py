@@ -15,6 +15,7 @@ from server.access.models import Token
 from server.access.service import SESSION_LIFETIME, authenticate, digest, open_session, redeem_login_code
 from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now, is_same_origin
 from server.errors import Forbidden, Problem, Unauthenticated
+from server.heads import method_asked
 from server.settings import Settings
 
 from .page import render
@@ -27,8 +28,8 @@ def login(
     request: Request, session: DbSession, settings: AppSettings, now: Now, code: str | None = None, next: str = "/"
 ) -> Response:
     """Redeem a login link; without a code, the page that says how to get one."""
-    if _is_prefetch(request):
-        return Response(status_code=HTTPStatus.NO_CONTENT)  # a preview must not use the link up
+    if _is_preview(request):
+        return Response(status_code=HTTPStatus.NO_CONTENT)  # it must not use the link up
     refusal = None
     if code:
         try:
@@ -105,7 +106,9 @@ def _is_logged_in(request: Request, session: Session, now: datetime) -> bool:
         return False
 
 
-def _is_prefetch(request: Request) -> bool:
+def _is_preview(request: Request) -> bool:
+    if method_asked(request.scope) == "HEAD":  # sent by programs that look at links in mail and chats
+        return "code" in request.query_params
     return "prefetch" in request.headers.get("sec-purpose", "") or request.headers.get("purpose") == "prefetch"
 
 

@@ -74,6 +74,12 @@ def test_a_link_preview_does_not_use_the_link_up(visitor: TestClient, code: str)
     assert visitor.get(f"/login?code={code}").status_code == 303
 
 
+def test_programs_that_look_at_links_do_not_use_the_link_up(visitor: TestClient, code: str) -> None:
+    assert visitor.head(f"/login?code={code}").status_code == 204
+    assert visitor.head("/login").status_code == 200
+    assert visitor.get(f"/login?code={code}").status_code == 303
+
+
 def test_a_session_ends_after_its_lifetime(visitor: TestClient, code: str, clock: Clock) -> None:
     visitor.get(f"/login?code={code}")
     clock.advance(SESSION_LIFETIME.total_seconds() - 1)

@@ -168,3 +168,11 @@ def test_who_may_only_read_sees_everything_and_can_change_nothing(log_in: Login,
         assert answer.status_code == 200
         assert "data-action" not in answer.text, path
     assert "need scope admin" in text_of(reader.get("/settings").text)
+
+
+def test_head_of_a_page_has_the_headers_of_the_page(site: TestClient, seeded: Seeded) -> None:
+    for path in ("/", "/runs", f"/runs/{seeded.control}", "/login", "/runs/run_none", "/settings"):
+        got, head = site.get(path), site.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b""), path
+        for name in ("content-type", "content-encoding", "location"):
+            assert head.headers.get(name) == got.headers.get(name), path

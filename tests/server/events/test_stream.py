@@ -132,6 +132,15 @@ def test_the_poller_runs_only_while_somebody_listens(
     _until(lambda: feed._poller is None)
 
 
+def test_head_ends_at_once_and_keeps_its_connection(address: str, application: FastAPI, headers: Headers) -> None:
+    with httpx.Client(base_url=address, headers=headers["read"], timeout=LONG_ENOUGH_S) as client:
+        head = client.head("/v1/stream")
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"].startswith("text/event-stream")
+        assert client.get("/healthz").json() == {"status": "ok"}
+    _until(lambda: application.state.feed._poller is None)
+
+
 def test_listeners_outlive_an_outage_of_the_database(
     address: str, application: FastAPI, api: TestClient, headers: Headers, sessions: Sessions
 ) -> None:
