@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from celery.exceptions import SoftTimeLimitExceeded
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, and_, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
@@ -37,8 +37,11 @@ log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
-REFIT_AGAIN_TASK = "worker.tasks.refit_again"
 PUT_OFF = timedelta(minutes=5)
+
+MOST_TRIES = 6
+_FIRST_WAIT, _WAIT_GROWTH, _LONGEST_WAIT = timedelta(minutes=5), 4, timedelta(hours=12)
+"""5 min, 20 min, 80 min, 5 h, 12 h: six tries span most of a day, longer than a full disk stays unnoticed."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,15 @@ def longest_claim(settings: Settings) -> timedelta:
     return max(lease_of(settings), PUT_OFF)
 
 
-def refit_again(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
-    """Try once more what failed unexpectedly, unless evaluations that came since have had it tried."""
-    with transaction(sessions) as session:
-        run = lock_run(session, run_id)
-        if run.unfitted is None or run.dirty_at is not None:
-            return
-        run.dirty_at = now
-    refit(sessions, settings, run_id, now)
+def wait_after(tries: int) -> timedelta:
+    """How long a fit that has failed unexpectedly so many times in a row rests before it is tried again."""
+    growth: int = _WAIT_GROWTH ** (tries - 1)
+    return min(_FIRST_WAIT * growth, _LONGEST_WAIT)
+
+
+def is_due_again(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
+    """Whether what failed unexpectedly has been due for another try for `waited`."""
+    return and_(Run.refit_at.is_not(None), is_reached(Run.refit_at, now - waited, _LONGEST_WAIT + waited))
 
 
 def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
@@ -78,8 +82,8 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
 
     At most one refit of a run is in flight: a second call returns at once, and what arrives meanwhile leaves the run
     dirty and asks for another refit. A refit that dies is taken up again when its lease ends; a curve that cannot be
-    fitted waits for its next evaluation, and the run's history says why. What failed unexpectedly is tried once more:
-    the evaluations of a run that is over are its last.
+    fitted waits for its next evaluation, and the run's history says why. What failed unexpectedly is tried again a few
+    times, at growing distances: the evaluations of a run that is over are its last.
     """
     with transaction(sessions) as session:
         claim = _claim(session, settings, run_id, now)
@@ -90,7 +94,7 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         subject = _subject(session, run_id)
     claim = replace(claim, dirty_at=seen)
     try:
-        found = _assess(subject, settings)
+        found = _assess(run_id, subject, settings)
     except SoftTimeLimitExceeded:
         log.warning("the fit of run %s took too long", subject.name)
         with transaction(sessions) as session:
@@ -100,7 +104,7 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         _finish(session, settings, claim, subject, found, now)
 
 
-def _assess(subject: Subject, settings: Settings) -> Assessment | Unfitted | None:
+def _assess(run_id: str, subject: Subject, settings: Settings) -> Assessment | Unfitted | None:
     """What is to be said; why nothing can be; None while there is too little."""
     try:
         return assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
@@ -109,17 +113,17 @@ def _assess(subject: Subject, settings: Settings) -> Assessment | Unfitted | Non
         return Unfitted(str(error))
     except SoftTimeLimitExceeded:
         raise  # says nothing of the curve: a machine with much else to do is slow
-    except Exception as error:  # the same evaluations would fail the same way at every lease's end
-        log.exception("run %s could not be fitted", subject.name)
-        why = f"The fit failed unexpectedly ({type(error).__name__}: {error}); the worker's log has more."
-        return Unfitted(why, unexpected=True)
+    except Exception:  # its words are for the log only: they may hold paths, or what nobody but us understands
+        log.exception("run %s (%s) could not be fitted", run_id, subject.name)
+        return Unfitted(f"The fit failed unexpectedly; the worker's log says why, at {run_id}", unexpected=True)
 
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
     lease = secrets.token_hex(8)
     rested = or_(Run.fitted_at.is_(None), is_past(Run.fitted_at, now, timedelta(seconds=settings.refit_every_s)))
     free = or_(Run.fit_lease.is_(None), is_reached(Run.fit_lease_expires_at, now, longest_claim(settings)))
-    claim = update(Run).where(Run.id == run_id, Run.dirty_at.is_not(None), rested, free)
+    wanted = or_(Run.dirty_at.is_not(None), is_due_again(now))
+    claim = update(Run).where(Run.id == run_id, wanted, rested, free)
     ends = now + lease_of(settings)
     row = session.execute(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run.dirty_at)).first()
     if row is None:
@@ -182,15 +186,25 @@ def _finish(
         run.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
-    unfitted = found if isinstance(found, Unfitted) else None
-    if unfitted is not None and unfitted.why != run.unfitted:
-        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=unfitted.why)
-        if unfitted.unexpected:  # once: what fails the same way again is the curve's fault, or ours
-            enqueue(session, REFIT_AGAIN_TASK, run.id, not_before=now + PUT_OFF)
-    run.unfitted = None if unfitted is None else unfitted.why
+    _note_failure(session, run, found if isinstance(found, Unfitted) else None, now, anew=claim.dirty_at is not None)
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
     resolve_if_over(session, run, KIND, actor="watch", now=now)
+
+
+def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: datetime, *, anew: bool) -> None:
+    """Why there is no forecast, if so, and when it is tried again. `anew`: there were evaluations nobody had tried."""
+    unexpected = unfitted is not None and unfitted.unexpected
+    run.refit_tries = 0 if not unexpected else 1 if anew else run.refit_tries + 1
+    run.refit_at = now + wait_after(run.refit_tries) if 0 < run.refit_tries < MOST_TRIES else None
+    if run.refit_at is not None:
+        enqueue(session, REFIT_TASK, run.id, not_before=run.refit_at)
+    why = None if unfitted is None else unfitted.why
+    if unexpected:
+        why = f"{why}. It is tried again." if run.refit_at is not None else f"{why}. It was tried {MOST_TRIES} times."
+    if why is not None and why != run.unfitted:
+        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=why)
+    run.unfitted = why
 
 
 def _write_down(session: Session, run: Run, subject: Subject, assessment: Assessment, now: datetime) -> None:

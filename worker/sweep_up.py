@@ -83,6 +83,12 @@ def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
         .where(is_reached(Run.fit_lease_expires_at, now, refit.longest_claim(settings)))
         .order_by(fitted, Run.id)
     )
+    again = (  # its evaluations are not new: a fit of them failed
+        select(Run.id)
+        .where(refit.is_due_again(now, PATIENCE), Run.dirty_at.is_(None))
+        .where(is_reached(Run.fit_lease_expires_at, now, refit.longest_claim(settings)))
+        .order_by(Run.refit_at, Run.id)
+    )
     deliveries = (
         select(Delivery.id)
         .where(Delivery.status == "pending", notify.is_due(now, PATIENCE))
@@ -96,6 +102,7 @@ def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
     wanted: list[tuple[str, Any]] = [
         (LAUNCH_TASK, launches),
         (REFIT_TASK, refits),
+        (REFIT_TASK, again),
         (COMPARE_TASK, comparisons),
         (DELIVER_TASK, deliveries),
     ]

@@ -75,12 +75,6 @@ def refit(run_id: str) -> None:
     refitting.refit(surroundings.sessions, surroundings.settings, run_id, utc_now())
 
 
-@task("refit_again")
-def refit_again(run_id: str) -> None:
-    surroundings = context()
-    refitting.refit_again(surroundings.sessions, surroundings.settings, run_id, utc_now())
-
-
 @task("compare")
 def compare(sweep_id: str) -> None:
     surroundings = context()

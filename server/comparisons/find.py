@@ -55,10 +55,10 @@ def attempted(find: Callable[[Compared], Found], compared: Compared) -> Found:
     """What `find` finds; where it fails, a note of that: the same runs would fail the same way again."""
     try:
         return find(compared)
-    except Exception as error:
-        log.exception("runs with control %s could not be compared", compared.control)
-        why = f"{type(error).__name__}: {error}"
-        return Found(None, f"The comparison failed unexpectedly ({why}); the log has more.", 0.0)
+    except Exception:  # its words are for the log only: they may hold paths, or what nobody but us understands
+        log.exception("runs with control `%s` could not be compared", compared.control)
+        said = f"The comparison failed unexpectedly; the log says why, at control `{compared.control}`."
+        return Found(None, said, 0.0)
 
 
 def find(compared: Compared) -> Found:

@@ -28,6 +28,7 @@ class Run(Base):
         CheckConstraint("num_nonnulls(parent_run_id, parent_checkpoint_id, parent_step) IN (0, 3)", name="parent"),
         Index("ix_runs_active", "status", postgresql_where=text("status NOT IN ('stopped', 'succeeded', 'failed')")),
         Index("ix_runs_dirty", "dirty_at", postgresql_where=text("dirty_at IS NOT NULL")),
+        Index("ix_runs_refit_at", "refit_at", postgresql_where=text("refit_at IS NOT NULL")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("run"))
@@ -75,6 +76,8 @@ class Run(Base):
     dirty_at: Mapped[datetime | None]
     fitted_at: Mapped[datetime | None]
     unfitted: Mapped[str | None]  # why the newest evaluations could not be fitted, in words
+    refit_tries: Mapped[int] = mapped_column(default=0, server_default="0")  # unexpected failures with the same ones
+    refit_at: Mapped[datetime | None]  # when they are tried again
     fit_lease: Mapped[str | None]
     fit_lease_expires_at: Mapped[datetime | None]
     forecast_id: Mapped[str | None]  # newest forecast

@@ -82,7 +82,7 @@ def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
 def _sentence(run: Run, forecast: Row[Any] | None, over: bool) -> str:
     if forecast is None:
         return without_forecast(run)
-    return ended_sentence(run, forecast.summary) if over else with_forecast(run, forecast.sentence)
+    return with_forecast(run, ended_sentence(run, forecast.summary) if over else forecast.sentence)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:

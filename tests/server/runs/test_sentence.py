@@ -16,9 +16,9 @@ def test_of_a_traceback_the_first_line_is_said() -> None:
 
 def test_a_run_that_ended_without_a_forecast_says_why_there_is_none() -> None:
     run = Run(name="mine", status="succeeded", compute_unit="GPU-hours", last_compute=300.0, last_reward=0.7)
-    run.unfitted = "The fit failed unexpectedly (OSError: no space left)."
+    run.unfitted = "The fit failed unexpectedly; the worker's log says why, at run_1. It is tried again."
     ended = "Succeeded after 300 GPU-hours at pass rate 0.70. "
-    assert without_forecast(run) == f"{ended}No forecast (The fit failed unexpectedly (OSError: no space left))."
+    assert without_forecast(run) == f"{ended}No forecast ({run.unfitted[:-1]})."
 
 
 def test_of_a_traceback_alone_the_error_is_said() -> None:
