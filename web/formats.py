@@ -15,6 +15,7 @@ from forecurve import digits
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
 
+_PERCENT = re.compile(r"(?<=\d) %")  # a number and its sign stay on one line
 _TICKED = re.compile(r"`([^`]+)`")
 _EXPONENT = re.compile(r"(?:\.0+|(\.\d*[1-9])0*)?e([+-])0*(\d+)$")
 _MISFITS = {
@@ -220,7 +221,7 @@ def knows_ceiling(run: Any) -> bool:
 
 def ticks(text: str) -> Markup:
     """Text of ours in which `backticks` set off names and commands, as HTML; everything in it is escaped first."""
-    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))
+    return Markup(_TICKED.sub(r"<code>\1</code>", _PERCENT.sub("\u00a0%", str(escape(text)))))
 
 
 def _get(estimate: Any, name: str) -> float | None:

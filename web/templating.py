@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from forecurve.science.wording import share_text
+from server.runs.sentence import brief
 from server.runs.states import TERMINAL, DesiredState, Status
 
 from . import drawings, formats
@@ -37,6 +38,7 @@ _FILTERS = {
     "misfit": formats.misfit,
     "rests_on": formats.rests_on,
     "ticks": formats.ticks,
+    "brief": brief,
     "share": share_text,
     "query": lambda parameters: urlencode(parameters, doseq=True),
 }

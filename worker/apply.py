@@ -13,6 +13,7 @@ from server.metrics.dirty import REFIT_TASK
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.pausing import goes_on_from
+from server.runs.sentence import brief
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
 from worker.case import Decision
@@ -130,7 +131,7 @@ def _say_it_failed(session: Session, run: Run, attempt: Attempt | None, now: dat
         kind="run_failed",
         level="ALERT",
         title=f"{run.name} failed",
-        text=f"`{run.name}` failed{where}{tries}: {run.reason or 'no reason is known'}",
+        text=f"`{run.name}` failed{where}{tries}: {brief(run.reason) if run.reason else 'no reason is known'}",
         now=now,
         at_compute=run.last_compute,
         evidence=evidence,

@@ -21,11 +21,11 @@ def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
 def _how_it_ended(run: Run) -> str:
     spent = "" if run.last_compute is None else f" after {compute_text(run.last_compute)} {run.compute_unit}"
     reached = "" if run.last_reward is None else f" at pass rate {run.last_reward:.2f}"
-    why = f": {_brief(run.reason)}" if run.reason else ""
+    why = f": {brief(run.reason)}" if run.reason else ""
     return f"{run.status.capitalize()}{spent}{reached}{why}"
 
 
-def _brief(reason: str) -> str:
+def brief(reason: str) -> str:
     """One line, to go on after: a run may fail with a traceback, whose last line says what went wrong."""
     lines = reason.strip().split("\n")
     return (lines[-1] if lines[0].startswith("Traceback (") else lines[0]).rstrip(" .\r")
@@ -52,7 +52,7 @@ def without_forecast(run: Run) -> str:
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED) and run.unfitted:
         return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
-        return f"{status.capitalize()} before there was a forecast{f': {_brief(run.reason)}' if run.reason else ''}."
+        return f"{status.capitalize()} before there was a forecast{f': {brief(run.reason)}' if run.reason else ''}."
     if run.last_reward is None:
         return "No evaluation yet."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."

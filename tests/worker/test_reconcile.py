@@ -52,6 +52,17 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
     assert alert.evidence["exit_code"] == 1
 
 
+def test_of_a_traceback_the_alert_says_what_went_wrong(world: World):
+    run = world.running(name="no-cispo", last_compute=12.25)
+    said = 'Traceback (most recent call last):\n  File "train.py", line 3\nRuntimeError: no memory.'
+    world.report(run, "failed", said)
+    world.ray.set(f"{run}-a1", "FAILED", driver_exit_code=1)
+    world.reconcile_for(20)
+    (alert,) = world.alerts()
+    assert alert.text == "`no-cispo` failed at 12.25 CPU-seconds: RuntimeError: no memory"
+    assert world.run(run).reason == said
+
+
 def fallen(world: World, **columns: Any) -> str:
     """A running run with an open alert: it fell below its forecast."""
     run_id = world.running(last_compute=12.25, **columns)

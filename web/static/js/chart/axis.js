@@ -3,6 +3,7 @@
 
 const GUTTER = 0.055; // share of the axis, in log space
 const LONELY = Math.sqrt(10); // a single compute gets this factor on either side of a log axis: a decade in all
+const APART = 2; // letters between the labels of the start and of the first tick
 const LABEL = 12; // letters that find room at a tick
 const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what lies beyond stands at the edge of the axis
 
@@ -70,7 +71,15 @@ function labelled(axis, range, most) {
   if (axis.mode === "time") return timeTicks(Math.max(0, floor), high, most);
   const { tickvals, ticktext } = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
   if (axis.start === null || axis.start < low || axis.start > high) return { tickvals, ticktext };
-  return { tickvals: [axis.start, ...tickvals], ticktext: ["0", ...ticktext] };
+  const first = tickvals.findIndex((value, i) => room(axis, range, value, most) >= (1 + ticktext[i].length) / 2 + APART); // on a phone the gutter is narrow
+  const kept = first < 0 ? tickvals.length : first;
+  return { tickvals: [axis.start, ...tickvals.slice(kept)], ticktext: ["0", ...ticktext.slice(kept)] };
+}
+
+/** How many letters find room between the start and a place. */
+function room(axis, range, place, most) {
+  const [start, end] = [axis.start, place].map((each) => toAxis(axis, each));
+  return ((end - start) / (range[1] - range[0])) * most * LABEL;
 }
 
 function logTicks(low, high, most) {

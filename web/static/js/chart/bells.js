@@ -9,6 +9,8 @@ const WIDTH = 14; // of a bell with some air, in pixels
 const MOST = 3; // lines of words at a bell
 const AWAY = 56; // pixels from the bell to the end of its words, left of it
 const [BELOW, BESIDE] = [34, 14]; // pixels from the point to the middle of its words, below it; to that of one line, beside its bell
+const FURTHER = [-BELOW - 16, BELOW + 32, -BELOW - 64, BELOW + 80]; // where evaluations stand in both of these
+const AIR = 5; // pixels between words and an evaluation
 const LINE = 16; // the height of a line of text, in pixels
 const MARGIN = 48; // pixels left of the plot that the words may reach into
 
@@ -63,12 +65,28 @@ function besideOf(scene, heap, above) {
   const { view, ink } = scene;
   const [{ alert, x }] = heap;
   const lines = words(heap, ink);
-  const end = Math.max(-AWAY, widthOf(lines) - pixelOf(scene, x) - MARGIN); // further right where the words would leave the chart
+  const over = widthOf(lines) - pixelOf(scene, x);
+  const end = Math.max(-AWAY, Math.min(-BESIDE, over), over - MARGIN); // nearer where they would hide the rates' labels, beyond the bell where they would leave the chart
   const at = atOf(alert);
   const point = view.points.reduce((best, p) => (Math.abs(p.compute - at) < Math.abs(best.compute - at) ? p : best));
+  return { lines, point, end, away: awayOf(scene, lines, point, pixelOf(scene, x) + end, above) };
+}
+
+/** How far below the point its words stand: where they hide the fewest evaluations, the nearest of such places. A run that fell to nothing has
+ *  none below, there is the axis. */
+function awayOf(scene, lines, point, right, above) {
+  const { view, axis, height } = scene;
   const half = (LINE * lines.length) / 2;
-  const away = above(point.reward) > BELOW + half ? BELOW : 8 - BESIDE - half; // a run that fell to nothing has its words beside the bell: below is the axis
-  return { lines, point, end, away };
+  const stands = view.points.map((p) => [pixelOf(scene, axis.place(p.compute)), above(p.reward)]);
+  const hidden = (away) => {
+    const middle = above(point.reward) - away;
+    return stands.filter(([at, up]) => at > right - widthOf(lines) - AIR && at < right + AIR && Math.abs(up - middle) < half + AIR).length;
+  };
+  const places = [BELOW, 8 - BESIDE - half, ...FURTHER].filter((away, i) => {
+    const middle = above(point.reward) - away;
+    return i === 1 || (middle > half && middle < height * 0.9 - half); // the one beside the bell always has room
+  });
+  return places.reduce((best, away) => (hidden(away) < hidden(best) ? away : best));
 }
 
 function bell(scene, heap, above) {

@@ -1,0 +1,71 @@
+"""Pages where less shows: a phone's chart, a tablet's cards, the colours of a person's own system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.web import seeding
+from tests.web.browser.test_layout import overlap
+from tests.web.browsing import MARKS, TRUTH, Site, opened
+
+pytestmark = MARKS
+
+POINTS = """() => [...document.querySelectorAll('#plot .scatterlayer .points path')].map(path => {
+    const {x, y, width, height} = path.getBoundingClientRect();
+    return {x, y, width, height};
+})"""
+PAINTED = "label => { const s = getComputedStyle(label); return [s.backgroundColor, s.color]; }"
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_the_words_of_an_alert_hide_no_evaluation_where_there_is_room(page: Any, site: Site, width: int) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="fell late")
+        seeding.add_evaluations(session, run, TRUTH, until=44, now=site.now, fall_at=30)
+        seeding.add_alert(session, run, since=34, at=36, now=site.now, delivered=False)
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, path)
+    words = page.locator("#plot .annotation-text-g", has_text="below forecast").bounding_box()
+    points = page.evaluate(POINTS)
+    assert len(points) > 10
+    assert [point for point in points if overlap(point, words)] == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_labels_of_the_start_and_of_the_first_tick_are_told_apart(page: Any, site: Site, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, f"/runs/{site.control}")
+    labels = page.locator("#plot .xtick text").all()
+    assert labels[0].text_content() == "0"
+    start, first = (label.bounding_box() for label in labels[:2])
+    assert first["x"] - start["x"] - start["width"] >= 6
+
+
+def test_a_tablet_has_the_arms_two_by_two(page: Any, site: Site) -> None:
+    page.set_viewport_size({"width": 768, "height": 1024})
+    page.goto(f"/sweeps/{site.sweep}")
+    first, second = (row.bounding_box() for row in page.locator(".cards tbody tr").all()[:2])
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] < second["x"]
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 768
+
+
+@pytest.fixture
+def own_colours(page: Any) -> Iterator[Any]:
+    page.emulate_media(forced_colors="active")
+    yield page
+    page.emulate_media(forced_colors="none")
+
+
+def test_with_colours_of_ones_own_what_is_chosen_and_whose_a_line_is_can_be_seen(own_colours: Any, site: Site) -> None:
+    page = own_colours
+    opened(page, f"/sweeps/{site.sweep}?x=linear")
+    chosen = page.locator(".segments input:checked + label")
+    assert chosen.inner_text() == "linear"
+    assert chosen.evaluate(PAINTED) != page.locator(".segments input:not(:checked) + label").first.evaluate(PAINTED)
+    signs = page.locator(".keys .swatch").evaluate_all("all => all.map(s => getComputedStyle(s).borderTopColor)")
+    assert len(signs) == len(set(signs)) == 2
