@@ -12,6 +12,7 @@ from sqlalchemy import select
 import worker.refit
 from server.events.models import OutboxMessage
 from server.runs.models import Run
+from server.runs.views import run_view
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, enqueued, events
 from tests.worker.harness import World
@@ -88,6 +89,23 @@ def test_new_evaluations_are_fitted_at_once_and_begin_the_tries_anew(
         refit(sessions, settings, run_id, later)
     run = run_of(sessions, run_id)
     assert (run.refit_tries, run.refit_at) == (1, later + WAITS[0])
+
+
+def test_a_run_that_is_over_says_that_its_last_evaluations_are_in_no_forecast(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start_run(sessions, status="succeeded")
+    refit(sessions, settings, run_id, START)
+    ingest(sessions, run_id, HEALTHY, 12, 13, START)
+    with full_disk(monkeypatch):
+        refit(sessions, settings, run_id, START + timedelta(minutes=1))
+    with sessions() as session:
+        sentence = run_view(session, session.get_one(Run, run_id)).sentence
+    assert sentence.startswith("Succeeded")
+    assert (
+        f"Newer evaluations are not in it (The fit failed unexpectedly; the worker's log says why, at {run_id}"
+        in sentence
+    )
 
 
 def test_two_workers_that_are_rung_for_the_same_try_make_one(
