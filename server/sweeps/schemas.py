@@ -99,6 +99,7 @@ class RankView(BaseModel):
 
     arm: str
     runs: int = Field(description="How many it rests on.")
+    fallen: int = Field(default=0, description="How many of these fell and have not come back.")
     end: Interval
     p_best: float = Field(description="Probability that no other arm is better.")
     p_within_delta: float = Field(description="Probability that it is within a hundredth of the best.")

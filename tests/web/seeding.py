@@ -286,6 +286,7 @@ def _rank(arm: str, end: float, p_best: float) -> dict[str, Any]:
         "runs": 1,
         "end": _estimate(end, 0.02),
         "p_best": p_best,
+        "fallen": 0,
         "p_within_delta": within,
         "dominated": within < 0.05,
     }

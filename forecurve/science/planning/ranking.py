@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import distinct
 from ..attribution.seeds import CEILING_SPREAD
@@ -40,7 +40,8 @@ class Rank:
 
     Attributes:
         arm: its name.
-        runs: how many it rests on.
+        runs: how many it rests on, those that fell and have not come back among them: they may befall its next seed.
+        fallen: how many these are.
         end: the mean of its seeds at the horizon, of all that it might have.
         p_best: P(no other arm's is higher).
         p_within_delta: P(it is within delta of the highest).
@@ -49,6 +50,7 @@ class Rank:
 
     arm: str
     runs: int
+    fallen: int
     end: Estimate
     p_best: float
     p_within_delta: float
@@ -96,14 +98,22 @@ def rank(
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     width = every[0].curve.width
     spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd
-    worth = _worth(here, [len(fits) for fits in groups.values()], spread, np.random.default_rng(seed + 2))
+    sizes = [len(fits) for fits in groups.values()]
+    worth = _worth(here, sizes, spread, np.random.default_rng(seed + 2))
     within = (worth >= worth.max(axis=1, keepdims=True) - least_gain(delta, every[0].curve)).mean(axis=0)
     best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
+    fallen = np.add.reduceat(here.fallen.astype(int), _firsts(sizes))
     ranks = [
         Rank(
-            name, len(fits), estimate_of(worth[:, at]), float(best[at]), float(within[at]), bool(within[at] < DOMINATED)
+            name,
+            sizes[at],
+            int(fallen[at]),
+            estimate_of(worth[:, at]),
+            float(best[at]),
+            float(within[at]),
+            bool(within[at] < DOMINATED),
         )
-        for at, (name, fits) in enumerate(groups.items())
+        for at, name in enumerate(groups)
     ]
     return tuple(sorted(ranks, key=lambda one: (-one.p_best, -one.end.median)))
 
@@ -121,14 +131,20 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
         odds = ", ".join(f"{one.arm} ({share_text(one.p_best)})" for one in (first, *named))
         said = f"{'Likeliest best' if first.p_best >= _AHEAD else 'None stands out as the best'} at {where}: {odds}."
     dominated = [one.arm for one in ranks if one.dominated]
-    return f"{said} Dominated: {names_text(dominated)}." if dominated else said
+    said += f" Dominated: {names_text(dominated)}." if dominated else ""
+    fallen = [f"{one.fallen} of {one.runs} of {one.arm}" for one in ranks if one.fallen]
+    return f"{said} Runs that fell count: {names_text(fallen, _MOST_NAMED)}." if fallen else said
 
 
 def _worth(here: Standing, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
     """Draws of the arms' means over all seeds that they might have, (S, arms)."""
-    edges = np.cumsum([0, *sizes])
-    means = np.add.reduceat(here.ends, edges[:-1], axis=1) / np.array(sizes)
+    means = np.add.reduceat(here.ends, _firsts(sizes), axis=1) / np.array(sizes)
     tau = np.full(len(means), spread.sd)
     if not spread.known:
         tau *= np.sqrt(spread.dof / rng.chisquare(spread.dof, len(means)))
     return np.asarray(means + tau[:, None] / np.sqrt(sizes) * rng.standard_normal(means.shape))
+
+
+def _firsts(sizes: Sequence[int]) -> IntArray:
+    """The place of each arm's first run among all."""
+    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)

@@ -65,6 +65,14 @@ def test_copies_of_a_run_count_once_and_runs_of_one_name_are_no_matter() -> None
     assert one.to_dict()["end"] == {"median": one.end.median, "lower": one.end.lower, "upper": one.end.upper}
 
 
+def test_a_seed_that_fell_counts_for_its_arm_and_is_named() -> None:
+    whole = curve(0.6, 0)
+    fell = Curve(whole.compute, np.where(whole.compute > 60, 0.2, whole.reward), name="fell")
+    ranks = rank({"steady": [curve(0.55, 1), curve(0.55, 2)], "risky": [whole, fell]}, 100.0, seed_sd=SURE)
+    assert [(one.arm, one.runs, one.fallen) for one in ranks] == [("steady", 2, 0), ("risky", 2, 1)]
+    assert ranking_sentence(ranks, 100.0, "GPU-hours").endswith(" Runs that fell count: 1 of 2 of risky.")
+
+
 def test_the_sentence_names_the_likely_best_and_who_is_out() -> None:
     arms = {"a": [curve(0.60, 0)], "b": [curve(0.62, 0)], "c": [curve(0.40, 0)]}
     clear = rank(arms, 100.0, seed_sd=SURE)
