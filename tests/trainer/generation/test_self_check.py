@@ -115,12 +115,12 @@ def test_groups_keep_what_passed_apart_from_what_is_trained_on(model, recipe):
     assert any(group.passed.any() for group in groups)
 
 
-def test_downstream_sets_are_judged_apart_from_the_validation_set(model, recipe, base):
+def test_downstream_sets_are_judged_apart_from_the_validation_set(model, recipe, base, monkeypatch):
     small = recipe()
     task = build_task(small)
     easy = [task.held_out_prompts(16)[0]] * 3
     plain = Generator(small, task, lambda: model(small)).evaluate(4, base)
-    task.downstream_prompts = lambda: {"easy": easy}
+    monkeypatch.setattr(task, "downstream_prompts", lambda: {"easy": easy})  # a task is shared by all who build it
     with_set = Generator(small, task, lambda: model(small)).evaluate(4, base)
     assert with_set.counts == plain.counts
     assert with_set.details["downstream/easy/prompts"] == 3
