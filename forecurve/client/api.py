@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -13,11 +11,11 @@ import httpx
 
 from .errors import ApiError, ClientError
 from .http import checked_url, make_http, problem
+from .patience import Patience
 
 Json = dict[str, Any]
 _TOO_MANY = 429
 _ID = re.compile(r"[\w-]+", re.ASCII)
-log = logging.getLogger("forecurve")
 
 
 class Api:
@@ -249,17 +247,13 @@ class Api:
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The answer, asked for again after a 429 as long as patience lasts and the request may be sent twice."""
-        left = self._patience_s if _may_be_repeated(method, path, options) else 0.0
+        patience = Patience(self._patience_s if _may_be_repeated(method, path, options) else 0.0)
         while True:
             try:
                 return self._send_once(method, path, **options)
             except ApiError as error:
-                pause = error.retry_after_s
-                if error.status != _TOO_MANY or pause is None or left <= 0 or pause > left:
+                if error.status != _TOO_MANY or not patience.waits(error.retry_after_s, error.detail):
                     raise
-                log.warning("forecurve: %s; asking again in %.0f s", " ".join(error.detail.split()).rstrip("."), pause)
-                left -= max(pause, 1.0)  # so that 0, again and again, comes to an end
-                time.sleep(pause)
 
     def _send_once(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:

@@ -14,8 +14,6 @@ import httpx
 from .errors import ApiError, ClientError
 
 USER_AGENT = "forecurve-python"
-PATIENCE_S = 30.0
-"""Seconds that whoever stands by waits in all when the service says to come later."""
 
 
 def make_http(url: str, token: str | None, *, timeout_s: float = 10.0) -> httpx.Client:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -12,11 +10,9 @@ from pathlib import Path
 from .api import Api
 from .errors import ApiError, ClientError
 from .folder import Meta, RunFolder
-from .http import PATIENCE_S
+from .patience import PATIENCE_S, Patience
 from .spool import Entry, Spool
 from .transport import Answer, Later, Refused, Transport
-
-log = logging.getLogger("forecurve")
 
 
 @dataclass(frozen=True)
@@ -114,11 +110,8 @@ def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, list
 
 def _answer_in_time(transport: Transport, entry: Entry) -> Answer:
     """The answer to a report; where it is to come later and the service says when, that is waited for with patience."""
-    left = PATIENCE_S
+    patience = Patience(PATIENCE_S)
     while True:
         answer = transport.send(entry)
-        if not isinstance(answer, Later) or answer.after_s is None or left <= 0 or answer.after_s > left:
+        if not isinstance(answer, Later) or not patience.waits(answer.after_s, answer.reason):
             return answer
-        log.warning("forecurve: %s; sending again in %.0f s", answer.reason.rstrip("."), answer.after_s)
-        left -= max(answer.after_s, 1.0)
-        time.sleep(answer.after_s)

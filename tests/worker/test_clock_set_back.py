@@ -126,19 +126,11 @@ def test_a_retry_does_not_wait_for_the_whole_jump(world: World, back_s: float, f
     assert (len(world.admit()) == 1) is free
 
 
-def test_a_job_that_never_reports_is_given_its_deadline_anew_and_no_more(world: World) -> None:
-    run_id = world.launched()
-    world.reconcile()
-    world.wait(-7200)
-    world.reconcile_for(290, every_s=5)
-    assert world.statuses(run_id) == ["launching"]
-    world.reconcile_for(20, every_s=5)
-    assert world.statuses(run_id) == ["launching", "lost", "queued"]
-
-
-def test_a_job_that_was_never_submitted_is_given_its_deadline_anew_and_no_more(world: World) -> None:
-    run_id = world.add_run()
-    world.admit()
+@pytest.mark.parametrize("submitted", [True, False])
+def test_a_job_that_is_not_heard_of_is_given_its_deadline_anew_and_no_more(world: World, submitted: bool) -> None:
+    run_id = world.launched() if submitted else world.add_run()
+    if not submitted:
+        world.admit()
     world.reconcile()
     world.wait(-7200)
     world.reconcile_for(290, every_s=5)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def connect(url: str | None, token: str | None, data_dir: Path) -> Api:
     """An API client; CliError says how to name a service when none is known."""
     from forecurve.client.api import Api
-    from forecurve.client.http import PATIENCE_S
+    from forecurve.client.patience import PATIENCE_S
 
     return Api(*service(url, token, data_dir), patience_s=PATIENCE_S)
 

@@ -10,7 +10,7 @@ import pytest
 
 from forecurve.cli import main
 from forecurve.client import Api, ApiError, init, sync
-from forecurve.client.http import PATIENCE_S
+from forecurve.client.patience import PATIENCE_S
 
 from .conftest import FaultyService
 
