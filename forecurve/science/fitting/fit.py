@@ -248,9 +248,9 @@ class Fit:
             CurveError: a compute or a size that cannot be.
         """
         x = _computes(compute)
-        draws, other = self._evaluations(x, prompts, samples), self.other_rise
+        draws, other = self.evaluations_on_curve(x, prompts, samples), self.other_rise
         if other is not None:
-            draws = other.mixed(draws, other.fit._evaluations(x, prompts, samples))
+            draws = other.mixed(draws, other.fit.evaluations_on_curve(x, prompts, samples))
         return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
 
     def compute_to_reach(self, target: float) -> Reach:
@@ -317,8 +317,10 @@ class Fit:
     def _scale(self) -> tuple[float, float]:
         return self.curve.bounds[0], self.curve.width
 
-    def _evaluations(self, x: FloatArray, prompts: float | None, samples: float | None) -> FloatArray:
-        """Draws of single evaluations at x on the curve, (N, K)."""
+    def evaluations_on_curve(
+        self, x: FloatArray, prompts: float | None = None, samples: float | None = None
+    ) -> FloatArray:
+        """Draws of single evaluations at x were the run to stay on its sigmoid, (N, K); see `predict_evaluation`."""
         mean, variance = self._wandering(x)
         variance = variance + self._sampling_variance(prompts, samples)
         z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..posterior.sigmoid import log_compute, rise
-from ..values import SDS_TO_A_SIDE
+from ..values import SDS_TO_A_SIDE, band_of
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -51,13 +51,15 @@ def evaluation_noise(fit: Fit) -> float:
     """Variance of one evaluation as good as white, in the reward's own scale squared.
 
     The noise is the spread of an evaluation's band beyond that of the curve, where the curve is known best: at the
-    present. Evaluations that hang together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1
+    present, where neither another law of the rise nor a run's leaving its curve has a say. Evaluations that hang together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1
     correlation of the residuals, shrunk to 0 as if three more evaluations had shown none.
     """
-    evaluation, curve = fit.predict_evaluation(fit.curve.now).at(0), fit.predict(fit.curve.now).at(0)
+    here = np.array([fit.curve.now])
+    evaluation = band_of(here, np.clip(fit.evaluations_on_curve(here), *fit.curve.bounds)).at(0)
+    curve = fit.predict(here).at(0)
     stationary = (evaluation.width**2 - curve.width**2) / (2 * SDS_TO_A_SIDE) ** 2
     least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little
-    residual = fit.curve.reward - fit.predict(fit.curve.compute).median
+    residual = fit.curve.reward - np.median(fit.all_draws.reward_at(fit.curve.compute), axis=1)
     total = float(residual @ residual)
     rho = float(residual[1:] @ residual[:-1]) / (total * (1 + 3 / len(residual))) if total > 0 else 0.0
     rho = min(max(rho, 0.0), 0.9)
