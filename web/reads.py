@@ -55,7 +55,7 @@ def filtered_runs(chosen: RunFilter) -> Select[Any]:
         query = query.where(Run.sweep_id == chosen.sweep)
     if chosen.text:
         wanted = chosen.text.strip()
-        named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm))
+        named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm, Run.task))
         query = query.where(or_(*named, Run.id == wanted))
     return query
 

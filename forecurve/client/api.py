@@ -98,6 +98,10 @@ class Api:
     def rename_run(self, run_id: str, name: str) -> Json:
         return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"name": name}))
 
+    def name_task(self, run_id: str, task: str | None) -> Json:
+        """Say of which task a run without a recipe is; None: of none."""
+        return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"task": task}))
+
     def archive_run(self, run_id: str) -> Json:
         """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
         return self.post(f"/v1/runs/{_part(run_id)}:archive", {})

@@ -14,6 +14,8 @@ from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 from .errors import ClientError
 from .values import as_number, plain
 
+_MOST_SEED = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -28,12 +30,17 @@ class Asked:
     recipe: Mapping[str, Any] | str | None = None
     unit: str | None = None
     budget: float | None = None
+    task: str | None = None
+    arm: str | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
-        for field in ("name", "project", "recipe", "unit"):
+        for field in ("name", "project", "recipe", "unit", "task", "arm"):
             _check_sendable(field, getattr(self, field))
         if self.budget is not None:
             _budget(self.budget)
+        if self.seed is not None:
+            _seed(self.seed)
 
     @property
     def full_name(self) -> str | None:
@@ -54,6 +61,9 @@ class Asked:
         body: dict[str, Any] = {"compute_unit": unit} if unit else {}
         if self.budget is not None:
             body["budget_compute"] = _budget(self.budget)
+        if self.seed is not None:
+            body["seed"] = _seed(self.seed)
+        body |= {field: told for field in ("task", "arm") if (told := getattr(self, field)) is not None}
         if isinstance(self.recipe, str):
             body["preset"] = self.recipe
         elif self.recipe is not None:
@@ -82,6 +92,14 @@ def _check_sendable(field: str, value: Any) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         way_out = "give finite numbers, text, lists and mappings"
         raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
+
+
+def _seed(seed: Any) -> int:
+    number = as_number(seed)
+    if number is None or not (0 <= number <= _MOST_SEED and number == int(number)):
+        takes = f"a whole number from 0 to {_MOST_SEED}; leave it out where it is not known"
+        raise ClientError(f"seed is {reprlib.repr(seed)}; it must be {takes}")
+    return int(number)
 
 
 def _budget(budget: Any) -> float:

@@ -29,6 +29,9 @@ def init(
     config: Mapping[str, Any] | None = None,
     unit: str | None = None,
     budget: float | None = None,
+    task: str | None = None,
+    arm: str | None = None,
+    seed: int | None = None,
     url: str | None = None,
     token: str | None = None,
     mode: Mode = "online",
@@ -37,7 +40,7 @@ def init(
 ) -> Run:
     """Begin to report a run of your own, or go on with one; the first line of three.
 
-        run = forecurve.init("my-run", unit="GPU-hours", budget=200)
+        run = forecurve.init("my-run", unit="GPU-hours", budget=200, task="gsm8k, 512 held-out prompts")
         run.log_evaluation(step=100, compute=1.5, reward=0.41, prompts=512, samples=4)
         run.finish()
 
@@ -47,6 +50,10 @@ def init(
         config: anything worth keeping beside the spool; the service does not read it.
         unit: unit of every compute figure of the run; the recipe's, or GPU-hours when there is none.
         budget: compute the run may spend; the forecast is made for it.
+        task: what is trained and evaluated, in words of your own. Runs of one task and unit that are over tell how
+            this one will end, so their evaluations must mean the same: the same prompts, scored alike. Where there is a
+            recipe it says the task.
+        arm, seed: runs of one task and arm that differ in their seed alone; they tell more of one another.
         url, token: the service; else FORECURVE_URL and FORECURVE_TOKEN.
         mode: offline keeps everything on disk for `forecurve sync`; disabled drops everything.
         directory: where the spool is kept, `.forecurve` by default (or FORECURVE_DIR). Beside it lies `run.json`,
@@ -58,9 +65,9 @@ def init(
     A run that goes on has another attempt, as a launched run has: what attempts before it could not send is handed in,
     their reports are refused from then on, and the curve has a restart where the new one's first evaluation stands. Of
     what is reported again for a step the last counts. Steps and compute go on from your checkpoint; `run.reached` is
-    the newest evaluation that the service has. `recipe`, `unit`, `budget` and `project` may be left out, and are
-    refused when they are not the run's. Nothing revives a run that is over: an exception that leaves `with run:` ends
-    it as failed; `finish("lost")` leaves it open for the next attempt.
+    the newest evaluation that the service has. `recipe`, `unit`, `budget`, `task`, `arm`, `seed` and `project` may be
+    left out, and are refused when they are not the run's. Nothing revives a run that is over: an exception that leaves
+    `with run:` ends it as failed; `finish("lost")` leaves it open for the next attempt.
 
     Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away the run
     goes offline with a warning, so that training starts anyway; when the directory cannot be written, the spool is
@@ -83,7 +90,7 @@ def init(
         return _current
     root = Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
     check_resume(resume)
-    asked = Asked(name, project, recipe, unit, budget)
+    asked = Asked(name, project, recipe, unit, budget, task, arm, seed)
     start = Start(root, asked, plain_config(config), resume)
     _current = start.offline() if mode == "offline" else start.online(url, token)
     return _current

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Text, cast, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session, aliased
 
@@ -40,8 +40,8 @@ class PastRun:
     """A run that was run through to its budget, and its curve.
 
     Attributes:
-        arm: what it has in common with its other seeds: its recipe but for name, seed and budget; None for a run
-            without a recipe or a seed.
+        arm: what it has in common with its other seeds: its recipe but for name, seed and budget, or without a recipe
+            the task and the arm that it named; None where there is neither, or no seed.
         version: what it was read from. Another version with the same curve is the same past run.
     """
 
@@ -63,8 +63,8 @@ KEPT: Remembered[Version, PastRun] = Remembered(RUNS_KEPT)
 def past_runs(
     session: Session, run: Run, ours: Sequence[Point] | None = None, *, of_its_sweep: bool = True
 ) -> list[PastRun]:
-    """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same task
-    in their recipe.
+    """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same
+    task, which their recipes have or they name themselves.
 
     The newest 60. Not among them is a run whose evaluations are in part those of this one, and without `of_its_sweep`
     none of its sweep. `ours` is the run's own curve, where it has been read. Which they are is asked every time; how
@@ -86,7 +86,7 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
     """May see more than its version has, when more is committed just now: then there is a newer version already."""
     of_run = {version.run_id: version for version in versions}
     curves = validation_curves(session, of_run)
-    columns = Run.id, _arm(Run.recipe_id).label("arm"), Run.seed, Run.budget_compute
+    columns = Run.id, _arm().label("arm"), Run.seed, Run.budget_compute
     rows = session.execute(select(*columns).where(Run.id.in_(of_run))).all()
     return {
         of_run[row.id]: PastRun(
@@ -108,12 +108,12 @@ def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:
 
 def arm_of(session: Session, run: Run) -> str | None:
     """What a run has in common with its other seeds: see `PastRun.arm`."""
-    return None if run.seed is None else session.scalar(select(_arm(run.recipe_id)))
+    return arms_of(session, [run.id])[run.id]
 
 
 def arms_of(session: Session, run_ids: Sequence[str]) -> dict[str, str | None]:
     """The same of many runs, by run."""
-    rows = session.execute(select(Run.id, Run.seed, _arm(Run.recipe_id).label("arm")).where(Run.id.in_(run_ids)))
+    rows = session.execute(select(Run.id, Run.seed, _arm().label("arm")).where(Run.id.in_(run_ids)))
     return {row.id: None if row.seed is None else row.arm for row in rows}
 
 
@@ -121,6 +121,8 @@ def _comparable(run: Run) -> Select[str, str]:
     own = aliased(RecipeRow)
     task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
     alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
+    if run.task is not None:
+        alike = Run.task == run.task
     if run.sweep_id is not None:
         alike = or_(alike, Run.sweep_id == run.sweep_id)
     return (
@@ -144,10 +146,12 @@ def _row_version() -> ColumnElement[str]:
     return func.concat_ws(" ", literal_column("runs.xmin"), literal_column("runs.ctid"), Run.updated_at, type_=Text)
 
 
-def _arm(recipe_id: Any) -> ColumnElement[str | None]:
-    """Two recipes of one arm have the same one; null without a recipe."""
-    arms = RecipeRow.body.op("-")(array(_NO_PART_OF_AN_ARM, type_=Text))
-    return select(func.md5(cast(arms, Text))).where(RecipeRow.id == recipe_id).scalar_subquery()
+def _arm() -> ColumnElement[str | None]:
+    """Two runs of one arm have the same one; null where nothing says what a run's arm is."""
+    recipe = RecipeRow.body.op("-")(array(_NO_PART_OF_AN_ARM, type_=Text))
+    by_recipe = select(func.md5(cast(recipe, Text))).where(RecipeRow.id == Run.recipe_id).scalar_subquery()
+    named = func.md5(cast(func.jsonb_build_array(Run.task, Run.arm), Text))
+    return func.coalesce(by_recipe, case((and_(Run.task.is_not(None), Run.arm.is_not(None)), named)))
 
 
 def begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:

@@ -51,6 +51,7 @@ def list_runs(
     ] = None,
     arm: str | None = None,
     name: Annotated[str | None, Query(description="Those that are called exactly so.")] = None,
+    task: Annotated[str | None, Query(description="Those without a recipe that named this task.")] = None,
     archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
@@ -62,6 +63,7 @@ def list_runs(
         sweep_id=sweep_id,
         arm=arm,
         name=name,
+        task=task,
         archived=archived,
         cursor=cursor,
         limit=limit,
@@ -83,8 +85,8 @@ def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
 
 @router.patch("/runs/{run_id:id}", responses=problems(404))
 def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
-    """Give the run another name."""
-    return run_view(session, archive.rename(session, run_id, body.name, actor=identity.token_id))
+    """Give the run another name, or say that it is of another task, where no recipe says it."""
+    return run_view(session, archive.change(session, run_id, body, actor=identity.token_id))
 
 
 @router.post("/runs/{run_id:id}:archive", responses=problems(404, 409))

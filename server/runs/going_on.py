@@ -22,7 +22,7 @@ from .fencing import over
 from .lifecycle import transition
 from .models import Attempt, Run
 from .schemas import AttemptCreate
-from .service import Created, current_attempt, is_over, lock_run, mint_for_attempt
+from .service import TOLD, Created, current_attempt, is_over, lock_run, mint_for_attempt
 from .states import DesiredState, Status
 
 NEW_RUN = "leave it out, or begin a new run"
@@ -69,8 +69,8 @@ def _check_may_go_on(session: Session, run: Run) -> None:
 
 
 def _check_is_same(session: Session, run: Run, body: AttemptCreate) -> None:
-    """Whoever names the unit, the budget or the recipe means a run that has them."""
-    for field in ("compute_unit", "budget_compute"):
+    """Whoever names the unit, the budget, the task or the recipe means a run that has them."""
+    for field in ("compute_unit", "budget_compute", *TOLD):
         given, has = getattr(body, field), getattr(run, field)
         if given is not None and given != has:
             raise _other(run, field, given, "none" if has is None else str(has))

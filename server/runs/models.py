@@ -27,6 +27,7 @@ class Run(Base):
         CheckConstraint("executor IN ('ray', 'external')", name="executor"),
         CheckConstraint("num_nonnulls(parent_run_id, parent_checkpoint_id, parent_step) IN (0, 3)", name="parent"),
         Index("ix_runs_active", "status", postgresql_where=text("status NOT IN ('stopped', 'succeeded', 'failed')")),
+        Index("ix_runs_task", "task", postgresql_where=text("task IS NOT NULL")),
         Index("ix_runs_dirty", "dirty_at", postgresql_where=text("dirty_at IS NOT NULL")),
         Index("ix_runs_refit_at", "refit_at", postgresql_where=text("refit_at IS NOT NULL")),
     )
@@ -37,7 +38,8 @@ class Run(Base):
     recipe_id: Mapped[str | None] = mapped_column(
         ForeignKey("recipes.id"), index=True
     )  # none for a run that is only tracked
-    arm: Mapped[str | None]
+    task: Mapped[str | None]  # what a run without a recipe is of; runs of one task tell of one another
+    arm: Mapped[str | None]  # in its sweep; without a recipe what it has in common with its other seeds
     changes: Mapped[dict[str, Any]] = mapped_column(
         default=dict
     )  # dotted field -> value, against the sweep's base recipe or a fork's parent

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
 from forecurve.recipes import ComputeUnit, Name
@@ -58,6 +58,7 @@ class RunView(BaseModel):
     id: str
     name: str
     sweep_id: str | None
+    task: str | None = Field(description="What a run without a recipe said it is of; with one the recipe says it.")
     arm: str | None
     parent: Parent | None = Field(description="Of a fork; null for a run that began at step 0.")
     changes: dict[str, Any] = Field(
@@ -110,6 +111,19 @@ class RunCounts(BaseModel):
     )
 
 
+Task = Annotated[
+    Name,
+    Field(
+        description="External runs without a recipe: what is trained and evaluated, in words of your own. Runs of one "
+        "task and unit that are over tell how another one will end: their evaluations must mean the same."
+    ),
+]
+Arm = Annotated[
+    Name, Field(description="External runs without a recipe: what seeds of one setting share; needs task and seed.")
+]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True, description="External runs without a recipe.")]
+
+
 class RunCreate(RecipeChoice):
     """A run of its own. With executor `ray` the service launches it; with `external` you do, and report to it."""
 
@@ -124,6 +138,9 @@ class RunCreate(RecipeChoice):
         strict=True,
         description="External runs only, in the unit.",
     )
+    task: Task | None = None
+    arm: Arm | None = None
+    seed: Seed | None = None
 
 
 class AttemptCreate(RecipeChoice):
@@ -131,6 +148,9 @@ class AttemptCreate(RecipeChoice):
 
     compute_unit: ComputeUnit | None = None
     budget_compute: float | None = Field(None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, strict=True)
+    task: Task | None = None
+    arm: Arm | None = None
+    seed: Seed | None = None
 
 
 class RunCreated(RunView):
@@ -140,11 +160,18 @@ class RunCreated(RunView):
 
 
 class RunChange(BaseModel):
-    """What of a run can be changed."""
+    """What of a run can be changed; what is left out stays."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Name
+    name: Name = Field("", validate_default=False)
+    task: Task | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> RunChange:
+        if not self.model_fields_set:
+            raise ValueError("nothing is to be changed: give `name` or `task`")
+        return self
 
 
 class ForkCreate(BaseModel):

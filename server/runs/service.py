@@ -27,6 +27,9 @@ from .states import TERMINAL, DesiredState, Status
 ADMIT_TASK = "worker.tasks.admit"
 RECONCILE_TASK = "worker.tasks.reconcile_run"
 
+TOLD = ("task", "arm", "seed")
+"""What a run without a recipe may say of itself, so that other runs tell of it and it of them."""
+
 _STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
 """A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
 
@@ -78,6 +81,7 @@ def list_runs(
     sweep_id: str | None = None,
     arm: str | None = None,
     name: str | None = None,
+    task: str | None = None,
     archived: bool = False,
     cursor: str | None = None,
     limit: int = 50,
@@ -92,6 +96,8 @@ def list_runs(
         query = query.where(Run.arm == arm)
     if name is not None:
         query = query.where(Run.name == name)
+    if task is not None:
+        query = query.where(Run.task == task)
     return newest_first(session, query, Run.id, cursor, limit)
 
 
@@ -200,7 +206,23 @@ def _launched(session: Session, body: RunCreate, recipe: Recipe) -> Run:
             other = {"compute_unit": "budget.unit", "budget_compute": "budget.compute"}[field]
             message = f"a launched run has the budget of its recipe; set it by `changes: {{{other}: ...}}`"
             raise Invalid.field(field, getattr(body, field), message)
+    _check_told_by_recipe(body)
     return launched_run(session, recipe, body.name or recipe.name, body.changes)
+
+
+def _check_told_by_recipe(body: RunCreate) -> None:
+    for field in TOLD:
+        if getattr(body, field) is not None:
+            message = f"a run with a recipe has that by its recipe: leave `{field}` out, or the recipe"
+            raise Invalid.field(field, getattr(body, field), message)
+
+
+def _check_arm(body: RunCreate) -> None:
+    """An arm is known by the task that it is of, and its runs by their seeds."""
+    for field in ("task", "seed"):
+        if body.arm is not None and getattr(body, field) is None:
+            message = f"arm `{body.arm}` needs it: runs of one task and arm are told apart by their seeds"
+            raise Invalid.field(field, None, message)
 
 
 def _external(session: Session, body: RunCreate, recipe: Recipe | None) -> Run:
@@ -208,13 +230,18 @@ def _external(session: Session, body: RunCreate, recipe: Recipe | None) -> Run:
     if unit is None:
         message = f"an external run without a recipe needs its unit: one of {', '.join((*SECONDS_PER_UNIT, 'steps'))}"
         raise Invalid.field("compute_unit", None, message)
+    if recipe is not None:
+        _check_told_by_recipe(body)
+    _check_arm(body)
     budget = body.budget_compute
     if budget is None and recipe is not None and unit == recipe.budget.unit:
         budget = recipe.budget.compute
     return Run(
         name=body.name or (recipe.name if recipe else "external"),
         recipe_id=store(session, recipe)[0].id if recipe else None,
-        seed=recipe.seed if recipe else None,
+        task=body.task,
+        arm=body.arm,
+        seed=recipe.seed if recipe else body.seed,
         executor="external",
         compute_unit=unit,
         budget_compute=budget,

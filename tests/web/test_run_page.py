@@ -217,7 +217,11 @@ def test_a_run_that_is_only_tracked_has_no_recipe_and_a_page_all_the_same(site: 
     body = {"name": "my-run", "executor": "external", "compute_unit": "GPU-hours", "budget_compute": 100}
     run = site.post("/v1/runs", json=body, headers={"Sec-Fetch-Site": "same-origin"}).json()
     words = text_of(site.get(f"/runs/{run['id']}").text)
-    assert "This run was reported without a recipe." in words
+    assert "reported without a recipe and names no task, so no other run tells how it will end" in words
+    site.patch(f"/v1/runs/{run['id']}", json={"task": "<gsm8k>"}, headers={"Sec-Fetch-Site": "same-origin"})
+    page = site.get(f"/runs/{run['id']}").text
+    assert "This run was reported without a recipe. Run" in text_of(page)
+    assert "task &lt;gsm8k&gt;" in page
     assert "launched by you" in words
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science.posterior.prior import FLAT
@@ -14,6 +15,7 @@ from server.forecasts.past_runs import past_runs
 from server.forecasts.schemas import ForecastView
 from server.forecasts.siblings import prior_of
 from server.recipes.models import RecipeRow
+from server.runs.models import Run
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COLLAPSING, COMPUTE, forecasts, run_of, start_run
@@ -101,6 +103,18 @@ def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_nothing(sessions: Se
     endless = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=None))
     assert longer.summary["prior"] is None
     assert endless.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+
+
+def test_runs_without_a_recipe_tell_of_one_another_by_the_task_that_they_name(
+    sessions: Sessions, settings: Settings
+) -> None:
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == family(sessions))):
+            run.sweep_id, run.task = None, "gsm8k"
+    told = refitted(sessions, settings, start_run(sessions, points=6, task="gsm8k"))
+    alone = refitted(sessions, settings, start_run(sessions, points=6))
+    assert told.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+    assert alone.summary["prior"] is None
 
 
 def test_a_run_that_is_no_sigmoid_is_told_by_nobody(sessions: Sessions, settings: Settings) -> None:

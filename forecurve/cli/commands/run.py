@@ -5,7 +5,7 @@ What a run went through and its numbers for other programs are in run_history.py
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,6 +78,7 @@ def list_runs(
         list[str] | None, typer.Option(help="Only runs in this state; may be given several times.")
     ] = None,
     sweep: OfSweep = None,
+    task: Annotated[str | None, typer.Option(help="Only runs that named this task.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
 ) -> Answer:
@@ -85,16 +86,16 @@ def list_runs(
     from ..showing.output import newest, print_newest
     from ..showing.run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
 
-    listed = service.api.runs(status=status, sweep_id=sweep, archived=archived or None, limit=limit + 1)
+    listed = service.api.runs(status=status, sweep_id=sweep, task=task, archived=archived or None, limit=limit + 1)
     found = newest(listed, limit)
     if not found["items"]:
-        return Answer(found, _none_found(bool(status or sweep), archived))
+        return Answer(found, _none_found(bool(status or sweep or task), archived))
     return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
 
 
 def _none_found(filtered: bool, archived: bool) -> str:
     if filtered:
-        return "No such runs. Without --status and --sweep all are listed."
+        return "No such runs. Without --status, --sweep and --task all are listed."
     return "No archived runs." if archived else NO_RUNS
 
 
@@ -114,6 +115,29 @@ def rename(service: Service, run_id: RunId, name: Annotated[str, typer.Argument(
     """Give a run another name."""
     run = service.api.rename_run(run_id, name)
     return Answer(run, f"{run['id']}  {run['name']}")
+
+
+@app.command()
+@asks_service
+def task(
+    service: Service,
+    run_id: RunId,
+    name: Annotated[str | None, typer.Argument(metavar="[TASK]", help="What it is of, in words of your own.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="It is of none any more.")] = False,
+) -> Answer:
+    """Say of which task a run without a recipe is; without TASK show it. Runs of one task tell of one another."""
+    from ..errors import bad_input
+
+    if none and name is not None:
+        raise bad_input(f"--none: it is given with the task {name!r}; leave one of them out")
+    run = service.api.name_task(run_id, name) if none or name is not None else service.api.run(run_id)
+    return Answer(run, f"{run['id']}  {_task(run)}")
+
+
+def _task(run: dict[str, Any]) -> str:
+    if run["recipe_id"] is not None:
+        return "the task of its recipe"
+    return run["task"] or "of no task: no other run tells how it will end"
 
 
 @app.command()

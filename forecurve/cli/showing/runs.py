@@ -22,6 +22,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
         "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
+        "task": run.get("task"),
         "attempt": run.get("attempt"),
         "pass rate": f"{number(run.get('last_reward'))} at {last}",
         "ceiling": ceiling(run),

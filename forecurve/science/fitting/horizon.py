@@ -51,8 +51,9 @@ def evaluation_noise(fit: Fit) -> float:
     """Variance of one evaluation as good as white, in the reward's own scale squared.
 
     The noise is the spread of an evaluation's band beyond that of the curve, where the curve is known best: at the
-    present, where neither another law of the rise nor a run's leaving its curve has a say. Evaluations that hang together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1
-    correlation of the residuals, shrunk to 0 as if three more evaluations had shown none.
+    present, where neither another law of the rise nor a run's leaving its curve has a say. Evaluations that hang
+    together tell less than their number, by (1 + rho) / (1 - rho) with rho the lag-1 correlation of the residuals,
+    shrunk to 0 as if three more evaluations had shown none.
     """
     here = np.array([fit.curve.now])
     evaluation = band_of(here, np.clip(fit.evaluations_on_curve(here), *fit.curve.bounds)).at(0)

@@ -291,6 +291,18 @@ def test_a_run_is_renamed_archived_and_restored(
     assert len(forecurve("run", "list", "--json").json["items"]) == 1
 
 
+def test_a_run_without_a_recipe_is_said_to_be_of_a_task(forecurve: Forecurve, service: str) -> None:
+    run_id = _external_run(service, reward=0.25)
+    assert "of no task" in forecurve("run", "task", run_id).out
+    assert forecurve("run", "task", run_id, "gsm8k", "--json").json["task"] == "gsm8k"
+    assert "gsm8k" in forecurve("run", "show", run_id).out
+    assert [one["id"] for one in forecurve("run", "list", "--task", "gsm8k", "--json").json["items"]] == [run_id]
+    assert "--task" in forecurve("run", "list", "--task", "maze").out
+    both = forecurve("run", "task", run_id, "maze", "--none")
+    assert (both.code, "'maze'" in both.err) == (2, True)
+    assert forecurve("run", "task", run_id, "--none", "--json").json["task"] is None
+
+
 def test_alerts_are_listed_and_can_be_only_the_open_ones(
     forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
 ) -> None:

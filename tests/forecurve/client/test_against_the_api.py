@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from forecurve.client import Api, ApiError, ClientError, attach, init, sync, tracking
@@ -45,6 +46,28 @@ def test_a_run_of_ones_own_is_begun_reported_and_found(service: tuple[str, str])
     assert [point["value"] for point in points] == ["NaN"]
     assert rewards(url, token, str(run.id)) == [(0, 0.6), (10, 0.65)]
     assert run.unsent == 0
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_a_run_names_its_task_and_goes_on_with_it(service: tuple[str, str], mode: Any) -> None:
+    url, token = service
+    said = {"task": "gsm8k", "arm": "base", "seed": np.int64(3)}
+    for attempt in (1, 2):
+        run = init("mine", url=url, token=token, mode=mode, resume="auto", **said)
+        run.log_evaluation(step=attempt, compute=float(attempt), reward=0.3)
+        run.finish("lost" if attempt == 1 else "succeeded")
+    assert run.directory is not None
+    run_id = run.id or sync(run.directory.parent, url, token).run_id
+    with Api(url, token) as api:
+        view = api.run(run_id)
+        assert (view["task"], view["arm"], view["seed"], view["attempt"]) == ("gsm8k", "base", 3, 2)
+
+
+def test_a_run_goes_on_with_no_other_task(service: tuple[str, str]) -> None:
+    url, token = service
+    init("mine", url=url, token=token, task="gsm8k").finish("lost")
+    with pytest.raises(ApiError, match="goes on with what it has, gsm8k"):
+        init("mine", url=url, token=token, task="maze", resume="auto")
 
 
 @pytest.mark.slow  # ten megabytes of counts

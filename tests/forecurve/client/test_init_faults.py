@@ -36,6 +36,12 @@ def making(created: Any) -> Callable[[str, dict[str, Any]], Any]:
         ({"name": 5}, ["name is 5", "must be text"]),
         ({"unit": "\ud800"}, ["unit is", "cannot be sent"]),
         ({"recipe": {"seed": float("nan")}}, ["recipe is", "cannot be sent"]),
+        ({"task": 5}, ["task is 5", "must be text"]),
+        ({"arm": "\ud800"}, ["arm is", "cannot be sent"]),
+        ({"seed": 1.5}, ["seed is 1.5", "a whole number from 0 to 2147483647"]),
+        ({"seed": -1}, ["seed is -1", "a whole number"]),
+        ({"seed": float("nan")}, ["seed is nan", "leave it out"]),
+        ({"seed": 2**31}, ["seed is 2147483648", "a whole number"]),
         ({"recipe": 5}, ["recipe is 5", "a preset's name or a mapping"]),
     ],
 )
