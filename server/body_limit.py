@@ -13,7 +13,7 @@ from server.problems import problem_response
 MEGABYTE = 1024 * 1024
 METRICS_LIMIT = 10 * MEGABYTE
 LIMIT = 1 * MEGABYTE
-_METRICS = re.compile(r"/v1/runs/[^/]+/metrics/?")
+_METRICS = re.compile(r"/v1/runs(:import|/[^/]+/metrics)/?")
 
 
 def limit_of(path: str) -> int:

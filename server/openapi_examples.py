@@ -14,10 +14,27 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "RecipeCreate": [{"name": "slower", "preset": "scalerl", "changes": {"optimizer.learning_rate": 0.0001}}],
     "RunCreate": [
         {"preset": "scalerl", "changes": {"budget.compute": 60}},
-        {"executor": "external", "name": "my run", "compute_unit": "GPU-hours", "budget_compute": 4000},
+        {
+            "executor": "external",
+            "name": "my run",
+            "compute_unit": "GPU-hours",
+            "budget_compute": 4000,
+            "task": "gsm8k, 512 held-out prompts",
+        },
+    ],
+    "RunImport": [
+        {
+            "name": "the run of March",
+            "compute_unit": "GPU-hours",
+            "task": "gsm8k, 512 held-out prompts",
+            "evaluations": [
+                {"step": step, "compute": 8.0 * step, "reward": reward, "prompts": 512, "samples": 4}
+                for step, reward in enumerate([0.2, 0.31, 0.44, 0.5])
+            ],
+        }
     ],
     "AttemptCreate": [{"compute_unit": "GPU-hours", "budget_compute": 4000}],
-    "RunChange": [{"name": "the one that broke"}],
+    "RunChange": [{"name": "the one that broke"}, {"task": "gsm8k, 512 held-out prompts"}],
     "ForkCreate": [{"step": 100, "changes": {"optimizer.learning_rate": 0.0001}}],
     "StopRequest": [{"reason": "Its place is needed."}],
     "SweepPlanRequest": [_LEAVE_ONE_OUT, _GRID],

@@ -208,14 +208,25 @@ def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: da
 
 
 def _write_down(session: Session, run: Run, subject: Subject, assessment: Assessment, now: datetime) -> None:
-    said, to_freeze, advice = assessment.said, assessment.to_freeze, assessment.advice
+    said, to_freeze = assessment.said, assessment.to_freeze
     if to_freeze is not None and to_freeze is not said:
         record_forecast(session, run, to_freeze, frozen=True, newest=False, now=now)
     forecast = record_forecast(session, run, said, frozen=to_freeze is said, newest=True, now=now)
+    if run.import_digest is None:
+        _tell(session, run, subject, assessment, forecast, now)
+    if run.sweep_id is not None:
+        ask_for_comparison(session, run.sweep_id, now)
+
+
+def _tell(
+    session: Session, run: Run, subject: Subject, assessment: Assessment, forecast: Forecast, now: datetime
+) -> None:
+    """Alarm, revision and advice: what somebody may act on, so nothing of a run that was over before it came here."""
     if assessment.alarm is not None and settled_at(session, run.id, KIND) == subject.settled:  # not resolved meanwhile
         _sound(session, run, assessment.alarm, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
+    advice = assessment.advice
     recommend(
         session,
         run,
@@ -225,8 +236,6 @@ def _write_down(session: Session, run: Run, subject: Subject, assessment: Assess
         numbers=json_safe(advice.numbers),
         now=now,
     )
-    if run.sweep_id is not None:
-        ask_for_comparison(session, run.sweep_id, now)
 
 
 def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -72,6 +73,11 @@ class Api:
 
     def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
         return self.post("/v1/runs", body, idempotency_key=idempotency_key)
+
+    def import_run(self, body: Json) -> Json:
+        """Bring in a run that is over elsewhere, with its `evaluations`. The very same one again changes nothing, and
+        its answer says so (`was_there`)."""
+        return self.post("/v1/runs:import", body, idempotency_key=secrets.token_hex(16))
 
     def begin_attempt(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Go on with a run that you launched: its next attempt, with an ingest token. What `body` names must be what

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from forecurve.limits import MAX_STEP
 from server.access.idempotency import IdempotentRoute
-from server.dependencies import Caller, DbSession, Now, Reader, require_run
+from server.dependencies import Caller, DbSession, Now, Operator, Reader, require_run
 from server.problems import problems
 from server.runs.service import get_run
+from server.runs.views import run_view
 
-from . import service
+from . import past, service
 from .curve import Point, validation_curve
 from .ingest import take_batch
 from .overview import thinned
@@ -25,12 +26,27 @@ from .schemas import (
     MetricNames,
     MetricSeries,
     PointRead,
+    RunImport,
+    RunImported,
     ThinnedMetrics,
 )
 
 MOST_POINTS = 10_000
 
 router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
+
+
+@router.post(
+    "/runs:import",
+    status_code=201,
+    responses={200: {"model": RunImported, "description": "The very same run is there already"}, **problems(413)},
+)
+def import_run(body: RunImport, response: Response, session: DbSession, identity: Operator, now: Now) -> RunImported:
+    """Take a run that is over elsewhere, with its whole curve; 200 when the very same one is there already."""
+    found = past.import_run(session, body, actor=identity.token_id, now=now)
+    if found.was_there:
+        response.status_code = 200
+    return RunImported(**dict(run_view(session, found.run)), was_there=found.was_there)
 
 
 @router.post("/runs/{run_id:id}/metrics", responses=problems(404, 409, 413))

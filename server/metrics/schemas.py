@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from forecurve.limits import EARLIEST, LATEST, MAX_STEP
+from forecurve.recipes import ComputeUnit, Name
 from forecurve.reports import (
     MAX_DETAILS,
     MAX_NAME,
@@ -17,7 +18,7 @@ from forecurve.reports import (
     NAMES,
     as_json_number,
 )
-from server.runs.schemas import LateReport
+from server.runs.schemas import Arm, Budget, LateReport, RunCreate, RunView, Seed, Task
 
 
 def _from_name(value: Any) -> Any:
@@ -79,12 +80,41 @@ class EvaluationIn(BaseModel):
     time: Time | None = None
 
 
+MOST_EVALUATIONS = 10_000
+
+
 class Batch(LateReport):
     """A numbered batch. It is taken whole or not at all; sent again, it changes nothing."""
 
     seq: int = Field(ge=1, le=2**31 - 1, strict=True, description="Counts from 1 in each attempt.")
     points: list[Point] = Field([], max_length=100_000)
-    evaluations: list[EvaluationIn] = Field([], max_length=10_000)
+    evaluations: list[EvaluationIn] = Field([], max_length=MOST_EVALUATIONS)
+
+
+class RunImport(BaseModel):
+    """A run that is over elsewhere, with its whole validation curve. It becomes a succeeded run of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    compute_unit: ComputeUnit
+    budget_compute: Budget | None = Field(None, description="In the unit; by default what the run has spent.")
+    task: Task | None = None
+    arm: Arm | None = None
+    seed: Seed | None = None
+    evaluations: list[EvaluationIn] = Field(min_length=1, max_length=MOST_EVALUATIONS)
+
+    def as_new(self) -> RunCreate:
+        """The run as it would have begun."""
+        budget = self.budget_compute or max(one.compute for one in self.evaluations) or None
+        told = self.model_dump(exclude={"evaluations", "budget_compute"})
+        return RunCreate(executor="external", budget_compute=budget, **told)
+
+
+class RunImported(RunView):
+    """The run. `was_there`: the very same one had been imported before, and nothing was changed."""
+
+    was_there: bool
 
 
 class BatchAnswer(BaseModel):

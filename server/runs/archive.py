@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from server.errors import Conflict, Invalid
+from server.errors import Conflict
 from server.events.service import record
 
 from .models import Run
@@ -22,7 +22,7 @@ def change(session: Session, run_id: str, body: RunChange, *, actor: str) -> Run
     """Give the run another name or task. The same ones change nothing.
 
     Raises:
-        Invalid: the task is not its own to name: its recipe has it, or its arm needs one.
+        Conflict: the task is not its own to name: its recipe has it, or its arm needs one.
     """
     run = lock_run(session, run_id)
     if "task" in body.model_fields_set:
@@ -36,9 +36,9 @@ def change(session: Session, run_id: str, body: RunChange, *, actor: str) -> Run
 
 def _retask(session: Session, run: Run, task: str | None, actor: str) -> None:
     if run.recipe_id is not None:
-        raise Invalid.field("task", task, f"run {run.id} has a recipe, which says its task; fork it to change that")
+        raise Conflict.field("task", task, f"run {run.id} has a recipe, which says its task; fork it to change that")
     if task is None and run.arm is not None:
-        raise Invalid.field("task", task, f"run {run.id} is of arm `{run.arm}`, which is one of a task; name another")
+        raise Conflict.field("task", task, f"run {run.id} is of arm `{run.arm}`, which is one of a task; name another")
     if task != run.task:
         _record(session, run, "run.retasked", actor, from_state=run.task, to_state=task)
         run.task = task

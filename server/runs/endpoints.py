@@ -83,7 +83,7 @@ def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
     return run_view(session, service.get_run(session, run_id))
 
 
-@router.patch("/runs/{run_id:id}", responses=problems(404))
+@router.patch("/runs/{run_id:id}", responses=problems(404, 409))
 def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
     """Give the run another name, or say that it is of another task, where no recipe says it."""
     return run_view(session, archive.change(session, run_id, body, actor=identity.token_id))

@@ -28,6 +28,9 @@ class Run(Base):
         CheckConstraint("num_nonnulls(parent_run_id, parent_checkpoint_id, parent_step) IN (0, 3)", name="parent"),
         Index("ix_runs_active", "status", postgresql_where=text("status NOT IN ('stopped', 'succeeded', 'failed')")),
         Index("ix_runs_task", "task", postgresql_where=text("task IS NOT NULL")),
+        Index(
+            "ix_runs_import_digest", "import_digest", unique=True, postgresql_where=text("import_digest IS NOT NULL")
+        ),
         Index("ix_runs_dirty", "dirty_at", postgresql_where=text("dirty_at IS NOT NULL")),
         Index("ix_runs_refit_at", "refit_at", postgresql_where=text("refit_at IS NOT NULL")),
     )
@@ -39,6 +42,7 @@ class Run(Base):
         ForeignKey("recipes.id"), index=True
     )  # none for a run that is only tracked
     task: Mapped[str | None]  # what a run without a recipe is of; runs of one task tell of one another
+    import_digest: Mapped[str | None]  # of a run that came in whole: what it was made of
     arm: Mapped[str | None]  # in its sweep; without a recipe what it has in common with its other seeds
     changes: Mapped[dict[str, Any]] = mapped_column(
         default=dict

@@ -111,6 +111,7 @@ class RunCounts(BaseModel):
     )
 
 
+Budget = Annotated[float, Field(ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, strict=True)]
 Task = Annotated[
     Name,
     Field(
@@ -130,14 +131,7 @@ class RunCreate(RecipeChoice):
     name: Name | None = None
     executor: Literal["ray", "external"] = "ray"
     compute_unit: ComputeUnit | None = Field(None, description="Needed for an external run without a recipe.")
-    budget_compute: float | None = Field(
-        None,
-        ge=LEAST_COMPUTE,
-        le=MOST_COMPUTE,
-        allow_inf_nan=False,
-        strict=True,
-        description="External runs only, in the unit.",
-    )
+    budget_compute: Budget | None = Field(None, description="External runs only, in the unit.")
     task: Task | None = None
     arm: Arm | None = None
     seed: Seed | None = None
@@ -147,7 +141,7 @@ class AttemptCreate(RecipeChoice):
     """The next attempt of an external run. What is given must be what the run has; nothing need be given."""
 
     compute_unit: ComputeUnit | None = None
-    budget_compute: float | None = Field(None, ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False, strict=True)
+    budget_compute: Budget | None = None
     task: Task | None = None
     arm: Arm | None = None
     seed: Seed | None = None

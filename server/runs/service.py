@@ -123,8 +123,11 @@ def recipe_of(session: Session, run: Run) -> RecipeRow:
     return row
 
 
-def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime) -> Created:
-    """One run outside of any sweep: queued for the cluster, or (external) waiting for its own reports."""
+def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime, reports: bool = True) -> Created:
+    """One run outside of any sweep: queued for the cluster, or (external) waiting for its own reports.
+
+    Without `reports` an external run gets no token for them.
+    """
     recipe = resolve(session, body)
     run = _external(session, body, recipe) if body.executor == "external" else _launched(session, body, needed(recipe))
     session.add(run)
@@ -132,7 +135,7 @@ def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime) 
     record(session, "run.created", actor=actor, run_id=run.id, executor=run.executor)
     if body.executor == "external":
         session.add(Attempt(run_id=run.id, number=run.attempt))
-        return Created(run, mint_for_attempt(session, run, now))
+        return Created(run, mint_for_attempt(session, run, now) if reports else None)
     enqueue(session, ADMIT_TASK)
     return Created(run, None)
 

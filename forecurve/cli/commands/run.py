@@ -14,6 +14,7 @@ from ..asking.service import Answer, Service, asks_service
 from ..given.flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
 from .run_data import export, metrics
 from .run_history import attempts, checkpoints, events
+from .run_import import import_runs
 from .run_origin import forks, recipe
 
 app = typer.Typer(
@@ -215,5 +216,6 @@ def watch(
         raise typer.Exit(1)
 
 
+app.command("import")(import_runs)
 for command in (recipe, forks, checkpoints, attempts, events, metrics, export):
     app.command()(command)

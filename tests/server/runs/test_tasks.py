@@ -107,6 +107,6 @@ def test_a_task_that_a_recipe_or_an_arm_holds_stays(api: TestClient, headers: He
     of_arm = external_run(api, headers, task=TASK, arm="base", seed=0).run_id
     for run, task, says in ((by_recipe, TASK, "has a recipe"), (of_arm, None, "is of arm `base`")):
         answer = api.patch(f"/v1/runs/{run}", json={"name": "not taken", "task": task}, headers=headers["operate"])
-        assert answer.status_code == 422
+        assert answer.status_code == 409
         assert says in faults(answer)["task"]
         assert api.get(f"/v1/runs/{run}", headers=headers["read"]).json()["name"] != "not taken"

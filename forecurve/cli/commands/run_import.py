@@ -1,0 +1,111 @@
+"""`forecurve run import`: runs that are over elsewhere come into the service, from a file of curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..asking.service import Answer, Service, asks_service
+from ..given.curves import CurveFile, Range, read_arms, read_long_arms
+
+if TYPE_CHECKING:
+    from forecurve.science import Curve
+
+STEPS = "steps"
+
+
+@asks_service
+def import_runs(
+    service: Service,
+    file: CurveFile,
+    task: Annotated[
+        str, typer.Option("--task", help="What is trained and evaluated; runs of one task tell of one another.")
+    ],
+    unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute; else the file's column `unit`.")] = None,
+    series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Runs are called PROJECT/SERIES.")] = None,
+    range_: Range = None,
+) -> Answer:
+    """Bring finished runs into the service, from a file as `forecurve fit` reads it: the past of runs to come.
+
+    forecurve run import curves.csv --task "gsm8k, 512 held-out prompts" --unit GPU-hours
+
+    Each series, or each seed of one, becomes a run that is over, with what it spent as its budget. The same runs again
+    change nothing. Rewards of another range than 0 to 1 (--range) are kept as shares of it.
+    """
+    from forecurve.curve_files import DEFAULT_UNIT
+
+    from ..errors import bad_input
+
+    arms = read_arms(file, unit, range_, series) if series else read_long_arms(file, unit, range_)
+    if next(iter(arms.values()))[0].unit == DEFAULT_UNIT:
+        raise bad_input(f"--unit: {file.name} does not say in what compute is counted; give one such as GPU-hours")
+    found: list[dict[str, Any]] = []
+    for body in _bodies(arms, task, project):
+        found.append(_taken(service, body, len(found)))
+    return Answer({"items": found}, lambda: _say(found))
+
+
+def _taken(service: Service, body: dict[str, Any], before: int) -> dict[str, Any]:
+    from forecurve.client.errors import ApiError
+
+    try:
+        return service.api.import_run(body)
+    except ApiError as error:
+        for fault in error.errors:
+            fault["field"] = f"run {body['name']!r}, {fault['field']}"
+        if before:
+            typer.echo(f"{before} runs are there by now; the same command again goes on with the others.", err=True)
+        raise
+
+
+def _bodies(arms: dict[str, list[Curve]], task: str, project: str | None) -> Iterator[dict[str, Any]]:
+    for arm, curves in arms.items():
+        for curve in curves:
+            told = {} if curve.seed is None else {"arm": arm, "seed": curve.seed}
+            name = f"{project}/{curve.name}" if project else curve.name
+            yield {"name": name, "task": task, "compute_unit": curve.unit, **told, "evaluations": _evaluations(curve)}
+
+
+def _evaluations(curve: Curve) -> list[dict[str, Any]]:
+    low, high = curve.bounds
+    shares = (curve.reward - low) / (high - low)
+    sizes = [_whole(curve.prompts, curve.points), _whole(curve.samples, curve.points)]
+    rows = zip(_steps(curve), curve.compute.tolist(), shares.tolist(), *sizes, strict=True)
+    return [
+        {"step": step, "compute": compute, "reward": reward, "prompts": prompts, "samples": samples}
+        for step, compute, reward, prompts, samples in rows
+    ]
+
+
+def _steps(curve: Curve) -> list[int]:
+    """Where compute is counted in steps it says them; else evaluations are numbered, from 0 for the start."""
+    if curve.unit == STEPS and all(float(spent).is_integer() for spent in curve.compute):
+        return [int(spent) for spent in curve.compute]
+    first = 0 if curve.compute[0] == 0 else 1
+    return list(range(first, first + curve.points))
+
+
+def _whole(column: Any, points: int) -> list[int | None]:
+    """How many prompts or samples an evaluation had; what is no whole number, as an average is none, is not known."""
+    if column is None:
+        return [None] * points
+    return [int(size) if float(size).is_integer() else None for size in column]
+
+
+def _say(found: list[dict[str, Any]]) -> None:
+    from ..showing.output import line_of
+
+    for run in found:
+        print(line_of(f"{run['id']}  {run['name']}{_before(run)}"))
+    new = sum(not run["was_there"] for run in found)
+    print(f"{new} of {len(found)} runs are new; runs of task {found[0]['task']!r} are forecast with them from now on.")
+
+
+def _before(run: dict[str, Any]) -> str:
+    if not run["was_there"]:
+        return ""
+    put_away = ", archived" if run["archived_at"] else ""
+    return f"  was there already{put_away}"

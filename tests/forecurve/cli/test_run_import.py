@@ -1,0 +1,83 @@
+"""Runs that are over elsewhere come in from a file, against the real API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Forecurve
+
+ROWS = "series,compute,reward,prompts,samples,seed\n" + "".join(
+    f"{name},{compute},{20 + 2 * compute + seed},512,4,{seed}\n"
+    for name in ("base", "no-kl")
+    for seed in (0, 1)
+    for compute in (0, 2, 4, 8)
+)
+TASK = "gsm8k, 512 held-out prompts"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "curves.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def test_every_seed_of_a_series_becomes_a_run_that_is_over(forecurve: Forecurve, service: str, file: Path) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours", "--range", "0,100", "--project", "lab")
+    first = forecurve(*told)
+    assert first.code == 0, first.err
+    assert "4 of 4 runs are new" in first.out
+    items = forecurve("run", "list", "--task", TASK, "--json").json["items"]
+    assert {(one["name"], one["arm"], one["seed"], one["status"]) for one in items} == {
+        (f"lab/{arm} (seed {seed})", arm, seed, "succeeded") for arm in ("base", "no-kl") for seed in (0, 1)
+    }
+    newest = next(one for one in items if one["name"] == "lab/no-kl (seed 1)")
+    assert (newest["last_reward"], newest["last_compute"], newest["budget_compute"]) == (0.37, 8.0, 8.0)
+
+    again = forecurve(*told, "--json").json["items"]
+    assert [one["was_there"] for one in again] == [True] * 4
+    assert "0 of 4 runs are new" in forecurve(*told).out
+
+
+def test_what_came_in_goes_out_as_it_was(forecurve: Forecurve, service: str, file: Path, tmp_path: Path) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "steps", "--range", "0,100", "--series", "base", "--json")
+    ids = [one["id"] for one in forecurve(*told).json["items"]]
+    assert len(ids) == 2
+    rows = forecurve("run", "export", *ids).out.splitlines()
+    assert rows[0].startswith("series,")
+    assert len(rows) == 1 + 8
+    assert forecurve("run", "show", ids[0], "--json").json["last_step"] == 8  # compute is counted in them
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (["--unit", "GPU-hours"], "--task"),
+        (["--task", TASK, "--range", "0,100"], "--unit"),
+        (["--task", TASK, "--unit", "GPU-hours"], "reward"),  # in percent, and no --range
+        (["--task", TASK, "--unit", "dollars", "--range", "0,100"], "run 'base (seed 0)', compute_unit"),
+        (["--task", " ", "--unit", "GPU-hours", "--range", "0,100"], "task"),
+        (["--task", TASK, "--unit", "GPU-hours", "--range", "0,100", "--series", "bass"], "base"),
+    ],
+)
+def test_what_cannot_come_in_is_said_by_name(
+    told: list[str], says: str, forecurve: Forecurve, service: str, file: Path
+) -> None:
+    answer = forecurve("run", "import", file, *told)
+    assert (answer.code, says in answer.err) == (2, True), answer.err
+    assert forecurve("run", "list", "--json").json["items"] == []
+
+
+def test_runs_before_a_faulty_one_stay_and_the_others_come_with_the_same_command(
+    forecurve: Forecurve, service: str, file: Path
+) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours", "--range", "0,100")
+    right = file.read_text()
+    file.write_text(right.replace("512,4,1\n", "512,99999,1\n"))
+    faulty = forecurve(*told)
+    assert (faulty.code, "run 'base (seed 1)', evaluations.0.samples" in faulty.err) == (2, True), faulty.err
+    assert "1 runs are there by now" in faulty.err
+    file.write_text(right)
+    assert "3 of 4 runs are new" in forecurve(*told).out

@@ -1,0 +1,125 @@
+"""Runs that are over elsewhere come in whole, once, and tell of those after them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.access.models import Token
+from server.alerts.models import Alert
+from server.events.models import Event
+from server.forecasts.models import Recommendation
+from server.forecasts.past_runs import past_runs
+from server.runs.models import Run
+from server.settings import Settings
+from tests.conftest import Clock
+from tests.server.forecasts.seeds import make_run, sigmoid
+from tests.server.reporting import Headers, faults
+from tests.worker.refitting import forecasts
+from worker.refit import refit
+
+Sessions = sessionmaker[Session]
+
+SETTINGS = Settings(DATABASE_URL="postgresql://unused", REDIS_URL="redis://unused", refit_every_s=0)
+COMPUTE = np.linspace(0.0, 100.0, 21)
+
+
+def curve(A: float = 0.78) -> list[dict[str, Any]]:
+    rewards = sigmoid(COMPUTE, A=A)
+    return [
+        {"step": step, "compute": float(at), "reward": float(reward), "prompts": 512, "samples": 4}
+        for step, (at, reward) in enumerate(zip(COMPUTE, rewards, strict=True))
+    ]
+
+
+@pytest.fixture
+def take(api: TestClient, headers: Headers):
+    def post(scope: str = "operate", **body: Any) -> Response:
+        told = {"name": "old", "compute_unit": "GPU-hours", "task": "gsm8k", "evaluations": curve()}
+        return api.post("/v1/runs:import", json=told | body, headers=headers[scope])
+
+    return post
+
+
+def count(sessions: Sessions, kind: Any) -> int:
+    with sessions() as session:
+        return session.scalar(select(func.count()).select_from(kind)) or 0
+
+
+def test_a_run_that_is_over_comes_in_whole(take, api: TestClient, headers: Headers) -> None:
+    answer = take(arm="base", seed=3)
+    assert answer.status_code == 201, answer.text
+    run = answer.json()
+    assert (run["status"], run["executor"], run["reason"]) == ("succeeded", "external", "Imported: it was over.")
+    assert (run["task"], run["arm"], run["seed"], run["was_there"]) == ("gsm8k", "base", 3, False)
+    assert (run["budget_compute"], run["last_compute"]) == (100.0, 100.0)
+    kept = api.get(f"/v1/runs/{run['id']}/evaluations", headers=headers["read"]).json()["items"]
+    assert [(one["step"], one["reward"]) for one in kept] == [(one["step"], one["reward"]) for one in curve()]
+
+
+def test_the_very_same_run_comes_in_once(take, sessions: Sessions) -> None:
+    first = take().json()
+    again = take(name="another name")
+    assert (again.status_code, again.json()["id"], again.json()["was_there"]) == (200, first["id"], True)
+    assert again.json()["name"] == "old"
+    changed = [{"seed": 1}, {"task": "maze"}, {"task": None}, {"compute_unit": "steps"}, {"evaluations": curve(0.7)}]
+    others = [take(**change) for change in changed]
+    assert [answer.status_code for answer in others] == [201] * 5
+    assert count(sessions, Run) == 6
+
+
+def test_it_is_the_past_of_runs_of_its_task_and_nobody_is_told_to_act_on_it(
+    take, sessions: Sessions, clock: Clock
+) -> None:
+    fallen = [one | {"reward": one["reward"] if one["step"] < 12 else 0.05} for one in curve()]
+    ids = [take(evaluations=evaluations).json()["id"] for evaluations in (curve(), fallen)]
+    for run_id in ids:
+        refit(sessions, SETTINGS, run_id, clock.now)
+        assert forecasts(sessions, run_id)
+    assert (count(sessions, Alert), count(sessions, Recommendation)) == (0, 0)
+    with sessions.begin() as session:
+        assert {one.id for one in past_runs(session, make_run(session, task="gsm8k"))} == set(ids)
+
+
+def test_it_has_no_token_for_reports_and_its_history_says_that_it_came_in(take, sessions: Sessions) -> None:
+    before = count(sessions, Token)
+    run_id = take().json()["id"]
+    assert count(sessions, Token) == before
+    with sessions() as session:
+        reasons = session.scalars(select(Event.reason).where(Event.run_id == run_id, Event.kind == "run.status")).all()
+    assert reasons[-1] == "Imported: it was over."
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        ({"evaluations": []}, "evaluations", "at least 1"),
+        ({"evaluations": [{"step": 1, "compute": 1.0, "reward": 1.5}]}, "evaluations.0.reward", "0 to 1"),
+        ({"evaluations": [{"step": 1, "compute": "NaN", "reward": 0.5}]}, "evaluations.0.compute", "finite"),
+        (
+            {"evaluations": [{"step": s, "compute": 5.0 - s, "reward": 0.5} for s in (1, 2)]},
+            "evaluations.1.compute",
+            "backwards",
+        ),
+        ({"arm": "base"}, "seed", "needs it"),
+        ({"compute_unit": "dollars"}, "compute_unit", "GPU-hours"),
+        ({"recipe": {}}, "recipe", ""),
+    ],
+)
+def test_of_what_does_not_hold_nothing_is_kept(
+    body: dict[str, Any], field: str, says: str, take, sessions: Sessions
+) -> None:
+    answer = take(**body)
+    assert answer.status_code == 422, answer.text
+    assert says in faults(answer)[field]
+    assert count(sessions, Run) == 0
+
+
+def test_who_may_only_read_imports_nothing(take) -> None:
+    assert take("read").status_code == 403
