@@ -10,6 +10,7 @@ import typer
 from .commands import advice, alert, channels, recipe, run, sweep, tokens
 from .commands.backtest import backtest_command
 from .commands.compare import compare_command
+from .commands.convert import convert
 from .commands.fit import fit_command
 from .commands.plan import plan_command
 from .commands.score import score
@@ -29,6 +30,7 @@ def build() -> Any:
     )
     app.callback()(_root)
     _add(app, demo, up, down, status, login)
+    _add(app, convert)
     app.command("fit")(fit_command)
     app.command("backtest")(backtest_command)
     _add(app, score)

@@ -54,7 +54,7 @@ def asks_service(command: Callable[..., Answer]) -> Callable[..., None]:
     def asking(*, url: str | None, token: str | None, data_dir: Path, as_json: bool, **own: Any) -> None:
         with closing(Service(url, token, data_dir)) as service:
             own |= {name: _ids(service, named, own[name]) for name, named in by_name.items()}
-            _print(command(service, **own), as_json)  # what is long is asked for while it is printed
+            print_answer(command(service, **own), as_json)  # what is long is asked for while it is printed
 
     parameters = [*_own_parameters(command), *_FLAGS]
     by_name = {parameter.name: named for parameter in parameters if (named := _named(parameter.annotation))}
@@ -63,7 +63,8 @@ def asks_service(command: Callable[..., Answer]) -> Callable[..., None]:
     return asking
 
 
-def _print(answer: Answer, as_json: bool) -> None:
+def print_answer(answer: Answer, as_json: bool) -> None:
+    """What a command found: as JSON, or in words."""
     from ..showing.output import print_json
 
     if as_json:

@@ -1,0 +1,9 @@
+"""What other tools leave of runs, as curves: W&B, transformers and TRL, verl, TensorBoard, trackio, plain tables.
+
+`logs` says what every reader gives: `wandb_charts`, `histories`, `trainer_states`, `event_files`, a kind of file each.
+`sources` knows by the content which of them a file is for, `reading` puts it all together.
+"""
+
+from .reading import Imported, metrics, read
+
+__all__ = ["Imported", "metrics", "read"]

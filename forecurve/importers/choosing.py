@@ -1,0 +1,91 @@
+"""Which of the logged numbers is the reward, and which is the compute."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from forecurve.curve_cells import CurveFileError
+
+from .logs import CLOCKS, STEPS, Log, is_finite, is_number
+
+_HELD_OUT = re.compile(r"(^|[-/_. ])(eval|evaluation|val|valid|validation|test|heldout|held[-_]out)([-/_. ]|$)")
+_IS_RATE = r"(pass[-_]?rate|accuracy|acc|success([-_]rate)?|solve[-_]?rate|pass@\d+)"
+_RATE = re.compile(rf"(^|[-/_. ]){_IS_RATE}([-/_. @]|$)")
+_REWARD = re.compile(r"(^|[-/_. ])(rewards?|score|mean@\d+)([-/_. @]|$)")
+_TRAINING = re.compile(r"(^|[-/_. ])(train|training|actor|critic|rollout)([-/_. ]|$)")
+# of verl's, `val-aux` is beside the point, and best and majority of several samples are no rates of one
+_BESIDE = re.compile(
+    r"val-aux/|/(maj|best|worst)@|(^|[-/_. ])(std|min|max|var|zero_std|token_accuracy|loss)([-/_. ]|$)"
+)
+_BOOKKEEPING = {*STEPS, *CLOCKS, "_runtime", "epoch", "id"}
+_LISTED = 12  # metrics that a message names
+
+
+def metric_counts(logs: Sequence[Log]) -> dict[str, int]:
+    """How many numbers there are of every metric, first those that look like a reward on held-out prompts."""
+    counts = Counter(name for log in logs for row in log.rows for name, cell in row.cells.items() if is_number(cell))
+    axes = {log.axes[0] for log in logs if len(log.axes) == 1}
+    names = [name for name in counts if name not in _BOOKKEEPING | axes]
+    return {name: counts[name] for name in sorted(names, key=_unlikely)}
+
+
+def _unlikely(name: str) -> tuple[int, str]:
+    return (0 if _is_candidate(name) else 1 if _HELD_OUT.search(name.lower()) else 2, name)
+
+
+def _is_candidate(name: str) -> bool:
+    """Held out, and a rate or a reward; or a rate of which nothing says that it is of training."""
+    plain = name.lower()
+    if _BESIDE.search(plain) or _TRAINING.search(plain):
+        return False
+    rate = bool(_RATE.search(plain))
+    return (rate or bool(_REWARD.search(plain))) if _HELD_OUT.search(plain) else rate
+
+
+def reward_of(logs: Sequence[Log], asked: str | None) -> str:
+    """The metric that is the reward: the one asked for, else the only one that looks like it.
+
+    Raises:
+        CurveFileError: there is no such metric, or none or several look like it; lists those that there are.
+    """
+    counts = metric_counts(logs)
+    if not counts:
+        raise CurveFileError("file", _files(logs), "no numbers are logged in it", "name a log of a run")
+    if asked is not None:
+        if asked in counts or any(is_number(row.cells.get(asked)) for log in logs for row in log.rows):
+            return asked
+        raise CurveFileError("metric", repr(asked), "no numbers are logged as that", _known(asked, counts))
+    likely = [name for name in counts if _is_candidate(name)]
+    held_out = [name for name in likely if _HELD_OUT.search(name.lower())]
+    found = held_out or likely
+    if len(found) != 1:
+        fault = "none looks like a reward on held-out prompts" if not found else "several could be the reward"
+        raise CurveFileError("metric", "none", f"{fault}, and one must be named", f"there are {_listed(counts)}")
+    return found[0]
+
+
+def _known(asked: str, counts: dict[str, int]) -> str:
+    close = get_close_matches(asked, counts, n=1)
+    return f"did you mean {close[0]}? There are {_listed(counts)}" if close else f"there are {_listed(counts)}"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    names = list(counts)
+    more = f" and {len(names) - _LISTED:,} more (`--list` names all)" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _files(logs: Sequence[Log]) -> str:
+    return ", ".join(dict.fromkeys(log.path.name for log in logs[:3]))
+
+
+def axis_of(log: Log, metric: str) -> str | None:
+    """What is the step of a log: of what may be it the first that stands at every report of the metric, else the one
+    that stands at most of them; None where none stands at any."""
+    cells = [row.cells for row in log.rows if metric in row.cells]
+    times = {axis: sum(is_finite(one.get(axis)) for one in cells) for axis in log.axes if axis != metric}
+    best = max(times, key=lambda axis: times[axis], default=None)
+    return best if best is not None and times[best] else None

@@ -1,0 +1,118 @@
+"""What a file or a folder is, by what is in it and not by its name; and the reader that it is for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from forecurve.curve_cells import CurveFileError
+
+from .event_files import event_files_in, is_event_file, read_events
+from .histories import read_history
+from .logs import Reading
+from .tables import json_of, json_rows, parquet_rows, sheet_of, sheet_rows
+from .trainer_states import is_trainer_state, newest_state, read_trainer_state
+from .wandb_charts import is_chart, read_chart
+
+_START = 4096  # bytes by which a file is known
+_FOREIGN = {
+    b":W&B": ("it is W&B's own file of a run", "export the run's history or a chart as CSV on its page"),
+    b"SQLite format 3": ("it is a database", "export a table of it as CSV"),
+    b"\x1f\x8b": ("it is packed", "unpack it"),
+    b"PK\x03\x04": ("it is packed", "unpack it"),
+}
+
+
+def read_source(path: Path, metric: str | None, series: str | None) -> Reading:
+    """The runs of a file or a folder.
+
+    Args:
+        metric: the metric asked for, where one is.
+        series: the column of a table that names the run of a row, where one is asked for.
+
+    Raises:
+        CurveFileError: nothing here can be read; names it and the way out.
+    """
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.exists():
+        raise CurveFileError("file", str(path), "no such file", "check the path")
+    try:
+        return _read_file(path, metric, series)
+    except OSError as error:
+        raise CurveFileError("file", str(path), f"it cannot be read ({error.strerror})", "check the file") from error
+
+
+def _read_file(path: Path, metric: str | None, series: str | None) -> Reading:
+    with path.open("rb") as stream:
+        start = stream.read(_START)
+    if not start.strip():
+        raise CurveFileError("file", path.name, "it is empty", "name a file that has something in it")
+    if is_event_file(start):
+        folder = path.resolve().parent
+        return read_events(folder.name, path, [path], folder.parent)
+    if start.startswith(b"PAR1"):
+        return read_history(path, parquet_rows(path), series)
+    text = _text_of(path, start)
+    if text.lstrip()[:1] in ("{", "["):
+        return _read_json(path, text, series)
+    sheet = sheet_of(path, text)
+    if series is None and is_chart(sheet.header):
+        return read_chart(path, sheet, metric)
+    rows, notes = sheet_rows(path, sheet)
+    reading = read_history(path, rows, series)
+    return Reading(reading.logs, [*notes, *reading.notes])
+
+
+def _read_json(path: Path, text: str, series: str | None) -> Reading:
+    document, notes = json_of(path, text)
+    if is_trainer_state(document):
+        return read_trainer_state(path, document)
+    reading = read_history(path, json_rows(path, document), series)
+    return Reading(reading.logs, [*notes, *reading.notes])
+
+
+def _text_of(path: Path, start: bytes) -> str:
+    for mark, (told, way_out) in _FOREIGN.items():
+        if start.startswith(mark):
+            raise CurveFileError("file", path.name, told, way_out)
+    known = "name CSV, JSON, JSONL, Parquet, a trainer_state.json or TensorBoard's event files"
+    if b"\0" in start:
+        raise CurveFileError("file", path.name, "it is binary and none of the kinds that are read", known)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CurveFileError("file", path.name, f"it is no text in UTF-8 ({error})", known) from error
+
+
+def _read_folder(folder: Path) -> Reading:
+    """Every run below: folders with a Trainer's state, and of the others those with event files."""
+    reading = Reading()
+    names: list[str] = []
+    for place, below, files in os.walk(folder):
+        here = Path(place)
+        state = newest_state(here)
+        if state is not None:
+            reading.add(_read_file(state, None, None))
+            below.clear()  # the event files of the same run are in there
+            continue
+        below.sort()
+        names += [str(here / name) for name in files]
+        events = event_files_in(here)
+        if events:
+            top = folder.resolve()
+            run, home = (top.name, top.parent) if here == folder else (here.relative_to(folder).as_posix(), top)
+            reading.add(read_events(run, here, events, home))
+    if not reading.logs:
+        raise _nothing_in(folder, names)
+    return reading
+
+
+def _nothing_in(folder: Path, names: list[str]) -> CurveFileError:
+    way_out = "name a folder with TensorBoard's event files or a trainer_state.json, or a file"
+    tables = sorted(name for name in names if name.endswith((".csv", ".jsonl", ".parquet")))
+    if any(name.endswith(".wandb") for name in names):
+        way_out = "W&B's own files are not read: export the run's history or a chart as CSV on its page"
+    elif tables:
+        way_out = f"name its tables one by one, such as {tables[0]}"
+    return CurveFileError("file", str(folder), "a folder without logs", way_out)

@@ -1,0 +1,39 @@
+"""In what unit a logged number counts compute, by its name; and which numbers are no compute at all."""
+
+from __future__ import annotations
+
+import re
+
+from forecurve.curve_cells import CurveFileError
+
+from .logs import CLOCKS, STEPS
+
+_UNITS = {
+    r"gpu[-_ ]?hours?": "GPU-hours",
+    r"gpu[-_ ]?(seconds?|secs?)": "GPU-seconds",
+    r"hours?|hrs?": "hours",
+    r"_?runtime|_absolute_runtime|relative time.*|elapsed[-_]seconds|seconds|secs?": "seconds",
+    r"(.*_)?tokens(_seen)?": "tokens",
+    r"(.*_)?(flops?|flos)": "FLOPs",
+    r"epochs?": "epochs",
+    r"(.*_)?(episodes?)": "episodes",
+    r"(.*_)?samples": "samples",
+}
+
+
+def unit_named(name: str) -> str:
+    """The unit of a logged number; its own name where that tells none.
+
+    >>> [unit_named(name) for name in ("train/global_step", "perf/gpu_hours", "Relative Time (Process)", "cost")]
+    ['steps', 'GPU-hours', 'seconds', 'cost']
+    """
+    if name in STEPS:
+        return "steps"
+    last = name.rpartition("/")[2].lower()
+    return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, last)), name)
+
+
+def refuse_clock(field: str, name: str) -> None:
+    """A date counts from 1970, not from the start of the run."""
+    if name in CLOCKS:
+        raise CurveFileError(field, name, "it is a date and no compute", "take the step, or a number that was logged")
