@@ -18,7 +18,7 @@ _REWARD = re.compile(r"(^|[-/_. ])(rewards?|score|mean@\d+)([-/_. @]|$)")
 _TRAINING = re.compile(r"(^|[-/_. ])(train|training|actor|critic|rollout)([-/_. ]|$)")
 # of verl's, `val-aux` is beside the point, and best and majority of several samples are no rates of one
 _BESIDE = re.compile(
-    r"val-aux/|/(maj|best|worst)@|(^|[-/_. ])(std|min|max|var|zero_std|token_accuracy|loss)([-/_. ]|$)"
+    r"val-aux/|/(maj|best|worst)@|(^|[-/_. ])(std|min|max|var|zero_std|len|length|token_accuracy|loss)([-/_. ]|$)"
 )
 _BOOKKEEPING = {*STEPS, *CLOCKS, "_runtime", "epoch", "id"}
 _LISTED = 12  # metrics that a message names
@@ -33,7 +33,7 @@ def metric_counts(logs: Sequence[Log]) -> dict[str, int]:
 
 
 def _unlikely(name: str) -> tuple[int, str]:
-    return (0 if _is_candidate(name) else 1 if _HELD_OUT.search(name.lower()) else 2, name)
+    return (0 if _is_candidate(name) else 1 if _HELD_OUT.search(name.lower()) and "val-aux" not in name else 2, name)
 
 
 def _is_candidate(name: str) -> bool:
@@ -51,12 +51,12 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
     Raises:
         CurveFileError: there is no such metric, or none or several look like it; lists those that there are.
     """
+    if asked is not None and any(is_number(row.cells.get(asked)) for log in logs for row in log.rows):
+        return asked
     counts = metric_counts(logs)
     if not counts:
         raise CurveFileError("file", _files(logs), "no numbers are logged in it", "name a log of a run")
     if asked is not None:
-        if asked in counts or any(is_number(row.cells.get(asked)) for log in logs for row in log.rows):
-            return asked
         raise CurveFileError("metric", repr(asked), "no numbers are logged as that", _known(asked, counts))
     likely = [name for name in counts if _is_candidate(name)]
     held_out = [name for name in likely if _HELD_OUT.search(name.lower())]

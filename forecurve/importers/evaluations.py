@@ -6,10 +6,11 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from forecurve.curve_cells import CurveFileError, number_of
-from forecurve.limits import is_compute
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
 from .logs import Log, Row
 
@@ -17,7 +18,8 @@ AGAIN = "of steps that were logged again later (the last report counts)"
 NO_NUMBER = "not finite (NaN)"
 NO_STEP = "without a step"
 NO_COMPUTE = "before any compute was logged"
-EARLIER = "with the compute that was logged last before them"
+EARLIER = "with the compute that was logged last before"
+BACK = "the step went back, as after a resume; what was logged at later steps before is kept where it was not repeated"
 
 
 class Evaluation(NamedTuple):
@@ -43,7 +45,7 @@ def evaluations_of(
         axis: the number that is the step; rows are counted where it is None, which needs `compute`.
         compute: the number that is the compute, else the step; a step that has none has what was logged last before.
         per_step: what one step, or one unit of that number, costs.
-        left: counts what is left out by why, and under `EARLIER` what is not.
+        left: counts what is left out by why; under `EARLIER` and `BACK` what only needs telling.
 
     Raises:
         CurveFileError: a cell is no number, or compute does not increase; names the run and the line.
@@ -51,6 +53,7 @@ def evaluations_of(
     reports = _reports(log.rows, metric, axis, left)
     last = {report.step: report for report in reports}
     left[AGAIN] += len(reports) - len(last)
+    left[BACK] += sum(later.step < report.step for report, later in pairwise(reports))
     points = [last[step] for step in sorted(last)]
     if compute is not None and compute != axis:
         spent = _spent(log.rows, compute, axis)
@@ -106,7 +109,10 @@ def _check_increases(log: Log, name: str, evaluations: Sequence[Evaluation]) -> 
         field = f"{name} of run {log.run!r} at {one.where}"
         if not is_compute(one.compute):
             raise CurveFileError(
-                field, f"{one.compute:g}", "compute is 0 or more from the start of the run", "choose another number"
+                field,
+                f"{one.compute:g}",
+                f"compute must be 0, or lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}",
+                "count it from the start of the run",
             )
         if before is not None and one.compute <= before.compute:
             word = "is repeated" if one.compute == before.compute else "goes backwards"

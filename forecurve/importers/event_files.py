@@ -44,7 +44,9 @@ def read_events(run: str, path: Path, files: Sequence[Path], home: Path) -> Read
         left = _bytes_left(file)
         if left:
             notes.append(f"{file.name}: {left:,} bytes at its end are no whole record and left out")
-    return Reading([Log(run, path, rows, axes=("step",), place=home)] if rows else [], notes)
+    if not rows:
+        return Reading(notes=[*notes, f"{run}: no scalars in its event files"])
+    return Reading([Log(run, path, rows, axes=("step",), place=home)], notes)
 
 
 def _rows_of(file: Path) -> Iterator[Row]:

@@ -36,7 +36,7 @@ class Row(NamedTuple):
     cells: Mapping[str, Any]
 
 
-@dataclass
+@dataclass(eq=False)
 class Log:
     """What one run logged.
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from operator import itemgetter
 
 from forecurve.curve_cells import CurveFileError, name_of, seed_of
 from forecurve.science.checks import short
@@ -35,8 +36,12 @@ def one_a_run(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
             said.setdefault(log.run, []).append(log)
     files = {run: len({log.path for log in parts}) for run, parts in said.items()}
     notes = [f"{run} is in {count} files, which are taken together" for run, count in files.items() if count > 1]
-    unsaid = {log.path.resolve(): log for log in logs if not log.said}
-    return [*(_together(parts) for parts in said.values()), *_told_apart(list(unsaid.values()), set(said))], notes
+    unsaid = list({log.path.resolve(): log for log in logs if not log.said}.values())
+    _tell_apart(unsaid, set(said))
+    places = {id(log): at for at, log in enumerate(logs)}
+    found = [(places[id(parts[0])], _together(parts)) for parts in said.values()]
+    found += [(places[id(log)], log) for log in unsaid]
+    return [log for _, log in sorted(found, key=itemgetter(0))], notes
 
 
 def _together(parts: list[Log]) -> Log:
@@ -45,8 +50,8 @@ def _together(parts: list[Log]) -> Log:
     return Log(parts[0].run, parts[0].path, rows, axes, said=True)
 
 
-def _told_apart(logs: list[Log], taken: set[str]) -> list[Log]:
-    """Of those with the same name each with as many of its folders before it as it takes."""
+def _tell_apart(logs: list[Log], taken: set[str]) -> None:
+    """Name of those with the same name each with as many of its folders before it as it takes."""
     bare = [log.run for log in logs]
     homes = [log.home.resolve().parts[1:] for log in logs]
     for folders in range(1, 1 + max(map(len, homes), default=0)):
@@ -54,7 +59,6 @@ def _told_apart(logs: list[Log], taken: set[str]) -> list[Log]:
         for log, name, home in zip(logs, bare, homes, strict=True):
             if times[log.run] > 1:
                 log.run = "/".join([*home[-folders:], name])
-    return logs
 
 
 def only(logs: Sequence[Log], patterns: Sequence[str]) -> list[Log]:

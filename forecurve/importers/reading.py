@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forecurve.curve_cells import CurveFileError, unit_of
+from forecurve.curve_cells import CurveFileError
 from forecurve.science.checks import is_positive
+from forecurve.signs import is_obeyed
 
 from .choosing import axis_of, metric_counts, reward_of
-from .evaluations import EARLIER, evaluations_of
+from .evaluations import BACK, EARLIER, evaluations_of
 from .logs import Log, Reading, is_number
 from .naming import by_seed, named, one_a_run, only, refuse_twins, seed_in_name, tells_seeds
 from .sources import read_source
@@ -118,7 +119,8 @@ def _check(metric: str | None, compute: str | None, per_step: float | None, unit
         raise CurveFileError("compute", compute, "it is the reward as well", "name another number")
     if compute is not None:
         refuse_clock("compute", compute)
-    unit_of(unit, "--unit")
+    if unit is not None and any(is_obeyed(sign) for sign in unit):
+        raise CurveFileError("unit", ascii(unit), "a name on one line is needed", "give one such as GPU-hours")
 
 
 def _logs(
@@ -138,8 +140,8 @@ def _logs(
 
 def _that_have(name: str, logs: Sequence[Log], found: Imported) -> list[Log]:
     """The runs that have logged a number; of the others it is noted that they are left out."""
-    have = [log for log in logs if any(is_number(row.cells.get(name)) for row in log.rows)]
-    without = [log.run for log in logs if log not in have]
+    have = [log for log in logs if _has(log, name)]
+    without = [log.run for log in logs if not _has(log, name)]
     if not have:
         numbers = named(name for name in metric_counts(logs) if name != found.metric)
         raise CurveFileError("compute", repr(name), "no numbers are logged as that", f"there are {numbers}")
@@ -147,6 +149,10 @@ def _that_have(name: str, logs: Sequence[Log], found: Imported) -> list[Log]:
         runs = "a run that has" if len(without) == 1 else f"{len(without):,} runs that have"
         found.notes.append(f"left out: {runs} no {name}: {named(without)}")
     return have
+
+
+def _has(log: Log, name: str) -> bool:
+    return any(is_number(row.cells.get(name)) for row in log.rows)
 
 
 def _with_seeds(logs: list[Log], seed: str | None, in_names: bool, found: Imported) -> list[Log]:
@@ -161,7 +167,7 @@ def _with_seeds(logs: list[Log], seed: str | None, in_names: bool, found: Import
         if without:
             found.notes.append(f"no seed at the end of the name: {named(without)}")
     elif seed is not None or tells_seeds(logs, _SEED):
-        bare = [(run, part) for run, log in bare for part in by_seed(log, seed or _SEED)]
+        bare = [(run, part) for run, log in bare for part in by_seed(log, seed or _SEED) if _has(part, found.metric)]
         if seed is None:
             found.notes.append(f"seed: {_SEED}, which is logged")
     refuse_twins(bare)
@@ -190,10 +196,18 @@ def _finished(
         row["unit"] = stated
     cost = "" if per_step is None else f", each {per_step:g} {unit or 'units (--unit names them)'}"
     found.notes.append(f"compute: {named(counted)}{cost}{f', in {stated}' if stated and not cost else ''}")
-    if left[EARLIER]:
-        found.notes.append(f"{left.pop(EARLIER):,} evaluations {EARLIER}")
+    found.notes += [f"{count} {EARLIER}" for count in _times(left.pop(EARLIER, 0), "evaluation")]
+    found.notes += [f"{count} {BACK}" for count in _times(left.pop(BACK, 0), "time")]
+    low, high = min(row["reward"] for row in found.rows), max(row["reward"] for row in found.rows)
+    if low < 0 or high > 1:
+        found.notes.append(f"rewards lie in {low:g} to {high:g}: `forecurve fit` needs their range (--range LOW,HIGH)")
     found.left_out = {why: count for why, count in left.items() if count}
     return found
+
+
+def _times(count: int, what: str) -> list[str]:
+    """How many, where there are any."""
+    return [f"{count:,} {what}{'s' * (count != 1)}"] if count else []
 
 
 def _one_unit(counted: Sequence[str]) -> str:

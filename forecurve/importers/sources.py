@@ -33,12 +33,10 @@ def read_source(path: Path, metric: str | None, series: str | None) -> Reading:
     Raises:
         CurveFileError: nothing here can be read; names it and the way out.
     """
-    if path.is_dir():
-        return _read_folder(path)
     if not path.exists():
         raise CurveFileError("file", str(path), "no such file", "check the path")
     try:
-        return _read_file(path, metric, series)
+        return _read_folder(path) if path.is_dir() else _read_file(path, metric, series)
     except OSError as error:
         raise CurveFileError("file", str(path), f"it cannot be read ({error.strerror})", "check the file") from error
 
@@ -89,7 +87,7 @@ def _read_folder(folder: Path) -> Reading:
     """Every run below: folders with a Trainer's state, and of the others those with event files."""
     reading = Reading()
     names: list[str] = []
-    for place, below, files in os.walk(folder):
+    for place, below, files in os.walk(folder, onerror=_give_up):
         here = Path(place)
         state = newest_state(here)
         if state is not None:
@@ -106,6 +104,11 @@ def _read_folder(folder: Path) -> Reading:
     if not reading.logs:
         raise _nothing_in(folder, names)
     return reading
+
+
+def _give_up(error: OSError) -> None:
+    """A folder that cannot be looked into may have runs."""
+    raise error
 
 
 def _nothing_in(folder: Path, names: list[str]) -> CurveFileError:

@@ -22,15 +22,16 @@ _UNITS = {
 
 
 def unit_named(name: str) -> str:
-    """The unit of a logged number; its own name where that tells none.
+    """The unit of a logged number; its own name, without what stands before it, where
+    that tells none.
 
-    >>> [unit_named(name) for name in ("train/global_step", "perf/gpu_hours", "Relative Time (Process)", "cost")]
-    ['steps', 'GPU-hours', 'seconds', 'cost']
+    >>> [unit_named(name) for name in ("train/global_step", "perf/gpu_hours", "Relative Time (Process)", "env/frames")]
+    ['steps', 'GPU-hours', 'seconds', 'frames']
     """
     if name in STEPS:
         return "steps"
-    last = name.rpartition("/")[2].lower()
-    return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, last)), name)
+    last = name.rpartition("/")[2]
+    return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, last.lower())), last or name)
 
 
 def refuse_clock(field: str, name: str) -> None:

@@ -82,14 +82,15 @@ def _split(name: str, path: Path, metric: str | None) -> tuple[str, str]:
 
 
 def _averaged(path: Path, sheet: Sheet) -> list[str]:
-    """A chart of groups, or of more points than it draws, averages: a value then is no one evaluation."""
+    """Where a value stands for several: a chart of groups has their mean, one of very many points the last of each
+    of its buckets, with the spread beside it."""
     places = {name: at for at, name in enumerate(sheet.header)}
     spreads = [(places[f"{name}__MIN"], places[f"{name}__MAX"]) for name in places if _has_spread(name, places)]
     lines = sum(_differ(cells, spreads) for _, cells in sheet.lines)
     if not lines:
         return []
-    told = f"{path.name}: in {lines:,} line{'s' * (lines > 1)} a value is an average of several (__MIN is not __MAX)"
-    return [f"{told}: ungroup the runs, or export the run's history"]
+    told = f"{path.name}: in {lines:,} line{'s' * (lines > 1)} a value stands for several (__MIN is not __MAX)"
+    return [f"{told}: ungroup the runs, or export each run's history"]
 
 
 def _has_spread(name: str, places: dict[str, int]) -> bool:

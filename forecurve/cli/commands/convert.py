@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from forecurve.importers import Imported
 
 Found = TypeVar("Found")
-_FLAGS = {"metric", "compute", "per-step", "series", "seed", "run"}  # fields of faults that are flags here
+_FLAGS = {"metric", "compute", "per-step", "series", "seed", "run", "unit"}  # fields of faults that are flags here
 
 
 def convert(

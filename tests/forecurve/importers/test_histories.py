@@ -1,0 +1,203 @@
+"""Tables of one run or of many, in every format that loggers write."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forecurve.curve_cells import CurveFileError
+from forecurve.importers import metrics, read
+
+# as W&B's run.history().to_csv() writes it, with pandas' index in front; transformers logs its own step
+HISTORY = """,_step,_runtime,_timestamp,train/global_step,train/loss,eval/pass_rate
+0,0,1.5,1700000000.5,0,,0.1
+1,1,11.5,1700000010.5,5,0.9,
+2,2,12.5,1700000011.5,10,,0.2
+3,3,22.5,1700000021.5,15,0.8,
+4,4,23.5,1700000022.5,20,,0.4
+"""
+
+
+def _file(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def _points(rows: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    return [(row["series"], row["compute"], row["reward"]) for row in rows]
+
+
+def test_a_history_is_a_run_called_as_its_file(tmp_path: Path) -> None:
+    found = read(_file(tmp_path, "grpo-a.csv", HISTORY))
+    assert _points(found.rows) == [("grpo-a", 0, 0.1), ("grpo-a", 10, 0.2), ("grpo-a", 20, 0.4)]
+    assert "compute: train/global_step, in steps" in found.notes  # W&B's own _step counts what was logged
+
+
+def test_what_is_logged_apart_is_found_by_its_step(tmp_path: Path) -> None:
+    path = _file(tmp_path, "a.csv", "step,eval/acc,gpu_hours\n10,,1\n10,.1,\n20,.2,\n25,,2.5\n30,.3,\n")
+    with pytest.raises(
+        CurveFileError, match=r"gpu_hours of run 'a' at a.csv, line 4: compute must increase and is rep"
+    ):
+        read(path, compute="gpu_hours")
+    path = _file(tmp_path, "a.csv", "step,eval/acc,gpu_hours\n0,.05,\n10,,1\n10,.1,\n15,,2\n20,.2,\n30,.3,\n30,,4\n")
+    found = read(path, compute="gpu_hours")
+    assert _points(found.rows) == [("a", 1, 0.1), ("a", 2, 0.2), ("a", 4, 0.3)]
+    assert found.left_out == {"before any compute was logged": 1}
+    assert "1 evaluation with the compute that was logged last before" in found.notes
+
+
+def test_every_format_says_the_same(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"step": at, "eval/acc": at / 100 if at % 20 == 0 else None, "loss": 1.0} for at in range(0, 100, 10)]
+    full = [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(row) + "\n" for row in full))
+    (tmp_path / "run.json").write_text(json.dumps(rows))
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "run.parquet")
+    for name, delimiter in (("run.csv", ","), ("run.tsv", "\t"), ("run.txt", ";")):
+        with (tmp_path / name).open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(rows)
+    wanted = [("run", at, at / 100) for at in range(0, 100, 20)]
+    for path in sorted(tmp_path.iterdir()):
+        assert _points(read(path).rows) == wanted, path.name
+
+
+def test_verls_file_logger(tmp_path: Path) -> None:
+    """A line a step with everything inside `data`; the evaluation before training has no training/global_step."""
+    metric = "val-core/gsm8k/acc/mean@1"
+    lines = [{"step": 0, "data": {metric: 0.1, "val-aux/gsm8k/reward/mean@1": 0.2}}]
+    lines += [
+        {
+            "step": at,
+            "data": {
+                "training/global_step": at,
+                "critic/rewards/mean": 0.3,
+                **({metric: at / 100} if at % 10 == 0 else {}),
+            },
+        }
+        for at in range(1, 31)
+    ]
+    path = _file(tmp_path, "proj/dapo.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    found = read(path, per_step=0.5, unit="GPU-hours", prompts=1319, samples=1)
+    assert _points(found.rows) == [("dapo", 0, 0.1), ("dapo", 5, 0.1), ("dapo", 10, 0.2), ("dapo", 15, 0.3)]
+    assert found.metric == metric
+    assert found.rows[0] | {"series": "", "compute": 0, "reward": 0} == {
+        "series": "",
+        "compute": 0,
+        "reward": 0,
+        "prompts": 1319,
+        "samples": 1,
+        "seed": None,
+        "unit": "GPU-hours",
+    }
+
+
+def test_a_line_that_a_killed_logger_left_is_told(tmp_path: Path) -> None:
+    text = '{"step": 1, "eval/acc": 0.1}\n{"step": 2, "eval/acc": 0.2}\n{"step": 3, "eval/a'
+    found = read(_file(tmp_path, "a.jsonl", text))
+    assert len(found.rows) == 2
+    assert "a.jsonl: its last line is unfinished and left out" in found.notes
+    broken = '{"step": 1, "eval/acc": 0.1}\n{"step": 2, \n{"step": 3, "eval/acc": 0.1}\n'
+    with pytest.raises(CurveFileError, match=r"a.jsonl, line 2: not JSON"):
+        read(_file(tmp_path, "a.jsonl", broken))
+
+
+def test_a_long_table_has_a_run_for_each_name(tmp_path: Path) -> None:
+    text = "arm,update,held_out_accuracy\na,1,.1\nb,1,.2\na,2,.3\nb,2,.4\n"
+    path = _file(tmp_path, "table.csv", text)
+    found = read(path, series="arm", compute="update")
+    assert _points(found.rows) == [("a", 1, 0.1), ("a", 2, 0.3), ("b", 1, 0.2), ("b", 2, 0.4)]
+    with pytest.raises(CurveFileError, match=r"series: table\.csv has no such column, got arms; it has arm, update"):
+        read(path, series="arms")
+    with pytest.raises(CurveFileError, match="compute: run 'table' has no step"):
+        read(path)
+
+
+def test_trackios_table_names_its_runs_and_a_seed_column_is_heeded(tmp_path: Path) -> None:
+    text = "run_name,step,seed,eval/acc\nx,1,7,.1\nx,1,8,.2\nx,2,7,.3\nx,2,8,.4\n"
+    found = read(_file(tmp_path, "p.csv", text))
+    assert [(row["series"], row["seed"], row["reward"]) for row in found.rows] == [
+        ("x", 7, 0.1),
+        ("x", 7, 0.3),
+        ("x", 8, 0.2),
+        ("x", 8, 0.4),
+    ]
+    assert "seed: seed, which is logged" in found.notes
+    assert found.left_out == {}
+
+
+def test_a_step_that_was_logged_twice_counts_once(tmp_path: Path) -> None:
+    text = "step,eval/acc\n10,.1\n20,.2\n30,.3\n20,.25\n30,.35\n40,.4\n50,nan\n"
+    found = read(_file(tmp_path, "a.csv", text))
+    assert any(note.startswith("1 time the step went back, as after a resume") for note in found.notes)
+    assert [(row["compute"], row["reward"]) for row in found.rows] == [(10, 0.1), (20, 0.25), (30, 0.35), (40, 0.4)]
+    again = "of steps that were logged again later (the last report counts)"
+    assert found.left_out == {"not finite (NaN)": 1, again: 2}
+    assert found.summary == f"1 run, 4 evaluations of eval/acc; left out: 1 not finite (NaN), 2 {again}"
+
+
+def test_files_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
+    for folder in ("a/x", "b/x", "c/y"):
+        _file(tmp_path, f"{folder}/metrics.csv", "step,eval/acc\n1,.1\n2,.2\n")
+    found = read([tmp_path / folder / "metrics.csv" for folder in ("a/x", "b/x", "c/y")])
+    assert list(dict.fromkeys(row["series"] for row in found.rows)) == ["a/x/metrics", "b/x/metrics", "y/metrics"]
+
+
+def test_seeds_at_the_end_of_names(tmp_path: Path) -> None:
+    names = ("grpo-lr3_seed1", "grpo-lr3_seed2", "dapo/s3", "runs3")
+    files = [_file(tmp_path, f"{name}.csv", "step,eval/acc\n1,.1\n2,.2\n") for name in names]
+    found = read(files, seeds_in_names=True)
+    assert list(dict.fromkeys((row["series"], row["seed"]) for row in found.rows)) == [
+        ("grpo-lr3", 1),
+        ("grpo-lr3", 2),
+        ("dapo", 3),
+        ("runs3", None),
+    ]
+    assert "no seed at the end of the name: runs3" in found.notes
+    other = _file(tmp_path, "grpo-lr3-s1.csv", "step,eval/acc\n1,.1\n")
+    with pytest.raises(CurveFileError, match="seed: 'grpo-lr3_seed1' and 'grpo-lr3-s1' are both called so"):
+        read([*files, other], seeds_in_names=True)
+
+
+def test_a_cell_that_is_no_number_is_told_with_its_line(tmp_path: Path) -> None:
+    path = _file(tmp_path, "a.csv", "step,eval/acc\n1,.1\n2,soon\n3,.3\n")
+    with pytest.raises(CurveFileError, match=r"eval/acc at a.csv, line 3: a number is needed, got 'soon'"):
+        read(path)
+
+
+def test_a_curve_file_needs_no_converting(tmp_path: Path) -> None:
+    with pytest.raises(CurveFileError, match="it is a curve file already"):
+        read(_file(tmp_path, "a.csv", "series,compute,reward\na,1,.1\n"))
+
+
+def test_what_is_logged_is_listed_with_the_likely_first(tmp_path: Path) -> None:
+    assert list(metrics(_file(tmp_path, "a.csv", HISTORY)).items()) == [("eval/pass_rate", 3), ("train/loss", 2)]
+
+
+def test_a_seed_that_only_some_rows_tell(tmp_path: Path) -> None:
+    text = "step,seed,eval/acc,loss\n1,7,,2\n2,,.1,\n3,,.2,\n"
+    assert {row["seed"] for row in read(_file(tmp_path, "a.csv", text)).rows} == {7}
+    text = "step,rank,eval/acc,loss\n1,0,.1,\n1,1,.2,\n2,0,.3,\n2,1,.4,\n2,,,9\n"
+    found = read(_file(tmp_path, "a.csv", text), seed="rank")
+    assert [(row["seed"], row["reward"]) for row in found.rows] == [(0, 0.1), (0, 0.3), (1, 0.2), (1, 0.4)]
+
+
+def test_percentages_are_told_what_fit_needs(tmp_path: Path) -> None:
+    found = read(_file(tmp_path, "a.csv", "step,eval/acc\n1,10\n2,20.5\n"))
+    assert "rewards lie in 10 to 20.5: `forecurve fit` needs their range (--range LOW,HIGH)" in found.notes
+
+
+def test_runs_that_count_differently_are_not_put_together(tmp_path: Path) -> None:
+    steps = _file(tmp_path, "a.csv", "step,eval/acc\n1,.1\n")
+    other = _file(tmp_path, "b.csv", "Relative Time (Wall),b - eval/acc\n1,.1\n")
+    with pytest.raises(CurveFileError, match="runs are counted in different units, got step, Relative Time"):
+        read([steps, other])
+    assert read([steps, other], unit="anything").runs == 2
