@@ -17,7 +17,10 @@ from .wandb_charts import is_chart, read_chart
 _START = 4096  # bytes by which a file is known
 _FOREIGN = {
     b":W&B": ("it is W&B's own file of a run", "export the run's history or a chart as CSV on its page"),
-    b"SQLite format 3": ("it is a database", "export a table of it as CSV"),
+    b"SQLite format 3": (
+        "it is a database",
+        "export it as Parquet or CSV (for trackio the guide from-other-trackers says how)",
+    ),
     b"\x1f\x8b": ("it is packed", "unpack it"),
     b"PK\x03\x04": ("it is packed", "unpack it"),
 }
