@@ -1,6 +1,6 @@
 """What the service would have said of recorded runs that came one after another: its own forecasts, scored.
 
-    python benchmarks/service.py FILES... [--unit U] [--order 0 | --as-filed] [--runs N] [--json]
+    python benchmarks/service.py FILES... [--unit U] [--order 0 | --as-filed] [--imported] [--runs N] [--json]
 
 Runs of a file are put into a store of its own (an embedded Postgres) in a random order, each evaluation by evaluation;
 seeds of an arm have recipes that differ in their seed alone. They are refitted by the worker's own code, with what the
@@ -8,6 +8,8 @@ store has by then: the runs before as prior, and what was forecast of those. So 
 ones all others. Forecasts at 10, 25 and 50 % of the budget (the run's last compute) are scored against the mean of the
 last 10 % of the evaluations, of runs with fewer than 3 before them, 3 to 8, and 9 or more; beside the fit of the run's
 own evaluations alone.
+
+With --imported nothing was forecast of the runs before: they came in whole, when they were over.
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from forecurve.client.importing import import_body
 from forecurve.curve_files import read_curves
 from forecurve.science import Curve, fit, predict_mean
 from forecurve.science.backtesting.backtest import early_part
 from forecurve.science.fitting.outcome import Outcome
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
+from server.metrics.past import import_run
+from server.metrics.schemas import RunImport
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.settings import Settings
@@ -49,6 +54,7 @@ def main() -> None:
     made.add_argument("--unit", help="unit of compute, where the file has none")
     made.add_argument("--order", type=int, default=0, help="seed of the order in which the runs come")
     made.add_argument("--as-filed", action="store_true", help="in the order of the file, where arms come one by one")
+    made.add_argument("--imported", action="store_true", help="the runs before came in whole, unseen until then")
     asked = made.parse_args()
     found: dict[str, list[Row]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +65,9 @@ def main() -> None:
                 every = len(curves)
                 order = range(every) if asked.as_filed else np.random.default_rng(asked.order).permutation(every)
                 store = store_of(server, f"set_{place}")
-                found[file.stem] = replayed(store, [curves[at] for at in order[: asked.runs]], file.stem)
+                found[file.stem] = replayed(
+                    store, [curves[at] for at in order[: asked.runs]], file.stem, asked.imported
+                )
         finally:
             server.cleanup()
     if asked.json:
@@ -90,18 +98,22 @@ def store_of(server: Any, name: str) -> sessionmaker[Session]:
     return make_sessions(make_engine(url))
 
 
-def replayed(store: sessionmaker[Session], curves: Sequence[Curve], task: str) -> list[Row]:
+def replayed(store: sessionmaker[Session], curves: Sequence[Curve], task: str, imported: bool = False) -> list[Row]:
     """All runs, one after another; a row for each forecast that is scored."""
     settings = Settings(database_url="postgresql://unused", redis_url="redis://unused", refit_every_s=0)
     rows: list[Row] = []
     for before, curve in enumerate(curves):
-        rows += [{"before": before, **row} for row in _one(store, settings, curve, task, before)]
+        rows += [{"before": before, **row} for row in _one(store, settings, curve, task, before, imported)]
+        if imported:
+            _in_its_place(store, curve, task)
         common.note(f"{task}: run {before + 1} of {len(curves)}")
     return rows
 
 
-def _one(store: sessionmaker[Session], settings: Settings, curve: Curve, task: str, number: int) -> list[Row]:
-    run_id = _begin(store, curve, task, number)
+def _one(
+    store: sessionmaker[Session], settings: Settings, curve: Curve, task: str, number: int, imported: bool
+) -> list[Row]:
+    run_id = _begin_own(store, curve, task) if imported else _begin(store, curve, task, number)
     now, seen = START + timedelta(days=number), 0
     for share in np.arange(1, STEPS + 1) / STEPS:
         upto = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
@@ -135,6 +147,33 @@ def _begin(store: sessionmaker[Session], curve: Curve, task: str, number: int) -
         session.add(run)
         session.flush()
         return run.id
+
+
+def _begin_own(store: sessionmaker[Session], curve: Curve, task: str) -> str:
+    with store.begin() as session:
+        run = Run(
+            name=curve.name,
+            task=task,
+            arm=curve.arm,
+            seed=curve.seed,
+            executor="external",
+            compute_unit=curve.unit,
+            budget_compute=curve.now,
+            status="running",
+            attempt=1,
+        )
+        session.add(run)
+        session.flush()
+        return run.id
+
+
+def _in_its_place(store: sessionmaker[Session], curve: Curve, task: str) -> None:
+    """The run that was forecast is put away; the same one comes in whole."""
+    with store.begin() as session:
+        for run in session.scalars(select(Run).where(Run.import_digest.is_(None))):
+            run.archived_at = START
+        body = RunImport.model_validate(import_body(curve, task))
+        import_run(session, body, actor="benchmark", now=START).run.dirty_at = None
 
 
 def _evaluate(store: sessionmaker[Session], run_id: str, curve: Curve, places: range, now: datetime) -> None:

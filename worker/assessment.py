@@ -37,7 +37,7 @@ from server.forecasts.ending import ending_words
 from server.forecasts.fitted import MIN_POINTS, column, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
-from server.forecasts.siblings import prior_of
+from server.forecasts.siblings import prior_of, retold
 from server.forecasts.track_record import course_of
 from server.metrics.curve import INHERITED, Point
 
@@ -200,6 +200,10 @@ def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
     ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
+    if fitted.prior.informative and (siblings := retold(subject.siblings, subject.unit)) is not None:
+        told = siblings.hindsight(fitted, budget, arm=subject.arm)
+        if told is not None:  # as it is where the budget is spent
+            return told
     past = subject.past_informed if fitted.prior.informative else subject.past
     return Hindsight.of(past, ending, course=course_of(points), fraction=fraction)
 

@@ -42,6 +42,7 @@ class PastRun:
     Attributes:
         arm: what it has in common with its other seeds: its recipe but for name, seed and budget, or without a recipe
             the task and the arm that it named; None where there is neither, or no seed.
+        imported: it was over before it came here, so nothing was forecast of it.
         version: what it was read from. Another version with the same curve is the same past run.
     """
 
@@ -50,6 +51,7 @@ class PastRun:
     seed: int | None
     budget: float
     points: tuple[Point, ...] = field(hash=False)  # long, and asked for with every refit
+    imported: bool
     version: Version = field(compare=False)
 
     def went_to(self, budget: float | None) -> bool:
@@ -86,7 +88,8 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
     """May see more than its version has, when more is committed just now: then there is a newer version already."""
     of_run = {version.run_id: version for version in versions}
     curves = validation_curves(session, of_run)
-    columns = Run.id, _arm().label("arm"), Run.seed, Run.budget_compute
+    imported = Run.import_digest.is_not(None).label("imported")
+    columns = Run.id, _arm().label("arm"), Run.seed, Run.budget_compute, imported
     rows = session.execute(select(*columns).where(Run.id.in_(of_run))).all()
     return {
         of_run[row.id]: PastRun(
@@ -95,6 +98,7 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
             seed=row.seed,
             budget=row.budget_compute,
             points=tuple(curves[row.id]),
+            imported=row.imported,
             version=of_run[row.id],
         )
         for row in rows

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
-from forecurve.science import CurveError, Fit, PooledSeeds, fit, pool_seeds
+from forecurve.science import CurveError, Fit, PooledSeeds, Siblings, fit, pool_seeds
 from forecurve.science.past.family import sibling_prior
 from forecurve.science.posterior.prior import Prior
 
@@ -16,6 +16,7 @@ from .past_runs import PastRun, has_seeds
 
 _FITS = 128  # some 350 kB each
 _PRIORS = 64
+_KIN = 4  # each fits its runs once more
 
 
 def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
@@ -27,6 +28,18 @@ def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
 @lru_cache(maxsize=_PRIORS)
 def _prior(past: tuple[PastRun, ...], arm: str | None, unit: str) -> Prior:
     return sibling_prior([found for run in past if (found := _alone(run, unit)) is not None], arm)
+
+
+def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:
+    """The past runs as one another's past, for what would have been said of each by the others; None where all were
+    forecast here. Of a run that was over before it came nothing was said, so it is said now, and of all of them alike.
+    """
+    return _siblings(tuple(past), unit) if any(one.imported for one in past) else None
+
+
+@lru_cache(maxsize=_KIN)
+def _siblings(past: tuple[PastRun, ...], unit: str) -> Siblings:
+    return Siblings([found.curve for run in past if (found := _alone(run, unit)) is not None])
 
 
 def seeds_of(past: Sequence[PastRun], unit: str) -> PooledSeeds:

@@ -117,6 +117,24 @@ def test_runs_without_a_recipe_tell_of_one_another_by_the_task_that_they_name(
     assert alone.summary["prior"] is None
 
 
+def test_of_runs_that_were_over_before_they_came_it_is_said_now_what_would_have_been_said(
+    sessions: Sessions, settings: Settings
+) -> None:
+    def told(imported: bool) -> dict[str, float | str | None]:
+        with sessions.begin() as session:
+            past = session.scalars(select(Run).where(Run.sweep_id == family(sessions)))
+            task = f"gsm8k, imported: {imported}"
+            for number, run in enumerate(past):
+                run.sweep_id, run.arm, run.task = None, None, task
+                run.import_digest = f"sha256:{number}" if imported else None
+        live = refitted(sessions, settings, start_run(sessions, points=6, task=task))
+        assert live.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+        return dict(live.summary["at_budget"]["conformal"])
+
+    assert told(imported=True)["calibration"] == "adjusted (6 past runs)"
+    assert told(imported=False)["calibration"] == "posterior"  # of these nothing was ever said: no forecast is stored
+
+
 def test_a_run_that_is_no_sigmoid_is_told_by_nobody(sessions: Sessions, settings: Settings) -> None:
     fallen = refitted(sessions, settings, start_run(sessions, COLLAPSING, 40, sweep_id=family(sessions)))
     assert fallen.summary["misfit"] is not None

@@ -13,8 +13,6 @@ from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 if TYPE_CHECKING:
     from forecurve.science import Curve
 
-STEPS = "steps"
-
 
 @asks_service
 def import_runs(
@@ -62,37 +60,11 @@ def _taken(service: Service, body: dict[str, Any], before: int) -> dict[str, Any
 
 
 def _bodies(arms: dict[str, list[Curve]], task: str, project: str | None) -> Iterator[dict[str, Any]]:
+    from forecurve.client.importing import import_body
+
     for arm, curves in arms.items():
         for curve in curves:
-            told = {} if curve.seed is None else {"arm": arm, "seed": curve.seed}
-            name = f"{project}/{curve.name}" if project else curve.name
-            yield {"name": name, "task": task, "compute_unit": curve.unit, **told, "evaluations": _evaluations(curve)}
-
-
-def _evaluations(curve: Curve) -> list[dict[str, Any]]:
-    low, high = curve.bounds
-    shares = (curve.reward - low) / (high - low)
-    sizes = [_whole(curve.prompts, curve.points), _whole(curve.samples, curve.points)]
-    rows = zip(_steps(curve), curve.compute.tolist(), shares.tolist(), *sizes, strict=True)
-    return [
-        {"step": step, "compute": compute, "reward": reward, "prompts": prompts, "samples": samples}
-        for step, compute, reward, prompts, samples in rows
-    ]
-
-
-def _steps(curve: Curve) -> list[int]:
-    """Where compute is counted in steps it says them; else evaluations are numbered, from 0 for the start."""
-    if curve.unit == STEPS and all(float(spent).is_integer() for spent in curve.compute):
-        return [int(spent) for spent in curve.compute]
-    first = 0 if curve.compute[0] == 0 else 1
-    return list(range(first, first + curve.points))
-
-
-def _whole(column: Any, points: int) -> list[int | None]:
-    """How many prompts or samples an evaluation had; what is no whole number, as an average is none, is not known."""
-    if column is None:
-        return [None] * points
-    return [int(size) if float(size).is_integer() else None for size in column]
+            yield import_body(curve, task, name=f"{project}/{curve.name}" if project else None, arm=arm)
 
 
 def _say(found: list[dict[str, Any]]) -> None:

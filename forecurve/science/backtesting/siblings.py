@@ -47,10 +47,12 @@ class Siblings:
         prior = self.prior(at)
         return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
 
-    def hindsight(self, forecast: Fit, budget: float, at: int | None = None) -> Hindsight | None:
+    def hindsight(
+        self, forecast: Fit, budget: float, at: int | None = None, arm: str | None = None
+    ) -> Hindsight | None:
         """How forecasts of those that have spent at least 0.9 of this budget turned out, made at the same share of it.
 
-        None where nothing is left of the budget.
+        None where nothing is left of the budget. `arm`: of a run whose curve does not say it.
         """
         curve = forecast.curve
         if curve.now >= budget:
@@ -58,7 +60,7 @@ class Siblings:
         course = _course(curve)
         curves = self._kin.curves
         finished = [other for other in self._kin.others(at) if curves[other].now >= FINISHED_AT * budget]
-        finished, mates = self._kin.past_like(finished, curve.arm)
+        finished, mates = self._kin.past_like(finished, arm or curve.arm)
         asked, _ = most_alike([_course(curves[other]) for other in finished], course)
         told = [self._told(finished[place], curve.now / budget, mates) for place in asked]
         known = [one for one in told if one is not None]
