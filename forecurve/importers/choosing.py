@@ -51,13 +51,13 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
     Raises:
         CurveFileError: there is no such metric, or none or several look like it; lists those that there are.
     """
-    if asked is not None and any(is_number(row.cells.get(asked)) for log in logs for row in log.rows):
-        return asked
+    if asked is not None and any(asked in row.cells for log in logs for row in log.rows):
+        return asked  # a cell of it that is no number is told with its line
     counts = metric_counts(logs)
     if not counts:
         raise CurveFileError("file", _files(logs), "no numbers are logged in it", "name a log of a run")
     if asked is not None:
-        raise CurveFileError("metric", repr(asked), "no numbers are logged as that", _known(asked, counts))
+        raise CurveFileError("metric", repr(asked), "nothing is logged as that", _known(asked, counts))
     likely = [name for name in counts if _is_candidate(name)]
     held_out = [name for name in likely if _HELD_OUT.search(name.lower())]
     found = held_out or likely

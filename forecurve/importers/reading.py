@@ -14,7 +14,7 @@ from forecurve.signs import is_obeyed
 
 from .choosing import axis_of, metric_counts, reward_of
 from .evaluations import BACK, EARLIER, evaluations_of
-from .logs import Log, Reading, is_number
+from .logs import Log, Reading
 from .naming import by_seed, named, one_a_run, only, refuse_twins, seed_in_name, tells_seeds
 from .sources import read_source
 from .units import refuse_clock, unit_named
@@ -44,8 +44,8 @@ class Imported:
     def summary(self) -> str:
         """How many runs and evaluations there are, and what was left out and why."""
         left = [f"{count:,} {why}" for why, count in self.left_out.items()]
-        told = f"{self.runs:,} run{'s' * (self.runs != 1)}, {len(self.rows):,} evaluations of {self.metric}"
-        return f"{told}; left out: {', '.join(left) or 'none'}"
+        runs, evaluations = _counted(self.runs, "run"), _counted(len(self.rows), "evaluation")
+        return f"{runs}, {evaluations} of {self.metric}; left out: {', '.join(left) or 'none'}"
 
 
 def read(
@@ -81,6 +81,7 @@ def read(
         CurveFileError: something of this does not hold; names field, value and way out.
     """
     _check(metric, compute, per_step, unit)
+    unit = (unit or "").strip() or None
     logs, notes = _logs(sources, metric, series, runs)
     reward = reward_of(logs, metric)
     found = Imported(reward, notes=notes)
@@ -144,7 +145,7 @@ def _that_have(name: str, logs: Sequence[Log], found: Imported) -> list[Log]:
     without = [log.run for log in logs if not _has(log, name)]
     if not have:
         numbers = named(name for name in metric_counts(logs) if name != found.metric)
-        raise CurveFileError("compute", repr(name), "no numbers are logged as that", f"there are {numbers}")
+        raise CurveFileError("compute", repr(name), "nothing is logged as that", f"there are {numbers}")
     if without:
         runs = "a run that has" if len(without) == 1 else f"{len(without):,} runs that have"
         found.notes.append(f"left out: {runs} no {name}: {named(without)}")
@@ -152,7 +153,7 @@ def _that_have(name: str, logs: Sequence[Log], found: Imported) -> list[Log]:
 
 
 def _has(log: Log, name: str) -> bool:
-    return any(is_number(row.cells.get(name)) for row in log.rows)
+    return any(name in row.cells for row in log.rows)
 
 
 def _with_seeds(logs: list[Log], seed: str | None, in_names: bool, found: Imported) -> list[Log]:
@@ -196,8 +197,10 @@ def _finished(
         row["unit"] = stated
     cost = "" if per_step is None else f", each {per_step:g} {unit or 'units (--unit names them)'}"
     found.notes.append(f"compute: {named(counted)}{cost}{f', in {stated}' if stated and not cost else ''}")
-    found.notes += [f"{count} {EARLIER}" for count in _times(left.pop(EARLIER, 0), "evaluation")]
-    found.notes += [f"{count} {BACK}" for count in _times(left.pop(BACK, 0), "time")]
+    for told, what in ((EARLIER, "evaluation"), (BACK, "time")):
+        if left[told]:
+            found.notes.append(f"{_counted(left[told], what)} {told}")
+        del left[told]
     low, high = min(row["reward"] for row in found.rows), max(row["reward"] for row in found.rows)
     if low < 0 or high > 1:
         found.notes.append(f"rewards lie in {low:g} to {high:g}: `forecurve fit` needs their range (--range LOW,HIGH)")
@@ -205,9 +208,8 @@ def _finished(
     return found
 
 
-def _times(count: int, what: str) -> list[str]:
-    """How many, where there are any."""
-    return [f"{count:,} {what}{'s' * (count != 1)}"] if count else []
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _one_unit(counted: Sequence[str]) -> str:

@@ -100,8 +100,8 @@ def test_runs_are_chosen_by_pattern(chart: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "field", "told"),
     [
-        (["--metric", "eval/acc"], "--metric", "no numbers are logged as that, got 'eval/acc'"),
-        (["--compute", "hours"], "--compute", "no numbers are logged as that, got 'hours'"),
+        (["--metric", "eval/acc"], "--metric", "nothing is logged as that, got 'eval/acc'"),
+        (["--compute", "hours"], "--compute", "nothing is logged as that, got 'hours'"),
         (["--per-step", "0"], "--per-step", "a positive number is needed, got 0"),
         (["--run", "x*"], "--run", "no run is called so"),
         (["--seed", "seed"], "--seed", "no whole numbers are logged as that"),

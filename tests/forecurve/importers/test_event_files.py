@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,14 @@ def test_without_tensorboard_it_is_said_how_to_install_it(tmp_path: Path, monkey
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(CurveFileError, match=r"pip install 'forecurve\[tensorboard\]'"):
         read(file)
+
+
+def test_what_stands_behind_a_damaged_record_is_told(tmp_path: Path) -> None:
+    whole = _write(tmp_path / "run", [(step, 0.5) for step in range(20)]).read_bytes()
+    damaged = tmp_path / "events.out.tfevents.1"
+    for at in range(0, len(whole), 41):
+        damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with suppress(CurveFileError):
+            found = read(damaged, metric="eval/pass_rate")
+            assert 1 <= len(found.rows) <= 20
+            assert any("bytes at its end are no whole record and left out" in note for note in found.notes)

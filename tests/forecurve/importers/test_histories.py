@@ -171,6 +171,9 @@ def test_a_cell_that_is_no_number_is_told_with_its_line(tmp_path: Path) -> None:
     path = _file(tmp_path, "a.csv", "step,eval/acc\n1,.1\n2,soon\n3,.3\n")
     with pytest.raises(CurveFileError, match=r"eval/acc at a.csv, line 3: a number is needed, got 'soon'"):
         read(path)
+    path = _file(tmp_path, "a.csv", "step,eval/acc\n1,10%\n2,20%\n")
+    with pytest.raises(CurveFileError, match=r"line 2: a number is needed, got '10%'; write the number alone"):
+        read(path, metric="eval/acc")
 
 
 def test_a_curve_file_needs_no_converting(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_an_unknown_metric_is_told_what_there_is(tmp_path: Path) -> None:
     path = _logged(tmp_path, "eval/pass_rate", "loss")
     with pytest.raises(CurveFileError, match=r"did you mean eval/pass_rate\? There are eval/pass_rate, loss"):
         read(path, metric="eval/pas_rate")
-    with pytest.raises(CurveFileError, match="compute: no numbers are logged as that, got 'hours'; there are loss"):
+    with pytest.raises(CurveFileError, match="compute: nothing is logged as that, got 'hours'; there are loss"):
         read(path, compute="hours")
     with pytest.raises(CurveFileError, match="run: no run is called so, got 'b\\*'; there are run"):
         read(path, runs=["b*"])
