@@ -37,7 +37,7 @@ from server.forecasts.ending import ending_words
 from server.forecasts.fitted import MIN_POINTS, column, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
-from server.forecasts.siblings import prior_of, retold
+from server.forecasts.siblings import about, prior_of, retold
 from server.forecasts.track_record import course_of
 from server.metrics.curve import INHERITED, Point
 
@@ -201,7 +201,8 @@ def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: f
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
     ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
     if fitted.prior.informative and (siblings := retold(subject.siblings, subject.unit)) is not None:
-        told = siblings.hindsight(fitted, budget, arm=subject.arm)
+        share = about(points[-1].compute / budget)
+        told = siblings.hindsight(fitted, budget, arm=subject.arm, share=share)
         if told is not None:  # as it is where the budget is spent
             return told
     past = subject.past_informed if fitted.prior.informative else subject.past

@@ -3,6 +3,7 @@ are kept in memory, by their curves."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,6 +18,7 @@ from .past_runs import PastRun, has_seeds
 _FITS = 128  # some 350 kB each
 _PRIORS = 64
 _KIN = 4  # each fits its runs once more
+_LEVELS = 4  # of shares, from one to twice as much
 
 
 def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
@@ -35,6 +37,15 @@ def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:
     forecast here. Of a run that was over before it came nothing was said, so it is said now, and of all of them alike.
     """
     return _siblings(tuple(past), unit) if any(one.imported for one in past) else None
+
+
+def about(share: float) -> float:
+    """A share of the budget, to within a tenth: what is worked out at it serves the next evaluations too, and other runs.
+
+    >>> [round(about(share), 3) for share in (0.1, 0.105, 0.11, 0.25)]
+    [0.105, 0.105, 0.105, 0.25]
+    """
+    return float(2 ** (round(_LEVELS * math.log2(share)) / _LEVELS))
 
 
 @lru_cache(maxsize=_KIN)

@@ -48,11 +48,21 @@ class Siblings:
         return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
 
     def hindsight(
-        self, forecast: Fit, budget: float, at: int | None = None, arm: str | None = None
+        self,
+        forecast: Fit,
+        budget: float,
+        at: int | None = None,
+        *,
+        arm: str | None = None,
+        share: float | None = None,
     ) -> Hindsight | None:
         """How forecasts of those that have spent at least 0.9 of this budget turned out, made at the same share of it.
 
-        None where nothing is left of the budget. `arm`: of a run whose curve does not say it.
+        None where nothing is left of the budget.
+
+        Args:
+            arm: of a run whose curve does not say it.
+            share: at which they are made, where it need not be exactly the same; what is made once is kept.
         """
         curve = forecast.curve
         if curve.now >= budget:
@@ -62,7 +72,7 @@ class Siblings:
         finished = [other for other in self._kin.others(at) if curves[other].now >= FINISHED_AT * budget]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
         asked, _ = most_alike([_course(curves[other]) for other in finished], course)
-        told = [self._told(finished[place], curve.now / budget, mates) for place in asked]
+        told = [self._told(finished[place], share or curve.now / budget, mates) for place in asked]
         known = [one for one in told if one is not None]
         return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width)
 
