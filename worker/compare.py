@@ -20,6 +20,7 @@ from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
 from worker.clocks import is_ahead, is_reached, lease_of
+from worker.tries import is_due_again, tries_after
 
 COMPARED = "comparison"
 
@@ -36,8 +37,9 @@ class Claim:
 def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id: str, now: datetime) -> None:
     """Compare a sweep that has forecasts its comparison has not seen.
 
-    As with refits, at most one is in flight, what comes meanwhile asks for another, and one that dies is taken up again
-    when its lease ends. Only a changed result is an event, for which open pages refresh.
+    As with refits, at most one is in flight, what comes meanwhile asks for another, one that dies is taken up again
+    when its lease ends, and what failed unexpectedly is tried again a few times. Only a changed result is an event, for
+    which open pages refresh.
     """
     with transaction(sessions) as session:
         claim = _claim(session, settings, sweep_id, now)
@@ -45,7 +47,7 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
         return
     with transaction(sessions) as session:  # the claim is committed: refits of the sweep do not wait for this
         compared = _read(session, sweep_id)
-    found = attempted(find, compared)
+    found = attempted(find, compared, sweep_id)
     with transaction(sessions) as session:
         _finish(session, settings, claim, found, now)
 
@@ -60,8 +62,8 @@ def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[
 def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -> Claim | None:
     lease = secrets.token_hex(8)
     free = or_(SweepComparison.lease.is_(None), is_reached(SweepComparison.lease_expires_at, now, lease_of(settings)))
-    mine = SweepComparison.sweep_id == sweep_id, SweepComparison.dirty_at.is_not(None)
-    claim = update(SweepComparison).where(*mine, has_rested(now), free)
+    wanted = or_(SweepComparison.dirty_at.is_not(None), is_due_again(SweepComparison.again_at, now))
+    claim = update(SweepComparison).where(SweepComparison.sweep_id == sweep_id, wanted, has_rested(now), free)
     ends = now + lease_of(settings)
     row = session.execute(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison.dirty_at)).first()
     return Claim(sweep_id, lease, row.dirty_at) if row is not None else None
@@ -92,8 +94,18 @@ def _finish(session: Session, settings: Settings, claim: Claim, found: Found, no
         row.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, COMPARE_TASK, claim.sweep_id, not_before=row.not_before)
-    news = (row.result, row.note) != (found.result, found.note)
-    row.compared_at, row.seconds, row.result, row.note = now, found.seconds, found.result, found.note
+    note = _note(session, row, found, now, anew=claim.dirty_at is not None)
+    news = (row.result, row.note) != (found.result, note)
+    row.compared_at, row.seconds, row.result, row.note = now, found.seconds, found.result, note
     if news:
-        reason = found.note if found.result is None else found.result["sentence"]
+        reason = note if found.result is None else found.result["sentence"]
         record(session, COMPARED, actor="compare", sweep_id=claim.sweep_id, reason=reason)
+
+
+def _note(session: Session, row: SweepComparison, found: Found, now: datetime, *, anew: bool) -> str | None:
+    """Why there is no comparison, if so, and when it is tried again. `anew`: of forecasts that none had seen."""
+    tries = tries_after(row.tries, now, failed=found.unexpected, anew=anew)
+    row.tries, row.again_at = tries.number, tries.again_at
+    if tries.again_at is not None:
+        enqueue(session, COMPARE_TASK, row.sweep_id, not_before=tries.again_at)
+    return tries.said(found.note) if found.unexpected and found.note is not None else found.note

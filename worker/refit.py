@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from celery.exceptions import SoftTimeLimitExceeded
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
@@ -32,17 +32,13 @@ from server.sweeps.comparisons import ask_for_comparison
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .clocks import is_past, is_reached, lease_of
 from .fallen import KIND
+from .tries import is_due_again, tries_after
 
 log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
 PUT_OFF = timedelta(minutes=5)
-
-MOST_TRIES = 6
-_FIRST_WAIT, _WAIT_GROWTH, _LONGEST_WAIT = timedelta(minutes=5), 4, timedelta(hours=12)
-"""5 min, 20 min, 80 min, 5 h, 12 h: six tries span most of a day, longer than a full disk stays unnoticed."""
-
 
 @dataclass(frozen=True)
 class Unfitted:
@@ -64,17 +60,6 @@ class Claim:
 def longest_claim(settings: Settings) -> timedelta:
     """How long a run may stay claimed: a fit that took too long is put off by keeping it so."""
     return max(lease_of(settings), PUT_OFF)
-
-
-def wait_after(tries: int) -> timedelta:
-    """How long a fit that has failed unexpectedly so many times in a row rests before it is tried again."""
-    growth: int = _WAIT_GROWTH ** (tries - 1)
-    return min(_FIRST_WAIT * growth, _LONGEST_WAIT)
-
-
-def is_due_again(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
-    """Whether what failed unexpectedly has been due for another try for `waited`."""
-    return and_(Run.refit_at.is_not(None), is_reached(Run.refit_at, now - waited, _LONGEST_WAIT + waited))
 
 
 def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now: datetime) -> None:
@@ -122,7 +107,7 @@ def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> 
     lease = secrets.token_hex(8)
     rested = or_(Run.fitted_at.is_(None), is_past(Run.fitted_at, now, timedelta(seconds=settings.refit_every_s)))
     free = or_(Run.fit_lease.is_(None), is_reached(Run.fit_lease_expires_at, now, longest_claim(settings)))
-    wanted = or_(Run.dirty_at.is_not(None), is_due_again(now))
+    wanted = or_(Run.dirty_at.is_not(None), is_due_again(Run.refit_at, now))
     claim = update(Run).where(Run.id == run_id, wanted, rested, free)
     ends = now + lease_of(settings)
     row = session.execute(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run.dirty_at)).first()
@@ -195,13 +180,11 @@ def _finish(
 def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: datetime, *, anew: bool) -> None:
     """Why there is no forecast, if so, and when it is tried again. `anew`: there were evaluations nobody had tried."""
     unexpected = unfitted is not None and unfitted.unexpected
-    run.refit_tries = 0 if not unexpected else 1 if anew else run.refit_tries + 1
-    run.refit_at = now + wait_after(run.refit_tries) if 0 < run.refit_tries < MOST_TRIES else None
+    tries = tries_after(run.refit_tries, now, failed=unexpected, anew=anew)
+    run.refit_tries, run.refit_at = tries.number, tries.again_at
     if run.refit_at is not None:
         enqueue(session, REFIT_TASK, run.id, not_before=run.refit_at)
-    why = None if unfitted is None else unfitted.why
-    if unexpected:
-        why = f"{why}. It is tried again." if run.refit_at is not None else f"{why}. It was tried {MOST_TRIES} times."
+    why = None if unfitted is None else tries.said(unfitted.why) if unexpected else unfitted.why
     if why is not None and why != run.unfitted:
         record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=why)
     run.unfitted = why

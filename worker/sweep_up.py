@@ -31,6 +31,7 @@ from worker.admit import LAUNCH_TASK
 from worker.clocks import is_past, is_reached, lease_of
 from worker.context import BrokerDown, Context
 from worker.schedule import sweep_every_s
+from worker.tries import is_due_again
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
     )
     again = (  # its evaluations are not new: a fit of them failed
         select(Run.id)
-        .where(refit.is_due_again(now, PATIENCE), Run.dirty_at.is_(None))
+        .where(is_due_again(Run.refit_at, now, PATIENCE), Run.dirty_at.is_(None))
         .where(is_reached(Run.fit_lease_expires_at, now, refit.longest_claim(settings)))
         .order_by(Run.refit_at, Run.id)
     )
@@ -96,7 +97,8 @@ def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
     )
     comparisons = (
         select(SweepComparison.sweep_id)
-        .where(is_past(SweepComparison.dirty_at, now, PATIENCE), compare.has_rested(now, PATIENCE))
+        .where(or_(is_past(SweepComparison.dirty_at, now, PATIENCE), _comparison_is_due_again(now)))
+        .where(compare.has_rested(now, PATIENCE))
         .where(is_reached(SweepComparison.lease_expires_at, now, lease_of(settings)))
     )
     wanted: list[tuple[str, Any]] = [
@@ -107,6 +109,11 @@ def find_due(session: Session, settings: Settings, now: datetime) -> list[Due]:
         (DELIVER_TASK, deliveries),
     ]
     return [Due(task, found) for task, query in wanted for found in session.scalars(query.limit(AT_ONCE))]
+
+
+def _comparison_is_due_again(now: datetime) -> ColumnElement[bool]:
+    row = SweepComparison
+    return and_(row.dirty_at.is_(None), is_due_again(row.again_at, now, PATIENCE))
 
 
 def tidy(session: Session, now: datetime) -> None:

@@ -44,21 +44,23 @@ class Compared:
 
 @dataclass(frozen=True)
 class Found:
-    """A comparison in JSON, or a note that says why there is none."""
+    """A comparison in JSON, or a note that says why there is none, and whether that may be the machine's fault."""
 
     result: dict[str, Any] | None
     note: str | None
     seconds: float
+    unexpected: bool = False
 
 
-def attempted(find: Callable[[Compared], Found], compared: Compared) -> Found:
-    """What `find` finds; where it fails, a note of that: the same runs would fail the same way again."""
+def attempted(find: Callable[[Compared], Found], compared: Compared, what: str) -> Found:
+    """What `find` finds; where it fails, a note of that, and in the log the reason at the words `what`."""
+    began = time.perf_counter()
     try:
         return find(compared)
     except Exception:  # its words are for the log only: they may hold paths, or what nobody but us understands
-        log.exception("runs with control `%s` could not be compared", compared.control)
-        said = f"The comparison failed unexpectedly; the log says why, at control `{compared.control}`."
-        return Found(None, said, 0.0)
+        log.exception("the comparison of %s failed", what)
+        said = f"The comparison failed unexpectedly; the log says why, at {what}."
+        return Found(None, said, time.perf_counter() - began, unexpected=True)
 
 
 def find(compared: Compared) -> Found:

@@ -21,6 +21,9 @@ from .find import RESTS, Found
 _WAITING = 4
 _MOST = 64
 
+_FAILED_RESTS = timedelta(minutes=5)
+"""What failed unexpectedly is tried again then, though nothing has come: the fault may have been the machine's."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -61,8 +64,9 @@ class Kept:
         made = self._made.get(asked)
         if made is None:
             return None
-        rested = made.at + timedelta(seconds=RESTS * made.found.seconds) <= now or was_set_back(made.at, now)
-        return None if made.seen != seen and rested else made
+        stale = made.seen != seen or made.found.unexpected
+        rested = made.at + _rests(made.found) <= now or was_set_back(made.at, now)
+        return None if stale and rested else made
 
     def _keep(self, asked: Hashable, made: Made) -> Made:
         self._made[asked] = made
@@ -70,3 +74,7 @@ class Kept:
         while len(self._made) > _MOST:
             self._made.popitem(last=False)
         return made
+
+
+def _rests(found: Found) -> timedelta:
+    return _FAILED_RESTS if found.unexpected else timedelta(seconds=RESTS * found.seconds)

@@ -105,7 +105,8 @@ def _made(session: Session, chosen: _Chosen, now: datetime) -> Made | None:
     asked = chosen.control.id, tuple(sorted((run.id, run.name, chosen.arms[run.id]) for run in compared))
     curves = (chosen.curves[run.id] for run in sorted(compared, key=lambda run: run.id))  # in whatever order they came
     seen = tuple((len(curve), curve[-1] if curve else None) for curve in curves)
-    return _KEPT.get(asked, seen, now, lambda: attempted(find, _material(session, chosen)))
+    what = f"control `{chosen.arms[chosen.control.id]}`"
+    return _KEPT.get(asked, seen, now, lambda: attempted(find, _material(session, chosen), what))
 
 
 def _material(session: Session, chosen: _Chosen) -> Compared:

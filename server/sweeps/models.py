@@ -41,3 +41,5 @@ class SweepComparison(Base):
     seconds: Mapped[float | None]
     result: Mapped[dict[str, Any] | None]  # science.Comparison.to_dict(); null while nothing can be compared
     note: Mapped[str | None]  # why there is no result
+    tries: Mapped[int] = mapped_column(default=0, server_default="0")  # unexpected failures with the same forecasts
+    again_at: Mapped[datetime | None]  # when they are tried again

@@ -208,21 +208,6 @@ def test_one_comparison_at_a_time_and_one_that_died_is_taken_up_when_its_lease_e
     assert row_of(sessions, sweep_id).result is not None
 
 
-def test_a_comparison_that_fails_says_so_and_waits_for_the_next_forecast(
-    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep_id = start_sweep(sessions, seeds=1, points=12)
-
-    def fail() -> None:
-        raise ZeroDivisionError("by nothing")
-
-    around_find(monkeypatch, fail)
-    compare_sweep(sessions, settings, sweep_id, LATER)
-    row = row_of(sessions, sweep_id)
-    assert (row.dirty_at, row.lease, row.result) == (None, None, None)
-    assert row.note == "The comparison failed unexpectedly; the log says why, at control `control`."
-
-
 def test_a_comparison_that_was_overtaken_writes_nothing(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

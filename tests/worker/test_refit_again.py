@@ -17,7 +17,8 @@ from server.settings import Settings
 from tests.server.forecasts.seeds import START, enqueued, events
 from tests.worker.harness import World
 from tests.worker.refitting import HEALTHY, Sessions, forecasts, ingest, run_of, start_run
-from worker.refit import MOST_TRIES, REFIT_TASK, UNFITTED, refit
+from worker.refit import REFIT_TASK, UNFITTED, refit
+from worker.tries import MOST_TRIES
 
 WAITS = [timedelta(minutes=5), timedelta(minutes=20), timedelta(minutes=80), timedelta(hours=5, minutes=20),
          timedelta(hours=12)]  # fmt: skip

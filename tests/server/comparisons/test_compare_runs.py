@@ -310,3 +310,16 @@ def test_a_comparison_that_fails_says_so(
     note = answered(api, headers, runs)["note"]
     assert note.startswith("The comparison failed unexpectedly; the log says why, at control `"), note
     assert "by nothing" not in note
+
+
+def test_a_comparison_that_failed_is_tried_again_though_nothing_has_come() -> None:
+    kept = Kept()
+
+    def get(after: timedelta, found: Found) -> Found:
+        return kept.get("the same runs", "the same evaluations", START + after, lambda: found).found
+
+    failed, made = Found(None, "failed", 0.0, unexpected=True), Found(None, "made", 0.0)
+    assert get(timedelta(), failed) == failed
+    assert get(timedelta(minutes=4), made) == failed, "not at every look"
+    assert get(timedelta(minutes=5), made) == made
+    assert get(timedelta(days=1), failed) == made

@@ -1,0 +1,45 @@
+"""What failed unexpectedly is tried again a few times, at growing distances: the fault may be the machine's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_
+
+from .clocks import Time, is_reached
+
+MOST_TRIES = 6
+_FIRST_WAIT, _WAIT_GROWTH, _LONGEST_WAIT = timedelta(minutes=5), 4, timedelta(hours=12)
+"""5 min, 20 min, 80 min, 5 h, 12 h: six tries span most of a day, longer than a full disk stays unnoticed."""
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Unexpected failures with the same material so far, and when it is tried again; None: no more, or no need."""
+
+    number: int
+    again_at: datetime | None
+
+    def said(self, why: str) -> str:
+        """`why` it failed, with what is done about it."""
+        done = "It is tried again." if self.again_at is not None else f"It was tried {self.number} times."
+        return f"{why.rstrip('.')}. {done}"
+
+
+def tries_after(before: int, now: datetime, *, failed: bool, anew: bool) -> Tries:
+    """The tries, now that there was another. `anew`: with material that nobody had tried; `failed`: unexpectedly."""
+    if not failed:
+        return Tries(0, None)
+    number = 1 if anew else before + 1
+    return Tries(number, now + _wait_after(number) if number < MOST_TRIES else None)
+
+
+def is_due_again(again_at: Time, now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
+    """Whether what failed unexpectedly has been due for another try for `waited`."""
+    return and_(again_at.is_not(None), is_reached(again_at, now - waited, _LONGEST_WAIT + waited))
+
+
+def _wait_after(tries: int) -> timedelta:
+    growth: int = _WAIT_GROWTH ** (tries - 1)
+    return min(_FIRST_WAIT * growth, _LONGEST_WAIT)
