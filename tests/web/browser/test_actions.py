@@ -60,6 +60,16 @@ def test_a_filter_keeps_the_keyboard_where_it_was_changed(page: Any, site: Site)
     assert page.evaluate("() => document.activeElement.name") == name
 
 
+def test_a_filter_that_is_not_set_does_not_stand_in_the_address(page: Any, site: Site) -> None:
+    page.goto("/runs")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    for chosen, address in (("running", "/runs?state=running"), ("", "/runs")):
+        with page.expect_navigation():
+            page.select_option("form[data-filter] [name=state]", chosen)
+        page.wait_for_selector("[data-live-sign][data-state=live]")
+        assert page.url.removeprefix(site.url).removesuffix("?") == address
+
+
 def test_a_hidden_tab_holds_no_connection(page: Any, site: Site) -> None:
     streams: list[Any] = []
     ended: list[Any] = []

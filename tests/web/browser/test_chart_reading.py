@@ -179,3 +179,37 @@ def test_a_thumb_on_the_chart_scrolls_the_page(browser: Any, site: Site) -> None
     assert page.evaluate(RANGES) == before
     assert page.get_attribute("#plot", "data-zoomed") is None
     context.close()
+
+
+def said(page: Any) -> str:
+    return str(page.locator("#chart [data-said]").text_content())
+
+
+def test_the_arrow_keys_go_from_evaluation_to_evaluation_and_read_them_out(page: Any, site: Site) -> None:
+    drawn = opened(page, f"/runs/{site.control}")["evaluations"]
+    page.focus("#plot")
+    page.keyboard.press("ArrowRight")
+    assert said(page).startswith(f"0 CPU-seconds, step 0: pass rate {drawn['y'][0]:.3f} ± 0.0")
+    page.keyboard.press("ArrowRight")
+    second = said(page)
+    assert second.startswith("2 CPU-seconds, step 10: ")
+    assert "; predicted, 90 %: 0." in second
+    page.wait_for_selector("#plot .hoverlayer .hovertext:has-text('2 CPU-seconds · step 10pass rate')")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert said(page).startswith("0 CPU-seconds"), "the first is the end of it"
+    page.keyboard.press("End")
+    assert said(page).startswith("42 CPU-seconds, step 210: ")
+    page.keyboard.press("Tab")
+    assert said(page) == ""
+    page.wait_for_selector("#plot .hoverlayer .hovertext", state="detached")
+
+
+def test_the_arrow_keys_stay_within_the_zoom(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}?x=linear")
+    page.evaluate("() => Plotly.relayout(document.querySelector('#plot'), {'xaxis.range': [10.5, 20.5]})")
+    page.focus("#plot")
+    page.keyboard.press("Home")
+    assert said(page).startswith("12 CPU-seconds, ")
+    page.keyboard.press("End")
+    assert said(page).startswith("20 CPU-seconds, ")

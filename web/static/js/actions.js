@@ -23,6 +23,7 @@ export function startActions() {
     submit(form);
   });
   document.addEventListener("change", (event) => event.target.closest("form[data-filter]")?.requestSubmit());
+  document.addEventListener("formdata", ({ target, formData }) => target.matches("[data-filter]") && leaveOutEmpty(formData));
 }
 
 async function press(button) {
@@ -97,6 +98,11 @@ function fields(form) {
     }
   }
   return body;
+}
+
+/** A filter that is not set does not stand in the address. */
+function leaveOutEmpty(formData) {
+  for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 }
 
 /** `optimizer.learning_rate = 1e-4`, one a line. Values are JSON; what is none is text, as in `algorithm.loss = dapo`. */

@@ -151,16 +151,30 @@ function evaluations({ view, forecast, replay, axis, ink }) {
   return [
     {
       name: "evaluations",
+      ids: points.map(idOf),
       x: points.map((point) => axis.place(point.compute)),
       y: points.map((point) => point.reward),
       mode: "markers",
       marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, point.se === null ? "" : ` ± ${point.se.toFixed(3)}`, predicted(holds(forecast) ? forecast.band : null, point.compute), clock(point.time), point.attempt === INHERITED ? " of the parent" : ""]),
+      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), predicted(drawnBand(forecast), point.compute), clock(point.time), whose(point)]),
       hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
+
+/** What the hover of an evaluation says, for a reader of the screen. @param {any} view @param {any} forecast the one on show @param {string} id */
+export function evaluationWords(view, forecast, id) {
+  const point = view.points.find((one) => idOf(one) === id);
+  if (!point) return "";
+  const expected = drawnBand(forecast) ? `; predicted, 90 %: ${predicted(forecast.band, point.compute)}` : "";
+  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${expected}; ${clock(point.time)}.`;
+}
+
+const idOf = ({ attempt, step }) => `${attempt}-${step}`;
+const spread = ({ se }) => (se === null ? "" : ` ± ${se.toFixed(3)}`);
+const whose = ({ attempt }) => (attempt === INHERITED ? " of the parent" : "");
+const drawnBand = (forecast) => (holds(forecast) ? forecast.band : null);
 
 /** Small marks in the strip above the axis. */
 function marks({ view, axis, ink }) {

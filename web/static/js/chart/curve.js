@@ -4,11 +4,12 @@ import { api } from "../api.js";
 import { clock } from "../times.js";
 import { computeAxis, computeTicks, plain } from "./axis.js";
 import { curveLayout } from "./curve-layout.js";
-import { curveTraces, holds, showsFrozen } from "./curve-traces.js";
+import { curveTraces, evaluationWords, holds, showsFrozen } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { along, paceOf } from "./pace.js";
 import { tokens } from "./palette.js";
 import { startReplay } from "./replay.js";
+import { startStepping } from "./stepping.js";
 import { modeFromUrl, offered, startModeSwitch } from "./view.js";
 
 /** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run */
@@ -20,6 +21,7 @@ export async function startCurve(plot) {
     show();
   });
   startModeSwitch(state, show);
+  startStepping(plot, { say: (id) => evaluationWords(state.view, shownOf(state), id) });
   await whenLive(plot, async () => {
     state.view = await api(`/v1/runs/${plot.dataset.run}/curve`);
     await replay.update(state.view.refits, state.view.unit); // shows it
@@ -30,14 +32,19 @@ function paint(plot, { view, past, mode: asked }) {
   const mode = offered(asked, [view]);
   empty(plot, view.points.length === 0);
   if (plot.hidden) return undefined;
-  const forecast = past ?? view.forecast;
-  const shown = forecast?.band?.compute?.length ? forecast : null;
+  const shown = shownOf({ view, past });
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
   const scene = { view, forecast: shown, replay: past !== null, axis, width: plot.clientWidth, height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = !holds(shown);
   return draw(plot, curveTraces(scene), curveLayout(scene), (range, most) => computeTicks(axis, range, most));
+}
+
+/** The forecast on show: the newest, or that of the slider; none while it has no band. */
+function shownOf({ view, past }) {
+  const forecast = past ?? view.forecast;
+  return forecast?.band?.compute?.length ? forecast : null;
 }
 
 /** The frozen forecast's key says when it was made; there is no key where there is no line. */

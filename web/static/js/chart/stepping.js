@@ -1,12 +1,13 @@
-// A chart of points under the keyboard: the arrow keys go from point to point, left to right, Enter opens one. A press opens it too.
+// A chart of points under the keyboard: the arrow keys go from point to point, left to right, among those that the zoom shows. Where
+// points lead somewhere, Enter opens one, and so does a press.
 
 /**
- * @param {HTMLElement} plot whose traces name their points by `ids`
- * @param {{open: (id: string) => void, say: (id: string) => string}} acts
+ * @param {HTMLElement} plot whose traces name the points that are gone through by `ids`; `data-said`, beside it, is read out
+ * @param {{say: (id: string) => string, open?: (id: string) => void}} acts
  */
-export function startStepping(plot, { open, say }) {
+export function startStepping(plot, { say, open }) {
   let at = null; // the point's id: a redrawing may give it another place
-  const said = document.querySelector("[data-said]");
+  const said = plot.parentElement.querySelector("[data-said]");
 
   const go = (id) => {
     at = id;
@@ -20,7 +21,7 @@ export function startStepping(plot, { open, say }) {
     const places = plot.data ? placesOf(plot) : [];
     if (places.length === 0) return;
     if (event.key === "Escape") return go(null);
-    if (event.key === "Enter" && at !== null) return open(at);
+    if (event.key === "Enter" && at !== null) return open?.(at);
     const now = places.findIndex(({ id }) => id === at);
     const next = { ArrowLeft: Math.max(0, now - 1), ArrowRight: Math.min(places.length - 1, now + 1), Home: 0, End: places.length - 1 }[event.key];
     if (next === undefined) return;
@@ -28,13 +29,16 @@ export function startStepping(plot, { open, say }) {
     go(places[now < 0 && event.key === "ArrowLeft" ? places.length - 1 : next].id);
   });
   plot.addEventListener("blur", () => at !== null && go(null));
-  whenDrawn(plot, () => plot.on("plotly_click", ({ points: [point] }) => point?.id && open(point.id)));
+  if (open) whenDrawn(plot, () => plot.on("plotly_click", ({ points: [point] }) => point?.id && open(point.id)));
 }
 
 /** From left to right, and where they share a place from above to below. */
 function placesOf(plot) {
+  const { type, range } = plot.layout.xaxis;
+  const [least, most] = type === "log" ? range.map((power) => 10 ** power) : range;
   return plot.data
-    .flatMap(({ ids, x, y }, curveNumber) => ids.map((id, pointNumber) => ({ id, x: x[pointNumber], y: y[pointNumber], curveNumber, pointNumber })))
+    .flatMap(({ ids = [], x, y }, curveNumber) => ids.map((id, pointNumber) => ({ id, x: x[pointNumber], y: y[pointNumber], curveNumber, pointNumber })))
+    .filter(({ x }) => x >= least && x <= most)
     .sort((one, other) => one.x - other.x || other.y - one.y);
 }
 
