@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,10 @@ def read_arms(
         if left_out is not None and _is_short(columns) and not at_fault:
             left_out[full] = len(columns.compute)
             continue
-        arms[name].append(_curve(full, seed, columns, unit or stated_unit or DEFAULT_UNIT, bounds))
+        try:
+            arms[name].append(_curve(full, seed, columns, unit or stated_unit or DEFAULT_UNIT, bounds))
+        except CurveError as error:
+            raise _in_file(error, full, Path(path), (name, seed)) from error
     return {name: curves for name, curves in arms.items() if curves}
 
 
@@ -138,16 +142,29 @@ def _names(path: Path) -> str:
 
 
 def _curve(full: str, seed: int | None, columns: Columns, unit: str, bounds: Bounds) -> Curve:
-    try:
-        return Curve(
-            columns.compute,
-            columns.reward,
-            unit=unit,
-            name=full,
-            prompts=columns.prompts,
-            samples=columns.samples,
-            seed=seed,
-            bounds=bounds,
-        )
-    except CurveError as error:
-        raise CurveFileError(f"series {full!r}, {error.field}", error.value, error.message, error.way_out) from error
+    return Curve(
+        columns.compute,
+        columns.reward,
+        unit=unit,
+        name=full,
+        prompts=columns.prompts,
+        samples=columns.samples,
+        seed=seed,
+        bounds=bounds,
+    )
+
+
+def _in_file(error: CurveError, full: str, path: Path, key: Key) -> CurveFileError:
+    """A fault of a curve as one of its file; where a row is at fault, with its place."""
+    value = error.value if error.at is None else f"{error.value} ({_place_of(path, key, error.at)})"
+    return CurveFileError(f"series {full!r}, {error.field}", value, error.message, error.way_out)
+
+
+def _place_of(path: Path, key: Key, at: int) -> str:
+    """Where a curve's evaluation stands, from 0. The file is read once more: columns do not know their rows."""
+    places = (where for where, row in rows_of(path) if key == _key_of(row, where))
+    return next(islice(places, at, None))
+
+
+def _key_of(row: dict[str, Any], where: str) -> Key:
+    return text_of("series", row["series"], where), seed_of(row.get("seed"), where)

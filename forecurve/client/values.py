@@ -25,7 +25,7 @@ def as_number(value: Any) -> float | None:
     if value is None or isinstance(value, str | bytes):
         return None
     try:
-        return float(value)
+        return float(value.detach() if hasattr(value, "detach") else value)  # torch warns of one that has a graph
     except (TypeError, ValueError, OverflowError):
         return None
 

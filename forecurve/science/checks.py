@@ -26,7 +26,7 @@ PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one p
 
 def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
-        low, high = (float(value) for value in bounds)
+        low, high = (as_float(value) for value in bounds)
     except (TypeError, ValueError) as error:
         raise errors.RewardRange("bounds", short(bounds), "two numbers are needed", "give (low, high)") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high and high - low <= _WIDEST):
@@ -108,10 +108,19 @@ def number(field_name: str, value: float) -> float:
     return value if type(value) is float else float(numbers(field_name, [value])[0])
 
 
+def as_float(value: Any) -> float:
+    """A number of any library; a tensor's without its graph, for torch warns of every one that has one.
+
+    Raises:
+        TypeError, ValueError, OverflowError: it is none.
+    """
+    return float(value.detach() if hasattr(value, "detach") else value)
+
+
 def is_positive(value: object) -> bool:
     """Whether it is one positive finite number."""
     try:
-        return not isinstance(value, str | bool) and 0 < float(value) < float("inf")  # type: ignore[arg-type]
+        return not isinstance(value, str | bool) and 0 < as_float(value) < float("inf")
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -144,10 +153,9 @@ def column_of(field_name: str, values: PerPoint, size: int, least: float, most: 
         )
     bad = ~np.isnan(array) & ((array < least) | (array > most))
     if bad.any():
-        value = float(array[bad][0])
-        raise errors.BadCount(
-            field_name, value, f"a number from {least:g} to {most:g} is needed", "leave it empty where unknown"
-        )
+        at = int(np.flatnonzero(bad)[0])
+        needed = f"a number from {least:g} to {most:g} is needed"
+        raise errors.BadCount(field_name, float(array[at]), needed, "leave it empty where unknown", at)
     return None if np.isnan(array).all() else array
 
 
@@ -239,7 +247,7 @@ def with_start(
     start: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
     try:
-        measured = float(start)
+        measured = as_float(start)
     except (TypeError, ValueError) as error:
         raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
     if len(x) and x[0] == 0:
@@ -269,22 +277,20 @@ def check_finite(field_name: str, values: FloatArray, offset: int = 0) -> None:
             f"{values[at]} at evaluation {at + 1 + offset}",
             "finite numbers are needed",
             "leave that evaluation out",
+            at,
         )
 
 
 def check_order(x: FloatArray, offset: int = 0) -> None:
     if x[0] < 0:
         raise errors.ComputeOrder(
-            "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run"
+            "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run", 0
         )
-    outside = x[(x > 0) & ((x < LEAST_COMPUTE) | (x > MOST_COMPUTE))]
+    outside = np.flatnonzero((x > 0) & ((x < LEAST_COMPUTE) | (x > MOST_COMPUTE)))
     if len(outside):
-        raise errors.ComputeOrder(
-            "compute",
-            float(outside[0]),
-            f"compute above 0 must lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}",
-            "choose another unit",
-        )
+        at = int(outside[0])
+        within = f"compute above 0 must lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+        raise errors.ComputeOrder("compute", float(x[at]), within, "choose another unit", at)
     steps = np.diff(x)
     if (steps > 0).all():
         return
@@ -298,6 +304,7 @@ def check_order(x: FloatArray, offset: int = 0) -> None:
         f"{_told(x[at + 1], x[at])} at evaluation {at + 2 + offset}",
         f"compute must increase and {word}",
         way_out,
+        at + 1,
     )
 
 
@@ -316,4 +323,5 @@ def check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None
             f"{_told(y[at], low, high)} at evaluation {at + 1 + offset}",
             f"rewards must lie in [{low:g}, {high:g}]",
             "give pass rates, or state the range with bounds=(low, high)",
+            at,
         )

@@ -13,9 +13,11 @@ class FieldError(ValueError):
         value: the offending value.
         way_out: what to do about it.
         message: what is wrong.
+        at: where one evaluation is at fault, its place among those that were given, from 0.
     """
 
-    def __init__(self, field: str, value: Any, message: str, way_out: str):
+    def __init__(self, field: str, value: Any, message: str, way_out: str, at: int | None = None):
+        self.at = at
         self.field = field
         self.value = value
         self.way_out = way_out

@@ -130,16 +130,16 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + ",1,0.1,,,\n", ["series at line 2", "name every series"]),
         (HEADER + "a,1,0.1,,,,9\n", ["line 2", "more cells than columns"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\n", ["series 'a', compute", "at least 3", "2 evaluations"]),
-        (HEADER + "a,1,0.1,,,\na,3,0.2,,,\na,2,0.2,,,\n", ["goes backwards", "evaluation 3"]),
-        (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.2,,,\n", ["series 'a', reward", "nan at evaluation 2"]),
-        (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a', reward", "12 at evaluation 2", "[0, 1]"]),
+        (HEADER + "a,1,0.1,,,\na,3,0.2,,,\na,2,0.2,,,\n", ["goes backwards", "2 at evaluation 3 (line 4);"]),
+        (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.2,,,\n", ["series 'a', reward", "nan at evaluation 2 (line 3);"]),
+        (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a', reward", "12 at evaluation 2 (line 3);", "[0, 1]"]),
         (HEADER + "a,1,0.1,,,x\n", ["seed at line 2", "'x'"]),
         (HEADER + "a,1,0.1,,,1.5\n", ["seed at line 2", "'1.5'", "whole number"]),
         (HEADER + "a,1,0.1,,,nan\n", ["seed at line 2", "whole number"]),
         (HEADER + "a,1,0.1,,,inf\n", ["seed at line 2", "whole number"]),
-        (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "is repeated"]),
-        (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "-1", "cannot be negative"]),
-        (HEADER + "a,1,0.1,0,,\na,2,0.2,0,,\na,3,0.3,0,,\n", ["series 'a', prompts", "0.0"]),
+        (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "is repeated", "0 at evaluation 2 (line 3);"]),
+        (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "-1.0 (line 2);", "cannot be negative"]),
+        (HEADER + "a,1,0.1,0,,\na,2,0.2,0,,\na,3,0.3,0,,\n", ["series 'a', prompts", "0.0 (line 2);"]),
         ("series,compute,reward,reward\na,1,0.1,0.2\n", ["reward", "needed once", "2 of them", "leave one out"]),
         (HEADER + "a,1\n", ["reward at line 2", "got nothing"]),
         (HEADER + f"a,{'1' * 400}x,0.1,,,\n", ["compute at line 2", "11..."]),
@@ -158,6 +158,33 @@ def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text
     assert str(caught.value).count("got") == 1
     assert len(str(caught.value)) < 250
     assert caught.value.way_out in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.csv", HEADER + "b,1,0.1,,,\n\na,1,0.1,,,1\na,2,0.2,,,2\na,1,0.2,,,1\na,2,0.1,,,1\n", "evaluation 2 (line 6)"),
+        (
+            "a.jsonl",
+            "\n\n" + "".join(f'{{"series": "a", "compute": {at}, "reward": 0.1}}\n\n' for at in (1, 2, 2)),
+            "evaluation 3 (line 7)",
+        ),
+        (
+            "a.json",
+            json.dumps([{"series": name, "compute": 5, "reward": 0.1} for name in "ababab"]),
+            "evaluation 2 (item 3)",
+        ),
+    ],
+)
+def test_a_fault_of_a_series_names_its_row_among_those_of_others(
+    tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(CurveFileError, match="series 'a") as caught:
+        read_curves(file, series=["a"])
+    assert f" at {place};" in str(caught.value)
+    assert str(caught.value.value).endswith(place)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import check_kind, is_positive, number, short
+from ..checks import as_float, check_kind, is_positive, number, short
 from ..curves.margins import least_gain
 from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
@@ -139,9 +139,9 @@ def case_of(
     check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
     _check_target(fit, target)
-    budget, price, target = (None if one is None else float(one) for one in (budget, price, target))
+    budget, price, target = (None if one is None else as_float(one) for one in (budget, price, target))
     delta = least_gain(delta, fit.curve)
-    here = fit.curve.now if now is None else float(now)
+    here = fit.curve.now if now is None else as_float(now)
     open_budget = budget is not None and budget > here
     end = budget if budget is not None and open_budget else 2 * here
     change = _change_of(fit)

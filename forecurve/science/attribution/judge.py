@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import is_positive, short
+from ..checks import as_float, is_positive, short
 from ..values import Estimate, estimate_of
 from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
@@ -46,8 +46,8 @@ class Rules:
             raise errors.CompareError(
                 "level", short(self.level), "a number between 0.5 and 1 is needed", "0.95 is usual"
             )
-        object.__setattr__(self, "rope", float(self.rope))
-        object.__setattr__(self, "level", float(self.level))
+        object.__setattr__(self, "rope", as_float(self.rope))
+        object.__setattr__(self, "level", as_float(self.level))
 
     @property
     def alpha(self) -> float:

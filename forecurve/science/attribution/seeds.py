@@ -25,7 +25,7 @@ from scipy.stats import chi2
 
 from .. import errors
 from ..arrays import FloatArray, IntArray
-from ..checks import is_positive, short
+from ..checks import as_float, is_positive, short
 from ..values import Estimate, finite
 
 Group = Sequence[FloatArray]  # the runs of one arm: for each the draws of its value, shape (K,)
@@ -60,8 +60,8 @@ class SeedSpread:
             raise errors.CompareError(
                 "seed dof", self.dof, "a positive number is needed", "leave it out when it is known"
             )
-        object.__setattr__(self, "sd", float(self.sd))
-        object.__setattr__(self, "dof", float(self.dof))
+        object.__setattr__(self, "sd", as_float(self.sd))
+        object.__setattr__(self, "dof", as_float(self.dof))
 
     @property
     def known(self) -> bool:

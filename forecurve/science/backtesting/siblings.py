@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import errors
-from ..checks import check_kind
+from ..checks import check_kind, number
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
 from ..fitting.outcome import predict_ending
@@ -64,7 +64,7 @@ class Siblings:
             arm: of a run whose curve does not say it.
             share: at which they are made, where it need not be exactly the same; what is made once is kept.
         """
-        curve = forecast.curve
+        curve, budget = forecast.curve, number("budget", budget)
         if curve.now >= budget:
             return None
         course = _course(curve)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..checks import as_float
 from .curve import Curve
 
 LEAST_GAIN = 0.01
@@ -16,4 +17,4 @@ def least_gain(given: float | None, curve: Curve) -> float:
     >>> least_gain(None, Curve([1, 2, 4], [20, 30, 35], bounds=(0, 100)))
     1.0
     """
-    return LEAST_GAIN * curve.width if given is None else float(given)
+    return LEAST_GAIN * curve.width if given is None else as_float(given)

@@ -255,13 +255,14 @@ class Fit:
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""
-        if not np.isfinite(checks.number("target", target)):
+        wanted = checks.number("target", target)
+        if not np.isfinite(wanted):
             raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
         d = self.all_draws
-        reach = compute_at(float(target), d.A, d.B, d.C_mid, d.R0)
+        reach = compute_at(wanted, d.A, d.B, d.C_mid, d.R0)
         # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
         lower, median, upper = np.quantile(reach, (0.05, 0.5, 0.95), method="inverted_cdf")
-        return Reach(float(target), float(median), float(lower), float(upper), float(np.isinf(reach).mean()))
+        return Reach(wanted, float(median), float(lower), float(upper), float(np.isinf(reach).mean()))
 
     def decide_at(self) -> float | None:
         """Compute at which A will be identified if evaluations go on as now; None when nothing near would do."""

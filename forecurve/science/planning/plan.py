@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import is_positive, short
+from ..checks import as_float, is_positive, short
 from ..curves.margins import least_gain
 from ..errors import PlanError
 from ..fitting.fit import Fit
@@ -216,9 +216,9 @@ def plan(
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
     now = np.array([each.curve.now for each in fits])
-    budget, price = float(budget), None if price is None else float(price)
+    budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
-    end = default_horizon(now, budget) if horizon is None else float(horizon)
+    end = default_horizon(now, budget) if horizon is None else as_float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
     looks = _looks(here, budget, delta, price)
     value = min(sum(look.value for look in looks), here.expected_regret)
@@ -361,7 +361,7 @@ def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float
     if horizon is not None and horizon < first.curve.now:
         raise PlanError(
             "horizon",
-            f"{horizon:g}",
+            f"{as_float(horizon):g}",
             f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {unit}",
             "give the compute of a full run",
         )

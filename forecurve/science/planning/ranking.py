@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import distinct
 from ..attribution.seeds import CEILING_SPREAD
-from ..checks import check_kind, is_positive, short
+from ..checks import as_float, check_kind, is_positive, short
 from ..curves.curve import Curve
 from ..curves.margins import least_gain
 from ..errors import PlanError
@@ -94,7 +94,7 @@ def rank(
     check_alike(every)
     if not is_positive(horizon):
         raise PlanError("horizon", short(horizon), "a positive number is needed", f"compute is in {every[0].unit}")
-    horizon = float(horizon)
+    horizon = as_float(horizon)
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     width = every[0].curve.width
     spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd

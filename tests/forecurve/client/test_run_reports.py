@@ -52,6 +52,18 @@ def test_numpy_values_nesting_and_values_that_are_not_finite_survive(service: Fa
     assert points == {"train/loss": "NaN", "train/norm": "Infinity", "low": "-Infinity", "flag": 1.0}
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_loss_that_is_part_of_a_graph_is_a_number_and_no_warning(service: FaultyService, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    run = start(service, tmp_path)
+    run.log({"train/loss": torch.tensor(0.5, requires_grad=True)}, step=1)
+    run.finish()
+    torch.set_warn_always(before)
+    assert [point["value"] for batch in service.bodies("metrics") for point in batch["points"]] == [0.5]
+
+
 def test_the_last_value_logged_for_a_step_counts(service: FaultyService, tmp_path: Path) -> None:
     run = start(service, tmp_path)
     run.log({"loss": 3.0, "other": 1.0}, step=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -109,6 +109,35 @@ def test_tensors_are_numbers_whatever_their_precision_and_graph(precision: str, 
     forecast = fit(plain)
     assert fit(told).predict(tensor(16.0)).to_dict() == forecast.predict(16.0).to_dict()
     assert forecast.update(tensor([16.0, 0.5])).A == forecast.update((16.0, 0.5)).A
+
+
+@pytest.fixture
+def always_warning() -> Iterator[Any]:
+    """torch, which else warns of each thing once a process: the test would hang on those before it."""
+    torch = pytest.importorskip("torch")
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield torch
+    torch.set_warn_always(before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_question_may_be_a_tensor_of_a_graph(always_warning: Any) -> None:
+    def number(value: float) -> Any:
+        return always_warning.tensor(value, dtype=always_warning.float64, requires_grad=True)
+
+    arms = {"a": FIT, "b": noisy_curve(4, last=4_000.0, points=20)}
+    assert FIT.compute_to_reach(number(0.6)) == FIT.compute_to_reach(0.6)
+    told = advise(FIT, budget=number(9_000), delta=number(0.01), price=number(1e-6), target=number(0.6))
+    assert told.to_dict() == advise(FIT, budget=9_000, delta=0.01, price=1e-6, target=0.6).to_dict()
+    assert rank({"a": [FIT]}, number(9_000), delta=number(0.01)) == rank({"a": [FIT]}, 9_000, delta=0.01)
+    planned = plan(arms, number(9_000), horizon=number(9_000), delta=number(0.01), price=number(1e-6))
+    assert planned.to_dict() == plan(arms, 9_000, horizon=9_000, delta=0.01, price=1e-6).to_dict()
+    compared = compare(arms, "a", rope=number(0.02), level=number(0.9), seed_sd=number(0.01))
+    assert compared.to_dict() == compare(arms, "a", rope=0.02, level=0.9, seed_sd=0.01).to_dict()
+    assert Siblings([arms["b"]]).hindsight(FIT, number(9_000)) is not None
+    shown = Curve([1, 2, 4], [20, 30, 35], start=number(10), bounds=(number(0), number(100)))
+    assert (shown.start, shown.bounds) == (10.0, (0.0, 100.0))
 
 
 @pytest.mark.parametrize("number", [Decimal, Fraction, np.float32, np.array])
