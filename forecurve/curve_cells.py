@@ -19,12 +19,14 @@ class CurveFileError(ValueError):
         field: the column, series or file at fault.
         value: the offending value.
         way_out: what to do about it.
+        message: what is wrong.
     """
 
     def __init__(self, field: str, value: Any, message: str, way_out: str):
         self.field = field
         self.value = value
         self.way_out = way_out
+        self.message = message
         super().__init__(f"{field}: {message}, got {value}; {way_out}")
 
 

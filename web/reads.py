@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -139,12 +139,6 @@ def events_of(session: Session, run_id: str, limit: int = 40) -> Sequence[Event]
     told = or_(Event.kind != "recommendation", Event.to_state.in_(_DECIDED))
     query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED), told)
     return session.scalars(query.order_by(Event.id.desc()).limit(limit)).all()
-
-
-def names_of_tokens(session: Session, actors: Iterable[str]) -> dict[str, str]:
-    """Of those actors that are tokens: people know theirs by name. A token that was forgotten has none."""
-    tokens = select(Token.id, Token.name).where(Token.id.in_(set(actors)))
-    return {row.id: row.name for row in session.execute(tokens)}
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
 PUT_OFF = timedelta(minutes=5)
 
+
 @dataclass(frozen=True)
 class Unfitted:
     """Why nothing can be said of a curve, in words; and whether that may be the machine's fault, not the curve's."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from forecurve.client.errors import ApiError, ClientError
 from forecurve.recipes import RecipeError
+from forecurve.recipes.wording import in_words
 
 from .asking.commands_for_calls import fault_in_commands, in_commands
 from .errors import BAD_INPUT, FAILURE, CliError
@@ -69,15 +70,24 @@ def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
     if name == "NoArgsIsHelpError":
         return str(error.format_message()), BAD_INPUT, _body("usage")  # type: ignore[attr-defined]
     if hasattr(error, "format_message"):
-        text = " ".join(str(error.format_message()).split())
+        text = _plain(error, " ".join(str(error.format_message()).split()))
         given = _given(getattr(error, "param", None), arguments, text)
-        if given is not None and given not in text:
+        if given is not None and repr(given) not in text:
             text = f"{text.rstrip('.')} (got {given!r})"
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
         code = int(getattr(error, "exit_code", BAD_INPUT))
         return f"{text}{hint}", code, _body("usage", errors=_faulty_parameter(error, text, given))
     return None
+
+
+def _plain(error: Exception, text: str) -> str:
+    """The message without the words of pydantic, which newer Typers read values with."""
+    if not hasattr(error.__cause__, "errors"):
+        return text
+    fault = error.__cause__.errors()[0]
+    said = " ".join(fault["msg"].split())
+    return text.replace(said, in_words(fault["type"], fault.get("ctx", {}), said.removeprefix("Value error, ")))
 
 
 def _given(parameter: Any, arguments: Sequence[str], told: str) -> str | None:

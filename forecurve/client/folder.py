@@ -59,7 +59,9 @@ class RunFolder:
             meta["attempts"][-1]
             meta["run_id"], meta["url"], meta["name"]
         except (OSError, ValueError, LookupError, TypeError) as error:
-            way_out = "it is a folder such as .forecurve/offline-... or .forecurve/run_..."
+            way_out = "name one such as .forecurve/offline-... or .forecurve/run_..."
+            if not path.is_dir():
+                raise ClientError(f"{path} is no folder; {way_out}") from None
             raise ClientError(f"{path} holds no run ({error}); {way_out}") from None
         return cls(path, meta)
 

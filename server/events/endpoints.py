@@ -15,8 +15,9 @@ from server.problems import problems
 
 from . import service
 from .reply import StreamReply
-from .schemas import EventRead, EventsRead
+from .schemas import EventsRead
 from .stream import EventFeed
+from .views import event_views
 
 router = APIRouter(tags=["events"], route_class=IdempotentRoute)
 
@@ -36,7 +37,7 @@ def read_events(
 ) -> EventsRead:
     """Events after a cursor, oldest first. A page may be longer than `limit`: what happened at once stays together."""
     page = service.read_after(session, since or 0, run_id=run_id, sweep_id=sweep_id, limit=limit)
-    return EventsRead(items=[EventRead.model_validate(event) for event in page.items], cursor=page.cursor)
+    return EventsRead(items=event_views(session, page.items), cursor=page.cursor)
 
 
 @router.get(

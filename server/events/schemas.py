@@ -21,6 +21,7 @@ class EventRead(BaseModel):
         description="A token's id, or a part of the service: `trainer`, `admission`, `launcher`, `reconciler`, "
         "`refit`, `watch`, `policy`, `compare`, `notify`, `bootstrap`."
     )
+    actor_name: str | None = Field(None, description="The token's name; null where it is none, or is forgotten.")
     from_state: str | None
     to_state: str | None
     reason: str | None

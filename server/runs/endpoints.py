@@ -10,6 +10,7 @@ from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
 from server.events.schemas import EventRead
 from server.events.service import list_run_events
+from server.events.views import event_views
 from server.filters import OfSweep
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
@@ -170,4 +171,4 @@ def list_events(
     """The run's audit log, newest first."""
     service.get_run(session, run_id)
     rows, following = list_run_events(session, run_id, cursor=cursor, limit=limit)
-    return Page(items=[EventRead.model_validate(row) for row in rows], next_cursor=following)
+    return Page(items=event_views(session, rows), next_cursor=following)

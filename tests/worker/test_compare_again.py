@@ -1,4 +1,4 @@
-"""A comparison that fails by no fault of its runs is tried again: when the sweep is over no forecast asks for another."""
+"""A comparison that fails by no fault of its runs is tried again: no forecast asks for another when a sweep is over."""
 
 from __future__ import annotations
 

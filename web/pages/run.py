@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from server.alerts.service import list_alerts
 from server.checkpoints.service import list_checkpoints
+from server.events.views import names_of_tokens
 from server.forecasts.schemas import ForecastView
 from server.forecasts.service import get_forecast
 from server.metrics.curve import validation_curve
@@ -50,7 +51,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
         events=events,
-        actors=reads.names_of_tokens(session, (event.actor for event in events)),
+        actors=names_of_tokens(session, (event.actor for event in events)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -64,9 +65,14 @@ def diff(first: Source, second: Source, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"fields": {path: {"first": ours, "second": theirs} for path, (ours, theirs) in fields.items()}})
     elif fields:
-        print_table(["field", first, second], [(path, ours, theirs) for path, (ours, theirs) in fields.items()])
+        print_table(["field", first, second], [(path, *map(_cell, values)) for path, values in fields.items()])
     else:
         print("They train the same way: no field differs.")
+
+
+def _cell(value: Any) -> str:
+    """As a file of a recipe may say it: `null`, `true`; text without its quotes."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 @app.command()

@@ -79,6 +79,8 @@ def read_arms(
     except CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         fault = {"field": error.field, "value": str(error.value), "message": text}
+        if error.field == "file" and error.value in (file.name, str(file)):  # which begins the line anyway
+            text = f"{error.message}; {error.way_out}"
         raise bad_input(f"{file.name}: {text}", errors=[fault]) from error
 
 

@@ -38,11 +38,15 @@ def follow_events(api: Api, run_id: str, *, every_s: float, as_json: bool) -> No
 
 
 def _cells(event: Mapping[str, Any]) -> list[str]:
-    return [moment(event["created_at"]), event["kind"], _change(event), event["actor"], _why(event)]
+    return [moment(event["created_at"]), event["kind"], _change(event), _who(event), _why(event)]
 
 
 def _line(event: Mapping[str, Any]) -> str:
     return line_of("  ".join(cell for cell in _cells(event) if cell))
+
+
+def _who(event: Mapping[str, Any]) -> str:
+    return str(event.get("actor_name") or event["actor"])
 
 
 def _change(event: Mapping[str, Any]) -> str:

@@ -17,16 +17,17 @@ from .run_rows import OVER, ceiling, state
 def describe(run: Mapping[str, Any]) -> list[str]:
     """The lines of `forecurve run show`."""
     unit = run["compute_unit"]
-    last = f"{compute(run.get('last_compute'), unit)}, step {run.get('last_step')}"
     facts = {
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
         "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "task": run.get("task"),
         "attempt": run.get("attempt"),
-        "pass rate": f"{number(run.get('last_reward'))} at {last}",
+        "pass rate": _rate(run),
         "ceiling": ceiling(run),
-        "at budget": f"{interval(run.get('at_budget'))} at {compute(run.get('budget_compute'), unit)}",
+        "at budget": f"{interval(run.get('at_budget'))} at {compute(run['budget_compute'], unit)}"
+        if run.get("budget_compute")
+        else None,
         "ending": _ending(run),
         "open alerts": run.get("open_alerts"),
     }
@@ -43,6 +44,13 @@ def _fact(name: str, value: str) -> list[str]:
     """A line, or several where the value has them: a run may fail with a traceback."""
     first, *more = value.splitlines() or [""]
     return [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in more)]
+
+
+def _rate(run: Mapping[str, Any]) -> str:
+    if run.get("last_reward") is None:
+        return "no evaluation yet" if run["status"] not in OVER else "no evaluation"
+    spent = compute(run.get("last_compute"), run["compute_unit"])
+    return f"{number(run['last_reward'])} at {spent}, step {run.get('last_step')}"
 
 
 def _ending(run: Mapping[str, Any]) -> str | None:

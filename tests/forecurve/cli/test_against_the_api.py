@@ -346,6 +346,8 @@ def test_an_offline_run_is_synced_from_the_command_line(forecurve: Forecurve, se
     assert (synced["sent"], synced["refused"]) == (2, 0)
     assert forecurve("run", "show", synced["run_id"], "--json").json["last_reward"] == 0.5
     assert forecurve("sync", tmp_path).code == 2
+    nowhere = forecurve("sync", tmp_path / "nowhere")
+    assert (nowhere.code, "nowhere is no folder; name one such as" in nowhere.err) == (2, True)
 
 
 def _with_checkpoint(forecurve: Forecurve, sessions: sessionmaker[Session], *, step: int) -> str:

@@ -82,6 +82,35 @@ def test_a_value_of_a_flag_that_does_not_hold_is_named(capsys: pytest.CaptureFix
     assert (told["errors"][0]["field"], told["errors"][0]["value"]) == ("--limit", value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "list", "--limit", "0"], "'--limit': must be at least 1 (got '0')"),
+        (["run", "list", "--limit", "many"], "'--limit': must be a whole number (got 'many')"),
+        (["plan", "curves.csv", "--budget", "much"], "'--budget': must be a number (got 'much')"),
+        (["run", "watch", "mine", "--every", "0"], "'--every': must be at least 0.2 (got '0')"),
+        (["advice", "list", "--status", "gone"], "'--status': 'gone' is not one of 'open', 'accepted',"),
+    ],
+)
+def test_a_flag_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert f"Invalid value for {said}" in told
+    assert "Input should" not in told
+    assert "Value error" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nofile.csv", "nofile.csv: no such file; check the path"), ("x.doc", "x.doc: the name must end")],
+)
+def test_a_file_at_fault_is_named_once(capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+    assert main(["fit", name]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"forecurve: {said}")
+    assert told.count(name) == 1
+
+
 def test_the_flag_that_an_error_names_has_its_value_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backtest", "curves.csv", "--fractions", "0.1,2", "--json"]) == 2
     told = json.loads(capsys.readouterr().err)

@@ -47,6 +47,8 @@ def test_the_difference_of_two_recipes_is_by_field(forecurve: Forecurve) -> None
 
     assert fields["algorithm.loss"] == {"first": "cispo", "second": "dapo"}
     assert "no field differs" in forecurve("recipe", "diff", "dapo-qwen", "dapo-qwen").out
+    table = forecurve("recipe", "diff", "scalerl", "dapo-qwen").out
+    assert ["algorithm.no_positive_resampling", "0.9", "null"] in [line.split() for line in table.splitlines()]
 
 
 def test_an_unknown_key_is_bad_input_with_field_and_way_out_on_one_line(forecurve: Forecurve, tmp_path: Path) -> None:

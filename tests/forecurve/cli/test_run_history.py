@@ -83,6 +83,8 @@ def test_events_are_listed_newest_first_in_the_time_of_who_looks(
     here = datetime.fromisoformat(items[0]["created_at"]).astimezone()
     assert f"{here:%Y-%m-%d %H:%M:%S}" in listed.out
     assert "run to stop" in listed.out
+    assert items[0]["actor"] not in listed.out
+    assert f"  {items[0]['actor_name']}  " in listed.out
     assert "enough" in listed.out
     assert "\x1b" not in listed.out
     assert "there are more" in forecurve("run", "events", run_id, "--limit", "1").err

@@ -34,6 +34,15 @@ def test_a_withheld_forecast_is_named_with_its_reason() -> None:
     assert "  ceiling     withheld" in lines
 
 
+def test_before_the_first_evaluation_nothing_is_made_up() -> None:
+    lines = describe(RUN | {"withheld": False, "last_step": None, "budget_compute": None})
+    assert "  pass rate   no evaluation yet" in lines
+    assert not [line for line in lines if "None" in line or "at budget" in line]
+    told = {"withheld": False, "last_reward": 0.5, "last_compute": 12.5, "last_step": 100, "status": "failed"}
+    assert "  pass rate   0.50 at 12.5 GPU-hours, step 100" in describe(RUN | told)
+    assert "  pass rate   no evaluation" in describe(RUN | {"withheld": False, "status": "failed"})
+
+
 def test_without_a_budget_there_is_no_line_of_the_end() -> None:
     assert not [line for line in describe(RUN | {"withheld": False, "ending": None}) if "ending" in line]
 

@@ -21,11 +21,16 @@ def test_events_are_read_on_from_a_cursor(api: TestClient, headers: Headers) -> 
     first = api.get("/v1/events", headers=headers["read"]).json()
     assert [event["kind"] for event in first["items"]] == ["run.created"]
     assert first["items"][0]["evidence"] == {"executor": "external"}
+    assert first["items"][0]["actor"].startswith("tok_")
+    assert first["items"][0]["actor_name"] == "test operate"
+    of_run = api.get(f"/v1/runs/{run.run_id}/events", headers=headers["read"]).json()["items"]
+    assert [event["actor_name"] for event in of_run] == ["test operate"]
     run.send(1, evaluation(10))
     queued_run(api, headers)
     since = f"/v1/events?since={first['cursor']}"
     second = api.get(since, headers=headers["read"]).json()
     assert [event["kind"] for event in second["items"]] == ["run.status", "evaluation", "run.created"]
+    assert (second["items"][0]["actor"], second["items"][0]["actor_name"]) == ("trainer", None)
     mine = api.get(f"{since}&run_id={run.run_id}", headers=headers["read"]).json()
     assert [event["kind"] for event in mine["items"]] == ["run.status", "evaluation"]
     nothing = api.get(f"/v1/events?since={second['cursor']}", headers=headers["read"]).json()

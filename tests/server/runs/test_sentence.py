@@ -21,6 +21,13 @@ def test_a_run_that_ended_without_a_forecast_says_why_there_is_none() -> None:
     assert without_forecast(run) == f"{ended}No forecast ({run.unfitted[:-1]})."
 
 
+def test_a_run_whose_cluster_does_not_answer_says_so() -> None:
+    run = Run(name="mine", status="launching", compute_unit="GPU-hours")
+    assert without_forecast(run) == "Being launched."
+    run.reason = "Not submitted yet: http://ray:8265 did not answer the submission"
+    assert without_forecast(run) == f"Being launched. {run.reason}."
+
+
 def test_of_a_traceback_alone_the_error_is_said() -> None:
     reason = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nValueError: no batch.\n'
     run = Run(name="mine", status="failed", reason=reason, compute_unit="GPU-hours")

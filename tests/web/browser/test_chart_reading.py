@@ -155,6 +155,18 @@ def test_the_name_of_the_start_stands_on_the_side_where_the_curve_is_not(page: A
     assert label(page, "R0")["bottom"] < at_start
 
 
+def test_a_run_with_its_start_alone_is_drawn_on_a_phone(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="just begun")
+        seeding.add_evaluations(session, run, seeding.Truth(), until=0, now=site.now)
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": 390, "height": 844})
+    drawn = opened(page, path)
+    assert len(drawn["evaluations"]["y"]) == 1
+    assert page.locator("#plot .annotation-text", has_text="at the budget").count() == 1
+    assert page.locator("summary", has_text="1 evaluation as a table").count() == 1
+
+
 def test_a_thumb_on_the_chart_scrolls_the_page(browser: Any, site: Site) -> None:
     context = browser.browser.new_context(
         base_url=site.url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True

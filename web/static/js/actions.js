@@ -4,6 +4,7 @@
 //   <button ... data-method="PATCH" data-field="name" data-value="as it is now" data-maxlength="200">  asks for {name}
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
+//   <select name="expires_in_s" data-as="number">                                    a number, left out where it is empty
 //
 // What the server refuses is shown in words, where the person is looking.
 
@@ -94,7 +95,7 @@ function fields(form) {
     } else if (input.dataset.as === "changes") {
       body[input.name] = changes(input.value);
     } else if (input.value !== "") {
-      body[input.name] = input.type === "number" ? Number(input.value) : input.value;
+      body[input.name] = input.type === "number" || input.dataset.as === "number" ? Number(input.value) : input.value;
     }
   }
   return body;

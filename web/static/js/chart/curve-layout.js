@@ -204,8 +204,8 @@ function start(scene) {
 const knowsStart = (forecast) => Number.isFinite(forecast.R0?.median);
 const ruleEnd = (axis) => (axis.start === null ? 0.02 : START.rule);
 
-/** How far right R0's line and name reach, 0 where there is none. */
-const startEnd = ({ forecast, axis, width }) => (holds(forecast) && knowsStart(forecast) ? ruleEnd(axis) + START.text / width : 0);
+/** How far right R0's line and name reach; nowhere where there is none, not even to a text that stands out on the left. */
+const startEnd = ({ forecast, axis, width }) => (holds(forecast) && knowsStart(forecast) ? ruleEnd(axis) + START.text / width : -Infinity);
 
 /** R0 and the middle of its name, as shares of the plot's height. */
 function startAt(scene) {
