@@ -71,7 +71,7 @@ def gain(value: float, estimate: Any) -> str:
 
 def interval3(estimate: Any) -> str:
     """An interval of something that is no pass rate, three significant digits: `1.31 to 1.94`."""
-    return NONE if estimate is None else _between(estimate, significant)
+    return NONE if estimate is None else _between(estimate, estimated)
 
 
 def _between(estimate: Any, written: Callable[[float], str]) -> str:
@@ -105,6 +105,11 @@ def compute(value: float | None, unit: str = "") -> str:
     return NONE if value is None else f"{significant(value)} {unit}".strip()
 
 
+def estimated(value: float, unit: str = "") -> str:
+    """An amount that nobody counted: what stands before three significant digits is nought, `30,900,000 steps`."""
+    return compute(float(f"{value:.3g}"), unit)
+
+
 def change(estimate: Any) -> str:
     """A difference with its sign: `-0.05 (-0.07 to -0.03)`."""
     return _unlabelled(difference_text(_estimate(estimate)))
@@ -125,18 +130,21 @@ def _unlabelled(text: str) -> str:
 
 
 def ago(then: datetime | None, now: datetime) -> str:
-    """`40 s ago`, `3 min ago`, `in 3 d`; `now` within a second, and up to a minute ahead: clocks differ."""
+    """`40 s ago`, `3 min ago`, `in 3 d`; `now` within a second, and up to a minute ahead: clocks differ.
+
+    What is past counts in full units, what is to come in the nearest: a month that begins now is not 29 d.
+    """
     if then is None:
         return NONE
     seconds = (now - then).total_seconds()
     if -60 < seconds < 1:
         return "now"
-    return f"in {_lasting(-seconds)}" if seconds < 0 else f"{_lasting(seconds)} ago"
+    return f"in {_lasting(-seconds, round)}" if seconds < 0 else f"{_lasting(seconds, math.floor)} ago"
 
 
-def _lasting(seconds: float) -> str:
-    size, name = next((size, name) for below, size, name in _STEPS if seconds < below)
-    return f"{int(seconds // size)} {name}"
+def _lasting(seconds: float, whole: Callable[[float], int]) -> str:
+    size, name = next((size, name) for below, size, name in _STEPS if size * whole(seconds / size) < below)
+    return f"{whole(seconds / size)} {name}"
 
 
 def utc(moment: datetime | None) -> str:

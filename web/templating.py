@@ -23,6 +23,7 @@ _FILTERS = {
     "gain": formats.gain,
     "interval3": formats.interval3,
     "compute": formats.compute,
+    "estimated": formats.estimated,
     "significant": formats.significant,
     "ago": formats.ago,
     "change": formats.change,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
+from forecurve.science.wording import compute_text
 from server.alerts.service import open_alert, resolve_if_over
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -115,7 +116,7 @@ def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Deci
 
 def _say_it_failed(session: Session, run: Run, attempt: Attempt | None, now: datetime) -> None:
     where = (
-        f" at {run.last_compute:.4g} {run.compute_unit}"
+        f" at {compute_text(run.last_compute)} {run.compute_unit}"
         if run.last_compute is not None
         else " before its first evaluation"
     )
@@ -131,7 +132,7 @@ def _say_it_failed(session: Session, run: Run, attempt: Attempt | None, now: dat
         kind="run_failed",
         level="ALERT",
         title=f"{run.name} failed",
-        text=f"`{run.name}` failed{where}{tries}: {brief(run.reason) if run.reason else 'no reason is known'}",
+        text=f"`{run.name}` failed{where}{tries}: {brief(run.reason) if run.reason else 'no reason is known'}.",
         now=now,
         at_compute=run.last_compute,
         evidence=evidence,

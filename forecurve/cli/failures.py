@@ -83,9 +83,10 @@ def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
 
 def _plain(error: Exception, text: str) -> str:
     """The message without the words of pydantic, which newer Typers read values with."""
-    if not hasattr(error.__cause__, "errors"):
+    faults = getattr(error.__cause__, "errors", None)
+    if faults is None:
         return text
-    fault = error.__cause__.errors()[0]
+    fault = faults()[0]
     said = " ".join(fault["msg"].split())
     return text.replace(said, in_words(fault["type"], fault.get("ctx", {}), said.removeprefix("Value error, ")))
 

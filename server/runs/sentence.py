@@ -46,9 +46,9 @@ def without_forecast(run: Run) -> str:
     status = Status(run.status)
     if status is Status.QUEUED:
         waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
-        return f"Waiting for {waits_for}."
+        return f"Waiting for {waits_for}{_for_now(run)}."
     if status is Status.LAUNCHING:
-        return f"Being launched{f'. {brief(run.reason)}' if run.reason else ''}."
+        return f"Being launched{_for_now(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED) and run.unfitted:
         return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
@@ -56,6 +56,11 @@ def without_forecast(run: Run) -> str:
     if run.last_reward is None:
         return "No evaluation yet."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."
+
+
+def _for_now(run: Run) -> str:
+    """What holds it up, where something does: a cluster that did not answer, a place that was taken away."""
+    return f". {brief(run.reason)}" if run.reason else ""
 
 
 def _why_none(run: Run) -> str:

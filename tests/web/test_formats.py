@@ -62,6 +62,12 @@ def test_figures_have_three_significant_digits(value: float | None, written: str
     assert formats.significant(value) == written
 
 
+def test_an_estimate_of_compute_has_no_more_than_three_digits() -> None:
+    assert formats.estimated(30_915_536.2, "steps") == "30,900,000 steps"
+    estimate = {"median": 3e7, "lower": 11_577_597.0, "upper": 52_971_252.0}
+    assert formats.interval3(estimate) == "11,600,000 to 53,000,000"
+
+
 @given(st.floats(1e-4, 1e8))
 def test_a_written_figure_is_within_half_a_percent(value: float) -> None:
     assert float(formats.significant(value).replace(",", "")) == pytest.approx(value, rel=0.005)
@@ -78,6 +84,9 @@ def test_a_written_figure_is_within_half_a_percent(value: float) -> None:
         (90000, "1 d ago"),
         (-60, "in 1 min"),
         (-270_000, "in 3 d"),
+        (-30 * 86400 + 5, "in 30 d"),
+        (-3599, "in 1 h"),
+        (3599, "59 min ago"),
     ],
 )
 def test_times_are_relative(seconds: float, written: str) -> None:

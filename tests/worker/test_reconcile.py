@@ -46,8 +46,8 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
     (alert,) = world.alerts()
     assert (alert.kind, alert.level) == ("run_failed", "ALERT")
     assert alert.text == (
-        "`no-cispo` failed at 12.25 CPU-seconds: "
-        "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan"
+        "`no-cispo` failed at 12 CPU-seconds: "
+        "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan."
     )
     assert alert.evidence["exit_code"] == 1
 
@@ -59,7 +59,7 @@ def test_of_a_traceback_the_alert_says_what_went_wrong(world: World):
     world.ray.set(f"{run}-a1", "FAILED", driver_exit_code=1)
     world.reconcile_for(20)
     (alert,) = world.alerts()
-    assert alert.text == "`no-cispo` failed at 12.25 CPU-seconds: RuntimeError: no memory"
+    assert alert.text == "`no-cispo` failed at 12 CPU-seconds: RuntimeError: no memory."
     assert world.run(run).reason == said
 
 

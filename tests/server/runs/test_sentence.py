@@ -26,6 +26,8 @@ def test_a_run_whose_cluster_does_not_answer_says_so() -> None:
     assert without_forecast(run) == "Being launched."
     run.reason = "Not submitted yet: http://ray:8265 did not answer the submission"
     assert without_forecast(run) == f"Being launched. {run.reason}."
+    run.status, run.executor = "queued", "ray"
+    assert without_forecast(run) == f"Waiting for a place on the cluster. {run.reason}."
 
 
 def test_of_a_traceback_alone_the_error_is_said() -> None:

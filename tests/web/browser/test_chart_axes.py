@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -101,6 +102,25 @@ def test_labels_of_a_narrow_part_tell_its_ticks_apart(page: Any, site: Site, mod
     assert len(labels) == len(set(labels)) > 2
     rates = page.locator("#plot .ytick text").all_text_contents()
     assert len(rates) == len(set(rates)) > 2
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e5])
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_labels_of_large_computes_keep_apart(page: Any, site: Site, factor: float, width: int) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="counted in steps")
+        run.budget_compute, run.compute_unit = 110 * factor, "steps"
+        seeding.add_evaluations(session, run, TRUTH, until=120, every=10.0, now=site.now)
+        session.execute(
+            update(Evaluation).where(Evaluation.run_id == run.id).values(compute=factor * Evaluation.compute)
+        )
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": width, "height": 844})
+    opened(page, path)
+    boxes = [label.bounding_box() for label in page.locator("#plot .xtick text").all()]
+    assert len(boxes) > 2
+    for left, right in pairwise(sorted(boxes, key=lambda box: box["x"])):
+        assert left["x"] + left["width"] + 2 < right["x"]
 
 
 def test_of_one_evaluation_the_start_keeps_to_the_edge_of_the_axis(page: Any, site: Site) -> None:

@@ -16,8 +16,9 @@ export const clock = (iso) => SHORT.format(new Date(iso));
 function ago(then, now) {
   const seconds = (now - then.getTime()) / 1000;
   if (seconds < 1 && seconds > -60) return "now"; // clocks differ
-  const [, size, name] = STEPS.find(([below]) => Math.abs(seconds) < below);
-  const many = `${Math.floor(Math.abs(seconds) / size)} ${name}`;
+  const whole = (size) => (seconds < 0 ? Math.round(-seconds / size) : Math.floor(seconds / size));
+  const [, size, name] = STEPS.find(([below, size]) => size * whole(size) < below);
+  const many = `${whole(size)} ${name}`;
   return seconds < 0 ? `in ${many}` : `${many} ago`;
 }
 

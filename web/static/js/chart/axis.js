@@ -56,20 +56,21 @@ function widened(first, last) {
 
 /**
  * Round tick values inside a range, and the start's 0. Where the range is narrow the labels need many digits: then there are fewer of them.
- * @param {ComputeAxis} axis @param {[number, number]} range as Plotly has it @param {number} most
+ * @param {ComputeAxis} axis @param {[number, number]} range as Plotly has it @param {number} most @param {number} [letters] that find room
+ * along the axis
  * @returns {{tickvals: number[], ticktext: string[]}}
  */
-export function computeTicks(axis, range, most) {
-  const ticks = labelled(axis, range, most);
+export function computeTicks(axis, range, most, letters = most * LABEL) {
+  const ticks = labelled(axis, range, most, letters);
   const longest = Math.max(0, ...ticks.ticktext.map((text) => text.length));
-  return longest <= LABEL ? ticks : labelled(axis, range, Math.max(2, Math.floor((most * LABEL) / longest)));
+  return longest <= LABEL ? ticks : labelled(axis, range, Math.max(2, Math.floor((most * LABEL) / longest)), letters);
 }
 
-function labelled(axis, range, most) {
+function labelled(axis, range, most, letters) {
   const [low, high] = axis.mode === "log" ? range.map((v) => 10 ** v) : range;
   const floor = Math.max(low, axis.rule ?? -Infinity);
   if (axis.mode === "time") return timeTicks(Math.max(0, floor), high, most);
-  const { tickvals, ticktext } = axis.mode === "log" ? logTicks(floor, high, most) : linearTicks(Math.max(0, floor), high, most);
+  const { tickvals, ticktext } = axis.mode === "log" ? logTicks(floor, high, most, letters / (range[1] - range[0])) : linearTicks(Math.max(0, floor), high, most);
   if (axis.start === null || axis.start < low || axis.start > high) return { tickvals, ticktext };
   const first = tickvals.findIndex((value, i) => room(axis, range, value, most) >= (1 + ticktext[i].length) / 2 + APART); // on a phone the gutter is narrow
   const kept = first < 0 ? tickvals.length : first;
@@ -82,7 +83,8 @@ function room(axis, range, place, most) {
   return ((end - start) / (range[1] - range[0])) * most * LABEL;
 }
 
-function logTicks(low, high, most) {
+/** @param {number} letters that find room in a decade */
+function logTicks(low, high, most, letters) {
   const decades = Math.log10(high / low);
   if (decades < 0.5) return linearTicks(low, high, most);
   const sets = [[1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 7], [1, 2, 5], [1, 3], [1]];
@@ -92,10 +94,16 @@ function logTicks(low, high, most) {
       for (const mantissa of mantissas) values.push(Number((mantissa * 10 ** power).toPrecision(6)));
     return values.filter((value) => value >= low && value <= high);
   };
-  const set = sets.find((each) => inside(each).length <= most);
+  const fits = (values) => values.length <= most && values.every((value, i) => i === 0 || apart(values[i - 1], value, letters));
+  const set = sets.find((each) => fits(inside(each)));
   const every = Math.ceil(decades / most); // more decades than ticks: every second, third, ... of them
   const tickvals = set ? inside(set) : inside([1]).filter((value) => Math.round(Math.log10(value)) % every === 0);
   return { tickvals, ticktext: tickvals.map(plain) };
+}
+
+/** Whether the labels of two neighbours on a log axis keep apart, which 8,000,000 and 9,000,000 need more room for than 8 and 9. */
+function apart(one, next, letters) {
+  return Math.log10(next / one) * letters >= (plain(one).length + plain(next).length) / 2 + 1;
 }
 
 function linearTicks(low, high, most) {

@@ -5,6 +5,7 @@ import { startPrinting } from "./printing.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
 const PX_PER_TICK = 90;
+const PX_PER_LETTER = 7; // of a tick's label
 
 let loading = null;
 
@@ -24,15 +25,14 @@ function plotly(url) {
  * @param {HTMLElement} plot
  * @param {object[]} traces
  * @param {object} layout
- * @param {(range: [number, number], most: number) => {tickvals: number[], ticktext: string[]}} ticks
+ * @param {(range: [number, number], most: number, letters: number) => {tickvals: number[], ticktext: string[]}} ticks
  */
 export async function draw(plot, traces, layout, ticks) {
   if (plot.hidden) return; // without a size it would take one of its own, and keep it when the first evaluation shows it
   const Plotly = await plotly(plot.dataset.plotly);
-  const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
   keepZoom(plot, layout);
   if (touched()) leaveDragsToThePage(plot, layout);
-  Object.assign(layout.xaxis, ticks(layout.xaxis.range, most));
+  Object.assign(layout.xaxis, ticks(layout.xaxis.range, ...roomOf(plot, layout)));
   if (plot.paperWidth) layout.width = plot.paperWidth;
   plot.ticks = ticks;
   const first = !plot.data;
@@ -68,9 +68,13 @@ function follow(plot) {
   });
 }
 
+/** How many ticks, and how many letters of their labels, find room along the axis. */
+function roomOf({ clientWidth }, { margin }) {
+  return [Math.max(3, Math.floor(clientWidth / PX_PER_TICK)), (clientWidth - margin.l - margin.r) / PX_PER_LETTER];
+}
+
 function retick(plot) {
-  const most = Math.max(3, Math.floor(plot.clientWidth / PX_PER_TICK));
-  const { tickvals, ticktext } = plot.ticks(plot.layout.xaxis.range, most);
+  const { tickvals, ticktext } = plot.ticks(plot.layout.xaxis.range, ...roomOf(plot, plot.layout));
   if (String(plot.layout.xaxis.tickvals) === String(tickvals)) return;
   window.Plotly.relayout(plot, { "xaxis.tickvals": tickvals, "xaxis.ticktext": ticktext });
 }
