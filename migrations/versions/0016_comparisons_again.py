@@ -1,7 +1,7 @@
 """A comparison that failed unexpectedly is tried again a few times.
 
-Revision: 0015
-Follows: 0014
+Revision: 0016
+Follows: 0015
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
