@@ -10,10 +10,14 @@ from forecurve.reports import compute_fault, evaluation_faults, order_fault
 
 from .beginning import Reached
 
+ANEW = 0.9
+"""Of the compute that a step was reached with before: wall time is not the same when the work is done again, by less
+than this; a count that left out what was spent before is."""
+
 
 def restart_doubt(reached: Reached, step: int, compute: float) -> str | None:
     """Why a run that goes on seems not to count what was spent before, or None."""
-    if step < reached.step or compute >= reached.compute:
+    if step < reached.step or compute >= ANEW * reached.compute:
         return None
     spent = f"{reached.compute:g} had been spent by step {reached.step} before the restart"
     return f"compute is {compute:g} at step {step}, and {spent}: count on from there, or that part of the curve is lost"

@@ -373,3 +373,18 @@ def test_compute_that_begins_anew_is_warned_of(service: Service, caplog: pytest.
 
     assert "100 had been spent by step 1000" in caplog.text
     again.finish()
+
+
+def test_wall_time_that_is_a_little_less_the_second_time_is_no_doubt(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = service.begin()
+    evaluate(first, 0, 1000)
+    first.flush()
+    kill(first)
+    again = service.begin(resume=first.id)
+
+    again.log_evaluation(step=1000, compute=97.0, reward=0.3)
+
+    assert "had been spent" not in caplog.text
+    again.finish()
