@@ -43,7 +43,7 @@ class ForecurveCallback(TrainerCallback):  # type: ignore[misc]  # transformers'
         devices: that the training holds; its processes times the GPUs of each by default. Add those of a vLLM server.
         run: a run that is reported for and not finished; by default the one that `forecurve.init` began in this
             process, and if there is none, one is begun with the training and finished with it.
-        init: further arguments of `forecurve.init`: project, budget, recipe, url, token, directory, mode ... By default
+        init: further arguments of `forecurve.init`: task, project, budget, recipe, url, token, directory, mode ... By default
             `resume` is `"auto"` for a training that goes on from a checkpoint, and none for one that begins at step 0.
 
     Raises:
@@ -127,6 +127,7 @@ class ForecurveCallback(TrainerCallback):  # type: ignore[misc]  # transformers'
             self._once.say("no-evaluations", f"nothing is evaluated, so no forecast can be made; {way_out}")
 
     def _note_step(self, run: Run, state: Any) -> None:
+        self._pass_rate.say_missing()
         self._spending.train(state)
         compute = self._spending.at(state)
         if compute is not None:
@@ -166,6 +167,7 @@ class ForecurveCallback(TrainerCallback):  # type: ignore[misc]  # transformers'
         )
 
     def _end(self, run: Run, state: Any) -> None:
+        self._pass_rate.say_missing()
         if not self._own:
             return
         if run.should_stop:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from forecurve.client.once import Once
@@ -35,7 +34,6 @@ def metrics(logs: Logs) -> dict[str, float]:
     return {name: number for name, number in numbers if number is not None}
 
 
-@dataclass(frozen=True)
 class PassRate:
     """Finds the pass rate.
 
@@ -45,33 +43,52 @@ class PassRate:
         once: where trouble is said.
     """
 
-    reward: Reward
-    once: Once
+    def __init__(self, reward: Reward, once: Once):
+        self._reward, self._once = reward, once
+        self._found = False
+        self._seen: dict[str, None] = {}
+        self._fault = ""
 
     @property
     def of_training(self) -> bool:
         """No held-out prompts are asked: the batches of training tell."""
-        return isinstance(self.reward, str) and not self.reward.startswith(_EVALUATION)
+        return isinstance(self._reward, str) and not self._reward.startswith(_EVALUATION)
 
     def of(self, logs: Logs) -> float | None:
-        """The pass rate that `logs` tell; None when they tell none, with a warning where they ought to."""
+        """The pass rate that `logs` tell; None when they tell none."""
         if not self._is_asked(logs):
             return None
         try:
-            value = logs[self.reward] if isinstance(self.reward, str) else self.reward(logs)
+            value = logs[self._reward] if isinstance(self._reward, str) else self._reward(logs)
         except Exception as error:  # noqa: BLE001 - the user's function must not reach the training loop
-            self.once.say("reward", _missing(self.reward, logs, error))
+            self._miss(logs, error)
             return None
+        self._found = True
         number = as_number(value)
         if number is None:
-            self.once.say("no-reward", f"an evaluation is left out: its pass rate is {value!r}, which is no number")
+            self._once.say("no-reward", f"an evaluation is left out: its pass rate is {value!r}, which is no number")
         return number
+
+    def say_missing(self) -> None:
+        """Warn when nothing of what was logged was the pass rate. To be called when all held-out sets were judged: one
+        of several may well lack it."""
+        if self._seen and not self._found:
+            text = f"no evaluation is reported, so no forecast can be made: {self._fault}. What is logged is "
+            way_out = "name the pass rate among it with ForecurveCallback(reward=...)"
+            self._once.say("reward", f"{text}{', '.join(self._seen)}; {way_out}")
 
     def _is_asked(self, logs: Logs) -> bool:
         """What a user logs besides has no pass rate, and what transformers logs has its loss or its timing."""
         if self.of_training:
-            return self.reward in logs or (_TRAINING in logs and not is_evaluation(logs))
-        return self.reward in logs or any(map(_is_timing, logs))
+            return self._reward in logs or (_TRAINING in logs and not is_evaluation(logs))
+        return self._reward in logs or any(map(_is_timing, logs))
+
+    def _miss(self, logs: Logs, error: Exception) -> None:
+        self._seen |= dict.fromkeys(logs)
+        is_key = isinstance(self._reward, str)
+        self._fault = (
+            f"{self._reward!r} is not there" if is_key else f"reward= failed ({type(error).__name__}: {error})"
+        )
 
 
 def size(args: Any, dataloader: Any) -> tuple[int | None, int | None]:
@@ -95,13 +112,3 @@ def _of_set(prefix: str, key: str) -> str:
 
 def _metric(key: str) -> str:
     return f"eval/{key.removeprefix(_EVALUATION)}" if key.startswith(_EVALUATION) else f"train/{key}"
-
-
-def _missing(reward: Reward, logs: Logs, error: Exception) -> str:
-    asked = (
-        f"{reward!r} is not there" if isinstance(reward, str) else f"reward= failed ({type(error).__name__}: {error})"
-    )
-    return (
-        f"no evaluation is reported, so no forecast can be made: {asked}. What is logged is {', '.join(logs)}; name "
-        "the pass rate among it with ForecurveCallback(reward=...)"
-    )

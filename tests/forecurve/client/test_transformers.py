@@ -69,11 +69,12 @@ def failing() -> None:
 def test_one_line_reports_evaluations_metrics_and_checkpoints_of_a_run_named_after_its_folder(
     service: Service, tmp_path: Path
 ) -> None:
-    callback = service.callback(project="lab", budget=100)
+    callback = service.callback(project="lab", budget=100, task="sums", arm="wide", seed=3)
     trainer(tmp_path / "seven-b", callback).train()
 
     run = service.api.run(str(begun(callback).id))
     evaluations = service.evaluations(run["id"])
+    assert (run["task"], run["arm"], run["seed"]) == ("sums", "wide", 3)
     assert (run["name"], run["compute_unit"], run["budget_compute"]) == ("lab/seven-b", "steps", 100)
     assert [(item["step"], item["compute"]) for item in evaluations] == [(step, step) for step in EVALUATED]
     assert {(item["prompts"], item["samples"]) for item in evaluations} == {(HELD_OUT, 1)}
@@ -224,7 +225,27 @@ def test_with_several_held_out_sets_the_one_that_is_named_is_the_curve(
     evaluations = service.evaluations(begun(callback).id)
     assert [(item["step"], item["prompts"]) for item in evaluations] == [(step, 4) for step in EVALUATED]
     assert {"eval/maths_reward", "eval/code_reward"} <= set(service.api.metric_names(str(begun(callback).id)))
-    assert "left out" not in caplog.text
+    assert not [record for record in caplog.records if record.name == "forecurve"]
+
+
+def test_a_number_without_the_name_of_its_set_gets_it(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = {"maths": rows(HELD_OUT), "code": rows(4)}
+    callback = service.callback(reward="eval_code_passed")
+    training = trainer(tmp_path / "out", callback, eval_dataset=sets)
+    log = training.log
+
+    def log_as_trl_does(logs: dict[str, float], start_time: float | None = None) -> None:
+        ours = {} if training.model.training else {"eval_passed": 0.25 if "eval_code_loss" in logs else 0.75}
+        log(logs | ours, start_time)
+
+    monkeypatch.setattr(training, "log", log_as_trl_does)
+    training.train()
+
+    run_id = str(begun(callback).id)
+    assert {item["reward"] for item in service.evaluations(run_id)} == {0.25}
+    assert {point["value"] for point in service.api.metric_points(run_id, "eval/maths_passed")} == {0.75}
 
 
 def test_a_number_of_training_can_be_the_pass_rate(service: Service, tmp_path: Path) -> None:
@@ -338,7 +359,8 @@ def test_values_that_are_not_finite_are_metrics_all_the_same(
 def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(
-        "import torch\n"
+        "import signal\n"
+        "signal.alarm(150)  # one that waits for the other would wait for ever\n"
         "from pathlib import Path\n"
         "from forecurve.client.transformers import ForecurveCallback\n"
         "from tests.forecurve.client.training import At, trainer\n"
