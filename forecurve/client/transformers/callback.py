@@ -43,7 +43,7 @@ class ForecurveCallback(TrainerCallback):  # type: ignore[misc]  # transformers'
         devices: that the training holds; its processes times the GPUs of each by default. Add those of a vLLM server.
         run: a run that is reported for and not finished; by default the one that `forecurve.init` began in this
             process, and if there is none, one is begun with the training and finished with it.
-        init: further arguments of `forecurve.init`: task, project, budget, recipe, url, token, directory, mode ... By default
+        init: further arguments of `forecurve.init`: task, project, budget, url, token, directory, mode ... By default
             `resume` is `"auto"` for a training that goes on from a checkpoint, and none for one that begins at step 0.
 
     Raises:
