@@ -67,9 +67,14 @@ def trainer(folder: Path, *callbacks: TrainerCallback, **settings: Any) -> Train
 def main(folder: str, checkpoint: str, dies_at: str) -> None:
     """A training as a job of its own, which may be killed on its way."""
     torch.set_num_threads(1)
-    die = At(int(dies_at), lambda: os.kill(os.getpid(), signal.SIGKILL))
     callback = ForecurveCallback("killed", unit="CPU-seconds", budget=1000.0, devices=2)
-    trainer(Path(folder), callback, die).train(resume_from_checkpoint=checkpoint or None)
+
+    def die() -> None:
+        assert callback.run is not None
+        callback.run.flush()  # what was logged in the second before would be lost
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    trainer(Path(folder), callback, At(int(dies_at), die)).train(resume_from_checkpoint=checkpoint or None)
 
 
 if __name__ == "__main__":
