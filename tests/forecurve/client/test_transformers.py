@@ -360,7 +360,7 @@ def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -
     script = tmp_path / "job.py"
     script.write_text(
         "import signal\n"
-        "signal.alarm(150)  # one that waits for the other would wait for ever\n"
+        "signal.alarm(240)  # one that waits for the other would wait for ever\n"
         "from pathlib import Path\n"
         "from forecurve.client.transformers import ForecurveCallback\n"
         "from tests.forecurve.client.training import At, trainer\n"
@@ -373,7 +373,7 @@ def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -
     address = {"FORECURVE_URL": service.url, "FORECURVE_TOKEN": service.token}
     environment = os.environ | address | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(launcher, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(launcher, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=270)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("ended at 3") == 2
