@@ -40,7 +40,7 @@ def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:
 
 
 def about(share: float) -> float:
-    """A share of the budget, to within a tenth: what is worked out at it serves the next evaluations too, and other runs.
+    """A share of the budget, to within a tenth: what is worked out at it serves later evaluations, and other runs.
 
     >>> [round(about(share), 3) for share in (0.1, 0.105, 0.11, 0.25)]
     [0.105, 0.105, 0.105, 0.25]

@@ -61,7 +61,12 @@ def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 1
 
 def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> Told:
     """The track record beside the last values that its forecasts had seen."""
-    over = select(Run).where(Run.status.in_(TERMINAL), Run.archived_at.is_(None), Run.last_compute.is_not(None))
+    over = select(Run).where(
+        Run.status.in_(TERMINAL),
+        Run.archived_at.is_(None),
+        Run.last_compute.is_not(None),
+        Run.import_digest.is_(None),  # what is said of those was said when they were over
+    )
     finished = session.scalars(_of_sweep(over, sweep_id).order_by(Run.id.desc()).limit(runs)).all()
     curves = validation_curves(session, [run.id for run in finished])
     outcomes = _outcomes(curves)

@@ -48,7 +48,7 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         withheld=withheld,
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
         ending=_ending(run, summary, over),
-        advice=_advice(summary, over),
+        advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
         sentence=_sentence(run, forecast, over),
         open_alerts=open_alerts,
         progress=progress,

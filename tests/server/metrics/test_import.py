@@ -75,7 +75,7 @@ def test_the_very_same_run_comes_in_once(take, sessions: Sessions) -> None:
 
 
 def test_it_is_the_past_of_runs_of_its_task_and_nobody_is_told_to_act_on_it(
-    take, sessions: Sessions, clock: Clock
+    take, api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
 ) -> None:
     fallen = [one | {"reward": one["reward"] if one["step"] < 12 else 0.05} for one in curve()]
     ids = [take(evaluations=evaluations).json()["id"] for evaluations in (curve(), fallen)]
@@ -83,6 +83,8 @@ def test_it_is_the_past_of_runs_of_its_task_and_nobody_is_told_to_act_on_it(
         refit(sessions, SETTINGS, run_id, clock.now)
         assert forecasts(sessions, run_id)
     assert (count(sessions, Alert), count(sessions, Recommendation)) == (0, 0)
+    assert all(run["advice"] is None for run in api.get("/v1/runs", headers=headers["read"]).json()["items"])
+    assert api.get("/v1/track-record", headers=headers["read"]).json()["forecasts"] == []
     with sessions.begin() as session:
         assert {one.id for one in past_runs(session, make_run(session, task="gsm8k"))} == set(ids)
 
