@@ -91,8 +91,8 @@ class Case:
 
     @property
     def known(self) -> bool:
-        """The ceiling is identified, or the bend is behind us."""
-        return self.fit.ceiling_identified or float((self.fit.posterior.C_mid < self.now).mean()) >= 0.95
+        """The ceiling is identified, or told narrowly by past runs, or the bend is behind us."""
+        return self.fit.ceiling_known or float((self.fit.posterior.C_mid < self.now).mean()) >= 0.95
 
     @property
     def pays(self) -> bool:

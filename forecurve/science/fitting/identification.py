@@ -20,14 +20,13 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     ends = fit.curve.compute[[0, -1]]
     bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
     reference = {
-        "A": _smaller((1 - top) / np.sqrt(12), prior.A),
+        "A": _smaller(max((1 - top) / np.sqrt(12), _LEAST_SD), prior.A),
         "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),
         "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
-        "R0": bottom / np.sqrt(12),
+        "R0": max(bottom / np.sqrt(12), _LEAST_SD),
     }
-    floor = {"A": _LEAST_SD, "B": 0.0, "C_mid": 0.0, "R0": _LEAST_SD}
     values = {"A": found.A, "B": np.log(found.B), "C_mid": np.log(found.C_mid), "R0": found.R0}
-    shares = {name: 1 - float(np.var(values[name])) / max(reference[name], floor[name]) ** 2 for name in values}
+    shares = {name: 1 - float(np.var(values[name])) / reference[name] ** 2 for name in values}
     return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
 
 
