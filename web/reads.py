@@ -66,6 +66,12 @@ def there_are(session: Session, run_ids: Sequence[str]) -> list[str]:
     return [run_id for run_id in dict.fromkeys(run_ids) if run_id in known]
 
 
+def runs_by_id(session: Session, run_ids: Sequence[str]) -> list[Run]:
+    """The runs of these ids, in their order; one that is gone is left out."""
+    found = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))} if run_ids else {}
+    return [found[run_id] for run_id in run_ids if run_id in found]
+
+
 def count_of(session: Session, query: Select[Any]) -> int:
     """How many rows a query has."""
     return session.scalar(select(func.count()).select_from(query.subquery())) or 0

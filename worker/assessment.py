@@ -190,11 +190,11 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
 
 
 def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
-    """What the fit was told by; `seeds` are those of its own arm."""
+    """What the fit was told by: the past runs, of which `seeds` are of its own arm."""
     if not fitted.prior.informative:
         return None
     seeds = 0 if subject.arm is None else sum(one.arm == subject.arm for one in subject.siblings)
-    return {"name": fitted.prior.name, "seeds": seeds}
+    return {"name": fitted.prior.name, "seeds": seeds, "runs": [one.id for one in subject.siblings]}
 
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:

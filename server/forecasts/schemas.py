@@ -69,6 +69,7 @@ class PriorView(BaseModel):
 
     name: str = Field(description="E.g. `8 siblings`: so many past runs are in it.")
     seeds: int = Field(description="How many of the past runs are seeds of the run's own arm.")
+    runs: list[str] = Field([], description="Their ids, newest first; none in forecasts that were made before it was.")
 
 
 class Advice(BaseModel):

@@ -127,6 +127,27 @@ def test_a_forecast_says_whom_it_was_told_by(site: TestClient, sessions: session
             forecast.summary = forecast.summary | {"prior": {"name": "8 siblings", "seeds": seeds}}
         words = text_of(site.get(f"/runs/{seeded.control}").text)
         assert f"{said} Pass rate now" in words
+    assert "Past runs" not in words  # a forecast that was made before it named them
+
+
+def test_a_forecast_names_the_past_runs_that_it_rests_on(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        past = [seeding.add_run(session, now=clock.now, name=f"run <{number}>").id for number in range(10)]
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        forecast.summary = forecast.summary | {
+            "prior": {"name": "10 siblings", "seeds": 0, "runs": [*past, "run_gone"]}
+        }
+    page = site.get(f"/runs/{seeded.control}").text
+    assert "rests on 10 comparable runs that are over" in text_of(page)
+    assert f'<a href="/runs/{past[0]}">run &lt;0&gt;</a>' in page
+    assert "run <7> and 2 more." in text_of(page)
+    laid = re.search(r'href="(/compare[^"]*)"', page[page.index("<h2>Past runs") :])
+    assert laid is not None
+    words = text_of(site.get(laid[1].replace("&amp;", "&")).text)
+    assert "run <7>" in words
+    assert "run <8>" not in words
 
 
 def test_a_withheld_forecast_leaves_the_data_and_the_reason(

@@ -46,6 +46,12 @@ def refitted(sessions: Sessions, settings: Settings, run_id: str) -> Forecast:
     return next(one for one in forecasts(sessions, run_id) if one.id == shown)
 
 
+def prior(forecast: Forecast) -> tuple[str, int, int]:
+    """What it was told by: its name, how many are seeds of its arm, how many runs it names."""
+    said = forecast.summary["prior"]
+    return said["name"], said["seeds"], len(set(said["runs"]))
+
+
 def width(forecast: Forecast) -> float:
     said = forecast.summary["A"]
     return float(said["upper"] - said["lower"])
@@ -56,15 +62,15 @@ def test_past_runs_tell_where_a_run_that_hardly_began_will_end(sessions: Session
     alone = refitted(sessions, settings, start_run(sessions, points=6))
     assert width(told) < 0.4 * width(alone)
     assert told.summary["A"]["lower"] < 0.78 < told.summary["A"]["upper"]
-    assert told.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+    assert prior(told) == ("6 siblings", 0, 6)
     assert (told.summary["ceiling_known"], alone.summary["ceiling_known"]) == (True, False)
     assert told.sentence.startswith("Ceiling 0.78 (90 %: 0.7")
     assert " by 6 siblings, hardly by its own data yet, " in told.sentence
     assert alone.summary["prior"] is None
     assert alone.sentence.startswith("Ceiling not identified yet")
-    prior = ForecastView.of(told).prior
-    assert prior is not None
-    assert prior.name == "6 siblings"
+    shown = ForecastView.of(told).prior
+    assert shown is not None
+    assert (shown.name, len(shown.runs)) == ("6 siblings", 6)
 
 
 def test_seeds_of_its_own_arm_tell_more_and_are_counted(sessions: Sessions, settings: Settings) -> None:
@@ -77,8 +83,8 @@ def test_seeds_of_its_own_arm_tell_more_and_are_counted(sessions: Sessions, sett
     seed = start_run(sessions, points=6, sweep_id=sweep_id, recipe_id=recipe, seed=7)
     other = start_run(sessions, points=6, sweep_id=sweep_id, seed=7)
     known, new = (refitted(sessions, settings, run_id) for run_id in (seed, other))
-    assert known.summary["prior"] == {"name": "3 siblings", "seeds": 3}
-    assert new.summary["prior"] == {"name": "3 siblings", "seeds": 0}
+    assert prior(known) == ("3 siblings", 3, 3)
+    assert prior(new) == ("3 siblings", 0, 3)
     assert width(known) < 0.7 * width(new)
 
 
@@ -102,7 +108,7 @@ def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_nothing(sessions: Se
     longer = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=150.0))
     endless = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=None))
     assert longer.summary["prior"] is None
-    assert endless.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+    assert prior(endless) == ("6 siblings", 0, 6)
 
 
 def test_runs_without_a_recipe_tell_of_one_another_by_the_task_that_they_name(
@@ -113,7 +119,7 @@ def test_runs_without_a_recipe_tell_of_one_another_by_the_task_that_they_name(
             run.sweep_id, run.task = None, "gsm8k"
     told = refitted(sessions, settings, start_run(sessions, points=6, task="gsm8k"))
     alone = refitted(sessions, settings, start_run(sessions, points=6))
-    assert told.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+    assert prior(told) == ("6 siblings", 0, 6)
     assert alone.summary["prior"] is None
 
 
@@ -128,7 +134,7 @@ def test_of_runs_that_were_over_before_they_came_it_is_said_now_what_would_have_
                 run.sweep_id, run.arm, run.task = None, None, task
                 run.import_digest = f"sha256:{number}" if imported else None
         live = refitted(sessions, settings, start_run(sessions, points=6, task=task))
-        assert live.summary["prior"] == {"name": "6 siblings", "seeds": 0}
+        assert prior(live) == ("6 siblings", 0, 6)
         return dict(live.summary["at_budget"]["conformal"])
 
     assert told(imported=True)["calibration"] == "adjusted (6 past runs)"

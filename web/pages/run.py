@@ -24,6 +24,7 @@ from web.page import AnyPage
 
 MOST = 20  # of attempts, checkpoints, forks and alerts; the API has the rest
 MOST_EVALUATIONS = 200
+MOST_PAST = 8  # past runs that are named
 router = APIRouter(include_in_schema=False)
 Field = tuple[str, Any, Any]
 
@@ -33,6 +34,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     session = page.session
     run = get_run(session, run_id)
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
+    forecast = ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None
     alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
     events = reads.events_of(session, run_id)
     return page.render(
@@ -41,7 +43,9 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         sweep=sweep,
         parent=get_run(session, run.parent_run_id) if run.parent_run_id else None,
         forks=list_forks(session, run_id, cursor=None, limit=MOST)[0],
-        forecast=ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None,
+        forecast=forecast,
+        past=reads.runs_by_id(session, forecast.prior.runs) if forecast and forecast.prior else [],
+        most_past=MOST_PAST,
         recommendation=reads.open_recommendation(session, run_id),
         decisions=reads.decisions_of(session, run_id),
         alerts=reads.with_deliveries(session, alerts),
