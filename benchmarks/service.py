@@ -134,37 +134,20 @@ def _begin(store: sessionmaker[Session], curve: Curve, task: str, number: int) -
         recipe = RecipeRow(name=curve.name, digest=f"sha256:{number}", body=body)
         session.add(recipe)
         session.flush()
-        run = Run(
-            name=curve.name,
-            recipe_id=recipe.id,
-            seed=seed,
-            changes={},
-            compute_unit=curve.unit,
-            budget_compute=curve.now,
-            status="running",
-            attempt=1,
-        )
-        session.add(run)
-        session.flush()
-        return run.id
+        return _added(session, curve, recipe_id=recipe.id, seed=seed)
 
 
 def _begin_own(store: sessionmaker[Session], curve: Curve, task: str) -> str:
     with store.begin() as session:
-        run = Run(
-            name=curve.name,
-            task=task,
-            arm=curve.arm,
-            seed=curve.seed,
-            executor="external",
-            compute_unit=curve.unit,
-            budget_compute=curve.now,
-            status="running",
-            attempt=1,
-        )
-        session.add(run)
-        session.flush()
-        return run.id
+        return _added(session, curve, task=task, arm=curve.arm, seed=curve.seed, executor="external")
+
+
+def _added(session: Session, curve: Curve, **columns: Any) -> str:
+    spends = {"compute_unit": curve.unit, "budget_compute": curve.now}
+    run = Run(name=curve.name, changes={}, status="running", attempt=1, **spends, **columns)
+    session.add(run)
+    session.flush()
+    return run.id
 
 
 def _in_its_place(store: sessionmaker[Session], curve: Curve, task: str) -> None:

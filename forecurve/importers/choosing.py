@@ -60,11 +60,20 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
         raise CurveFileError("metric", repr(asked), "nothing is logged as that", _known(asked, counts))
     likely = [name for name in counts if _is_candidate(name)]
     held_out = [name for name in likely if _HELD_OUT.search(name.lower())]
-    found = held_out or likely
+    found = _one_of_each(held_out or likely, logs)
     if len(found) != 1:
         fault = "none looks like a reward on held-out prompts" if not found else "several could be the reward"
         raise CurveFileError("metric", "none", f"{fault}, and one must be named", f"there are {_listed(counts)}")
     return found[0]
+
+
+def _one_of_each(names: Sequence[str], logs: Sequence[Log]) -> list[str]:
+    """Numbers that are the same at every report are one, the first: TRL logs the mean of its only reward function as
+    `eval_reward` and by the function's name."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(str([row.cells.get(name) for log in logs for row in log.rows]), name)
+    return list(first.values())
 
 
 def _known(asked: str, counts: dict[str, int]) -> str:

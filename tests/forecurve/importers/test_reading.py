@@ -17,7 +17,8 @@ from forecurve.importers import read
 
 def _logged(folder: Path, *names: str) -> Path:
     path = folder / "run.jsonl"
-    path.write_text("".join(json.dumps({"step": at, **dict.fromkeys(names, at / 10)}) + "\n" for at in range(5)))
+    rows = [{"step": at} | {name: (at + place) / 10 for place, name in enumerate(names)} for at in range(5)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 

@@ -35,6 +35,21 @@ def test_an_output_folder_is_read_by_its_newest_checkpoint(tmp_path: Path) -> No
     assert read(tmp_path / "grpo").rows[-1]["compute"] == 120
 
 
+@pytest.mark.parametrize(("bonus", "is_one"), [(0.0, True), (0.05, False)])
+def test_the_mean_of_the_only_reward_function_is_the_reward(tmp_path: Path, bonus: float, is_one: bool) -> None:
+    path = _state(tmp_path / "x/trainer_state.json", 30)
+    state = json.loads(path.read_text())
+    for line in state["log_history"]:
+        if "eval_reward" in line:
+            line["eval_rewards/accuracy/mean"] = line["eval_reward"] - (bonus if line["step"] == 20 else 0.0)
+    path.write_text(json.dumps(state))
+    if is_one:
+        assert [row["reward"] for row in read(path).rows] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    else:
+        with pytest.raises(CurveFileError, match="several could be the reward"):
+            read(path)
+
+
 def test_a_folder_of_output_folders_is_a_run_each(tmp_path: Path) -> None:
     for name in ("a-s1", "a-s2"):
         _state(tmp_path / f"runs/{name}/checkpoint-30/trainer_state.json", 30)
