@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.comparisons.find import RESTS, Compared, Found, attempted, find
+from server.comparisons.find import RESTS, Compared, Found, attempted, find, too_many
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -71,12 +71,14 @@ def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -
 
 def _read(session: Session, sweep_id: str) -> Compared:
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
-    curves = validation_curves(session, [run.id for run in runs])
     control = next((run for run in runs if run.is_control), None)
-    past = past_runs(session, control, of_its_sweep=False) if control is not None else []
+    curves, past = {}, []
+    if control is not None and not too_many(len(runs)):
+        curves = validation_curves(session, [run.id for run in runs])
+        past = past_runs(session, control, of_its_sweep=False)
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
     budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
-    ours = [(_arm(run), run.name, curves[run.id]) for run in runs]
+    ours = [(_arm(run), run.name, curves.get(run.id, [])) for run in runs]
     return Compared(None if control is None else _arm(control), unit, budget, ours, past)
 
 

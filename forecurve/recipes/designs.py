@@ -21,7 +21,7 @@ from .paths import get_value, with_changes
 from .presets import SCALERL_REVERSIONS
 from .schema import Recipe, Section
 
-MAX_RUNS = 1000
+MAX_RUNS = 2000
 CONTROL = "control"
 
 Changes = dict[str, Any]

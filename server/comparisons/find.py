@@ -63,12 +63,17 @@ def attempted(find: Callable[[Compared], Found], compared: Compared, what: str) 
         return Found(None, said, time.perf_counter() - began, unexpected=True)
 
 
+def too_many(runs: int) -> bool:
+    """Whether so many runs are not compared, so that nobody need read their curves."""
+    return runs > MOST_RUNS
+
+
 def find(compared: Compared) -> Found:
     """The arms against the control, each with the runs that have evaluations enough."""
     began = time.perf_counter()
     if compared.control is None:
         return Found(None, "No run is the control, so nothing is compared.", 0.0)
-    if len(compared.runs) > MOST_RUNS:
+    if too_many(len(compared.runs)):
         return Found(None, _TOO_MANY, 0.0)
     arms: dict[str, list[Fit]] = {}  # each fitted once, for both questions
     for arm, name, points in compared.runs:

@@ -132,7 +132,7 @@ def test_a_design_that_cannot_be_run_names_its_field(body: Any, field: str | Non
 
 def test_more_runs_than_a_sweep_may_have_are_refused() -> None:
     values = [i / 1000 for i in range(1, 60)]
-    body = {"kind": "one_factor", "factors": {"optimizer.learning_rate": values}, "seeds": list(range(20))}
+    body = {"kind": "one_factor", "factors": {"optimizer.learning_rate": values}, "seeds": list(range(40))}
     assert "split the sweep" in fault(body)["message"]
 
 
