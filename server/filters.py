@@ -32,17 +32,20 @@ MOST_RUNS = 20
 """That are asked for by name at once; nobody reads more in one chart."""
 
 
-def _runs(
-    session: DbSession,
-    _: Reader,
-    run_id: Annotated[
-        list[str] | None,
-        Query(
-            description=f"Given several times, at most {MOST_RUNS}.",
-            json_schema_extra={"minItems": 1, "maxItems": MOST_RUNS},
-        ),
-    ] = None,
-) -> Sequence[Run]:
+RunIds = Annotated[
+    list[str] | None,
+    Query(
+        description=f"Given several times, at most {MOST_RUNS}.",
+        json_schema_extra={"minItems": 1, "maxItems": MOST_RUNS},
+    ),
+]
+
+
+def _any_runs(session: DbSession, _: Reader, run_id: RunIds = None) -> Sequence[Run]:
+    return some_runs(session, run_id or [])
+
+
+def _runs(session: DbSession, _: Reader, run_id: RunIds = None) -> Sequence[Run]:
     if not run_id:
         raise Invalid.field("run_id", None, "name the runs: `?run_id=...&run_id=...`")
     return some_runs(session, run_id)
@@ -63,6 +66,7 @@ def some_runs(session: Session, run_ids: Sequence[str]) -> list[Run]:
 
 
 SomeRuns = Annotated[Sequence[Run], Depends(_runs)]
+AnyRuns = Annotated[Sequence[Run], Depends(_any_runs)]
 OfRun = Annotated[str | None, Depends(_run)]
 OfSweep = Annotated[str | None, Depends(_sweep)]
 OfAlert = Annotated[str | None, Depends(_alert)]

@@ -9,17 +9,17 @@ from urllib.parse import urlencode
 
 from server.runs.schemas import RunView
 
-from .arms import Arms
+from .arms import AnyRun, Arms
 from .formats import knows_ceiling
 from .ordering import heads, offered
 
 
-def _change(arms: Arms, run: RunView) -> float | None:
+def _change(arms: Arms, run: AnyRun) -> float | None:
     verdict = arms.verdicts[run.id]
     return verdict.difference.median if verdict and verdict.difference else None
 
 
-COLUMNS: Mapping[str, Callable[[Arms, RunView], Any]] = {
+COLUMNS: Mapping[str, Callable[[Arms, AnyRun], Any]] = {
     "name": lambda arms, run: arms.names[run.id].lower(),
     "state": lambda arms, run: run.status,
     "rate": lambda arms, run: run.last_reward,
@@ -63,9 +63,10 @@ class Table:
     orders: Sequence[tuple[str, str]]
 
 
-def table_of(arms: Arms, sort: str | None, path: str, kept: Sequence[tuple[str, str]] = ()) -> Table:
-    """The table of a page at `path` whose URL has `kept` beside the order."""
-    rows = _sorted(arms, sort or "")
+def table_of(
+    arms: Arms, rows: Sequence[RunView], sort: str | None, path: str, kept: Sequence[tuple[str, str]] = ()
+) -> Table:
+    """The table of a page at `path` whose URL has `kept` beside the order; `rows` are in it."""
     return Table(
         rows=rows,
         firsts=arms.firsts(rows),
@@ -76,10 +77,12 @@ def table_of(arms: Arms, sort: str | None, path: str, kept: Sequence[tuple[str, 
     )
 
 
-def _sorted(arms: Arms, sort: str) -> Sequence[RunView]:
-    value = COLUMNS.get(sort.lstrip("-"))
+def ordered(arms: Arms, sort: str | None) -> Sequence[Any]:
+    """The runs of `arms` in the order that the URL asks for."""
+    wanted = sort or ""
+    value = COLUMNS.get(wanted.lstrip("-"))
     if value is None:
         return arms.runs
     known = [(value(arms, run), run) for run in arms.runs]
-    first = sorted((pair for pair in known if pair[0] is not None), key=lambda p: p[0], reverse=sort.startswith("-"))
+    first = sorted((pair for pair in known if pair[0] is not None), key=lambda p: p[0], reverse=wanted.startswith("-"))
     return [run for _, run in first] + [run for found, run in known if found is None]

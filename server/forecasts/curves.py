@@ -1,4 +1,4 @@
-"""What the chart of a run shows, put together with the same few queries for one run or for a whole sweep."""
+"""What the chart of a run shows, put together with the same few queries for one run or for many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.service import get_run
 from server.runs.views import run_views
-from server.sweeps.service import get_sweep
 
 from .models import Forecast, Recommendation
 from .schemas import (
@@ -31,8 +30,6 @@ from .schemas import (
     RefitMark,
     RestartMark,
     RunsCurves,
-    SweepCurves,
-    SweepRef,
 )
 
 _AS_MADE = Forecast.created_at, Forecast.at_compute, Forecast.id
@@ -42,13 +39,6 @@ _AS_MADE = Forecast.created_at, Forecast.at_compute, Forecast.id
 def run_curve(session: Session, run_id: str) -> CurveView:
     """The CurveView of one run."""
     return curve_views(session, [get_run(session, run_id)])[0]
-
-
-def sweep_curves(session: Session, sweep_id: str) -> SweepCurves:
-    """The curves of every run of a sweep, the oldest run first."""
-    sweep = get_sweep(session, sweep_id)
-    runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
-    return SweepCurves(sweep=SweepRef.model_validate(sweep), **dict(runs_curves(session, runs)))
 
 
 def runs_curves(session: Session, runs: Sequence[Run]) -> RunsCurves:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
-from server.filters import OfRun, OfSweep, SomeRuns
+from server.filters import AnyRuns, OfRun, OfSweep, SomeRuns
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
@@ -23,6 +23,7 @@ from .schemas import (
     SweepCurves,
     TrackRecordView,
 )
+from .sweep_curves import sweep_curves
 from .track_lines import track_view
 from .track_record import told
 
@@ -44,9 +45,10 @@ def read_curves(runs: SomeRuns, session: DbSession, _: Reader) -> RunsCurves:
 
 
 @router.get("/sweeps/{sweep_id:id}/curves", responses=problems(404))
-def read_sweep_curves(sweep_id: str, session: DbSession, _: Reader) -> SweepCurves:
-    """The curves of every run of a sweep."""
-    return curves.sweep_curves(session, sweep_id)
+def read_sweep_curves(sweep_id: str, runs: AnyRuns, session: DbSession, _: Reader) -> SweepCurves:
+    """The curves of every run of a sweep of up to 100; of more, those of a few and where the others lie. With `run_id`
+    the curves of those runs of it, and where the others lie."""
+    return sweep_curves(session, sweep_id, runs)
 
 
 @router.get("/runs/{run_id:id}/forecasts", responses=problems(404))

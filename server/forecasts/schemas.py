@@ -291,7 +291,23 @@ class RunsCurves(BaseModel):
     runs: list[CurveView]
 
 
+class OthersView(BaseModel):
+    """The runs of a sweep whose curves are not given one by one, summed up along compute: lists of one length. At each
+    place a run counts once, by the mean of its evaluations there."""
+
+    runs: int = Field(description="How many they are.")
+    compute: list[float] = Field(description="16 places to a factor of ten; 0 is the start.")
+    evaluated: list[int] = Field(description="How many of them were evaluated there, which the figures are of.")
+    median: list[float]
+    lower50: list[float] = Field(description="Half of the runs lie between this and `upper50`.")
+    upper50: list[float]
+    lower90: list[float]
+    upper90: list[float]
+
+
 class SweepCurves(RunsCurves):
-    """The curves of a sweep's runs."""
+    """The curves of a sweep's runs: of all of them, or of some, and the others summed up."""
 
     sweep: SweepRef
+    said: str | None = Field(description="Which runs these are, where the service chose them; null for all.")
+    others: OthersView | None = Field(description="Null where `runs` has all of the sweep.")

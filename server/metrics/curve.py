@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, Select, exists, func, insert, literal, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from .models import Evaluation
@@ -53,7 +53,7 @@ def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool
         return curves
     wanted = [each.name for each in fields(Point) if details or each.name != "details"]
     columns = [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
-    kept = select(Evaluation.run_id, *columns).where(*_in_curves(curves))
+    kept = select(Evaluation.run_id, *columns).where(*in_curves(list(curves)))
     for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
         curves[run_id].append(Point(*values))
     return curves
@@ -64,7 +64,7 @@ def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step
 
     Answers the last point that was taken over, None where the parent was not evaluated before.
     """
-    branch = *_in_curves([parent_id], attempt), Evaluation.step <= step
+    branch = *in_curves([parent_id], attempt), Evaluation.step <= step
     columns = [column.key for column in Evaluation.__table__.columns if column.key not in ("run_id", "attempt")]
     theirs = select(literal(run_id), literal(INHERITED), *(getattr(Evaluation, name) for name in columns))
     session.execute(insert(Evaluation).from_select(["run_id", "attempt", *columns], theirs.where(*branch)))
@@ -72,9 +72,9 @@ def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step
     return taken[-1] if taken else None
 
 
-def _in_curves(run_ids: Iterable[str], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
-    """Conditions for the evaluations that are on the curves of runs; by what was known in `last_attempt` when given."""
-    wanted = list(run_ids)
+def in_curves(wanted: Sequence[str] | Select[Any], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the evaluations that are on the curves of runs, named or selected by their ids; by what was known
+    in `last_attempt` when given."""
     newer = aliased(Evaluation)
     ours: list[ColumnElement[bool]] = [Evaluation.run_id.in_(wanted)]
     theirs: list[ColumnElement[bool]] = [newer.run_id.in_(wanted), newer.attempt > INHERITED]

@@ -149,6 +149,14 @@ def request_stop(session: Session, run: Run, *, actor: str, reason: str | None) 
     return _request(session, run, DesiredState.STOP, actor=actor, reason=reason)
 
 
+def request_stops(session: Session, locked: Sequence[Run], *, actor: str, reason: str | None) -> None:
+    """Want those of the runs, which are locked, to stop that are not over; in one go, for there may be thousands."""
+    for run in locked:
+        if not is_over(run) and _is_stronger(DesiredState.STOP, run):
+            _write_down(session, run, DesiredState.STOP, actor=actor, reason=reason)
+    session.flush()
+
+
 def request_cancel(session: Session, run: Run, *, actor: str, reason: str | None) -> Run:
     """Want the run to end at once, without waiting for a checkpoint. Errors as for `request_stop`."""
     return _request(session, run, DesiredState.CANCEL, actor=actor, reason=reason)
@@ -178,13 +186,21 @@ def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, re
     run = lock_run(session, run.id)
     if is_over(run):
         raise fencing.over(run)
-    if _STRENGTH.index(wanted) <= _STRENGTH.index(DesiredState(run.desired_state)):
-        return run
-    return want(session, run, wanted, actor=actor, reason=reason)
+    return want(session, run, wanted, actor=actor, reason=reason) if _is_stronger(wanted, run) else run
+
+
+def _is_stronger(wanted: DesiredState, run: Run) -> bool:
+    return _STRENGTH.index(wanted) > _STRENGTH.index(DesiredState(run.desired_state))
 
 
 def want(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> Run:
     """Write down what a person wants of a run, which is locked; the reconciler sees to it."""
+    _write_down(session, run, wanted, actor=actor, reason=reason)
+    session.flush()
+    return run
+
+
+def _write_down(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> None:
     came_from = DesiredState(run.desired_state)
     run.desired_state, run.desired_reason = wanted, reason
     run.version += 1  # whoever decided on what was wanted before must decide anew
@@ -199,8 +215,6 @@ def want(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason
         reason=reason,
     )
     enqueue(session, RECONCILE_TASK, run.id)
-    session.flush()
-    return run
 
 
 def _launched(session: Session, body: RunCreate, recipe: Recipe) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, func, select, tuple_
+from sqlalchemy import Row, and_, func, select
 from sqlalchemy.orm import Session
 
 from server.alerts.models import Alert
@@ -106,11 +106,12 @@ def _open_alerts(session: Session, runs: Sequence[Run]) -> dict[str, int]:
 
 
 def _progress(session: Session, runs: Sequence[Run]) -> dict[str, Progress]:
-    current = [(run.id, run.attempt) for run in runs if run.attempt]
+    current = [run.id for run in runs if run.attempt]
     if not current:
         return {}
     found = select(Attempt.run_id, Attempt.progress, Attempt.last_heartbeat_at)
-    rows = session.execute(found.where(tuple_(Attempt.run_id, Attempt.number).in_(current)))
+    newest = Run.id == Attempt.run_id, Run.attempt == Attempt.number
+    rows = session.execute(found.join(Run, and_(*newest)).where(Run.id.in_(current)))
     return {row.run_id: _said(row.progress, row.last_heartbeat_at) for row in rows}
 
 

@@ -6,24 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from forecurve.science.wording import compute_text, names_text
-from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 
 from .schemas import ArmVerdictView, ComparisonView
 
 
-def sweep_sentence(runs: Sequence[RunView], best: str | None = None, compared: str | None = None) -> str:
+def sweep_sentence(statuses: Sequence[str], best: str | None = None, compared: str | None = None) -> str:
     """How far the sweep is, which arm is best, then what its comparison with the control says, or why there is none.
 
     Args:
-        runs: of the sweep.
+        statuses: of the sweep's runs.
         best: of `ranking_sentence`.
         compared: of `forecurve.compare`: which arms moved the ceiling, which only the efficiency, what would decide
             the others.
     """
-    if not runs:
+    if not statuses:
         return "No runs."
-    return " ".join(filter(None, [_progress(runs), best, compared]))
+    return " ".join(filter(None, [_progress(statuses), best, compared]))
 
 
 def afterwards(comparison: ComparisonView) -> str:
@@ -44,15 +43,15 @@ def _arm(arm: ArmVerdictView) -> str:
     return arm.arm
 
 
-def _progress(runs: Sequence[RunView]) -> str:
-    over = [run for run in runs if run.status in TERMINAL]
-    failed = sum(run.status == "failed" for run in over)
-    if len(over) == len(runs):
-        return f"{_all_runs(len(runs))} over{f', {failed} failed' if failed else ''}."
-    counts = Counter(run.status for run in runs if run.status not in TERMINAL)
-    parts = [f"{count} {status}" for status, count in counts.items()] + ([f"{len(over)} over"] if over else [])
-    return f"{len(runs)} runs: {', '.join(parts)}."
+def _progress(statuses: Sequence[str]) -> str:
+    counts = Counter(statuses)
+    over = sum(counts[status] for status in TERMINAL)
+    failed = counts["failed"]
+    if over == len(statuses):
+        return f"{_all_runs(over)} over{f', {failed} failed' if failed else ''}."
+    parts = [f"{count:,} {status}" for status, count in counts.items() if status not in TERMINAL]
+    return f"{len(statuses):,} runs: {', '.join(parts + ([f'{over:,} over'] if over else []))}."
 
 
 def _all_runs(count: int) -> str:
-    return {1: "The run is", 2: "Both runs are"}.get(count, f"All {count} runs are")
+    return {1: "The run is", 2: "Both runs are"}.get(count, f"All {count:,} runs are")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -15,15 +16,27 @@ from server.events.service import record
 from server.pagination import newest_first
 from server.recipes.service import store_all
 from server.runs.models import Run
-from server.runs.service import ADMIT_TASK, is_over, request_stop
+from server.runs.schemas import RunView
+from server.runs.service import ADMIT_TASK, request_stops
 from server.runs.states import TERMINAL
 from server.runs.views import run_views
 
 from .comparisons import read_comparison
 from .models import Sweep
+from .outline import RunOutline, outlines
 from .planning import Plan, make_plan
-from .schemas import SweepCreate, SweepRead, SweepSummary
+from .schemas import ComparisonView, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
+
+
+@dataclass(frozen=True)
+class SweepOutline:
+    """One sweep with the outlines of its runs, control first, and what there is to say of them."""
+
+    sweep: Sweep
+    sentence: str
+    comparison: ComparisonView | None
+    runs: list[RunOutline]
 
 
 def create_sweep(session: Session, body: SweepCreate, *, actor: str, now: datetime) -> Sweep:
@@ -82,10 +95,9 @@ def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:
 def stop_sweep(session: Session, sweep_id: str, *, actor: str, reason: str | None) -> Sweep:
     """Want every run of the sweep that is not over to stop. A second time changes nothing."""
     sweep = get_sweep(session, sweep_id)
-    for run in sweep_runs(session, sweep_id):  # in the order of ids, so that two stops never deadlock
-        session.refresh(run, with_for_update={"key_share": True})
-        if not is_over(run):
-            request_stop(session, run, actor=actor, reason=reason)
+    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)  # in this order, so that two never deadlock
+    locked = mine.with_for_update(key_share=True).execution_options(populate_existing=True)
+    request_stops(session, session.scalars(locked).all(), actor=actor, reason=reason)
     return sweep
 
 
@@ -103,11 +115,24 @@ def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
     """One sweep with its runs and what there is to say of them."""
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
+    comparison, sentence = _said(session, sweep, views)
+    return SweepRead(**dict(summary), sentence=sentence, comparison=comparison, runs=views)
+
+
+def sweep_outline(session: Session, sweep: Sweep) -> SweepOutline:
+    """The same with the outlines of its runs."""
+    runs = outlines(session, sweep.id)
+    comparison, sentence = _said(session, sweep, runs)
+    return SweepOutline(sweep, sentence, comparison, runs)
+
+
+def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:
+    """The comparison, and the sentence about the sweep."""
     comparison, reason = read_comparison(session, sweep.id)
-    over = all(view.status in TERMINAL for view in views)
+    over = all(run.status in TERMINAL for run in runs)
     said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
     best = comparison.ranking.sentence if comparison and comparison.ranking else None
-    return SweepRead(**dict(summary), sentence=sweep_sentence(views, best, said), comparison=comparison, runs=views)
+    return comparison, sweep_sentence([run.status for run in runs], best, said)
 
 
 def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:

@@ -19,7 +19,7 @@ from server.comparisons.service import compare_runs, control_of
 from server.filters import MOST_RUNS, some_runs
 from server.problems import Unavailable
 from server.runs.models import Run
-from web.arm_order import table_of
+from web.arm_order import ordered, table_of
 from web.arms import Arms
 from web.formats import short_difference
 from web.page import AnyPage, Page
@@ -66,7 +66,7 @@ def show_comparison(
         "compare.html",
         found=found,
         arms=arms,
-        table=table_of(arms, sort, "/compare", kept),
+        table=table_of(arms, ordered(arms, sort), sort, "/compare", kept),
         asked=asked,
         most=MOST_RUNS,
         fields=_fields(found),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
+from server.comparisons.find import too_many
 from server.filters import MOST_RUNS
+from server.runs.service import get_runs
 from server.runs.states import TERMINAL
+from server.runs.views import run_views
 from server.sweeps import service
-from server.sweeps.schemas import SweepRead
+from server.sweeps.service import SweepOutline
 from web import reads
-from web.arm_order import table_of
+from web.arm_order import ordered, table_of
 from web.arms import Arms
 from web.formats import short_difference
+from web.large_sweeps import Drawing, drawing_of, part_of
 from web.page import AnyPage
 
 PER_PAGE = 50
@@ -34,22 +40,45 @@ def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
 
 
 @router.get("/sweeps/{sweep_id}")
-def show_sweep(page: AnyPage, sweep_id: str, sort: str | None = None) -> HTMLResponse:
-    sweep = service.sweep_read(page.session, service.get_sweep(page.session, sweep_id))
-    arms = arms_of(sweep)
-    table = table_of(arms, sort, f"/sweeps/{sweep.id}")
-    return page.render("sweep.html", sweep=sweep, over=TERMINAL, arms=arms, table=table, most_compared=MOST_RUNS)
+def show_sweep(
+    page: AnyPage,
+    sweep_id: str,
+    sort: str | None = None,
+    text: str | None = None,
+    show: str | None = None,
+    cursor: str | None = None,
+) -> HTMLResponse:
+    found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id))
+    drawing = drawing_of(found, show)
+    arms = arms_of(found, drawing)
+    path = f"/sweeps/{sweep_id}"
+    kept = [(name, value) for name, value in (("text", text), ("show", drawing.asked)) if value]
+    part = part_of(ordered(arms, sort), text, cursor, path, [*kept, *([("sort", sort)] if sort else [])])
+    rows = run_views(page.session, get_runs(page.session, [run.id for run in part.runs]))
+    changes = {run.id: short_difference(run.changes) or "the base recipe" for run in rows}
+    return page.render(
+        "sweep.html",
+        found=found,
+        sweep=found.sweep,
+        arms=replace(arms, changes=changes),
+        table=table_of(arms, rows, sort, path, kept),
+        part=part,
+        drawing=drawing,
+        most_compared=MOST_RUNS,
+    )
 
 
-def arms_of(sweep: SweepRead) -> Arms:
+def arms_of(found: SweepOutline, drawing: Drawing) -> Arms:
     """The arms as they were planned; the control's ceiling is that of its first run that has one."""
     return Arms(
-        curves=f"/v1/sweeps/{sweep.id}/curves",
-        runs=sweep.runs,
-        names={run.id: run.name for run in sweep.runs},
-        arms={run.id: run.arm or run.name for run in sweep.runs},
-        changes={run.id: short_difference(run.changes) or "the base recipe" for run in sweep.runs},
-        controls={run.id for run in sweep.runs if run.is_control},
-        control=next((run for run in sweep.runs if run.is_control and not run.withheld), None),
-        comparison=sweep.comparison,
+        curves=drawing.curves,
+        runs=found.runs,
+        drawn=drawing.runs,
+        names={run.id: run.name for run in found.runs},
+        arms={run.id: run.arm or run.name for run in found.runs},
+        changes={},  # told in the table alone, of which a page has a part
+        controls={run.id for run in found.runs if run.is_control},
+        control=next((run for run in found.runs if run.is_control and not run.withheld), None),
+        comparison=found.comparison,
+        uncompared="too many runs" if too_many(len(found.runs)) else "",
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.service import open_alert
@@ -20,6 +18,7 @@ from server.forecasts.recommendations import recommend
 from server.forecasts.schemas import CurveView
 from server.metrics.curve import validation_curve, validation_curves
 from server.runs.models import Run
+from tests.server.counting import counted
 from tests.server.forecasts.seeds import START, add_evaluations, make_forecast, make_run, make_sweep, sigmoid
 
 Headers = dict[str, dict[str, str]]
@@ -173,20 +172,6 @@ def test_forecasts_of_a_run_are_listed_newest_first(api: TestClient, headers: He
     assert [f["id"] for f in page["items"] + rest["items"]] == [run.forecast_id, run.frozen_forecast_id]
     one = api.get(f"/v1/forecasts/{run.forecast_id}", headers=headers["read"]).json()
     assert one == page["items"][0]
-
-
-@contextmanager
-def counted(engine: Engine) -> Iterator[list[str]]:
-    statements: list[str] = []
-
-    def note(_: Any, __: Any, statement: str, *___: Any) -> None:
-        statements.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield statements
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
 
 
 def test_a_sweep_of_fifty_runs_costs_as_many_queries_as_a_sweep_of_one(

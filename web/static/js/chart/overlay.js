@@ -7,6 +7,7 @@ import { computeAxis, computeTicks, plain, rateRange } from "./axis.js";
 import { baseLayout, gutter } from "./curve-layout.js";
 import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
+import { fieldOf, fieldTraces } from "./field.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
 import { shortNames } from "./short-names.js";
@@ -30,6 +31,7 @@ export async function startOverlay(plot) {
   startModeSwitch(state, show);
   startKeys(state, show);
   takeAlong(["x", "show"]);
+  startDrawing(state);
   await whenLive(plot, async () => {
     state.view = await api(plot.dataset.curves);
     for (const { run } of state.view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
@@ -60,6 +62,17 @@ function startKeys(state, show) {
   });
 }
 
+/** A run of a large sweep whose curve is not here yet: the page is loaded anew with those that are drawn now, and it. */
+function startDrawing(state) {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a.draw");
+    if (!link || !state.view) return;
+    const url = new URL(link.href);
+    url.searchParams.set("show", [...visible(state).map(({ run }) => run.id), link.dataset.draws].join(","));
+    link.href = url.href;
+  });
+}
+
 /** The runs drawn, with this one if it was not, without it if it was. */
 function turned(state, id) {
   const drawn = new Set(visible(state).map((view) => view.run.id));
@@ -73,27 +86,29 @@ function visible({ view, shown }) {
 
 function paint(plot, state) {
   const drawn = visible(state);
-  pressKeys(new Set(drawn.map(({ run }) => run.id)));
+  pressKeys(new Set(drawn.map(({ run }) => run.id)), Number(plot.dataset.total));
   const withPoints = drawn.filter((view) => view.points.length > 0);
-  const nothing = state.view.runs.every((view) => view.points.length === 0);
+  const nothing = state.view.runs.every((view) => view.points.length === 0) && !state.view.others?.compute.length;
   plot.hidden = nothing;
   document.querySelector("[data-chart-empty]").hidden = !nothing;
   const mode = offered(state.mode, state.view.runs);
-  const axis = computeAxis(mode, withPoints.flatMap((view) => computesOf(view).map(paceOf(mode, view.points))));
+  const field = fieldOf(state.view.others, mode);
+  const axis = computeAxis(mode, [...withPoints.flatMap((view) => computesOf(view).map(paceOf(mode, view.points))), ...(field?.compute ?? [])]);
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
   const named = plot.clientWidth >= NAMES.least;
   layout.margin.r = named ? NAMES.width : 12;
-  layout.yaxis.range = rateRange(withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...["median", "lower90", "upper90"].flatMap((column) => bandOf(view)?.[column] ?? [])]));
+  layout.yaxis.range = rateRange([...withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...["median", "lower90", "upper90"].flatMap((column) => bandOf(view)?.[column] ?? [])]), ...(field ? [...field.lower90, ...field.upper90] : [])]);
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
   layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
-  return draw(plot, withPoints.flatMap((view) => armTraces(view, along(axis, view.points), state, ink)), layout, (range, most) => computeTicks(axis, range, most));
+  const traces = [...(field ? fieldTraces(field, axis, state.view.unit, ink) : []), ...withPoints.flatMap((view) => armTraces(view, along(axis, view.points), state, ink))];
+  return draw(plot, traces, layout, (range, most) => computeTicks(axis, range, most));
 }
 
-function pressKeys(drawn) {
+function pressKeys(drawn, total) {
   const said = document.querySelector("[data-drawn-count]");
-  if (said) said.textContent = `${drawn.size} of ${document.querySelectorAll("[data-key]").length} drawn`;
+  if (said) said.textContent = `${drawn.size} of ${total.toLocaleString("en-GB")} drawn`;
   for (const key of document.querySelectorAll("[data-key]")) key.setAttribute("aria-pressed", String(drawn.has(key.dataset.key)));
 }
 

@@ -13,14 +13,14 @@ export function toUrl(changes) {
   history.replaceState(history.state, "", url);
 }
 
-/** Another control or order, or a run less, is asked for with the view as it is: `names` are what the URL says of it. @param {string[]} names */
+/** Another control, order or page, or a run more or less, is asked for with the view as it is: `names` are what the URL says of it. @param {string[]} names */
 export function takeAlong(names) {
   const said = () => names.map((name) => [name, fromUrl(name)]).filter(([, value]) => value !== null);
   document.addEventListener("formdata", ({ target, formData }) => {
     if (target.matches("[data-filter]")) for (const [name, value] of said()) formData.set(name, value);
   });
   document.addEventListener("click", ({ target }) => {
-    const link = target.closest("a.remove, .sortable th a");
+    const link = target.closest("a.remove, a.draw, .paging a, .sortable th a");
     if (!link) return;
     const url = new URL(link.href);
     for (const [name, value] of said()) url.searchParams.set(name, value);
