@@ -26,6 +26,7 @@ class Evaluation(NamedTuple):
     """One point of a curve and where it stands."""
 
     where: str
+    step: float
     compute: float
     reward: float
 
@@ -59,7 +60,7 @@ def evaluations_of(
         spent = _spent(log.rows, compute, axis)
         evaluations = _with_spent(points, spent, per_step, left)
     else:
-        evaluations = [Evaluation(point.where, point.step * per_step, point.value) for point in points]
+        evaluations = [Evaluation(point.where, point.step, point.step * per_step, point.value) for point in points]
     _check_increases(log, compute or axis or "compute", evaluations)
     return evaluations
 
@@ -99,7 +100,7 @@ def _with_spent(
             left[NO_COMPUTE] += 1
             continue
         left[EARLIER] += steps[before] < point.step
-        evaluations.append(Evaluation(point.where, spent[before].value * per_step, point.value))
+        evaluations.append(Evaluation(point.where, point.step, spent[before].value * per_step, point.value))
     return evaluations
 
 

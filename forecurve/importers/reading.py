@@ -28,7 +28,7 @@ class Imported:
 
     Attributes:
         metric: the number that is the reward.
-        rows: one an evaluation, with the columns series, compute, reward, prompts, samples, seed and unit.
+        rows: one an evaluation, with the columns series, step, compute, reward, prompts, samples, seed and unit.
         runs: how many have evaluations.
         notes: what a person should know, one sentence each: what was chosen, and what was left alone.
         left_out: how many evaluations were left out, by why.
@@ -96,7 +96,10 @@ def read(
         axis = _axis(log, reward, compute)
         evaluations = evaluations_of(log, reward, axis, compute, per_step or 1.0, left)
         told = {"prompts": prompts, "samples": samples, "seed": log.seed}
-        found.rows += [{"series": log.run, "compute": one.compute, "reward": one.reward} | told for one in evaluations]
+        found.rows += [
+            {"series": log.run, "step": one.step, "compute": one.compute, "reward": one.reward} | told
+            for one in evaluations
+        ]
         found.runs += bool(evaluations)
         counted[compute or axis or ""] = None
     return _finished(found, left, list(counted), unit, per_step)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..given.curves import STDIN, from_stdin
+from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns, Samples, or_refused
 from ..showing.rows_out import FormFlag, OutFlag
 
 if TYPE_CHECKING:
     from forecurve.importers import Imported
-
-Found = TypeVar("Found")
-_FLAGS = {"metric", "compute", "per-step", "series", "seed", "run", "unit"}  # fields of faults that are flags here
 
 
 def convert(
@@ -28,30 +25,22 @@ def convert(
             "JSONL, Parquet; or a folder of runs. - is stdin.",
         ),
     ],
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="The reward; else the only one that looks like a held-out rate.")
-    ] = None,
-    compute: Annotated[
-        str | None, typer.Option("--compute", help="A logged number as compute; else the step or the x axis.")
-    ] = None,
-    per_step: Annotated[
-        float | None, typer.Option("--per-step", help="Compute of one step, or of one unit of --compute.")
-    ] = None,
-    unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
+    metric: Metric = None,
+    compute: Compute = None,
+    per_step: PerStep = None,
+    unit: LogUnit = None,
     series: Annotated[
         str | None, typer.Option("--series", metavar="COLUMN", help="The column that names the run of a row.")
     ] = None,
-    runs: Annotated[
-        list[str] | None, typer.Option("--run", metavar="PATTERN", help="Only such runs (grpo-*); may be repeated.")
-    ] = None,
+    runs: RunPatterns = None,
     seed: Annotated[
         str | None, typer.Option("--seed", metavar="COLUMN", help="What tells the seed; else `seed`, if it is logged.")
     ] = None,
     seeds_in_names: Annotated[
         bool, typer.Option("--seed-in-name", help="Take seed3 or s3 at the end of a run's name as its seed.")
     ] = False,
-    prompts: Annotated[int | None, typer.Option("--prompts", min=1, help="Prompts of every evaluation.")] = None,
-    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Samples of every prompt.")] = None,
+    prompts: Prompts = None,
+    samples: Samples = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the numbers that are logged, and convert none.")] = False,
     form: FormFlag = None,
     out: OutFlag = None,
@@ -69,9 +58,9 @@ def convert(
 
     files = [from_stdin(context, source) if source == STDIN else source for source in sources]
     if listed:
-        _show(_or_refused(lambda: metrics(files, series=series, runs=runs or ())), as_json)
+        _show(or_refused(lambda: metrics(files, series=series, runs=runs or ())), as_json)
         return
-    found = _or_refused(
+    found = or_refused(
         lambda: read(
             files,
             metric=metric,
@@ -88,22 +77,6 @@ def convert(
     )
     print_answer(rows_answer(CURVE_COLUMNS, found.rows, form, out), as_json)
     _tell(found)
-
-
-def _or_refused(work: Callable[[], Found]) -> Found:
-    """What it finds; a fault as one line, with flags called as they are on the command line."""
-    from forecurve.curve_cells import CurveFileError
-
-    from ..errors import bad_input
-
-    try:
-        return work()
-    except CurveFileError as error:
-        text, name = str(error), error.field
-        if error.field in _FLAGS:
-            text, name = f"--{text}", f"--{name}"
-        fault = {"field": name, "value": str(error.value), "message": text}
-        raise bad_input(text, errors=[fault]) from error
 
 
 def _show(counts: dict[str, int], as_json: bool) -> None:

@@ -13,6 +13,7 @@ from ..asking.naming import Named, find_id
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
 from .run_data import export, metrics
+from .run_follow import follow
 from .run_history import attempts, checkpoints, events
 from .run_import import import_runs
 from .run_origin import forks, recipe
@@ -217,5 +218,6 @@ def watch(
 
 
 app.command("import")(import_runs)
+app.command()(follow)
 for command in (recipe, forks, checkpoints, attempts, events, metrics, export):
     app.command()(command)

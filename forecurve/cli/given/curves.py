@@ -69,7 +69,7 @@ def read_arms(
 
     from ..errors import bad_input
 
-    bounds = _bounds(stated)
+    bounds = bounds_of_flag(stated)
     if unit and any(is_obeyed(sign) for sign in unit):
         raise bad_input(f"--unit: a name on one line is needed, got {unit!r}; give one such as GPU-hours")
     try:
@@ -110,7 +110,8 @@ def read_long_arms(
     return arms
 
 
-def _bounds(stated: str | None) -> Bounds:
+def bounds_of_flag(stated: str | None) -> Bounds:
+    """The range of rewards that came with --range; 0 to 1 where none did."""
     from forecurve.science import CurveError
     from forecurve.science.checks import bounds_of
 

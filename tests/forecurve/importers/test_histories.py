@@ -89,10 +89,11 @@ def test_verls_file_logger(tmp_path: Path) -> None:
     found = read(path, per_step=0.5, unit="GPU-hours", prompts=1319, samples=1)
     assert _points(found.rows) == [("dapo", 0, 0.1), ("dapo", 5, 0.1), ("dapo", 10, 0.2), ("dapo", 15, 0.3)]
     assert found.metric == metric
-    assert found.rows[0] | {"series": "", "compute": 0, "reward": 0} == {
-        "series": "",
+    assert found.rows[0] == {
+        "series": "dapo",
+        "step": 0,
         "compute": 0,
-        "reward": 0,
+        "reward": 0.1,
         "prompts": 1319,
         "samples": 1,
         "seed": None,

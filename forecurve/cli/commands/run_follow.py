@@ -1,0 +1,191 @@
+"""`forecurve run follow`: a run whose trainer knows nothing of us is reported from what it logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..given.curves import Bounds, Range, bounds_of_flag
+from ..given.flags import DATA_DIR, AsJson, DataDir, Token, Url
+from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns, Samples, or_refused
+
+if TYPE_CHECKING:
+    from forecurve.client import Run
+    from forecurve.importers import Imported
+
+Row = dict[str, Any]
+Read = Callable[[], "Imported"]
+
+
+def follow(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="What its trainer writes; as `forecurve convert` reads it.")
+    ],
+    metric: Metric = None,
+    compute: Compute = None,
+    per_step: PerStep = None,
+    unit: LogUnit = None,
+    runs: RunPatterns = None,
+    prompts: Prompts = None,
+    samples: Samples = None,
+    range_: Range = None,
+    name: Annotated[str | None, typer.Option("--name", help="What the run is called; else as its log is.")] = None,
+    budget: Annotated[float | None, typer.Option("--budget", help="Compute that it may spend.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="What is trained and evaluated.")] = None,
+    arm: Annotated[str | None, typer.Option("--arm", help="What its seeds have in common; needs --seed.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Its seed.")] = None,
+    every: Annotated[float, typer.Option("--every", min=0.2, max=3600, help="Seconds between two looks.")] = 30.0,
+    over: Annotated[bool, typer.Option("--over", help="It is over: report what is there, and end the run.")] = False,
+    url: Url = None,
+    token: Token = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
+) -> None:
+    """Report a run from the log that its trainer writes: verl's JSONL, TensorBoard, trainer_state.json, and the like.
+
+    forecurve run follow PROJECT/EXPERIMENT.jsonl --metric val-core/gsm8k/acc/mean@8 --per-step 0.4 --unit GPU-hours
+
+    Nothing of the trainer is changed. Until Ctrl-C new evaluations are sent as they are logged; the same command goes
+    on with the run, and with --over ends it.
+    """
+    from forecurve.client import init
+    from forecurve.importers import read
+
+    from ..asking.connection import service
+
+    def look() -> Imported:
+        return read(
+            source,
+            metric=metric,
+            compute=compute,
+            per_step=per_step,
+            unit=unit,
+            runs=runs or (),
+            prompts=prompts,
+            samples=samples,
+        )
+
+    bounds = bounds_of_flag(range_)
+    address, secret = service(url, token, data_dir)
+    first = or_refused(look) if over or metric is None else _awaited(look, every)
+    row = _of_one_run(first, bounds)
+    run = init(
+        name or row["series"],
+        unit=row["unit"],
+        budget=budget,
+        task=task,
+        arm=arm,
+        seed=seed,
+        url=address,
+        token=secret,
+        resume="auto",
+    )
+    _say_where(run, address)
+    _report(run, _Reports(run, bounds, as_json), look, first, every, over=over)
+
+
+def _awaited(look: Read, every: float) -> Imported:
+    """The log with its first evaluation, which may be long in coming."""
+    from forecurve.curve_cells import CurveFileError
+
+    from ..asking import patience
+
+    said = ""
+    while True:
+        try:
+            return look()
+        except CurveFileError as error:
+            if str(error) != said:
+                said = str(error)
+                print(f"Waiting for the first evaluation: {said}", file=sys.stderr)
+        patience.wait(every)
+
+
+def _of_one_run(found: Imported, bounds: Bounds) -> Row:
+    from ..errors import bad_input
+
+    names = list(dict.fromkeys(row["series"] for row in found.rows))
+    if len(names) > 1:
+        shown = ", ".join(names[:5]) + (" and more" if len(names) > 5 else "")
+        raise bad_input(f"--run: {len(names)} runs are logged there ({shown}); choose one")
+    row = found.rows[0]
+    if row["unit"] is None:
+        raise bad_input("--unit: it is not said in what compute is counted; give one such as GPU-hours")
+    for one in found.rows:
+        if not bounds[0] <= one["reward"] <= bounds[1]:
+            low, high = bounds
+            raise bad_input(
+                f"--range: rewards from {low:g} to {high:g} are expected, got {one['reward']:g}; state theirs"
+            )
+    return dict(row)
+
+
+def _say_where(run: Run, url: str) -> None:
+    where = f"{run.id}  {url}/runs/{run.id}" if run.id else f"kept in {run.directory}: the service is away"
+    print(f"{where}{', goes on' if run.resumed else ''}", file=sys.stderr)
+
+
+class _Reports:
+    """Evaluations on their way to the service, each step once."""
+
+    def __init__(self, run: Run, bounds: Bounds, as_json: bool):
+        self._run, self._bounds, self._as_json = run, bounds, as_json
+        self._sent: set[float] = set()
+
+    def send(self, rows: Sequence[Row]) -> None:
+        """Those that are new, and a line about each."""
+        for row in rows:
+            if row["step"] not in self._sent:
+                self._sent.add(row["step"])
+                self._send(row)
+
+    def _send(self, row: Row) -> None:
+        low, high = self._bounds
+        step = int(row["step"]) if float(row["step"]).is_integer() else len(self._sent)
+        told = {"step": step, "compute": row["compute"], "reward": (row["reward"] - low) / (high - low)}
+        self._run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
+        print(json.dumps({"run_id": self._run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
+
+
+def _line(told: Row, unit: str) -> str:
+    from ..showing.output import compute
+
+    return f"step {told['step']:,}  {compute(told['compute'], unit)}  pass rate {told['reward']:.3f}"
+
+
+def _report(run: Run, reports: _Reports, look: Read, found: Imported, every: float, *, over: bool) -> None:
+    """Send what is new until it is over, or nobody follows any more."""
+    from ..asking import patience
+
+    asked = False
+    try:
+        while True:
+            reports.send(found.rows)
+            if over:
+                run.finish("succeeded")
+                return
+            if run.should_stop and not asked:
+                asked = True
+                print(f"It is asked to stop: {run.stop_reason} Its trainer does not know.", file=sys.stderr)
+            patience.wait(every)
+            found = _again(look) or found
+    except (KeyboardInterrupt, BrokenPipeError):
+        run.finish("lost", "It is not followed any more.")
+        print("Not followed any more. The same command goes on; with --over it ends the run.", file=sys.stderr)
+        raise
+
+
+def _again(look: Read) -> Imported | None:
+    """What is logged by now; None while a line is being written."""
+    from forecurve.curve_cells import CurveFileError
+
+    try:
+        return look()
+    except CurveFileError as error:
+        print(f"Not read just now: {error}", file=sys.stderr)
+        return None

@@ -1,0 +1,120 @@
+"""A run is reported from the log that its trainer writes, while it is written, against the real API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Forecurve
+
+METRIC = "val-core/gsm8k/acc/mean@8"
+TOLD = ("--metric", METRIC, "--per-step", "0.5", "--unit", "GPU-hours", "--prompts", "512", "--samples", "8")
+RATES = {0: 0.2, 10: 0.31, 20: 0.44, 30: 0.5, 40: 0.53}
+
+
+def written(file: Path, *steps: int, scale: float = 1.0) -> None:
+    """As verl's file logger writes them."""
+    with file.open("a") as stream:
+        for step in steps:
+            stream.write(json.dumps({"step": step, "data": {METRIC: scale * RATES[step]}}) + "\n")
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What happens while the command waits, one after the other; then somebody presses Ctrl-C."""
+
+    def happens(*events: Callable[[], object]) -> None:
+        left = list(events)
+
+        def wait(seconds: float) -> None:
+            if not left:
+                raise KeyboardInterrupt
+            left.pop(0)()
+
+        monkeypatch.setattr("forecurve.cli.asking.patience.wait", wait)
+
+    return happens
+
+
+def curve(forecurve: Forecurve, run: str) -> list[tuple[float, float]]:
+    items = forecurve("run", "export", run, "--format", "json").json["items"]
+    return [(item["compute"], item["reward"]) for item in items]
+
+
+def only_run(forecurve: Forecurve) -> dict[str, Any]:
+    (run,) = forecurve("run", "list", "--json").json["items"]
+    return dict(run)
+
+
+def test_evaluations_are_sent_as_they_are_logged_and_the_same_command_goes_on(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10)
+
+    def another_writer() -> None:
+        log.write_text(log.read_text() + "no JSON\n")
+        written(log, 30)
+
+    def mended() -> None:
+        log.write_text(log.read_text().replace("no JSON\n", ""))
+
+    meanwhile(lambda: written(log, 20), another_writer, mended)
+    told = ("run", "follow", log, *TOLD, "--budget", "40", "--task", "gsm8k")
+    first = forecurve(*told)
+    assert "step 20  10 GPU-hours  pass rate 0.440" in first.out
+    assert "Not read just now" in first.err
+    assert "The same command goes on" in first.err
+    run = only_run(forecurve)
+    assert (run["name"], run["task"], run["budget_compute"]) == ("grpo", "gsm8k", 40.0)
+    assert curve(forecurve, run["id"]) == [(0.0, 0.2), (5.0, 0.31), (10.0, 0.44), (15.0, 0.5)]
+
+    written(log, 40)
+    again = forecurve(*told, "--over")
+    assert again.code == 0, again.err
+    assert "goes on" in again.err
+    assert "warn" not in again.err.lower()
+    assert len(curve(forecurve, run["id"])) == 5
+    assert only_run(forecurve)["attempt"] == 2
+
+
+def test_a_log_that_has_no_evaluation_yet_is_waited_for(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    meanwhile(lambda: log.write_text('{"step": 1, "data": {"loss": 0.1}}\n'), lambda: written(log, 0, 10))
+    answer = forecurve("run", "follow", log, *TOLD, "--name", "mine", "--json")
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 10]
+    assert answer.err.count("Waiting for the first evaluation") == 2
+    assert only_run(forecurve)["name"] == "mine"
+
+
+def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10, scale=100.0)
+    refused = forecurve("run", "follow", log, *TOLD, "--over")
+    assert (refused.code, "--range: rewards from 0 to 1 are expected, got 20" in refused.err) == (2, True)
+    assert forecurve("run", "follow", log, *TOLD, "--over", "--range", "0,100").code == 0
+    assert [rate for _, rate in curve(forecurve, only_run(forecurve)["id"])] == pytest.approx([0.2, 0.31])
+
+
+def test_what_cannot_be_followed_is_said_and_no_run_is_made(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    written(tmp_path / "a.jsonl", 0, 10)
+    chart = tmp_path / "chart.csv"
+    chart.write_text('"Step","a - eval/acc","b - eval/acc"\n0,0.2,0.3\n10,0.3,0.4\n')
+    of_two = ("run", "follow", chart, "--per-step", "0.5", "--unit", "GPU-hours", "--over")
+    several = forecurve(*of_two)
+    assert (several.code, "--run: 2 runs are logged there" in several.err) == (2, True), several.err
+    unit = forecurve("run", "follow", tmp_path / "a.jsonl", "--metric", METRIC, "--per-step", "0.5", "--over")
+    assert (unit.code, "--unit" in unit.err) == (2, True), unit.err
+    metric = forecurve("run", "follow", tmp_path / "a.jsonl", "--metric", "acc", "--over")
+    assert (metric.code, METRIC in metric.err) == (2, True), metric.err
+    seed = forecurve("run", "follow", tmp_path / "a.jsonl", *TOLD, "--arm", "base", "--over")
+    assert (seed.code, "seed" in seed.err) == (2, True), seed.err
+    assert forecurve("run", "list", "--json").json["items"] == []
+    assert forecurve(*of_two, "--run", "a").code == 0
+    assert only_run(forecurve)["name"] == "a"
