@@ -24,7 +24,6 @@ def main(link: str, *wanted: str) -> None:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(link)
-        page.locator("button[type=submit]").first.click()
         page.wait_for_load_state()
         at = urlsplit(link)
         for one in wanted:
