@@ -25,6 +25,13 @@ MARKS = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; `apt-get install chromium`"),
 ]
+
+
+def widths(*each: int) -> list[Any]:
+    """Widths of a window for a test: `make test` has the first, where things are narrowest; all are for `test-all`."""
+    return [each[0], *(pytest.param(width, marks=pytest.mark.slow) for width in each[1:])]
+
+
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",

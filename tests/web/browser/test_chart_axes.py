@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 
 from server.metrics.models import Evaluation
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Site, opened, traces
+from tests.web.browsing import MARKS, TRUTH, Site, opened, traces, widths
 
 pytestmark = MARKS
 
@@ -105,7 +105,7 @@ def test_labels_of_a_narrow_part_tell_its_ticks_apart(page: Any, site: Site, mod
 
 
 @pytest.mark.parametrize("factor", [1.0, 1e5])
-@pytest.mark.parametrize("width", [390, 820, 1280])
+@pytest.mark.parametrize("width", widths(390, 820, 1280))
 def test_labels_of_large_computes_keep_apart(page: Any, site: Site, factor: float, width: int) -> None:
     with site.sessions.begin() as session:
         run = seeding.add_run(session, now=site.now, name="counted in steps")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.sweeps.large import Large, large_sweep
-from tests.web.browsing import MARKS, Site, opened, traces
+from tests.web.browsing import MARKS, Site, opened, traces, widths
 
 pytestmark = MARKS
 RUNS = "() => document.querySelector('#plot').data.filter(t => t.meta).length"
@@ -60,7 +60,7 @@ def test_a_run_in_the_table_is_drawn_beside_those_that_were_left(page: Any, larg
     assert page.locator("[data-drawn-count]").inner_text() == "12 of 120 drawn"
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", widths(360, 768, 1280))
 def test_a_large_sweep_fits_its_window(width: int, page: Any, large: Large) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, f"/sweeps/{large.id}")

@@ -16,7 +16,7 @@ from server.metrics.models import Evaluation
 from server.runs.models import Attempt, Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Server, Site, opened
+from tests.web.browsing import MARKS, TRUTH, Server, Site, opened, widths
 
 pytestmark = MARKS
 PHONE = {"width": 390, "height": 844}
@@ -261,7 +261,7 @@ def test_the_words_of_an_alert_and_those_at_the_budget_do_not_cover_one_another(
     assert not overlap(*boxes_of(phone, "below forecast", "forecast withheld"))
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("width", widths(390, 1280, 1920))
 def test_the_ceiling_is_written_out_however_many_digits_it_has(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         forecast = session.get_one(Forecast, session.get_one(Run, site.control).forecast_id)
@@ -273,7 +273,7 @@ def test_the_ceiling_is_written_out_however_many_digits_it_has(page: Any, site: 
     assert label["x"] + label["width"] <= plot["x"] + plot["width"]
 
 
-@pytest.mark.parametrize("width", [860, 900, 1024, 1160, 1280])
+@pytest.mark.parametrize("width", widths(860, 900, 1024, 1160, 1280))
 def test_the_table_of_a_sweep_fits_a_laptop(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         sweep, arm = session.get_one(Sweep, site.sweep), session.get_one(Run, site.arm)

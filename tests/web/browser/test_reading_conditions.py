@@ -9,7 +9,7 @@ import pytest
 
 from tests.web import seeding
 from tests.web.browser.test_layout import overlap
-from tests.web.browsing import MARKS, TRUTH, Site, opened
+from tests.web.browsing import MARKS, TRUTH, Site, opened, widths
 
 pytestmark = MARKS
 
@@ -20,7 +20,7 @@ POINTS = """() => [...document.querySelectorAll('#plot .scatterlayer .points pat
 PAINTED = "label => { const s = getComputedStyle(label); return [s.backgroundColor, s.color]; }"
 
 
-@pytest.mark.parametrize("width", [390, 768, 1280])
+@pytest.mark.parametrize("width", widths(390, 768, 1280))
 def test_the_words_of_an_alert_hide_no_evaluation_where_there_is_room(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         run = seeding.add_run(session, now=site.now, name="fell late")
