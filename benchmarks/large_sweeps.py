@@ -125,15 +125,14 @@ def timed(api: httpx.Client, name: str, path: str, times: int) -> Row:
 @contextmanager
 def serving(store: sessionmaker[Session], folder: Path) -> Iterator[str]:
     """A process that serves, as `forecurve up` starts it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     database = store.kw["bind"].url.render_as_string(hide_password=False)
     environment = os.environ | {"DATABASE_URL": database, "FORECURVE_DATA_DIR": str(folder), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "uvicorn", "--factory", "web.app:create_app", "--log-level", "warning"]
-    process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=environment)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        descriptor = listener.fileno()
+        command = [sys.executable, "-m", "web.serve", str(descriptor)]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, pass_fds=(descriptor,))
     try:
-        url = f"http://127.0.0.1:{port}"
         _wait_for(f"{url}/healthz")
         yield url
     finally:

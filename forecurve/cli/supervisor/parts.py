@@ -44,6 +44,7 @@ class ProcessPart:
     Args:
         ready: asked until it is true; by default a living process is ready.
         deep: after it ended, end what it left behind too (Ray starts a dozen processes).
+        inherits: descriptors that the child has too, under the same numbers.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ProcessPart:
         ready: Callable[[ProcessPart], bool] | None = None,
         note: str = "",
         deep: bool = False,
+        inherits: tuple[int, ...] = (),
     ):
         self.name = name
         self.note = note
@@ -64,6 +66,7 @@ class ProcessPart:
         self._argv, self._env, self._cwd = argv, env, cwd
         self._ready = ready
         self._deep = deep
+        self._inherits = inherits
         self._process: subprocess.Popen[bytes] | None = None
         self._family: list[psutil.Process] = []
         self._log_from = 0
@@ -88,6 +91,7 @@ class ProcessPart:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                pass_fds=self._inherits,
             )
 
     def is_ready(self) -> bool:

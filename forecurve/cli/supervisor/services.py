@@ -84,15 +84,13 @@ def bootstrap(env: dict[str, str], cwd: Path, log: Path) -> dict[str, Any]:
     return body
 
 
-def api_part(layout: Layout, options: UpOptions, env: dict[str, str], apps: Path) -> ProcessPart:
-    """Uvicorn with the API and the pages."""
-    argv = [sys.executable, "-m", "uvicorn", "--factory", "web.app:create_app", "--host", options.host]
-    argv += ["--port", str(options.port), "--timeout-graceful-shutdown", "3", "--no-access-log"]
-    url = options.local_url
+def api_part(layout: Layout, url: str, listener: int, env: dict[str, str], apps: Path) -> ProcessPart:
+    """Uvicorn with the API and the pages, on the supervisor's socket with that descriptor, which answers at `url`."""
     return ProcessPart(
         "api",
-        argv,
+        [sys.executable, "-m", "web.serve", str(listener)],
         env=env,
+        inherits=(listener,),
         cwd=apps,
         log=layout.logs / "api.log",
         ready=lambda _: api_answers(url),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -11,9 +12,10 @@ from pathlib import Path
 
 from . import leftovers
 from .console import UpConsole
-from .files import free_port, kept_ports, read_json, write_json
+from .files import kept_ports, read_json, write_json
 from .jobs import END_S
 from .layout import Layout, apps_dir
+from .listener import listen
 from .lock import DataDirLock, Held
 from .options import UpOptions, check, not_allowed
 from .postgres import PostgresPart
@@ -50,14 +52,15 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
     console.began(_version(), str(layout.data_dir))
     _end_leftovers(layout, console)
     check(options, layout)
-    options = replace(options, port=options.port or free_port(set(), options.host))
+    listener = listen(options)
+    options = replace(options, port=listener.getsockname()[1])
     lock.describe({"started_at": time.time(), "url": options.local_url})
     state = UpState(options.local_url, options.public_url, str(layout.data_dir), options.with_ray)
     supervisor = Supervisor(layout, state, console)
     supervisor.obey_signals()
     began = None
     try:
-        _start(layout, options, supervisor, state, console)
+        _start(layout, options, listener, supervisor, state, console)
         supervisor.watch()
     except StopRequested:
         pass
@@ -66,20 +69,27 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
         note = f"; trainers have {END_S:.0f} s to write a checkpoint" if "ray" in state.parts else ""
         console.stopping(supervisor.why or "a part did not come up", note)
         supervisor.stop_all()
+        listener.close()
         with suppress(FileNotFoundError):
             layout.state.unlink()
     console.stopped(time.monotonic() - began)
     return 1 if supervisor.failed else 0
 
 
-def _start(layout: Layout, options: UpOptions, supervisor: Supervisor, state: UpState, console: UpConsole) -> None:
+def _start(
+    layout: Layout,
+    options: UpOptions,
+    listener: socket.socket,
+    supervisor: Supervisor,
+    state: UpState,
+    console: UpConsole,
+) -> None:
     """Start every part; returns once the page can be opened. Ray and the worker may still be booting then."""
     apps = apps_dir()
-    ports = kept_ports(layout.ports, ["redis", *RAY_PORTS])
-    connections = _start_ray(layout, options, supervisor, ports)
+    connections = _start_ray(layout, options, supervisor)
     env = service_environment(layout, options, apps, connections)
     env["DATABASE_URL"] = _start_postgres(layout, supervisor)
-    env["REDIS_URL"] = _start_redis(layout, supervisor, ports["redis"], env)
+    env["REDIS_URL"] = _start_redis(layout, supervisor, env)
     supervisor.wait_ready(*(name for name in ("postgres", "redis") if name in state.parts))
     state.env = _needed_by_helpers(env)
 
@@ -87,7 +97,7 @@ def _start(layout: Layout, options: UpOptions, supervisor: Supervisor, state: Up
     access = bootstrap(env, apps, layout.logs / "bootstrap.log")
     _keep_admin_token(layout, access.get("admin_token"))
     _refuse_open_door(options, access.get("admin_token"))
-    supervisor.launch(api_part(layout, options, env, apps))
+    supervisor.launch(api_part(layout, options.local_url, listener.fileno(), env, apps))
     supervisor.wait_ready("api")  # alone, so that the page is up soon on a small machine
     supervisor.launch(worker_part(layout, env, apps, options.workers))
     supervisor.launch(scheduler_part(layout, env, apps))
@@ -96,7 +106,7 @@ def _start(layout: Layout, options: UpOptions, supervisor: Supervisor, state: Up
     console.where(options.public_url, access.get("login_url"), access.get("admin_token"), str(layout.secrets))
 
 
-def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor, ports: dict[str, int]) -> dict[str, str]:
+def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor) -> dict[str, str]:
     """The Ray of RAY_ADDRESS (the URL of its Jobs API), one of our own, or none."""
     address = os.environ.get("RAY_ADDRESS")
     if address:
@@ -108,17 +118,17 @@ def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor, ports
         return {"FORECURVE_RAY_URL": address} | ({"FORECURVE_RAY_TOKEN": token} if token else {})
     if not options.with_ray:
         return {}
-    part, url, token = ray_part(layout, ports, max(2, cpu_count()))
+    part, url, token = ray_part(layout, kept_ports(layout.ports, RAY_PORTS), max(2, cpu_count()))
     since = datetime.now(UTC).isoformat()
     supervisor.launch(part)
     return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token, "FORECURVE_RAY_SINCE": since}
 
 
-def _start_redis(layout: Layout, supervisor: Supervisor, port: int, env: dict[str, str]) -> str:
+def _start_redis(layout: Layout, supervisor: Supervisor, env: dict[str, str]) -> str:
     given = os.environ.get("REDIS_URL")
     if given:
         return given
-    part, url = redis_part(layout, port, env)
+    part, url = redis_part(layout, kept_ports(layout.ports, ["redis"])["redis"], env)
     supervisor.launch(part)
     return url
 

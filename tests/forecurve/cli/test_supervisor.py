@@ -21,7 +21,9 @@ from forecurve.cli.supervisor import leftovers, redis
 from forecurve.cli.supervisor.console import UpConsole
 from forecurve.cli.supervisor.files import kept_ports, kept_secret, read_json
 from forecurve.cli.supervisor.layout import TAG, Layout
+from forecurve.cli.supervisor.listener import listen
 from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
+from forecurve.cli.supervisor.options import CannotStart, UpOptions
 from forecurve.cli.supervisor.parts import ProcessPart
 from forecurve.cli.supervisor.ray import RayPart
 from forecurve.cli.supervisor.restarts import RestartPolicy
@@ -291,6 +293,7 @@ def test_ports_and_secrets_stay_the_same_from_start_to_start(tmp_path: Path) -> 
     first = kept_ports(tmp_path / "ports.json", names)
     assert kept_ports(tmp_path / "ports.json", names) == first
     assert len(set(first.values())) == 2
+    assert kept_ports(tmp_path / "ports.json", ["redis"]) == {"redis": first["redis"]}
     assert kept_secret(tmp_path / "secrets.json", "a") == kept_secret(tmp_path / "secrets.json", "a")
 
     with socket.socket() as other:
@@ -319,6 +322,20 @@ def test_a_port_in_use_is_refused_before_anything_starts(tmp_path: Path) -> None
     assert ended.returncode == 2
     assert f"port {port} on 127.0.0.1 is in use" in ended.stderr
     assert not (tmp_path / "d" / "postgres").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+def test_a_port_is_held_from_the_moment_it_is_chosen(host: str) -> None:
+    with listen(UpOptions(host=host, port=0)) as held:
+        port = held.getsockname()[1]
+        with pytest.raises(CannotStart, match=f"port {port} on {host} is in use"):
+            listen(UpOptions(host=host, port=port))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid", "a..b"])
+def test_a_host_that_is_none_of_this_machine_is_refused_by_name(host: str) -> None:
+    with pytest.raises(CannotStart, match=f"--host {host} is no address of this machine"):
+        listen(UpOptions(host=host, port=0))
 
 
 def test_a_stop_while_starting_ends_cleanly(tmp_path: Path) -> None:

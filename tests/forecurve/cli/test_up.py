@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,22 @@ def test_a_part_that_is_killed_is_started_again(up: UpProcess, data_dir: Path) -
         return now["pid"] not in (None, before["pid"]) and now["state"] == "running" and now["restarts"] == 1
 
     wait_until(restarted)
+
+
+def test_who_asks_while_the_api_is_started_again_is_answered_and_its_port_stays_its_own(
+    up: UpProcess, data_dir: Path
+) -> None:
+    where = up.wait_for("where")
+    api_process = psutil.Process(parts(data_dir)["api"]["pid"])
+    api_process.kill()
+    api_process.wait(10)
+    with Api(where["url"], where["admin_token"]) as api:
+        assert "admin" in api.get("/v1/me")["scopes"]
+
+    up.wait_for("crashed", part="api")
+    address = httpx.URL(where["url"])
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server((address.host, address.port))
 
 
 def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_stay(

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from forecurve.cli.supervisor.files import free_port
 from forecurve.client import Run
 from forecurve.client.spool import MAX_DIVISIONS, Spool
 from forecurve.client.transport import Transport
-from tests.ray_head import free_port
 
 from .conftest import FaultyService, kill, wait_for
 
