@@ -129,9 +129,8 @@ def _view(made: Made | None) -> ComparisonView | None:
 
 def _sentence(runs: Sequence[RunView], comparison: ComparisonView | None, note: str | None) -> str:
     """As that of a sweep: how far they are, which arm is best, what each changed."""
-    statuses = [run.status for run in runs]
     if comparison is None:
-        return sweep_sentence(statuses, compared=note)
-    over = all(status in TERMINAL for status in statuses)
+        return sweep_sentence(runs, compared=note)
+    over = all(run.status in TERMINAL for run in runs)
     best = comparison.ranking.sentence if comparison.ranking else None
-    return sweep_sentence(statuses, best, afterwards(comparison) if over else comparison.sentence)
+    return sweep_sentence(runs, best, afterwards(comparison) if over else comparison.sentence)

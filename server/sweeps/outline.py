@@ -35,6 +35,7 @@ class RunOutline:
     arm: str | None
     is_control: bool
     status: str
+    reason: str | None
     compute_unit: str
     last_reward: float | None
     last_compute: float | None
@@ -44,7 +45,8 @@ class RunOutline:
     at_budget: Interval | None
 
 
-_RUN = (Run.id, Run.name, Run.arm, Run.is_control, Run.status, Run.compute_unit, Run.last_reward, Run.last_compute)
+_RUN: tuple[Any, ...] = (Run.id, Run.name, Run.arm, Run.is_control, Run.status, Run.reason)
+_RUN += (Run.compute_unit, Run.last_reward, Run.last_compute)
 _SUMMARY = Forecast.summary
 _TOLD = (
     _SUMMARY["A"].label("ceiling"),
@@ -61,7 +63,7 @@ def outlines(session: Session, sweep_id: str) -> list[RunOutline]:
     found = select(*_RUN, Run.forecast_id).where(Run.sweep_id == sweep_id).order_by(Run.id)
     rows = session.execute(found).all()
     said = _REMEMBERED.of((row.forecast_id for row in rows if row.forecast_id), lambda ids: _told(session, ids))
-    return [RunOutline(*row[:-1], *said.get(row.forecast_id, _Said())) for row in rows]
+    return [RunOutline(*row[:-1], **said.get(row.forecast_id, _Said())._asdict()) for row in rows]
 
 
 def by_arm(runs: Sequence[RunOutline]) -> dict[str, list[RunOutline]]:

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from textwrap import shorten
+from typing import Protocol
 
 from forecurve.science.wording import compute_text, names_text
-from server.runs.states import TERMINAL
+from server.runs.sentence import brief
+from server.runs.states import TERMINAL, Status
 
 from .schemas import ArmVerdictView, ComparisonView
 
+_WAITING = Status.QUEUED, Status.LAUNCHING
 
-def sweep_sentence(statuses: Sequence[str], best: str | None = None, compared: str | None = None) -> str:
+_LONGEST_REASON = 160  # characters; the run's own page has it whole
+
+
+class Standing(Protocol):
+    """How far a run is, and why its status is what it is, where there is a reason."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+
+def sweep_sentence(runs: Sequence[Standing], best: str | None = None, compared: str | None = None) -> str:
     """How far the sweep is, which arm is best, then what its comparison with the control says, or why there is none.
 
     Args:
-        statuses: of the sweep's runs.
+        runs: of the sweep.
         best: of `ranking_sentence`.
         compared: of `forecurve.compare`: which arms moved the ceiling, which only the efficiency, what would decide
             the others.
     """
-    if not statuses:
+    if not runs:
         return "No runs."
-    return " ".join(filter(None, [_progress(statuses), best, compared]))
+    return " ".join(filter(None, [_progress(runs), best, compared]))
 
 
 def afterwards(comparison: ComparisonView) -> str:
@@ -43,14 +60,30 @@ def _arm(arm: ArmVerdictView) -> str:
     return arm.arm
 
 
-def _progress(statuses: Sequence[str]) -> str:
-    counts = Counter(statuses)
+def _progress(runs: Sequence[Standing]) -> str:
+    counts = Counter(run.status for run in runs)
     over = sum(counts[status] for status in TERMINAL)
-    failed = counts["failed"]
-    if over == len(statuses):
-        return f"{_all_runs(over)} over{f', {failed} failed' if failed else ''}."
+    failed = _because("failed", [run for run in runs if run.status == Status.FAILED])
+    if over == len(runs):
+        return f"{_all_runs(over)} over{f', {failed}' if failed else ''}."
     parts = [f"{count:,} {status}" for status, count in counts.items() if status not in TERMINAL]
-    return f"{len(statuses):,} runs: {', '.join(parts + ([f'{over:,} over'] if over else []))}."
+    parts += [f"{over:,} over"] if over else []
+    held = [run for run in runs if run.status in _WAITING and run.reason]
+    held_up = _because("waits" if len(held) == 1 else "wait", held)
+    return " ".join(f"{said}." for said in (f"{len(runs):,} runs: {', '.join(parts)}", held_up, failed) if said)
+
+
+def _because(what: str, runs: Sequence[Standing]) -> str | None:
+    """How many runs this is true of, and the reason that most of them have."""
+    if not runs:
+        return None
+    said = f"{len(runs):,} {what}"
+    reasons = Counter(brief(run.reason) for run in runs if run.reason).most_common(1)
+    if not reasons:
+        return said
+    [(reason, count)] = reasons
+    some = "" if count == len(runs) else f", {count:,} of them"
+    return f"{said}{some}: {shorten(reason, _LONGEST_REASON, placeholder=' …')}"
 
 
 def _all_runs(count: int) -> str:

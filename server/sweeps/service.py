@@ -132,7 +132,7 @@ def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) 
     over = all(run.status in TERMINAL for run in runs)
     said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
     best = comparison.ranking.sentence if comparison and comparison.ranking else None
-    return comparison, sweep_sentence([run.status for run in runs], best, said)
+    return comparison, sweep_sentence(runs, best, said)
 
 
 def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:
