@@ -10,9 +10,7 @@ import gzip
 import hashlib
 import mimetypes
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from fastapi import Request, Response
 
@@ -34,7 +32,7 @@ class Asset:
 
 @dataclass
 class Assets:
-    """Every static file of the pages by its plain name (`js/main.js`, `vendor/plotly.min.js`)."""
+    """Every static file of the pages by its plain name (`js/main.js`, `vendor/htmx.min.js`)."""
 
     by_name: dict[str, Asset]
     _bodies: dict[tuple[str, bool], bytes] = field(default_factory=dict)
@@ -68,20 +66,16 @@ class Assets:
 
 
 def load_assets() -> Assets:
-    """All of web/static, htmx, and plotly.js from the plotly wheel."""
+    """All of web/static."""
     own = sorted(
         path for path in STATIC.rglob("*") if path.is_file() and "vendor" not in path.relative_to(STATIC).parts
     )
     shared = _digest(own)
     by_name = {path.relative_to(STATIC).as_posix(): Asset(path, shared) for path in own}
-    for name, path in _vendored().items():
-        by_name[f"vendor/{name}"] = Asset(path, _digest([path]))
+    for name in ("htmx/htmx.min.js", "plotly/plotly-basic.min.js"):
+        path = STATIC / "vendor" / name
+        by_name[f"vendor/{path.name}"] = Asset(path, _digest([path]))
     return Assets(by_name)
-
-
-def _vendored() -> dict[str, Path]:
-    plotly: Any = files("plotly") / "package_data" / "plotly.min.js"
-    return {"htmx.min.js": STATIC / "vendor" / "htmx" / "htmx.min.js", "plotly.min.js": Path(str(plotly))}
 
 
 def _digest(paths: list[Path]) -> str:

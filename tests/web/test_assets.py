@@ -39,7 +39,7 @@ def test_a_page_from_before_an_upgrade_gets_todays_file_but_does_not_keep_it(vis
 
 
 def test_plotly_is_sent_compressed_and_whole(visitor: TestClient) -> None:
-    url = load_assets().url("vendor/plotly.min.js")
+    url = load_assets().url("vendor/plotly-basic.min.js")
     plain = visitor.get(url, headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert b"plotly.js" in plain.content[:200]
@@ -50,8 +50,9 @@ def test_plotly_is_sent_compressed_and_whole(visitor: TestClient) -> None:
     assert gzip.decompress(packed) == plain.content
 
 
-def test_the_vendored_htmx_is_the_published_one() -> None:
-    folder = STATIC / "vendor" / "htmx"
+@pytest.mark.parametrize("library", ["htmx", "plotly"])
+def test_what_is_vendored_is_what_was_published(library: str) -> None:
+    folder = STATIC / "vendor" / library
     lines = (folder / "SHA256SUMS").read_text().splitlines()
     assert len(lines) == 2
     for line in lines:

@@ -54,7 +54,13 @@ def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded
     html = site.get(f"/runs/{seeded.control}").text
     files = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', html))
     names = {name.split("/", 3)[-1] for name in files}
-    assert {"css/forecurve.css", "vendor/htmx.min.js", "vendor/plotly.min.js", "js/theme.js", "js/main.js"} <= names
+    assert {
+        "css/forecurve.css",
+        "vendor/htmx.min.js",
+        "vendor/plotly-basic.min.js",
+        "js/theme.js",
+        "js/main.js",
+    } <= names
     assert "js/chart/curve.js" in names
     assert {name: site.get(name).status_code for name in files} == dict.fromkeys(files, 200)
 
