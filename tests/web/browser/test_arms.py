@@ -34,6 +34,29 @@ def test_the_overlay_draws_every_arm_and_remembers_which_were_hidden(page: Any, 
     assert "control" not in opened(page, page.url)
 
 
+def test_the_arrow_keys_go_along_an_arm_and_from_arm_to_arm(page: Any, site: Site) -> None:
+    opened(page, f"/sweeps/{site.sweep}")
+    said = page.locator("#chart [data-said]")
+    page.focus("#plot")
+    page.keyboard.press("ArrowDown")
+    assert said.text_content().startswith("control, 0 CPU-seconds, step 0: pass rate 0.")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert said.text_content().startswith("control, 4 CPU-seconds, step 20: ")
+    page.keyboard.press("ArrowDown")
+    assert said.text_content().startswith("no-<b>cispo</b>, 4 CPU-seconds, step 20: ")
+    assert "; predicted, 90 %: 0." in said.text_content()
+    page.wait_for_selector("#plot .hoverlayer .hovertext:has-text('no-<b>cispo</b>')")
+    page.keyboard.press("ArrowDown")
+    assert said.text_content().startswith("no-<b>cispo</b>, 4 CPU-seconds"), "there is no further arm"
+    page.keyboard.press("End")
+    assert said.text_content().startswith("no-<b>cispo</b>, 30 CPU-seconds")
+    page.keyboard.press("ArrowUp")
+    assert said.text_content().startswith("control, 30 CPU-seconds, step 150: ")
+    page.keyboard.press("Escape")
+    assert said.text_content() == ""
+
+
 def test_an_arm_whose_ceiling_is_not_identified_has_its_band_beyond_the_data_and_no_curve(
     page: Any, site: Site
 ) -> None:

@@ -11,6 +11,7 @@ import { fieldOf, fieldTraces } from "./field.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
 import { shortNames } from "./short-names.js";
+import { startStepping } from "./stepping.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
 import { escaped, predicted, reading, readings } from "./words.js";
 
@@ -32,6 +33,7 @@ export async function startOverlay(plot) {
   startKeys(state, show);
   takeAlong(["x", "show"]);
   startDrawing(state);
+  startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
   await whenLive(plot, async () => {
     state.view = await api(plot.dataset.curves);
     for (const { run } of state.view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
@@ -134,12 +136,23 @@ function armTraces(view, axis, state, ink) {
     meta: run.id,
     x: points.map((point) => axis.place(point.compute)),
     y: points.map((point) => point.reward),
+    ids: points.map((_, at) => `${run.id} ${at}`),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
     customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
     hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
+}
+
+/** What is read out of an evaluation. @param {string} id its run's, and its place among the run's evaluations */
+function words({ runs }, id) {
+  const [of, at] = id.split(" ");
+  const view = runs.find(({ run }) => run.id === of);
+  const point = view?.points[at];
+  if (!point) return "";
+  const seen = `${view.run.name}, ${plain(point.compute)} ${view.unit}, step ${point.step}: pass rate ${point.reward.toFixed(3)}`;
+  return bandOf(view) ? `${seen}; predicted, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
 }
 
 /** Evaluations: a seed's sign is larger than an arm's, for the shape alone tells it from the others of its colour. */

@@ -1,11 +1,12 @@
-// A chart of points under the keyboard: the arrow keys go from point to point, left to right, among those that the zoom shows. Where
-// points lead somewhere, Enter opens one, and so does a press.
+// A chart of points under the keyboard: the arrow keys go from point to point, left to right, among those that the zoom shows; of several
+// arms, along one of them, and up and down from arm to arm. Where points lead somewhere, Enter opens one, and so does a press.
 
 /**
  * @param {HTMLElement} plot whose traces name the points that are gone through by `ids`; `data-said`, beside it, is read out
- * @param {{say: (id: string) => string, open?: (id: string) => void}} acts
+ * @param {{say: (id: string) => string, open?: (id: string) => void, arms?: boolean}} acts `arms`: each trace with `ids` is one
  */
-export function startStepping(plot, { say, open }) {
+export function startStepping(plot, { say, open, arms = false }) {
+  const reach = arms ? amongArms : along;
   let at = null; // the point's id: a redrawing may give it another place
   const said = plot.parentElement.querySelector("[data-said]");
 
@@ -22,14 +23,33 @@ export function startStepping(plot, { say, open }) {
     if (places.length === 0) return;
     if (event.key === "Escape") return go(null);
     if (event.key === "Enter" && at !== null) return open?.(at);
-    const now = places.findIndex(({ id }) => id === at);
-    const next = { ArrowLeft: Math.max(0, now - 1), ArrowRight: Math.min(places.length - 1, now + 1), Home: 0, End: places.length - 1 }[event.key];
-    if (next === undefined) return;
+    const next = reach(places, at, event.key);
+    if (!next) return;
     event.preventDefault();
-    go(places[now < 0 && event.key === "ArrowLeft" ? places.length - 1 : next].id);
+    go(next.id);
   });
   plot.addEventListener("blur", () => at !== null && go(null));
   if (open) whenDrawn(plot, () => plot.on("plotly_click", ({ points: [point] }) => point?.id && open(point.id)));
+}
+
+/** The place that a key leads to; none for a key that leads nowhere. */
+function along(places, at, key) {
+  const [now, last] = [places.findIndex(({ id }) => id === at), places.length - 1];
+  const left = now < 0 ? last : Math.max(0, now - 1);
+  return places[{ ArrowLeft: left, ArrowRight: Math.min(last, now + 1), Home: 0, End: last }[key]];
+}
+
+/** Up and down lead to the nearest point of the arm drawn before and after; the others stay on their arm. */
+function amongArms(places, at, key) {
+  const arms = [...new Set(places.map(({ curveNumber }) => curveNumber))].sort((one, other) => one - other);
+  const here = places.find(({ id }) => id === at);
+  const arm = here?.curveNumber ?? arms[0];
+  const pointsOf = (which) => places.filter(({ curveNumber }) => curveNumber === which);
+  const aside = { ArrowUp: -1, ArrowDown: 1 }[key];
+  if (!aside) return along(pointsOf(arm), at, key);
+  if (!here) return pointsOf(arm)[0];
+  const others = pointsOf(arms[arms.indexOf(arm) + aside]);
+  return others.reduce((best, one) => (Math.abs(one.x - here.x) < Math.abs(best.x - here.x) ? one : best), others[0] ?? here);
 }
 
 /** From left to right, and where they share a place from above to below. */
