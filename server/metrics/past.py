@@ -7,16 +7,18 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from server.runs.lifecycle import transition
 from server.runs.models import Run
-from server.runs.service import create_run, current_attempt
+from server.runs.service import TOLD, create_run, current_attempt
 from server.runs.states import Status
 
 from .checks import check_batch
+from .ingest import digest_of as digest_of_batch
 from .ingest import take_batch
+from .models import IngestBatch
 from .schemas import Batch, RunImport
 
 IMPORTED = "Imported: it was over."
@@ -40,7 +42,7 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     check_batch(batch, {})
     digest = digest_of(body)
     session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(digest, 0))))  # two at once: one waits
-    there = session.scalar(select(Run).where(Run.import_digest == digest))
+    there = _same(session, body, batch, digest)
     if there is not None:
         return Imported(there, was_there=True)
     run = create_run(session, body.as_new(), actor=actor, now=now, reports=False).run
@@ -49,6 +51,16 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     attempt = current_attempt(session, run)
     attempt.outcome, attempt.ended_at = "succeeded", now
     return Imported(transition(session, run, Status.SUCCEEDED, actor=actor, reason=IMPORTED, now=now), was_there=False)
+
+
+def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run | None:
+    """The run that came in as this one; also where it came in as something else and was told since that it is this."""
+    as_it_came = session.scalar(select(Run).where(Run.import_digest == digest))
+    if as_it_came is not None:
+        return as_it_came
+    told = [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in (*TOLD, "compute_unit")]
+    curve = exists().where(IngestBatch.run_id == Run.id, IngestBatch.digest == digest_of_batch(batch))
+    return session.scalar(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id).limit(1))
 
 
 def digest_of(body: RunImport) -> str:

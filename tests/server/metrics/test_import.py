@@ -74,6 +74,18 @@ def test_the_very_same_run_comes_in_once(take, sessions: Sessions) -> None:
     assert count(sessions, Run) == 6
 
 
+def test_a_run_that_was_told_another_task_since_comes_in_once_by_either(
+    take, api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    first = take().json()["id"]
+    told = api.patch(f"/v1/runs/{first}", json={"task": "maze"}, headers=headers["operate"])
+    assert told.json()["task"] == "maze"
+    as_it_came, as_it_is = take(), take(task="maze")
+    assert [answer.json()["id"] for answer in (as_it_came, as_it_is)] == [first, first]
+    assert take(task="maze", seed=3).status_code == take(task="maze", evaluations=curve(0.7)).status_code == 201
+    assert count(sessions, Run) == 3
+
+
 def test_it_is_the_past_of_runs_of_its_task_and_nobody_is_told_to_act_on_it(
     take, api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
 ) -> None:
