@@ -44,6 +44,12 @@ class Settings(BaseSettings):
     trainer_path: str = Field(
         "", description="Put on PYTHONPATH of a launched job; empty when the image carries the trainer."
     )
+    trainer_dir: str = Field(
+        "",
+        pattern="^(/.*)?$",
+        description="Where launched trainers keep their runs: a path of the machine that they run on; `runs` in "
+        "`data_dir` when empty.",
+    )
 
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
     max_attempts: int = Field(3, ge=1, description="Launches of a run that count before it is given up.")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class StopAsked(Exception):
+    """Somebody wants the run to stop before it has begun; its text is their reason."""
+
+
 class TrainerError(Exception):
     """A run that cannot go on; its text is the reason that the run reports."""
 

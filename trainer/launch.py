@@ -14,7 +14,7 @@ from trainer.base_weights.weights import Weights, base_weights
 from trainer.checks import check_recipe
 from trainer.controller import Controller, Outcome
 from trainer.curriculum.prompts import build_order
-from trainer.errors import CheckpointError, TrainerError, WorkerLost
+from trainer.errors import CheckpointError, StopAsked, TrainerError, WorkerLost
 from trainer.faults import may_go_better
 from trainer.records import checkpoint as checkpoints
 from trainer.records.beginning import Beginning, Launch, begin
@@ -54,6 +54,8 @@ def train(recipe: Recipe, launch: Launch, client: RunClient | None = None) -> Ou
             reporter = Reporters(local, *service)
             outcome = _train(recipe, launch, beginning, local, reporter)
             local.settle()
+        except StopAsked as asked:
+            outcome = Outcome("stopped", f"{asked} (before it began)", beginning.step, 0.0)
         except KeyboardInterrupt:
             reporter.finish("stopped", "interrupted at once; what was done since the newest checkpoint is lost")
             raise
@@ -84,7 +86,7 @@ def _train(
         weights = base_weights(
             recipe, cache_directory(launch.directory), lambda text: reporter.notice(text, step=0, compute=0.0)
         )
-        workers = _workers(recipe, weights, launch, stack, stop)
+        workers = _workers(recipe, weights, launch, stack, stop, beginning.step, reporter)
         task = build_task(recipe)
         controller = Controller(
             recipe,
@@ -104,15 +106,18 @@ def _texts(task: Task, group: Group) -> list[str]:
     return task.texts(group.responses.tokens, group.responses.lengths.tolist())
 
 
-def _workers(recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack, stop: StopRequest) -> Workers:
+def _workers(
+    recipe: Recipe, weights: Weights, launch: Launch, stack: ExitStack, stop: StopRequest, step: int, reporter: Reporter
+) -> Workers:
     torch.set_num_threads(launch.threads)
     workers: Workers
     if launch.ray:
-        from trainer.workers.ray_actors import RayWorkers, connect
+        from trainer.workers.ray_actors import RayWorkers, connect, placed
 
         stack.callback(connect(recipe.resources.cpus))
         stop.on_signals()  # ray.init put its own in place
-        workers = RayWorkers(recipe, weights, launch.threads)
+        room = placed(recipe, lambda: stop() or reporter.stop_reason, lambda text: reporter.notice(text, step, 0.0))
+        workers = RayWorkers(recipe, weights, stack.enter_context(room), launch.threads)
     else:
         from trainer.workers.local import LocalWorkers
 

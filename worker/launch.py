@@ -15,6 +15,7 @@ import secrets
 import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import PurePath
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -124,12 +125,17 @@ def _job(session: Session, settings: Settings, run: Run, attempt: Attempt, now: 
         "FORECURVE_RUN": run.id,
         "FORECURVE_ATTEMPT": str(attempt.number),
         "FORECURVE_TOKEN": secret,
-        "FORECURVE_OUT": str(settings.data_dir.resolve() / "runs" / run.id),
+        "FORECURVE_OUT": str(_runs_dir(settings) / run.id),
     }
     if settings.trainer_path:
         environment["PYTHONPATH"] = settings.trainer_path
     metadata = {"run": run.id, "attempt": str(attempt.number), "name": run.name, TOKEN_ID: token.id}
     return JobSpec(reference_of(run.id, attempt.number), _command(session, settings, run), environment, metadata)
+
+
+def _runs_dir(settings: Settings) -> PurePath:
+    """On the machine that trainers run on, which need not be this one."""
+    return PurePath(settings.trainer_dir) if settings.trainer_dir else settings.data_dir.resolve() / "runs"
 
 
 def _command(session: Session, settings: Settings, run: Run) -> str:

@@ -41,8 +41,8 @@ def _ceiling(summary: Mapping[str, Any]) -> str:
     return f"Ceiling {level_text(ceiling)}."
 
 
-def without_forecast(run: Run) -> str:
-    """What there is to say of a run that has no forecast (yet)."""
+def without_forecast(run: Run, doing: str | None = None) -> str:
+    """What there is to say of a run that has no forecast (yet); `doing` is what its trainer said last."""
     status = Status(run.status)
     if status is Status.QUEUED:
         waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
@@ -54,7 +54,7 @@ def without_forecast(run: Run) -> str:
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
         return f"{status.capitalize()} before there was a forecast{f': {brief(run.reason)}' if run.reason else ''}."
     if run.last_reward is None:
-        return "No evaluation yet."
+        return f"No evaluation yet{f': {brief(doing)}' if doing else ''}."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."
 
 

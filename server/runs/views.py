@@ -49,7 +49,7 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
         ending=_ending(run, summary, over),
         advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
-        sentence=_sentence(run, forecast, over),
+        sentence=_sentence(run, forecast, over, progress),
         open_alerts=open_alerts,
         progress=progress,
     )
@@ -79,9 +79,9 @@ def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
     return AdviceView(action=advice["action"], reason=advice["reason"])
 
 
-def _sentence(run: Run, forecast: Row[Any] | None, over: bool) -> str:
+def _sentence(run: Run, forecast: Row[Any] | None, over: bool, progress: Progress) -> str:
     if forecast is None:
-        return without_forecast(run)
+        return without_forecast(run, progress.message)
     return with_forecast(run, ended_sentence(run, forecast.summary) if over else forecast.sentence)
 
 

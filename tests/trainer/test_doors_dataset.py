@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -141,17 +142,14 @@ def test_a_verifier_that_nobody_registers_is_refused_before_anything_is_written(
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_ray")
 def test_generators_in_processes_of_their_own_find_it(by_always, tmp_path):
-    from trainer.workers.ray_actors import RayWorkers
+    from trainer.workers.ray_actors import RayWorkers, placed
 
     wanted = load_recipe(by_always | {"resources": {"stall_seconds": 120}})
-    workers = RayWorkers(wanted, base_weights(wanted, tmp_path))
-    try:
+    with placed(wanted) as place, closing(RayWorkers(wanted, base_weights(wanted, tmp_path), place)) as workers:
         workers.start_evaluation(workers.initial_weights())
         results: list[Any] = []
         while not results:
             results = [result for _, result in workers.wait(1.0)]
-    finally:
-        workers.close()
     judged = results[0]
     assert 0 < sum(judged.counts) == round((1 - judged.details["truncated_share"]) * len(judged.counts))
 

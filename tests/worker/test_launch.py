@@ -69,10 +69,12 @@ def test_the_job_of_a_fork_begins_at_its_parents_checkpoint_in_every_attempt(wor
 
 def test_the_trainers_own_address_and_path_are_passed_when_set(world: World):
     world.settings.trainer_url, world.settings.trainer_path = "http://api:8400", "/opt/forecurve"
+    world.settings.trainer_dir = "/scratch/runs"
     run, attempt_id = admitted(world)
     world.launch(attempt_id)
     environment = world.ray.jobs[f"{run}-a1"]["runtime_env"]["env_vars"]
     assert (environment["FORECURVE_URL"], environment["PYTHONPATH"]) == ("http://api:8400", "/opt/forecurve")
+    assert environment["FORECURVE_OUT"] == f"/scratch/runs/{run}"
 
 
 def test_a_submission_is_recorded(world: World):

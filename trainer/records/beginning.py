@@ -45,6 +45,11 @@ class Beginning:
     origin: Origin | None = None
     forked: bool = False
 
+    @property
+    def step(self) -> int:
+        """The step that it begins at."""
+        return self.checkpoint.step if self.checkpoint else 0
+
 
 def begin(recipe: Recipe, launch: Launch) -> Beginning:
     """Where the run begins. Looks only.

@@ -13,6 +13,8 @@ import ray
 from forecurve.recipes import Recipe
 from trainer.search_path import search_path
 
+from .place import share_of
+
 ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
@@ -47,13 +49,12 @@ def connect(cpus: float, environment: Mapping[str, str] = os.environ) -> Callabl
 
 
 def actor_options(recipe: Recipe, threads: int) -> dict[str, Any]:
-    """An equal share of the recipe's devices for every actor, so that the driver needs none."""
-    actors = recipe.resources.generators + recipe.resources.learners
-    gpus = recipe.resources.gpus / actors
+    """What every actor is started with, but for its place."""
+    share = share_of(recipe)
     variables = {**ALLOCATOR, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": search_path()}
     return {
-        "num_cpus": round(recipe.resources.cpus / actors, 4),
-        "num_gpus": math.floor(gpus) if gpus >= 1 else round(gpus, 4),
+        "num_cpus": share["CPU"],
+        "num_gpus": share["GPU"],
         "max_restarts": 0,
         "runtime_env": {"env_vars": variables},
     }

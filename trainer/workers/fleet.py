@@ -27,7 +27,7 @@ from .stalls import StallWatch
 MOST_LOSSES, WINDOW_S = 3, 600.0
 """So many lost generators within the window, or at the same piece of work, are put up with; one more ends the run."""
 
-PLACEMENT_TIMEOUT_S = 300.0
+START_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Fleet:
     """The generator actors and what they are at.
 
     Args:
-        make: starts one actor.
+        make: starts the actor of a place.
         count: how many.
         watch: tells which have stalled.
         clock: seconds that only rise.
@@ -63,7 +63,7 @@ class Fleet:
 
     def __init__(
         self,
-        make: Callable[[], Any],
+        make: Callable[[int], Any],
         count: int,
         watch: StallWatch,
         clock: Callable[[], float] = time.monotonic,
@@ -72,7 +72,7 @@ class Fleet:
     ):
         self._make, self._watch, self._clock, self._kill = make, watch, clock, kill
         self._offers = offers or StoreOffers()
-        self.actors = [make() for _ in range(count)]
+        self.actors = [make(index) for index in range(count)]
         self._work: dict[Any, Work] = {}
         self._newest: WeightVersion | None = None
         self._lost_at: deque[float] = deque()
@@ -128,9 +128,9 @@ class Fleet:
             WorkerLost: a newcomer does not start in time, or too many generators are lost.
         """
         for _, since in self._starting.values():
-            if self._clock() - since > PLACEMENT_TIMEOUT_S:
+            if self._clock() - since > START_TIMEOUT_S:
                 raise WorkerLost(
-                    f"no generator could be started within {PLACEMENT_TIMEOUT_S:.0f} s in place of one that was lost; "
+                    f"no generator could be started within {START_TIMEOUT_S:.0f} s in place of one that was lost; "
                     "the cluster has no room for it. Resume when it has"
                 )
         starting = {index for index, _ in self._starting.values()}
@@ -177,7 +177,7 @@ class Fleet:
             )
 
     def _welcome(self, index: int, now: float) -> None:
-        self.actors[index] = self._make()
+        self.actors[index] = self._make(index)
         self._evaluations[index] = self._waves[index] = 0
         self._free_since[index] = now
         self._starting[self.actors[index].ready.remote()] = index, now

@@ -22,20 +22,21 @@ from .actors import BroadcastingLearnerActor, GeneratorActor, LearnerActor, Weig
 from .base import Result, Ticket
 from .calls import value
 from .cluster import actor_options, connect
-from .fleet import PLACEMENT_TIMEOUT_S, Fleet, Work
+from .fleet import START_TIMEOUT_S, Fleet, Work
 from .learners import LearnerRanks
 from .offers import CollectiveOffers, StoreOffers
+from .place import Place, placed
 from .stalls import StallWatch
 
-__all__ = ["RayWorkers", "connect"]
+__all__ = ["RayWorkers", "connect", "placed"]
 
 
 class RayWorkers:
-    """See `Workers`. Ray must be initialised; `connect` does that."""
+    """See `Workers`. Ray must be initialised (`connect`), and there must be room (`placed`)."""
 
     steps_in_flight = 2
 
-    def __init__(self, recipe: Recipe, base: Weights, threads: int = 1):
+    def __init__(self, recipe: Recipe, base: Weights, place: Place, threads: int = 1):
         resources = recipe.resources
         self.generators = resources.generators
         self.waves_in_flight = 2 * self.generators
@@ -47,21 +48,24 @@ class RayWorkers:
         arguments = (recipe, ray.put(dict(base)), device, threads)
         make_remote: Any = ray.remote
         threads_of = {"mail": 1, "collective": 1, "evaluation": 1}
-        generator = make_remote(concurrency_groups=threads_of)(GeneratorActor).options(**options)
-        learner = make_remote(concurrency_groups={"watch": 1})(LearnerActor).options(**options)
+        generator = make_remote(concurrency_groups=threads_of)(GeneratorActor)
+        learner = make_remote(concurrency_groups={"watch": 1})(LearnerActor)
         sender, collective = learner, resources.weight_transfer == "collective"
         if collective:
-            groups = {"watch": 1, "collective": 1}
-            sender = make_remote(concurrency_groups=groups)(BroadcastingLearnerActor).options(**options)
+            sender = make_remote(concurrency_groups={"watch": 1, "collective": 1})(BroadcastingLearnerActor)
+
+        def started(actor: Any, number: int, *more: int) -> Any:
+            return actor.options(scheduling_strategy=place.of(number), **options).remote(*arguments, *more)
+
         self._learner = LearnerRanks(
-            lambda rank: (learner if rank else sender).remote(*arguments, rank),
+            lambda rank: started(learner if rank else sender, self.generators + rank, rank),
             resources.learners,
             StallWatch(self._limit_s),
         )
         offers = CollectiveOffers(self._learner.actors[0]) if collective else StoreOffers()
         watch = StallWatch(self._limit_s)
-        self._fleet = Fleet(lambda: generator.remote(*arguments), self.generators, watch, offers=offers)
-        self.process_ids = self._wait_until_placed(recipe)
+        self._fleet = Fleet(lambda index: started(generator, index), self.generators, watch, offers=offers)
+        self.process_ids = self._wait_until_started()
         self._learner.meet(self._get)
 
     def initial_weights(self) -> WeightVersion:
@@ -142,14 +146,13 @@ class RayWorkers:
     def _ticket(self, kind: Literal["wave", "evaluation", "step", "generator"]) -> Ticket:
         return Ticket(next(self._numbers), kind)
 
-    def _wait_until_placed(self, recipe: Recipe) -> list[int]:
+    def _wait_until_started(self) -> list[int]:
         actors = [*self._fleet.actors, *self._learner.actors]
         try:
-            return cast(list[int], value([actor.ready.remote() for actor in actors], PLACEMENT_TIMEOUT_S))
+            return cast(list[int], value([actor.ready.remote() for actor in actors], START_TIMEOUT_S))
         except GetTimeoutError:
-            need = f"{recipe.resources.cpus:g} CPUs and {recipe.resources.gpus:g} GPUs"
             raise WorkerLost(
-                f"Ray did not start the {len(actors)} actors within {PLACEMENT_TIMEOUT_S:.0f} s; they need {need}"
+                f"Ray did not start the {len(actors)} actors within {START_TIMEOUT_S:.0f} s of having room for them"
             ) from None
         except RayActorError as error:
             raise WorkerLost(f"an actor did not start: {str(error).strip()[-500:]}") from None

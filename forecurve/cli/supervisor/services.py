@@ -22,13 +22,15 @@ def service_environment(layout: Layout, options: UpOptions, apps: Path, connecti
     """The environment of every process of the service.
 
     Args:
-        connections: DATABASE_URL, REDIS_URL, FORECURVE_RAY_URL, _TOKEN and _SINCE as far as they are known.
+        connections: DATABASE_URL, REDIS_URL, FORECURVE_RAY_URL, _TOKEN and _SINCE as far as they are known, and
+            FORECURVE_TRAINER_URL where the cluster is not ours.
     """
     hidden = ("RAY_ADDRESS", "FORECURVE_TOKEN", "FORECURVE_URL", "FORECURVE_RUN", "FORECURVE_ATTEMPT")
     inherited = {name: value for name, value in os.environ.items() if name not in hidden}
     chosen = {
         "FORECURVE_MAX_CONCURRENT_RUNS": str(max(1, cpu_count())),
         "FORECURVE_TRAINER_COMMAND": shlex.join([sys.executable, "-m", "trainer"]),
+        "FORECURVE_TRAINER_PATH": str(apps),
         "OMP_NUM_THREADS": "1",  # a refit is small; more threads only take cores from training
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -37,7 +39,6 @@ def service_environment(layout: Layout, options: UpOptions, apps: Path, connecti
         "FORECURVE_DATA_DIR": str(layout.data_dir),
         "FORECURVE_PUBLIC_URL": options.public_url,
         "FORECURVE_TRAINER_URL": options.local_url,
-        "FORECURVE_TRAINER_PATH": str(apps),
         "PYTHONPATH": os.pathsep.join([str(apps), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "PYTHONUNBUFFERED": "1",
     }

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import leftovers
+from .cluster import given_cluster
 from .console import UpConsole
 from .files import kept_ports, read_json, write_json
 from .jobs import END_S
@@ -54,13 +55,14 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
     check(options, layout)
     listener = listen(options)
     options = replace(options, port=listener.getsockname()[1])
+    cluster = given_cluster(options)
     lock.describe({"started_at": time.time(), "url": options.local_url})
     state = UpState(options.local_url, options.public_url, str(layout.data_dir), options.with_ray)
     supervisor = Supervisor(layout, state, console)
     supervisor.obey_signals()
     began = None
     try:
-        _start(layout, options, listener, supervisor, state, console)
+        _start(layout, options, listener, cluster, supervisor, state, console)
         supervisor.watch()
     except StopRequested:
         pass
@@ -80,13 +82,14 @@ def _start(
     layout: Layout,
     options: UpOptions,
     listener: socket.socket,
+    cluster: dict[str, str],
     supervisor: Supervisor,
     state: UpState,
     console: UpConsole,
 ) -> None:
     """Start every part; returns once the page can be opened. Ray and the worker may still be booting then."""
     apps = apps_dir()
-    connections = _start_ray(layout, options, supervisor)
+    connections = cluster or _start_ray(layout, options, supervisor)
     env = service_environment(layout, options, apps, connections)
     env["DATABASE_URL"] = _start_postgres(layout, supervisor)
     env["REDIS_URL"] = _start_redis(layout, supervisor, env)
@@ -107,15 +110,7 @@ def _start(
 
 
 def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor) -> dict[str, str]:
-    """The Ray of RAY_ADDRESS (the URL of its Jobs API), one of our own, or none."""
-    address = os.environ.get("RAY_ADDRESS")
-    if address:
-        if not address.startswith(("http://", "https://")):
-            raise not_allowed(
-                f"RAY_ADDRESS is {address}; it must be the URL of a Jobs API such as http://ray-head:8265"
-            )
-        token = os.environ.get("FORECURVE_RAY_TOKEN") or os.environ.get("RAY_AUTH_TOKEN")
-        return {"FORECURVE_RAY_URL": address} | ({"FORECURVE_RAY_TOKEN": token} if token else {})
+    """A Ray of our own, or none."""
     if not options.with_ray:
         return {}
     part, url, token = ray_part(layout, kept_ports(layout.ports, RAY_PORTS), max(2, cpu_count()))

@@ -305,6 +305,8 @@ def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sess
     look()
     attempt.beat()
     look()
+    attempt.beat(step=0, compute=0.0, message="waits for room on the cluster")
+    look()
     attempt.send(1, evaluation(0, reward=0.25))
     look()
     move(sessions, run_id, Status.FAILED, clock.now, "out of memory")
@@ -312,6 +314,7 @@ def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sess
     assert said == [
         "Being launched.",
         "No evaluation yet.",
+        "No evaluation yet: waits for room on the cluster.",
         "Pass rate 0.25; no forecast yet, its evaluations are waiting to be fitted.",
         "Failed before there was a forecast: out of memory.",
     ]

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from trainer.launch import Launch, train
 from trainer.types import GeneratorLost, Wave, WeightVersion
 from trainer.workers.local import LocalWorkers
 from trainer.workers.offers import CollectiveOffers
-from trainer.workers.ray_actors import RayWorkers
+from trainer.workers.ray_actors import RayWorkers, placed
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
@@ -51,9 +52,12 @@ def test_a_run_by_broadcast_is_that_of_the_same_weights_taken_without(recipe, tm
 class Drive:
     """Workers under our hand: offers weights until they go by broadcast, and has waves generated."""
 
-    def __init__(self, recipe, base):
+    def __init__(self, recipe, base, place):
         self.recipe, self.base = recipe, base
-        self.workers, self.version = RayWorkers(recipe, base), 0
+        self.workers, self.version = RayWorkers(recipe, base, place), 0
+
+    def close(self):
+        self.workers.close()
 
     def weights(self, version):
         return {name: value * np.float32(1 - 0.01 * version) for name, value in self.base.items()}
@@ -116,8 +120,8 @@ class Drive:
 
 
 def test_generators_sample_from_what_was_broadcast_and_one_that_dies_is_let_in_again(recipe, base, broadcasts):
-    drive = Drive(recipe({"resources.weight_transfer": "collective", "resources.generators": 2}), base)
-    try:
+    wanted = recipe({"resources.weight_transfer": "collective", "resources.generators": 2})
+    with placed(wanted) as place, closing(Drive(wanted, base, place)) as drive:
         drive.offer_until(broadcasts)
         assert drive.same_as_here(4) == []
         os.kill(drive.workers.process_ids[0], signal.SIGKILL)
@@ -130,5 +134,3 @@ def test_generators_sample_from_what_was_broadcast_and_one_that_dies_is_let_in_a
         assert drive.same_as_here(4) == []
         drive.broadcast_alone()
         assert drive.same_as_here(4) == []
-    finally:
-        drive.workers.close()

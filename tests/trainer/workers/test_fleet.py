@@ -10,7 +10,7 @@ from ray.exceptions import RayActorError
 from trainer.errors import WorkerLost
 from trainer.types import GeneratorLost, Wave, WeightVersion
 from trainer.workers import Ticket
-from trainer.workers.fleet import MOST_LOSSES, PLACEMENT_TIMEOUT_S, WINDOW_S, Fleet, Work
+from trainer.workers.fleet import MOST_LOSSES, START_TIMEOUT_S, WINDOW_S, Fleet, Work
 from trainer.workers.stalls import StallWatch
 
 
@@ -43,7 +43,7 @@ class Place:
         watch = StallWatch(limit, lambda: self.now, self._ended, self.get)
         self.fleet = Fleet(self._make, 2, watch, lambda: self.now, kill=self._kill)
 
-    def _make(self):
+    def _make(self, index):
         self.made.append(Actor(len(self.made)))
         return self.made[-1]
 
@@ -208,7 +208,7 @@ def test_a_newcomer_that_finds_no_room_ends_the_run_by_name():
     place = Place()
     place.start(0, FIRST)
     die(place)
-    place.now = PLACEMENT_TIMEOUT_S
+    place.now = START_TIMEOUT_S
     place.fleet.check()
     place.now += 1
     with pytest.raises(WorkerLost, match="no room"):
@@ -239,7 +239,7 @@ def test_a_newcomer_is_not_watched_while_it_starts():
     place.start(0, FIRST)
     die(place)
     place.silent.add(2)
-    assert place.pass_time(PLACEMENT_TIMEOUT_S - 1) == []
+    assert place.pass_time(START_TIMEOUT_S - 1) == []
     place.newcomers_are_there()
     assert len(place.pass_time(110)) == 1
     assert place.killed == [2]

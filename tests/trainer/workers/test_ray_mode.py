@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from itertools import pairwise
 
 import psutil
 import pytest
 import ray
 
-from trainer.errors import WorkerLost
+from trainer.errors import StopAsked, WorkerLost
 from trainer.launch import Launch, train
 from trainer.records import checkpoint as checkpoints
 from trainer.records.directory import DirectoryReporter
 from trainer.types import Wave
-from trainer.workers import Ticket
+from trainer.workers import Ticket, place
 from trainer.workers.fleet import Fleet, Work
+from trainer.workers.place import placed
 from trainer.workers.ray_actors import RayWorkers
 from trainer.workers.stalls import StallWatch
 
-from ..test_runs import lines
+from ..test_runs import FakeRun, lines
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
 
 def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(recipe, tmp_path, monkeypatch):
     pids = []
-    placed = RayWorkers._wait_until_placed
+    started = RayWorkers._wait_until_started
 
-    def remember(self, wanted):
-        pids.extend(placed(self, wanted))
+    def remember(self):
+        pids.extend(started(self))
         return pids
 
-    monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
+    monkeypatch.setattr(RayWorkers, "_wait_until_started", remember)
     changes = {"budget.compute": 8, "algorithm.max_staleness": 2, "resources.generators": 2}
     changes |= {"algorithm.zero_variance_filter": "off"}  # every step trains on something
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
@@ -65,10 +68,10 @@ def test_evaluations_under_ray_are_those_of_exactly_their_weights(recipe, tmp_pa
 def _remembering_generators(monkeypatch):
     """Process ids of a run's generators as they are started; and a hook before every optimiser step."""
     hooks = {"pids": [], "before_step": lambda workers: None}
-    placed, stepped = RayWorkers._wait_until_placed, RayWorkers.start_step
+    started, stepped = RayWorkers._wait_until_started, RayWorkers.start_step
 
-    def remember(self, wanted):
-        found = placed(self, wanted)
+    def remember(self):
+        found = started(self)
         hooks["pids"] = found
         return found
 
@@ -76,7 +79,7 @@ def _remembering_generators(monkeypatch):
         hooks["before_step"](self)
         return stepped(self, groups)
 
-    monkeypatch.setattr(RayWorkers, "_wait_until_placed", remember)
+    monkeypatch.setattr(RayWorkers, "_wait_until_started", remember)
     monkeypatch.setattr(RayWorkers, "start_step", step)
     return hooks
 
@@ -143,7 +146,7 @@ def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
 
     made = []
 
-    def make():
+    def make(index):
         made.append(Generator.remote(len(made)))
         return made[-1]
 
@@ -202,3 +205,48 @@ def test_two_ranks_of_a_learner_train_as_one_does(recipe, tmp_path):
         rewards[learners] = [line["train/reward"] for line in metrics]
         assert checkpoints.newest_valid(directory / "checkpoints").step == 3
     assert rewards[1] == rewards[2]
+
+
+def test_a_run_that_finds_no_room_holds_none_and_begins_when_there_is(recipe, monkeypatch):
+    """Two runs of two actors each on two CPUs: had each taken one, both would have waited for ever."""
+    monkeypatch.setattr(place, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(place, "_LOOK_S", 0.1)
+    whole, half = recipe({"resources.cpus": 2}), recipe({"resources.cpus": 1})
+    told, began = [], threading.Event()
+
+    def second():
+        with placed(whole, tell=told.append):
+            began.set()
+
+    _until(lambda: ray.available_resources().get("CPU") == 2.0)  # what the test before had is given back by now
+    waiting = threading.Thread(target=second)
+    with placed(half):
+        waiting.start()
+        _until(lambda: told)
+        assert ray.available_resources()["CPU"] == 1.0, "what waits holds nothing"
+        with placed(half):
+            assert not began.is_set()
+        asked = iter([None, "a person asked"])
+        with pytest.raises(StopAsked, match="a person asked"), placed(whole, stop_reason=lambda: next(asked)):
+            pass
+    waiting.join(30)
+    assert began.is_set()
+    need = "the run needs 2 x 1 CPU at once, and its one machine has 2 CPUs"
+    assert told == [f"waits for room on the cluster: {need}", "found room on the cluster"]
+    _until(lambda: ray.available_resources().get("CPU") == 2.0)
+
+
+def test_a_run_that_is_stopped_while_it_waits_for_room_has_not_begun(recipe, tmp_path):
+    run = FakeRun(None, stop_at=0)
+    with placed(recipe({"resources.cpus": 1})):
+        outcome = train(recipe({"resources.cpus": 2}), Launch(tmp_path, progress=False), run)
+    assert (outcome.outcome, outcome.step) == ("stopped", 0)
+    assert run.of("finish") == [("stopped", "a person asked (before it began)")]
+    assert train(recipe({"budget.compute": 1}), Launch(tmp_path, progress=False)).step == 1
+
+
+def _until(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,147 @@
+"""A run's place on the cluster: room for all of its actors at once, or none.
+
+Actors that were asked for one by one could find room for a part of one run and a part of another, which would then
+wait for each other for ever. A placement group is taken whole; a run that finds no room waits until others leave it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from forecurve.recipes import Recipe
+from trainer.errors import StopAsked, WorkerLost
+
+TOO_SMALL_S = 300.0
+"""So long a cluster that is too small even when nothing runs on it may take to grow; then the attempt ends by name."""
+_LOOK_S = 1.0
+_PATIENCE_S = 3.0  # a wait of less is nothing to speak of
+
+Devices = Mapping[str, float]
+"""Amounts by Ray's names, CPU and GPU."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Room for a run's actors: its generators first, then the learner's ranks."""
+
+    group: PlacementGroup
+
+    def of(self, actor: int) -> PlacementGroupSchedulingStrategy:
+        """Where the actor of that number is to be. One that replaces it finds the room that it leaves."""
+        return PlacementGroupSchedulingStrategy(self.group, placement_group_bundle_index=actor)
+
+
+def actors_of(recipe: Recipe) -> int:
+    """How many a run has."""
+    return recipe.resources.generators + recipe.resources.learners
+
+
+def share_of(recipe: Recipe) -> dict[str, float]:
+    """What each actor reserves: an equal share of the recipe's devices, so that the driver needs none."""
+    actors, wanted = actors_of(recipe), recipe.resources
+    gpus = wanted.gpus / actors
+    return {"CPU": round(wanted.cpus / actors, 4), "GPU": math.floor(gpus) if gpus >= 1 else round(gpus, 4)}
+
+
+@contextmanager
+def placed(
+    recipe: Recipe,
+    stop_reason: Callable[[], str | None] = lambda: None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Iterator[Place]:
+    """The run's place once the cluster has room for it; given back at the end. Ray must be initialised.
+
+    Args:
+        stop_reason: asked while it waits.
+        tell: is told what it waits for, and again when that has changed.
+
+    Raises:
+        StopAsked: somebody wants the run to stop, which has not begun.
+        WorkerLost: the cluster is too small for the run, and did not grow.
+    """
+    share = {name: amount for name, amount in share_of(recipe).items() if amount}
+    group = placement_group([share] * actors_of(recipe), strategy="PACK")
+    try:
+        wait = Wait(share, actors_of(recipe), tell)
+        while not group.wait(_LOOK_S):
+            if reason := stop_reason():
+                raise StopAsked(reason)
+            wait.look(machines())
+        wait.over()
+        yield Place(group)
+    finally:
+        remove_placement_group(group)
+
+
+def machines() -> list[Devices]:
+    """What each living machine of the cluster has when nothing runs on it."""
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node["Resources"] for node in nodes if node["Alive"]]
+
+
+class Wait:
+    """What there is to say of a wait for room.
+
+    Args:
+        share: what each actor wants.
+        actors: how many there are.
+        tell: is told.
+        clock: seconds that only rise.
+    """
+
+    def __init__(
+        self, share: Devices, actors: int, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ):
+        self._share, self._actors, self._tell, self._clock = share, actors, tell, clock
+        self._began = self._fitted = clock()
+        self._told: str | None = None
+
+    def look(self, sizes: Sequence[Devices]) -> None:
+        """There is no room yet on machines of these sizes.
+
+        Raises:
+            WorkerLost: there would be none if they were empty, and that for longer than they may take to grow.
+        """
+        now, need = self._clock(), self._need(sizes)
+        if fits(self._share, self._actors, sizes):
+            self._fitted, said = now, f"waits for room on the cluster: {need}"
+        else:
+            said = f"the cluster is too small: {need}"
+        if now - self._fitted > TOO_SMALL_S:
+            raise WorkerLost(f"{said}; ask for less (resources.cpus, resources.gpus), or add machines")
+        if said != self._told and now - self._began > _PATIENCE_S:
+            self._tell(said)
+            self._told = said
+
+    def over(self) -> None:
+        """There is room now."""
+        if self._told is not None:
+            self._tell("found room on the cluster")
+
+    def _need(self, sizes: Sequence[Devices]) -> str:
+        has = {name: sum(size.get(name, 0.0) for size in sizes) for name in self._share}
+        parts = f"{self._actors} x {_words(self._share)} at once"
+        return f"the run needs {parts}, and its {_machines(len(sizes))} {_words(has)}"
+
+
+def fits(share: Devices, actors: int, sizes: Sequence[Devices]) -> bool:
+    """Whether machines of these sizes have room for all actors when nothing else is on them."""
+    each = (min(int(size.get(name, 0.0) / amount + 1e-6) for name, amount in share.items()) for size in sizes)
+    return sum(each) >= actors
+
+
+def _words(devices: Devices) -> str:
+    """`4 CPUs and 1 GPU`."""
+    return " and ".join(f"{amount:g} {name}{'' if amount == 1 else 's'}" for name, amount in devices.items())
+
+
+def _machines(count: int) -> str:
+    return "one machine has" if count == 1 else f"{count} machines have"
