@@ -10,7 +10,7 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-all lint format lock openapi recipe-reference warm-start browser clean
+.PHONY: help install demo up test test-all lint format lock openapi settings-reference recipe-reference warm-start browser clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ format: $(STAMP) ## Let ruff write what it can
 
 openapi: $(STAMP) ## Renew the OpenAPI snapshot after a reviewed change
 	$(BIN)/python -m server.openapi > docs/reference/openapi.json
+
+settings-reference: $(STAMP) ## Renew the settings' reference page
+	$(BIN)/python -m server.settings_reference > docs/reference/settings.md
 
 recipe-reference: $(STAMP) ## Renew the recipe's reference page and JSON Schema
 	$(BIN)/python -m forecurve.recipes.reference page > docs/reference/recipe.md

@@ -14,7 +14,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FORECURVE_", extra="ignore")
 
-    database_url: str = Field(validation_alias="DATABASE_URL")
+    database_url: str = Field(
+        validation_alias="DATABASE_URL", description="PostgreSQL (tested with 18); no other database."
+    )
     statement_timeout_s: float = Field(
         30.0, ge=0, le=86_400, description="How long one statement of the API may take in the database; 0: for ever."
     )
@@ -24,16 +26,20 @@ class Settings(BaseSettings):
     idle_transaction_timeout_s: float = Field(
         60.0, ge=0, le=86_400, description="How long a transaction of the API or a worker may do nothing; 0: for ever."
     )
-    redis_url: str = Field("redis://127.0.0.1:6379/0", validation_alias="REDIS_URL")
+    redis_url: str = Field(
+        "redis://127.0.0.1:6379/0",
+        validation_alias="REDIS_URL",
+        description="The broker. It may lose all it has: work is rows of the database.",
+    )
 
     wrong_tokens_a_minute: int = Field(
         30, ge=1, description="Different unknown tokens or login links that one address may send."
     )
     public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
     trainer_url: str = Field(
-        "", description="Where launched trainers reach the API, when that differs from `public_url`."
+        "", description="Where launched trainers reach the API, when that is not FORECURVE_PUBLIC_URL."
     )
-    data_dir: Path = Field(Path(".data"), description="Run directories: checkpoints, spools, logs.")
+    data_dir: Path = Field(Path(".data"), description="What the service keeps on disk, beside its database.")
 
     ray_url: str = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
     ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
@@ -42,13 +48,13 @@ class Settings(BaseSettings):
     )
     trainer_command: str = Field("python -m trainer", description="Entry point of a launched job.")
     trainer_path: str = Field(
-        "", description="Put on PYTHONPATH of a launched job; empty when the image carries the trainer."
+        "", description="Put on PYTHONPATH of a launched job; empty where the trainer is installed."
     )
     trainer_dir: str = Field(
         "",
         pattern="^(/.*)?$",
         description="Where launched trainers keep their runs: a path of the machine that they run on; `runs` in "
-        "`data_dir` when empty.",
+        "FORECURVE_DATA_DIR when empty.",
     )
 
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
@@ -70,7 +76,7 @@ class Settings(BaseSettings):
     freeze_fraction: float = Field(
         0.35, gt=0, lt=1, description="Share of the budget at which a run's forecast is frozen."
     )
-    freeze_min_points: int = Field(8, ge=4)
+    freeze_min_points: int = Field(8, ge=4, description="Evaluations that a forecast is frozen with at least.")
     allow_private_webhooks: bool = Field(
         False, description="Deliver to loopback and private addresses (on-premises proxies, the demo)."
     )

@@ -83,13 +83,17 @@ def _text(model: type[Section]) -> str:
 
 
 def _takes(info: FieldInfo) -> str:
-    bounds = ", ".join(
+    return " ".join(filter(None, [_type(info.annotation), bounds(info)]))
+
+
+def bounds(info: FieldInfo) -> str:
+    """Where a field's numbers must lie, `≥ 1, ≤ 64`; empty where there is no limit."""
+    return ", ".join(
         f"{sign} {getattr(limit, name):,}"
         for limit in info.metadata
         for name, sign in _BOUNDS.items()
         if getattr(limit, name, None) is not None
     )
-    return _type(info.annotation) + (f" {bounds}" if bounds else "")
 
 
 def _type(annotation: Any) -> str:
