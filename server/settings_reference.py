@@ -17,8 +17,8 @@ _HEAD = """\
 
 Written by `make settings-reference` from `server/settings.py`; change it there. API, worker and scheduler read them
 from their environment, each from its own: give all of them the same. `forecurve up` passes its environment on, and sets
-by itself what it starts (database, broker, Ray) and what follows from its flags. [A cluster of your own](../guides/own-cluster.md)
-says which of them matter there.
+by itself what it starts (database, broker, Ray) and what follows from its flags.
+[A cluster of your own](../guides/own-cluster.md) says which of them matter there.
 
 | variable | default | meaning |
 |---|---|---|"""
