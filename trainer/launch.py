@@ -112,11 +112,16 @@ def _workers(
     torch.set_num_threads(launch.threads)
     workers: Workers
     if launch.ray:
-        from trainer.workers.ray_actors import RayWorkers, connect, placed
+        from trainer.workers.ray_actors import RayWorkers, connect, in_a_cluster, placed
 
         stack.callback(connect(recipe.resources.cpus))
         stop.on_signals()  # ray.init put its own in place
-        room = placed(recipe, lambda: stop() or reporter.stop_reason, lambda text: reporter.notice(text, step, 0.0))
+        room = placed(
+            recipe,
+            lambda: stop() or reporter.stop_reason,
+            lambda text: reporter.notice(text, step, 0.0),
+            may_grow=in_a_cluster(),
+        )
         workers = RayWorkers(recipe, weights, stack.enter_context(room), launch.threads)
     else:
         from trainer.workers.local import LocalWorkers

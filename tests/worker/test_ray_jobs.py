@@ -114,6 +114,15 @@ def test_rays_words_are_understood(executor: RayJobs, ray: FakeRay, status, fiel
     assert (seen.state, seen.retryable) == expected
 
 
+def test_a_command_that_is_not_there_names_the_setting(executor: RayJobs, ray: FakeRay):
+    executor.submit(a_job())
+    said = {"message": "Job entrypoint command failed with exit code 127, last available logs: sh: not found"}
+    ray.set("run_1-a1", "FAILED", error_type="JOB_ENTRYPOINT_COMMAND_ERROR", driver_exit_code=127, **said)
+    reason = executor.observe(["run_1-a1"])["run_1-a1"].reason
+    way_out = "no trainer is there, FORECURVE_TRAINER_COMMAND names it"
+    assert reason == f"Job entrypoint command failed with exit code 127: {way_out}"
+
+
 def test_a_look_answers_for_every_job_asked_about(executor: RayJobs):
     executor.submit(a_job("run_1-a1"))
     executor.submit(a_job("run_2-a1"))

@@ -35,7 +35,8 @@ def connect(cpus: float, environment: Mapping[str, str] = os.environ) -> Callabl
     """
     if ray.is_initialized():
         return lambda: None
-    if environment.get("RAY_ADDRESS"):
+    os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")  # what it says of waiting, `place` says better
+    if in_a_cluster(environment):
         ray.init(address="auto", logging_level=logging.WARNING, log_to_driver=True)
     else:
         ray.init(
@@ -46,6 +47,11 @@ def connect(cpus: float, environment: Mapping[str, str] = os.environ) -> Callabl
             log_to_driver=True,
         )
     return ray.shutdown
+
+
+def in_a_cluster(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether we are a Ray job of a cluster, and start no Ray of our own."""
+    return bool(environment.get("RAY_ADDRESS"))
 
 
 def actor_options(recipe: Recipe, threads: int) -> dict[str, Any]:

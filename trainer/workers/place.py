@@ -17,7 +17,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from forecurve.recipes import Recipe
-from trainer.errors import StopAsked, WorkerLost
+from trainer.errors import ConfigurationError, StopAsked, WorkerLost
 
 TOO_SMALL_S = 300.0
 """So long a cluster that is too small even when nothing runs on it may take to grow; then the attempt ends by name."""
@@ -56,21 +56,27 @@ def placed(
     recipe: Recipe,
     stop_reason: Callable[[], str | None] = lambda: None,
     tell: Callable[[str], None] = lambda text: None,
+    *,
+    may_grow: bool = True,
 ) -> Iterator[Place]:
     """The run's place once the cluster has room for it; given back at the end. Ray must be initialised.
 
     Args:
         stop_reason: asked while it waits.
         tell: is told what it waits for, and again when that has changed.
+        may_grow: whether a cluster that is too small may become larger.
 
     Raises:
         StopAsked: somebody wants the run to stop, which has not begun.
-        WorkerLost: the cluster is too small for the run, and did not grow.
+        ConfigurationError: the cluster is too small for the run, and stays so.
+        WorkerLost: it is too small, and did not grow.
     """
     share = {name: amount for name, amount in share_of(recipe).items() if amount}
+    wait = Wait(share, actors_of(recipe), tell)
+    if not may_grow:
+        wait.refuse(machines())
     group = placement_group([share] * actors_of(recipe), strategy="PACK")
     try:
-        wait = Wait(share, actors_of(recipe), tell)
         while not group.wait(_LOOK_S):
             if reason := stop_reason():
                 raise StopAsked(reason)
@@ -110,21 +116,30 @@ class Wait:
         Raises:
             WorkerLost: there would be none if they were empty, and that for longer than they may take to grow.
         """
-        now, need = self._clock(), self._need(sizes)
+        now = self._clock()
         if fits(self._share, self._actors, sizes):
-            self._fitted, said = now, f"waits for room on the cluster: {need}"
+            self._fitted, said = now, f"waits for room on the cluster: {self._need(sizes)}"
         else:
-            said = f"the cluster is too small: {need}"
+            said = self._too_small(sizes)
         if now - self._fitted > TOO_SMALL_S:
-            raise WorkerLost(f"{said}; ask for less (resources.cpus, resources.gpus), or add machines")
+            raise WorkerLost(said)
         if said != self._told and now - self._began > _PATIENCE_S:
             self._tell(said)
             self._told = said
+
+    def refuse(self, sizes: Sequence[Devices]) -> None:
+        """ConfigurationError where there would never be room on machines of these sizes."""
+        if not fits(self._share, self._actors, sizes):
+            raise ConfigurationError(self._too_small(sizes))
 
     def over(self) -> None:
         """There is room now."""
         if self._told is not None:
             self._tell("found room on the cluster")
+
+    def _too_small(self, sizes: Sequence[Devices]) -> str:
+        way_out = "ask for less (resources.cpus, resources.gpus), or add machines"
+        return f"the cluster is too small: {self._need(sizes)}; {way_out}"
 
     def _need(self, sizes: Sequence[Devices]) -> str:
         has = {name: sum(size.get(name, 0.0) for size in sizes) for name in self._share}

@@ -21,14 +21,14 @@ from trainer.types import Group, LearnerState, Notice, Wave, WeightVersion
 from .actors import BroadcastingLearnerActor, GeneratorActor, LearnerActor, Weights
 from .base import Result, Ticket
 from .calls import value
-from .cluster import actor_options, connect
+from .cluster import actor_options, connect, in_a_cluster
 from .fleet import START_TIMEOUT_S, Fleet, Work
 from .learners import LearnerRanks
 from .offers import CollectiveOffers, StoreOffers
 from .place import Place, placed
 from .stalls import StallWatch
 
-__all__ = ["RayWorkers", "connect", "placed"]
+__all__ = ["RayWorkers", "connect", "in_a_cluster", "placed"]
 
 
 class RayWorkers:

@@ -35,6 +35,9 @@ _NEVER_BETTER = {"JOB_ENTRYPOINT_COMMAND_ERROR", "JOB_ENTRYPOINT_COMMAND_START_E
 _TRY_AGAIN = 75
 """Exit code of a trainer that lost a worker or its machine: sysexits' "temporary failure"."""
 
+_NOT_THERE = (126, 127)
+"""A shell's exit codes for a command that it cannot run, and one that it does not find."""
+
 _LOG_TAIL = 8_000  # characters kept
 _LOG_KEPT = 4_000_000  # bytes held at most while reading; the API gives a log only whole
 _RAY_SAYS = re.compile(r"^(Running entrypoint for job |.*\bjob_manager\.py:\d+ -- )")
@@ -153,7 +156,7 @@ def _observation(job: dict[str, Any] | None) -> Observation:
         state,
         retryable=state is State.FAILED and _may_go_better(job.get("error_type"), exit_code),
         exit_code=exit_code,
-        reason=_reason(message, job.get("error_type")) if state in (State.FAILED, State.STOPPED) else None,
+        reason=_reason(message, job.get("error_type"), exit_code) if state in (State.FAILED, State.STOPPED) else None,
         log_tail=tidy_log(log.partition("\n")[2]) or None,
         token_id=_token_id(job),
     )
@@ -167,9 +170,12 @@ def _may_go_better(error_type: str | None, exit_code: int | None) -> bool:
     return error_type not in _NEVER_BETTER
 
 
-def _reason(message: str, error_type: str | None) -> str:
+def _reason(message: str, error_type: str | None, exit_code: int | None) -> str:
     first = tidy_log(message).partition("\n")[0].strip()
-    return (first or error_type or "The job failed.")[:300]
+    said = (first or error_type or "The job failed.")[:300]
+    if exit_code not in _NOT_THERE:
+        return said
+    return f"{said.rstrip('.')}: no trainer is there, FORECURVE_TRAINER_COMMAND names it"
 
 
 def _token_id(job: dict[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.errors import WorkerLost
+from trainer.errors import ConfigurationError, WorkerLost
 from trainer.workers.place import TOO_SMALL_S, Wait, fits, share_of
 
 
@@ -37,7 +37,8 @@ def test_what_a_run_waits_for_is_told_once_and_again_when_it_changes():
     telling.look_at(91, {"CPU": 8, "GPU": 4})
     smaller = "the run needs 3 x 1 CPU and 2 GPUs at once, and its one machine has 8 CPUs and 4 GPUs"
     telling.wait.over()
-    assert telling.told[1:] == [f"the cluster is too small: {smaller}", "found room on the cluster"]
+    way_out = "ask for less (resources.cpus, resources.gpus), or add machines"
+    assert telling.told[1:] == [f"the cluster is too small: {smaller}; {way_out}", "found room on the cluster"]
 
 
 def test_a_cluster_that_stays_too_small_ends_the_attempt_by_name_and_one_that_is_full_does_not():
@@ -47,6 +48,13 @@ def test_a_cluster_that_stays_too_small_ends_the_attempt_by_name_and_one_that_is
         telling.look_at(now, {"CPU": 3}, {"CPU": 1})
     with pytest.raises(WorkerLost, match=r"too small: the run needs 2 x 2 CPUs .* ask for less"):
         telling.look_at(1e6 + TOO_SMALL_S + 1, {"CPU": 3}, {"CPU": 1})
+
+
+def test_what_cannot_grow_is_refused_at_once():
+    wait = Wait({"GPU": 1}, 2, print)
+    wait.refuse([{"CPU": 2, "GPU": 2}])
+    with pytest.raises(ConfigurationError, match="the run needs 2 x 1 GPU at once, and its one machine has 0 GPUs"):
+        wait.refuse([{"CPU": 2}])
 
 
 @given(st.lists(st.integers(0, 12), max_size=6), st.integers(1, 4), st.integers(1, 8))
