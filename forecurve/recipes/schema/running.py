@@ -70,10 +70,10 @@ class Budget(Section):
 
 
 class Resources(Section):
-    """What one run reserves on the cluster. The paper's runs: 64 generator and 16 trainer GPUs (A.3)."""
+    """What one run reserves on the cluster, all at once. The paper's runs: 64 generator and 16 trainer GPUs (A.3)."""
 
-    cpus: float = Field(1.0, gt=0, description="CPU cores of the run.")
-    gpus: float = Field(0.0, ge=0, description="GPUs of the run.")
+    cpus: float = Field(1.0, gt=0, description="CPU cores of the run, in equal parts for its actors.")
+    gpus: float = Field(0.0, ge=0, description="GPUs of the run, in equal parts for its actors.")
     generators: int = Field(1, ge=1, le=64, description="Generator actors.")
     learners: int = Field(1, ge=1, le=1024, description="Ranks of the learner (FSDP2).")
     weight_transfer: Literal["store", "collective"] = Field(
