@@ -57,6 +57,12 @@ class Settings(BaseSettings):
         "FORECURVE_DATA_DIR when empty.",
     )
 
+    cluster_cpus: float | None = Field(
+        None,
+        gt=0,
+        description="CPUs that the cluster has for runs, where that is known: no more run than fit.",
+    )
+    cluster_gpus: float | None = Field(None, ge=0, description="GPUs, likewise.")
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
     max_attempts: int = Field(3, ge=1, description="Launches of a run that count before it is given up.")
     stop_grace_s: float = Field(30.0, gt=0, description="From the cooperative stop to Ray's stop.")

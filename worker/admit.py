@@ -15,6 +15,7 @@ from server.settings import Settings
 from worker.clocks import is_reached
 from worker.decide import LONGEST_RETRY_S
 from worker.locks import wait_for_turn
+from worker.room import with_room
 
 ACTOR = "admission"
 LAUNCH_TASK = "worker.tasks.launch"
@@ -26,7 +27,8 @@ def admit(session: Session, settings: Settings, now: datetime) -> list[str]:
     One process at a time: two that counted the free places at once would give them away twice. The caller commits.
     """
     wait_for_turn(session, "admit")
-    return [_begin_attempt(session, run, now) for run in _next_in_line(session, _free_places(session, settings), now)]
+    waiting = _next_in_line(session, _free_places(session, settings), now)
+    return [_begin_attempt(session, run, now) for run in with_room(session, settings, waiting)]
 
 
 def _free_places(session: Session, settings: Settings) -> int:

@@ -7,6 +7,9 @@ from datetime import timedelta
 
 from sqlalchemy import func, select
 
+from forecurve.recipes import Recipe
+from server.database import new_id
+from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
 from tests.worker.harness import World
 
@@ -53,6 +56,44 @@ def test_external_runs_and_runs_that_are_to_stop_are_not_launched_and_take_no_pl
     assert world.run(run).status == "launching"
     with world.sessions() as session:
         assert session.scalar(select(func.count()).select_from(Attempt)) == 1
+
+
+def test_no_more_are_launched_than_the_cluster_is_known_to_have_room_for(world: World):
+    world.settings.max_concurrent_runs, world.settings.cluster_cpus = 10, 4.0
+    begun = [asking(world, cpus=1.5), asking(world, cpus=2.5)]
+    waiting = [asking(world, cpus=2), asking(world, cpus=1)]
+    world.admit()
+    assert [world.run(run).status for run in begun + waiting] == ["launching", "launching", "queued", "queued"]
+    end(world, begun[0])
+    assert world.admit() == [], "1.5 are free; who asks for 2 is not passed by who asks for 1"
+    end(world, begun[1])
+    assert len(world.admit()) == 2
+
+
+def test_a_run_that_the_cluster_has_no_room_for_is_launched_alone(world: World):
+    world.settings.max_concurrent_runs, world.settings.cluster_gpus = 10, 0.0
+    small, large, after = asking(world, gpus=0), asking(world, gpus=8), asking(world, gpus=0)
+    world.admit()
+    assert [world.run(run).status for run in (small, large, after)] == ["launching", "queued", "queued"]
+    end(world, small)
+    world.admit()
+    assert [world.run(run).status for run in (large, after)] == ["launching", "queued"]
+
+
+def asking(world: World, **resources: float) -> str:
+    recipe = Recipe(resources=resources)
+    with world.sessions.begin() as session:
+        row = RecipeRow(name="asking", digest=f"{recipe.digest}-{new_id('rec')}", body=recipe.to_dict())
+        session.add(row)
+        session.flush()
+        made_of = row.id
+    world.wait(1)
+    return world.add_run(recipe_id=made_of)
+
+
+def end(world: World, run: str) -> None:
+    with world.sessions.begin() as session:
+        session.get_one(Run, run).status = "failed"
 
 
 def test_an_admitted_run_gets_its_next_attempt_and_a_ring_for_the_launcher(world: World):

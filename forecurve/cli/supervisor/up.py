@@ -113,10 +113,12 @@ def _start_ray(layout: Layout, options: UpOptions, supervisor: Supervisor) -> di
     """A Ray of our own, or none."""
     if not options.with_ray:
         return {}
-    part, url, token = ray_part(layout, kept_ports(layout.ports, RAY_PORTS), max(2, cpu_count()))
+    cpus = max(2, cpu_count())
+    part, url, token = ray_part(layout, kept_ports(layout.ports, RAY_PORTS), cpus)
     since = datetime.now(UTC).isoformat()
     supervisor.launch(part)
-    return {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token, "FORECURVE_RAY_SINCE": since}
+    found = {"FORECURVE_RAY_URL": url, "FORECURVE_RAY_TOKEN": token, "FORECURVE_RAY_SINCE": since}
+    return found | {"FORECURVE_CLUSTER_CPUS": str(cpus)}
 
 
 def _start_redis(layout: Layout, supervisor: Supervisor, env: dict[str, str]) -> str:
