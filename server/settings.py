@@ -60,7 +60,7 @@ class Settings(BaseSettings):
     cluster_cpus: float | None = Field(
         None,
         gt=0,
-        description="CPUs that the cluster has for runs, where that is known: no more run than fit.",
+        description="CPUs that the cluster has for runs, where that is known: no more run at once than fit.",
     )
     cluster_gpus: float | None = Field(None, ge=0, description="GPUs, likewise.")
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")

@@ -12,26 +12,24 @@ from sqlalchemy.orm import Session
 
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
+from server.runs.room import Room
 from server.runs.states import HOLDS_PLACE
 from server.settings import Settings
-
-_SLACK = 1e-6  # of sums of shares such as 0.1
 
 
 def with_room(session: Session, settings: Settings, waiting: Sequence[Run]) -> list[Run]:
     """Those of `waiting` that fit, up to the first that does not: runs behind it would keep it out for ever. Where
     nothing is at work the first goes in any case, and tells what it lacks."""
-    has = {"cpus": settings.cluster_cpus, "gpus": settings.cluster_gpus}
-    known = {name: amount for name, amount in has.items() if amount is not None}
-    if not known or not waiting:
+    room = Room.of(settings)
+    if not room.known or not waiting:
         return list(waiting)
     needs = _needs(session, [run.id for run in waiting])
     at_work = needs.keys() - set(waiting)
-    taken = {name: sum(needs[run].get(name, 0.0) for run in at_work) for name in known}
+    taken = {name: sum(needs[run].get(name, 0.0) for run in at_work) for name in room.known}
     chosen: list[Run] = []
     for run in waiting:
         taken = {name: amount + needs[run].get(name, 0.0) for name, amount in taken.items()}
-        if (at_work or chosen) and any(taken[name] > amount + _SLACK for name, amount in known.items()):
+        if (at_work or chosen) and not room.holds(taken):
             break
         chosen.append(run)
     return chosen

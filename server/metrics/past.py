@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from server.runs.lifecycle import transition
 from server.runs.models import Run
+from server.runs.room import Room
 from server.runs.service import TOLD, create_run, current_attempt
 from server.runs.states import Status
 
@@ -45,7 +46,7 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     there = _same(session, body, batch, digest)
     if there is not None:
         return Imported(there, was_there=True)
-    run = create_run(session, body.as_new(), actor=actor, now=now, reports=False).run
+    run = create_run(session, body.as_new(), Room(), actor=actor, now=now, reports=False).run
     run.import_digest = digest
     take_batch(session, run.id, batch, now=now)
     attempt = current_attempt(session, run)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
-from server.dependencies import DbSession, Now, Operator, Reader
+from server.dependencies import AppSettings, DbSession, Now, Operator, Reader
 from server.events.schemas import EventRead
 from server.events.service import list_run_events
 from server.events.views import event_views
@@ -16,6 +16,7 @@ from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
 from . import archive, forks, going_on, pausing, service
+from .room import Room
 from .schemas import (
     AttemptCreate,
     AttemptRead,
@@ -34,9 +35,9 @@ router = APIRouter(tags=["runs"], route_class=IdempotentRoute)
 
 
 @router.post("/runs", status_code=201, responses=problems(404, 413))
-def create_run(body: RunCreate, session: DbSession, identity: Operator, now: Now) -> RunCreated:
+def create_run(body: RunCreate, session: DbSession, identity: Operator, now: Now, settings: AppSettings) -> RunCreated:
     """Queue a run, or (executor `external`) have one tracked that you launch; its ingest token is shown this once."""
-    created = service.create_run(session, body, actor=identity.token_id, now=now)
+    created = service.create_run(session, body, Room.of(settings), actor=identity.token_id, now=now)
     view = run_view(session, created.run)
     return RunCreated(**dict(view), ingest_token=created.ingest_token)
 
@@ -134,9 +135,17 @@ def resume_run(run_id: str, session: DbSession, identity: Operator, now: Now) ->
 
 
 @router.post("/runs/{run_id:id}/forks", status_code=201, responses=problems(404, 409))
-def fork_run(run_id: str, session: DbSession, identity: Operator, now: Now, body: ForkCreate | None = None) -> RunView:
+def fork_run(
+    run_id: str,
+    session: DbSession,
+    identity: Operator,
+    now: Now,
+    settings: AppSettings,
+    body: ForkCreate | None = None,
+) -> RunView:
     """Queue a run that goes on from a checkpoint of this one, with another recipe if you like."""
-    return run_view(session, forks.fork_run(session, run_id, body or ForkCreate(), actor=identity.token_id, now=now))
+    asked, room = body or ForkCreate(), Room.of(settings)
+    return run_view(session, forks.fork_run(session, run_id, asked, room, actor=identity.token_id, now=now))
 
 
 @router.get("/runs/{run_id:id}/forks", responses=problems(404))

@@ -24,12 +24,13 @@ from server.metrics.dirty import mark_dirty
 from server.pagination import newest_first
 
 from .models import Run
+from .room import Room
 from .schemas import ForkCreate
 from .service import ADMIT_TASK, get_run, launched_run, lock_run, recipe_of
 from .states import TERMINAL
 
 
-def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str, now: datetime) -> Run:
+def fork_run(session: Session, run_id: str, body: ForkCreate, room: Room, *, actor: str, now: datetime) -> Run:
     """Queue a run that begins at a checkpoint of run `run_id`.
 
     Where its recipe takes the course of its parent's, which mostly means the same with a larger budget, its curve
@@ -38,7 +39,7 @@ def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str, now
     Raises:
         NotFound: no such run or checkpoint.
         Conflict: the run has no checkpoint, or its trainer has dropped this one; it is not launched by the service.
-        RecipeError: a change does not hold.
+        RecipeError: a change does not hold, or the cluster has no room for it.
         Invalid: nothing would be left to train, or the weights would not fit the model.
     """
     parent = lock_run(session, run_id)  # no checkpoint is reported meanwhile, and no heartbeat answered
@@ -48,6 +49,7 @@ def fork_run(session: Session, run_id: str, body: ForkCreate, *, actor: str, now
     theirs = load_recipe(recipe_of(session, parent).body)
     begin = _checkpoint(session, parent, theirs, body)
     recipe = with_changes(theirs, body.changes)
+    room.check(recipe)
     _check_fits(theirs, recipe)
     _check_goes_on(parent, begin, recipe)
     fork = _fork(session, parent, begin, recipe, body)

@@ -21,6 +21,7 @@ from server.recipes.service import needed, resolve, store
 
 from . import fencing
 from .models import Attempt, Run
+from .room import Room
 from .schemas import RunCreate
 from .states import TERMINAL, DesiredState, Status
 
@@ -123,13 +124,19 @@ def recipe_of(session: Session, run: Run) -> RecipeRow:
     return row
 
 
-def create_run(session: Session, body: RunCreate, *, actor: str, now: datetime, reports: bool = True) -> Created:
+def create_run(
+    session: Session, body: RunCreate, room: Room, *, actor: str, now: datetime, reports: bool = True
+) -> Created:
     """One run outside of any sweep: queued for the cluster, or (external) waiting for its own reports.
 
     Without `reports` an external run gets no token for them.
     """
     recipe = resolve(session, body)
-    run = _external(session, body, recipe) if body.executor == "external" else _launched(session, body, needed(recipe))
+    if body.executor == "external":
+        run = _external(session, body, recipe)
+    else:
+        room.check(needed(recipe))
+        run = _launched(session, body, needed(recipe))
     session.add(run)
     session.flush()
     record(session, "run.created", actor=actor, run_id=run.id, executor=run.executor)

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
-from server.dependencies import DbSession, Now, Operator, Reader
+from server.dependencies import AppSettings, DbSession, Now, Operator, Reader
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
+from server.runs.room import Room
 from server.runs.schemas import StopRequest
 
 from . import service
@@ -20,15 +21,17 @@ router = APIRouter(tags=["sweeps"], route_class=IdempotentRoute)
 
 
 @router.post("/sweeps:plan", responses=problems(404))
-def plan_sweep(body: SweepPlanRequest, session: DbSession, _: Reader) -> SweepPlan:
+def plan_sweep(body: SweepPlanRequest, session: DbSession, _: Reader, settings: AppSettings) -> SweepPlan:
     """Show what a submission would create: its arms, their differences, what they may spend. Stores nothing."""
-    return make_plan(session, body).view()
+    return make_plan(session, body, Room.of(settings)).view()
 
 
 @router.post("/sweeps", status_code=201, responses=problems(404, 409))
-def create_sweep(body: SweepCreate, session: DbSession, identity: Operator, now: Now) -> SweepRead:
+def create_sweep(
+    body: SweepCreate, session: DbSession, identity: Operator, now: Now, settings: AppSettings
+) -> SweepRead:
     """Create the sweep and queue its runs, all or nothing."""
-    sweep = service.create_sweep(session, body, actor=identity.token_id, now=now)
+    sweep = service.create_sweep(session, body, Room.of(settings), actor=identity.token_id, now=now)
     return service.sweep_read(session, sweep)
 
 

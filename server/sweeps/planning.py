@@ -18,6 +18,7 @@ from forecurve.recipes import (
     planned_runs,
 )
 from server.recipes.service import needed, resolve
+from server.runs.room import Room
 
 from .schemas import ComputeTotal, PlannedArm, SweepPlan, SweepPlanRequest
 
@@ -47,11 +48,12 @@ class Plan:
         return SweepPlan(arms=arms, runs=len(self.runs), compute=self.compute, plan_hash=self.hash)
 
 
-def make_plan(session: Session, body: SweepPlanRequest) -> Plan:
+def make_plan(session: Session, body: SweepPlanRequest, room: Room) -> Plan:
     """Plan a sweep. Stores nothing.
 
     Raises:
-        RecipeError: the recipe or the design does not hold, or its arms count compute in different units.
+        RecipeError: the recipe or the design does not hold, its arms count compute in different units, or the cluster
+            has no room for one of them.
         Invalid, NotFound: see `server.recipes.service.resolve`.
     """
     base = needed(resolve(session, body))
@@ -61,4 +63,6 @@ def make_plan(session: Session, body: SweepPlanRequest) -> Plan:
     if len(units) > 1:
         message = f"the arms would count compute in {' and '.join(units)}, and no curve could be compared"
         raise RecipeError.one("design", "budget.unit", message)
+    for run in runs:
+        room.check(run.recipe)
     return Plan(body.name or base.name, base, design, runs, plan_hash(base, design))

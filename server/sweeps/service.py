@@ -16,6 +16,7 @@ from server.events.service import record
 from server.pagination import newest_first
 from server.recipes.service import store_all
 from server.runs.models import Run
+from server.runs.room import Room
 from server.runs.schemas import RunView
 from server.runs.service import ADMIT_TASK, request_stops
 from server.runs.states import TERMINAL
@@ -39,14 +40,14 @@ class SweepOutline:
     runs: list[RunOutline]
 
 
-def create_sweep(session: Session, body: SweepCreate, *, actor: str, now: datetime) -> Sweep:
+def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str, now: datetime) -> Sweep:
     """Recipes, sweep, queued runs, events and the call to admit them: all in the caller's transaction.
 
     Raises:
         Conflict: `plan_hash` is not that of this plan.
         RecipeError, Invalid, NotFound: see `make_plan`.
     """
-    plan = make_plan(session, body)
+    plan = make_plan(session, body, room)
     if body.plan_hash is not None and body.plan_hash != plan.hash:
         message = f"the plan is now {plan.hash}; look at `POST /v1/sweeps:plan` again and send its hash"
         raise Conflict.field("plan_hash", body.plan_hash, message, plan_hash=plan.hash)

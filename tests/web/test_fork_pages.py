@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.runs.forks import fork_run
+from server.runs.room import Room
 from server.runs.schemas import ForkCreate
 from tests.conftest import Clock
 from tests.web import seeding
@@ -24,7 +25,7 @@ def family(sessions: sessionmaker[Session], clock: Clock) -> tuple[str, str]:
         seeding.add_checkpoint(session, parent, step=100, compute=20.0, now=clock.now)
         session.flush()
         child = fork_run(
-            session, parent.id, ForkCreate(changes=CHANGES, name="slower"), actor="a person", now=clock.now
+            session, parent.id, ForkCreate(changes=CHANGES, name="slower"), Room(), actor="a person", now=clock.now
         )
         return parent.id, child.id
 
