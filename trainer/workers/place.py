@@ -48,7 +48,12 @@ def share_of(recipe: Recipe) -> dict[str, float]:
     """What each actor reserves: an equal share of the recipe's devices, so that the driver needs none."""
     actors, wanted = actors_of(recipe), recipe.resources
     gpus = wanted.gpus / actors
-    return {"CPU": round(wanted.cpus / actors, 4), "GPU": math.floor(gpus) if gpus >= 1 else round(gpus, 4)}
+    return {"CPU": _part(wanted.cpus / actors), "GPU": math.floor(gpus) if gpus >= 1 else _part(gpus)}
+
+
+def _part(amount: float) -> float:
+    """As Ray counts, in ten thousandths; never more, or all parts together would be more than there is."""
+    return max(math.floor(amount * 1e4 + 1e-6), 1) / 1e4 if amount else 0.0
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forecurve.recipes import Recipe
 from trainer.errors import ConfigurationError, WorkerLost
 from trainer.workers.place import TOO_SMALL_S, Wait, fits, share_of
 
@@ -26,6 +27,14 @@ def test_every_actor_reserves_an_equal_share(recipe):
     wanted = recipe({"resources.cpus": 3, "resources.gpus": 80, "resources.generators": 64, "resources.learners": 16})
     assert share_of(wanted) == {"CPU": 0.0375, "GPU": 1}
     assert share_of(recipe({"resources.gpus": 1})) == {"CPU": 0.5, "GPU": 0.5}
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 64))
+def test_a_machine_of_just_what_a_run_asks_for_has_room_for_it(cpus, generators, learners):
+    wanted = Recipe(resources={"cpus": cpus, "generators": generators, "learners": learners})
+    share = share_of(wanted)
+    assert fits({"CPU": share["CPU"]}, generators + learners, [{"CPU": cpus}])
+    assert share["CPU"] * (generators + learners) == pytest.approx(cpus, abs=1e-4 * (generators + learners))
 
 
 def test_what_a_run_waits_for_is_told_once_and_again_when_it_changes():
