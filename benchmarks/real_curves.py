@@ -21,6 +21,7 @@ from typing import Any
 import common
 import numpy as np
 
+from forecurve.curve_cells import CurveFileError
 from forecurve.curve_files import read_curves
 from forecurve.curve_formats import FORMATS
 from forecurve.science import Curve
@@ -38,9 +39,9 @@ def main() -> None:
     options = parser.parse_args()
     fractions = [float(text) for text in options.fractions.split(",")]
     sets: dict[str, Backtest] = {}
-    for file in _files(options.files):
+    for file, series in _read(options.files):
         began = time.perf_counter()
-        curves = _some(read_curves(file), options.runs)
+        curves = _some(series, options.runs)
         sets[file.stem] = backtest(curves, fractions=fractions, prior=options.prior, baselines=BASELINES)
         common.note(f"{file.name}: {len(curves)} series, {time.perf_counter() - began:.0f} s")
     if options.json:
@@ -53,12 +54,16 @@ def main() -> None:
     )
 
 
-def _files(paths: list[Path]) -> Iterator[Path]:
+def _read(paths: list[Path]) -> Iterator[tuple[Path, list[Curve]]]:
     for path in paths:
-        if path.is_dir():
-            yield from sorted(file for file in path.iterdir() if file.suffix.lower() in FORMATS)
-        else:
-            yield path
+        if not path.is_dir():
+            yield path, read_curves(path)
+            continue
+        for file in sorted(file for file in path.iterdir() if file.suffix.lower() in FORMATS):
+            try:
+                yield file, read_curves(file)
+            except CurveFileError as error:  # what lies beside them, such as an index of them
+                common.note(f"{file.name} passed over: {error}")
 
 
 def _some(curves: list[Curve], most: int | None) -> list[Curve]:

@@ -164,7 +164,7 @@ def _evaluate(store: sessionmaker[Session], run_id: str, curve: Curve, places: r
     with store.begin() as session:
         for at in places:
             sizes = [None if column is None else int(column[at]) for column in (curve.prompts, curve.samples)]
-            known = None if sizes[0] is None else float(curve.noise.variance[at])
+            known = float(curve.noise.variance[at]) if curve.noise.source == "known" else None
             session.add(
                 Evaluation(
                     run_id=run_id,

@@ -34,7 +34,7 @@ from forecurve.science import (
 )
 from forecurve.science.departures.misfit import HOLDS
 from server.forecasts.ending import ending_words
-from server.forecasts.fitted import MIN_POINTS, column, curve_of, rising
+from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
 from server.forecasts.siblings import about, prior_of, retold
@@ -293,7 +293,7 @@ def _alarm(
         return None
     forecast = FrozenForecast.from_dict(state)
     compute, reward = [point.compute for point in later], [point.reward for point in later]
-    verdict = watch(forecast, compute, reward, variance=column(later, "variance"), fit=alone)
+    verdict = watch(forecast, compute, reward, variance=alone.curve.noise.variance[-len(later) :], fit=alone)
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)

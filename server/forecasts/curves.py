@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from server.alerts.models import Alert
 from server.checkpoints.models import Checkpoint
 from server.events.service import current_cursor
 from server.metrics.curve import Point, validation_curves
+from server.metrics.variance import standard_error
 from server.runs.models import Run
 from server.runs.service import get_run
 from server.runs.views import run_views
@@ -123,7 +123,7 @@ def _point(point: Point) -> PointView:
         attempt=point.attempt,
         compute=point.compute,
         reward=point.reward,
-        se=None if point.variance is None else math.sqrt(point.variance),
+        se=standard_error(point),
         time=point.time,
         tokens=point.tokens,
     )

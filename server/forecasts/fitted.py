@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from forecurve.science import Curve
+from forecurve.science.arrays import FloatArray
+from forecurve.science.curves.noise import at_levels
 from server.metrics.curve import Point
 
 MIN_POINTS = 4
@@ -27,10 +29,19 @@ def curve_of(name: str, unit: str, points: Sequence[Point], seed: int | None = N
         name=name,
         prompts=column(points, "prompts"),
         samples=column(points, "samples"),
-        variance=column(points, "variance"),
+        variance=_variances(points),
         restarts=restarts(points),
         seed=seed,
     )
+
+
+def _variances(points: Sequence[Point]) -> FloatArray | None:
+    """As `Curve` has them of counts; NaN where unknown."""
+    known, reward = column(points, "variance"), column(points, "reward")
+    prompts, samples = column(points, "prompts"), column(points, "samples")
+    if known is None or reward is None or prompts is None or samples is None:
+        return None
+    return at_levels(known, reward, prompts * samples)
 
 
 def rising(points: Sequence[Point]) -> list[Point]:
@@ -54,7 +65,7 @@ def restarts(points: Sequence[Point]) -> list[float]:
     return [before.compute for before, after in pairwise(points) if before.attempt != after.attempt]
 
 
-def column(points: Sequence[Point], name: str) -> np.ndarray | None:
+def column(points: Sequence[Point], name: str) -> FloatArray | None:
     """One number per point, NaN where unknown; None when nothing is known."""
     values = np.array([getattr(point, name) for point in points], dtype=float)
     return None if np.isnan(values).all() else values

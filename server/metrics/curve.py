@@ -20,7 +20,7 @@ INHERITED = 0
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation of a curve. `compute` is in the run's unit; `variance` is that of `reward`, None where unknown.
+    """One evaluation of a curve. `compute` is in the run's unit; `variance` is the known one of `reward`, by counts.
 
     `attempt` is `INHERITED` for what a fork that goes on as its parent did has of its parent's curve.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -30,6 +29,7 @@ from .schemas import (
     RunImported,
     ThinnedMetrics,
 )
+from .variance import standard_error
 
 MOST_POINTS = 10_000
 
@@ -109,7 +109,7 @@ def _read(evaluation: Point) -> EvaluationRead:
         reward=evaluation.reward,
         prompts=evaluation.prompts,
         samples=evaluation.samples,
-        se=None if evaluation.variance is None else math.sqrt(evaluation.variance),
+        se=standard_error(evaluation),
         details=evaluation.details,
         time=evaluation.time,
     )

@@ -22,7 +22,7 @@ from .checks import check_batch
 from .dirty import mark_dirty
 from .models import Evaluation, IngestBatch
 from .schemas import Batch, BatchAnswer, EvaluationIn, Point
-from .variance import sampling_variance
+from .variance import known_variance
 
 
 def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) -> BatchAnswer:
@@ -140,7 +140,7 @@ def _row(evaluation: EvaluationIn, now: datetime) -> dict[str, Any]:
         "prompts": prompts,
         "samples": samples,
         "counts": counts,
-        "variance": sampling_variance(reward, prompts, samples, counts),
+        "variance": known_variance(samples, counts),
         "details": evaluation.model_dump(mode="json", include={"details"})["details"],
         "time": evaluation.time or now,
     }

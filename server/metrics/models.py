@@ -43,7 +43,7 @@ class Evaluation(Base):
     """One validation point: the pass rate on the held-out prompts.
 
     `counts` has the successes of each prompt, in a fixed order, when the trainer sent them; `variance` is the
-    sampling variance of `reward` from them (fixed prompt set), or binomial from prompts x samples.
+    sampling variance of `reward` from them (fixed prompt set).
     """
 
     __tablename__ = "evaluations"

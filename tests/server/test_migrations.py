@@ -70,6 +70,25 @@ def test_down_from_the_tests_of_channels_leaves_the_deliveries_of_alerts(empty_d
     command.check(alembic_config(empty_database))
 
 
+def test_up_forgets_what_was_kept_as_known_of_the_noise_and_was_its_bound(empty_database: str) -> None:
+    command.upgrade(alembic_config(empty_database), "0016")
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO runs (id, name, executor, compute_unit, desired_state, status, version, attempt, is_control,
+                              changes)
+              VALUES ('run_1', 'r', 'external', 'GPU-hours', 'run', 'running', 1, 1, false, '{}');
+            INSERT INTO evaluations (run_id, attempt, step, compute, reward, prompts, samples, counts, variance,
+                                     details, time)
+              VALUES ('run_1', 1, 0, 0, 0.5, 4, 4, '{4,4,0,0}', 0.01, '{}', now()),
+                     ('run_1', 1, 1, 1, 0.5, 100, 4, NULL, 0.000625, '{}', now()),
+                     ('run_1', 1, 2, 2, 0.5, 4, 1, '{1,1,0,0}', 0.0625, '{}', now());
+        """)
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        kept = connection.execute("SELECT step, variance FROM evaluations ORDER BY step").fetchall()
+    assert kept == [(0, 0.01), (1, None), (2, None)]
+
+
 def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, tmp_path: Path) -> None:
     environment = os.environ | {"DATABASE_URL": empty_database}
 

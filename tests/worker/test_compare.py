@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 import worker.compare
 from forecurve.science import Curve, compare, rank
+from forecurve.science.curves.noise import at_levels
 from forecurve.science.planning.ranking import ranking_sentence
 from server.database import new_id
 from server.events.models import Event, OutboxMessage
@@ -51,6 +52,14 @@ def start_sweep(sessions: Sessions, seeds: int = 2, points: int = 51, arms: Any 
         return sweep.id
 
 
+def curve_like(arm: str, seed: int) -> Curve:
+    """What a run of `start_sweep` is for the library; its variance was found by counts, each at its own rate."""
+    reward = noisy(arm, seed)
+    size = np.full(len(COMPUTE), 256.0 * 4)
+    variance = at_levels(np.full(len(COMPUTE), 6e-5), reward, size)
+    return Curve(COMPUTE, reward, name=f"{arm} s{seed}", variance=variance, prompts=256, samples=4)
+
+
 def row_of(sessions: Sessions, sweep_id: str) -> SweepComparison:
     with sessions() as session:
         return session.get_one(SweepComparison, sweep_id)
@@ -69,14 +78,7 @@ def around_find(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -> 
 def test_the_sentence_and_the_verdicts_of_a_sweep_are_those_of_compare(sessions: Sessions, settings: Settings) -> None:
     sweep_id = start_sweep(sessions)
     compare_sweep(sessions, settings, sweep_id, LATER)
-    variance = np.full(len(COMPUTE), 6e-5)
-    curves = {
-        arm: [
-            Curve(COMPUTE, noisy(arm, seed), name=f"{arm} s{seed}", variance=variance, prompts=256, samples=4)
-            for seed in range(2)
-        ]
-        for arm in CEILINGS
-    }
+    curves = {arm: [curve_like(arm, seed) for seed in range(2)] for arm in CEILINGS}
     expected = compare(curves, "control")
     assert expected.verdicts == {"lower": "ceiling down"}
     with sessions() as session:

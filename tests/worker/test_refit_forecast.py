@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from forecurve.science import Curve, fit
 from server.forecasts import curves
 from server.forecasts.models import Recommendation
 from server.forecasts.schemas import CurveView, ForecastView
+from server.metrics.past import import_run
+from server.metrics.schemas import RunImport
 from server.runs.models import Run
 from server.runs.views import run_view
 from server.settings import Settings
@@ -205,6 +208,27 @@ def test_a_run_is_not_stopped_where_past_runs_gained_more_than_was_forecast(
     assert "by what 5 past runs gained" in forecast.summary["advice"]["reason"]
     assert "on top by 5 past runs: continue." in forecast.sentence
     assert run_of(sessions, run_id).desired_state == "run"
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_forecast_is_that_of_the_library_by_the_same_evaluations(
+    sessions: Sessions, settings: Settings, counted: bool
+) -> None:
+    """Prompts and samples alone bound the noise; counts tell it, also where most prompts have all or none."""
+    solved = np.round(64 * HEALTHY[:20]).astype(int)
+    counts = [[4] * all_four + [2] * (at % 3) + [0] * (64 - all_four - at % 3) for at, all_four in enumerate(solved)]
+    reward = [sum(row) / 256 for row in counts]
+    told = [{"samples": 4, "counts": row} if counted else {"samples": 4, "prompts": 64} for row in counts]
+    evaluations = [{"step": at, "compute": COMPUTE[at], "reward": reward[at], **sizes} for at, sizes in enumerate(told)]
+    body = {"name": "elsewhere", "compute_unit": "GPU-hours", "evaluations": evaluations}
+    with sessions.begin() as session:
+        run_id = import_run(session, RunImport.model_validate(body), actor="test", now=START).run.id
+    refit(sessions, settings, run_id, START)
+    forecast = max(forecasts(sessions, run_id), key=lambda one: one.at_compute)
+    columns = {"counts": counts} if counted else {"prompts": 64}
+    expected = fit(Curve(COMPUTE[:20], reward, samples=4, **columns)).to_dict()
+    for name in ("A", "B", "C_mid", "R0"):
+        assert forecast.summary[name] == pytest.approx(expected[name], rel=1e-9)
 
 
 def test_numbers_that_json_does_not_know_become_null() -> None:

@@ -14,7 +14,7 @@ from forecurve.limits import MOST_COMPUTE
 from .. import checks, errors
 from ..arrays import FloatArray, IntArray
 from .arms import arm_of
-from .noise import SamplingNoise, next_noise, sampling_noise
+from .noise import LEVEL_OF, SamplingNoise, levels_of, next_level, next_noise, sampling_noise
 
 DEFAULT_UNIT = "GPU-hours"
 
@@ -145,7 +145,8 @@ class Curve:
             "bounds": (low, high),
             "restarts": checks.restarts_of(restarts),
         }
-        values["noise"] = sampling_noise((y - low) / (high - low), high - low, **per_point, counts=tallies)
+        level = levels_of((y - low) / (high - low))
+        values["noise"] = sampling_noise(level, high - low, **per_point, counts=tallies)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -217,10 +218,11 @@ class Curve:
         tallies = checks.tallies_of(counts, given["samples"], 1)
         rate, scale = (reward - low) / (high - low), high - low
         checks.check_agreement(np.array([rate]), tallies, given["samples"])
+        level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
         if tallies is None and given["variance"] is None:
-            one = next_noise(rate, scale, given["prompts"], given["samples"])
+            one = next_noise(level, scale, given["prompts"], given["samples"])
         else:
-            one = sampling_noise(np.array([rate]), scale, **given, counts=tallies)
+            one = sampling_noise(np.array([level]), scale, **given, counts=tallies)
         if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
             return self._rebuilt(x, y, given, tallies)
         longer = Curve.__new__(Curve)

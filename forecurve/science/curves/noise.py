@@ -14,6 +14,7 @@ in O(N) per parameter node.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from ..compiled import compiled
 # (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
 ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
 UNKNOWN_SD = 0.015
+LEVEL_OF = 4  # latest evaluations that tell the level of one: few, so that a jump is soon known
 Number = TypeVar("Number", FloatArray, float)
 SPIKE_SCALE = 6.0
 
@@ -108,8 +110,25 @@ def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
     return (*HYPOTHESES, *early)
 
 
+def levels_of(rate: FloatArray) -> FloatArray:
+    """The pass rate that each evaluation is taken to measure: the mean of the latest LEVEL_OF up to it, shape (N,).
+
+    Were its variance that of its own rate, one that came out nearer to 0 or 1 by chance would weigh more, and many
+    small evaluations would be drawn there together, by about (1 - 2 p) / n for n samples each.
+    """
+    total = rate.copy()
+    for back in range(1, LEVEL_OF):
+        total[back:] += rate[:-back]
+    return np.asarray(total / np.minimum(np.arange(1, len(rate) + 1), LEVEL_OF))
+
+
+def next_level(before: Sequence[float], rate: float) -> float:
+    """The last of `levels_of`, given the LEVEL_OF - 1 rates before it, or as many as there are."""
+    return sum(reversed(before), start=rate) / (len(before) + 1)
+
+
 def sampling_noise(
-    rate: FloatArray,
+    level: FloatArray,
     scale: float,
     prompts: FloatArray | None,
     samples: FloatArray | None,
@@ -119,71 +138,80 @@ def sampling_noise(
     """The best nominal variance that the curve's columns allow.
 
     Args:
-        rate: rewards moved to [0, 1], shape (N,).
+        level: `levels_of` rewards moved to [0, 1], shape (N,).
         scale: width of the reward's own range; variances come back in that range.
         prompts, samples, variance, counts: as in `Curve`.
     """
-    exact = _exact_variance(rate, scale, samples, variance, counts)
-    rough = _binomial_variance(rate, prompts, samples) * scale**2
+    exact = _exact_variance(level, scale, samples, variance, counts)
+    rough = _binomial_variance(level, prompts, samples) * scale**2
     if not np.isnan(exact).all():
         return SamplingNoise(_fill(np.where(np.isnan(exact), rough, exact)), "known")
     if not np.isnan(rough).all():
         return SamplingNoise(_fill(rough), "binomial")
-    return SamplingNoise(np.full(rate.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
+    return SamplingNoise(np.full(level.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
 
 
-def next_noise(rate: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
+def next_noise(level: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
     """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
     sizes = [float(column[0]) for column in (prompts, samples) if column is not None and column[0] == column[0]]
     if not sizes:
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
-    variance = _smoothed_binomial(rate, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
+    variance = _smoothed_binomial(level, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
     return SamplingNoise(np.array([variance * scale**2]), "binomial")
 
 
 def _exact_variance(
-    rate: FloatArray,
+    level: FloatArray,
     scale: float,
     samples: FloatArray | None,
     variance: FloatArray | None,
     counts: tuple[IntArray | None, ...] | None,
 ) -> FloatArray:
-    exact = np.full(rate.shape, np.nan) if variance is None else variance.astype(np.float64, copy=True)
+    exact = np.full(level.shape, np.nan) if variance is None else variance.astype(np.float64, copy=True)
     exact[exact <= 0] = np.nan  # a variance of 0 says "unknown": no evaluation is exact
     if counts is None or samples is None:
         return exact
     for at, row in enumerate(counts):
         if row is not None and np.isnan(exact[at]) and samples[at] >= 2:
-            exact[at] = counts_variance(row, int(samples[at])) * scale**2
+            exact[at] = counts_variance(row, int(samples[at]), level[at]) * scale**2
     return exact
 
 
-def counts_variance(counts: IntArray, samples: int) -> float:
-    """Sampling variance of the mean pass rate over a FIXED prompt set: sum p(1-p)/(k-1) / N^2.
+def counts_variance(counts: IntArray, samples: int, level: float) -> float:
+    """Sampling variance of the mean pass rate over a FIXED prompt set: sum p(1-p)/(k-1) / N^2, moved to its level.
 
     Args:
         counts: successes per prompt, shape (N,).
         samples: samples per prompt, k >= 2.
+        level: the pass rate that they measure, see `levels_of`.
 
     Returns:
-        The variance, at least a tenth of the smoothed binomial one so that it is never 0.
+        The variance: the share of the binomial one that the counts tell, a tenth at least so that it is never 0, of the
+        binomial one at the level.
     """
     p = counts / samples
-    size = len(counts)
-    binomial = _smoothed_binomial(np.array([p.mean()]), np.array([float(size * samples)]))[0]
-    return float(max((p * (1 - p)).sum() / (samples - 1) / size**2, 0.1 * binomial))
+    size, rate = len(counts), float(p.mean())
+    number = float(size * samples)
+    binomial = rate * (1 - rate) / number
+    share = float((p * (1 - p)).sum()) / (samples - 1) / size**2 / binomial if binomial > 0 else 1.0
+    return max(share, 0.1) * _smoothed_binomial(level, number)
 
 
-def _binomial_variance(rate: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
+def at_levels(variance: FloatArray, rate: FloatArray, number: FloatArray) -> FloatArray:
+    """What `counts_variance` found at the rates of evaluations themselves, moved to their levels; all of shape (N,)."""
+    return variance * _smoothed_binomial(levels_of(rate), number) / _smoothed_binomial(rate, number)
+
+
+def _binomial_variance(level: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
     if prompts is None and samples is None:
-        return np.full(rate.shape, np.nan)
-    number = np.ones(rate.shape)
-    known = np.zeros(rate.shape, dtype=bool)
+        return np.full(level.shape, np.nan)
+    number = np.ones(level.shape)
+    known = np.zeros(level.shape, dtype=bool)
     for column in (prompts, samples):
         if column is not None:
             number = number * np.where(np.isnan(column), 1.0, column)
             known |= ~np.isnan(column)
-    return np.where(known, _smoothed_binomial(rate, number), np.nan)
+    return np.where(known, _smoothed_binomial(level, number), np.nan)
 
 
 def _smoothed_binomial(rate: Number, number: Number) -> Number:
@@ -264,8 +292,8 @@ def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     extra = np.zeros(size)
     if size < 7:
         return extra
-    around = np.stack([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]])
-    distance = reward[2:-2] - np.median(around, axis=0)
+    around = np.sort([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]], axis=0)
+    distance = reward[2:-2] - (around[1] + around[2]) / 2
     neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
     aside, least = np.minimum(np.abs(distance), neighbours), least_spike(variance[2:-2])
     if not (aside > SPIKE_SCALE * least).any():  # nearly always

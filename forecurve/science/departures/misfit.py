@@ -125,17 +125,17 @@ def lost_all(curve: Curve) -> Misfit | None:
     return Misfit(name, when, fall, text)
 
 
-def find_misfit(problem: Problem, compute: FloatArray, found: Posterior, width: float) -> Misfit | None:
+def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | None:
     """The first of collapse or decline, two-phase, break, shape and residuals that holds.
 
     A `shape` whose residuals hang together as well is as much less sure as the worse of the two says.
 
     Args:
         problem: the scaled curve.
-        compute: shape (N,), in the curve's unit.
         found: its posterior, whose nodes contain the best sigmoid.
         width: of the reward's range, for the sizes that are reported.
     """
+    compute = problem.compute
     if len(compute) < _MIN_POINTS:
         return None
     comparison = Comparison.of(problem, found)

@@ -20,8 +20,6 @@ from ..curves.curve import Curve
 if TYPE_CHECKING:
     from .fit import Fit
 
-_ROUNDING = 1e-9  # a change's compute went through a logarithm
-
 
 def p_lasts(lasted: float, rest: float) -> float:
     """P(a state that has lasted so long outlasts the rest), for a duration of unknown scale.
@@ -58,7 +56,7 @@ def aftermath(fit: Fit, since: float) -> Fit | None:
 
 
 def _after(curve: Curve, since: float) -> Curve | None:
-    kept = curve.compute > since * (1 + _ROUNDING)
+    kept = curve.compute > since
     size = int(kept.sum())
     if size < MIN_POINTS or curve.compute[kept][0] - since < LEAST_COMPUTE:
         return None

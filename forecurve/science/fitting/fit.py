@@ -141,7 +141,7 @@ class Fit:
         found = degenerate(self.curve)
         if found is not None:
             return found
-        found = find_misfit(self.problem, np.exp(self.problem.log_c), self.posterior, self._scale[1])
+        found = find_misfit(self.problem, self.posterior, self._scale[1])
         return lost_all(self.curve) or found if found is None or not found.withheld else found
 
     @cached_property
@@ -156,12 +156,12 @@ class Fit:
         if sum(early.values()) < 0.5:
             return None
         count = max(early, key=lambda size: early[size])
-        return Cutoff(float(np.exp(self.problem.log_c[count])), count, float(sum(early.values())))
+        return Cutoff(float(self.problem.compute[count]), count, float(sum(early.values())))
 
     @property
     def outliers(self) -> FloatArray:
         """Compute of the evaluations that lie far off both neighbours and were given hardly any weight."""
-        return np.asarray(np.exp(self.problem.log_c[self.problem.spikes]))
+        return self.problem.compute[self.problem.spikes]
 
     @property
     def state_variance(self) -> FloatArray:

@@ -88,17 +88,21 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
     for passes in range(2, MAX_PASSES + 2):
         log_node = table.masses.nodes
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
-        lattice = closer_lattice(table.lattice, log_node, power, setting.box)
-        spared = near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area
-        whole = open_edges(table.lattice, log_node, setting.box).max() <= CUT_OFF
-        settled = carry >= ENOUGH_NODES or spared or area > _STILL_SHRINKING * last_area
-        if (power == 1.0 and settled and all_asked and whole) or passes > MAX_PASSES:
+        edges = open_edges(table.lattice, log_node, setting.box)
+        ready = power == 1.0 and all_asked and edges.max() <= CUT_OFF
+        settled = carry >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area
+        if (ready and settled) or passes > MAX_PASSES:
+            break
+        lattice = closer_lattice(table.lattice, log_node, power, setting.box, edges)
+        if ready and near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area:
             break
         alive = table.alive
         if power == 1.0:
             alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
             all_asked = True
         table, last_area = tabulate(problem, lattice, alive, passes), area
+    if not all_asked:  # no lattice was small enough for it: a peak, and tails as wide as the box
+        table = tabulate(problem, table.lattice, everyone, table.passes)
     return _finer(problem, table)
 
 
@@ -109,7 +113,8 @@ def _finer(problem: Problem, table: Table) -> Table:
     if carry >= _LEAST_NODES:
         return table
     times = min(int(np.ceil(np.sqrt(ENOUGH_NODES / carry))), _FINEST)
-    lattice = closer_lattice(table.lattice, table.masses.nodes, 1.0, problem.setting.box, times)
+    log_node, box = table.masses.nodes, problem.setting.box
+    lattice = closer_lattice(table.lattice, log_node, 1.0, box, open_edges(table.lattice, log_node, box), times)
     return tabulate(problem, lattice, table.alive, table.passes + 1)
 
 

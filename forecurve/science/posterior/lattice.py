@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray
+from ..compiled import compiled
 from .kernels import HUGE, Factors
 from .prior import Box
 
@@ -118,7 +120,9 @@ def _centres(low: float, high: float, size: int) -> FloatArray:
     return low + (np.arange(size) + 0.5) / size * (high - low)
 
 
-def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Box, finer: int = 1) -> Lattice:
+def closer_lattice(
+    lattice: Lattice, log_mass: FloatArray, power: float, box: Box, edges: FloatArray, finer: int = 1
+) -> Lattice:
     """The next lattice: along the ridge of the (tempered) mass, or straight where that is smaller, just large enough.
 
     Args:
@@ -126,52 +130,90 @@ def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Bo
         log_mass: of its nodes, (ROWS * COLUMNS,).
         power: below 1 while too few nodes carry the mass.
         box: outside of which nothing is looked for.
+        edges: `open_edges` of it.
         finer: times as many rows and columns.
     """
     tempered = power * (log_mass - log_mass.max())
-    kept = tempered > -max(_TEMPERED_CUT, power * CUT)  # never closer than CUT in true units: what is cut is lost
-    log_b, log_mid = lattice.nodes[:, kept]
-    across, along = lattice.cell
-    cells = np.where(open_edges(lattice, log_mass, box) > CUT_OFF, FURTHER, 1)
-    low, high = _reaching(log_b, across, cells[:2], box.log_b)
-    straight = _reaching(log_mid, along, cells[2:], box.log_mid)
-    ridge = _ridge(log_b, log_mid, np.exp(tempered[kept]), low, high)
-    offsets = log_mid - ridge(log_b)
-    slack = np.abs(np.diff(ridge(lattice.log_b)) - np.diff(lattice.log_mid[:, 0])).max(
-        initial=0.0, where=_between(lattice.log_b, low, high)
-    )
-    bent = offsets.min() - cells[2] * along - slack, offsets.max() + cells[3] * along + slack
+    cut = -max(_TEMPERED_CUT, power * CUT)  # never closer than CUT in true units: what is cut is lost
+    cells = np.where(edges > CUT_OFF, float(FURTHER), 1.0) * np.repeat(lattice.cell, 2)
+    limits = np.array([*box.log_b, *box.log_mid])
+    found = np.empty(9)
+    parts = _ranges, _ridge, _offsets
+    compiled(_outline, _outline, *parts)(lattice.log_b, lattice.log_mid, tempered, cut, cells, limits, found)
+    low, high, straight, bent, ridge = found[0], found[1], (found[2], found[3]), (found[4], found[5]), found[6:]
     if bent[1] - bent[0] > straight[1] - straight[0]:  # mass that fills the box, which is straight, has no ridge
         return _lay((low, high), np.zeros(finer * ROWS), straight, finer)
-    return _lay((low, high), ridge(_centres(low, high, finer * ROWS)), bent, finer)
+    x = _centres(-1.0, 1.0, finer * ROWS)
+    return _lay((low, high), ridge[0] + ridge[1] * x + ridge[2] * x * x, bent, finer)
 
 
-def _reaching(values: FloatArray, cell: float, cells: IntArray, limits: tuple[float, float]) -> tuple[float, float]:
-    """The range of the values and so many cells more to each side, within limits."""
-    return max(values.min() - cells[0] * cell, limits[0]), min(values.max() + cells[1] * cell, limits[1])
+# --- where the mass lies; without twins in numpy, as nodes are few ---
 
 
-def _between(log_b: FloatArray, low: float, high: float) -> BoolArray:
-    return (log_b[1:] >= low) & (log_b[:-1] <= high)
+def _outline(log_b: Any, log_mid: Any, tempered: Any, cut: Any, cells: Any, limits: Any, found: Any) -> None:
+    """Where the nodes above the cut lie: the range of ln B, that of ln C_mid, that of the offsets from the ridge, and
+    the ridge itself.
+
+    Args:
+        cells: how far beyond the nodes a range goes: ln B below and above, ln C_mid below and above.
+        limits: of ln B and ln C_mid, (4,).
+        found: (9,), filled.
+    """
+    kept = (tempered > cut).reshape(log_mid.shape)
+    weight = np.exp(tempered).reshape(log_mid.shape)
+    low, high, least, most = _ranges(log_b, log_mid, kept)
+    low, high = max(low - cells[0], limits[0]), min(high + cells[1], limits[1])
+    x = (log_b - (low + high) / 2.0) / ((high - low) / 2.0)
+    ridge = _ridge(x, log_mid, kept, weight)
+    nearest, furthest, slack = _offsets(x, log_mid, kept, ridge)
+    found[:2] = low, high
+    found[2:4] = max(least - cells[2], limits[2]), min(most + cells[3], limits[3])
+    found[4:6] = nearest - cells[2] - slack, furthest + cells[3] + slack
+    found[6:] = ridge
 
 
-@dataclass(frozen=True, eq=False)
-class _Ridge:
-    """A parabola of ln C_mid in ln B."""
-
-    centre: float
-    half: float
-    coefficients: FloatArray
-
-    def __call__(self, log_b: FloatArray) -> FloatArray:
-        x = (log_b - self.centre) / self.half
-        return np.asarray(self.coefficients[0] + self.coefficients[1] * x + self.coefficients[2] * x * x)
+def _ranges(log_b: Any, log_mid: Any, kept: Any) -> tuple[Any, Any, Any, Any]:
+    """The least and largest ln B and ln C_mid of the nodes kept."""
+    first, last, least, most = len(log_b), -1, np.inf, -np.inf
+    for i in range(len(log_b)):
+        for j in range(log_mid.shape[1]):
+            if kept[i, j]:
+                first, last = min(first, i), i
+                least, most = min(least, log_mid[i, j]), max(most, log_mid[i, j])
+    return log_b[first], log_b[last], least, most
 
 
-def _ridge(log_b: FloatArray, log_mid: FloatArray, weight: FloatArray, low: float, high: float) -> _Ridge:
-    centre, half = (low + high) / 2, (high - low) / 2
-    x = (log_b - centre) / half
-    columns = np.stack([np.ones_like(x), x, x * x])
-    share = weight / weight.sum()
-    normal = (columns * share) @ columns.T + np.diag([0.0, 1e-4, 1e-3])  # a single row bends nothing
-    return _Ridge(centre, half, np.linalg.solve(normal, (columns * share) @ log_mid))
+def _ridge(x: Any, log_mid: Any, kept: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Height, slope and bend of the parabola of ln C_mid in x: weighted least squares.
+
+    Args:
+        x: ln B of each row, brought to [-1, 1].
+    """
+    mass, s1, s2, s3, s4, m0, m1, m2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(len(x)):
+        for j in range(log_mid.shape[1]):
+            if kept[i, j]:
+                w, m = weight[i, j], log_mid[i, j]
+                mass, m0, m1, m2 = mass + w, m0 + w * m, m1 + w * m * x[i], m2 + w * m * x[i] ** 2
+                s1, s2, s3, s4 = s1 + w * x[i], s2 + w * x[i] ** 2, s3 + w * x[i] ** 3, s4 + w * x[i] ** 4
+    s1, s2, s3, s4, m0, m1, m2 = s1 / mass, s2 / mass, s3 / mass, s4 / mass, m0 / mass, m1 / mass, m2 / mass
+    a11, a12, a22 = s2 - s1 * s1 + 1e-4, s3 - s1 * s2, s4 - s2 * s2 + 1e-3  # a single row bends nothing
+    b1, b2 = m1 - s1 * m0, m2 - s2 * m0
+    bend = (b2 - a12 / a11 * b1) / (a22 - a12 / a11 * a12)
+    slope = (b1 - a12 * bend) / a11
+    return m0 - s1 * slope - s2 * bend, slope, bend
+
+
+def _offsets(x: Any, log_mid: Any, kept: Any, ridge: Any) -> tuple[Any, Any, Any]:
+    """The range of ln C_mid about the ridge, and by how much at most it steps otherwise than the rows between two."""
+    height, slope, bend = ridge
+    least, most, slack = np.inf, -np.inf, 0.0
+    for i in range(len(x)):
+        at = height + slope * x[i] + bend * x[i] ** 2
+        for j in range(log_mid.shape[1]):
+            if kept[i, j]:
+                least, most = min(least, log_mid[i, j] - at), max(most, log_mid[i, j] - at)
+        if i and x[i] >= -1.0 and x[i - 1] <= 1.0:
+            before = height + slope * x[i - 1] + bend * x[i - 1] ** 2
+            slack = max(slack, abs(at - before - (log_mid[i, 0] - log_mid[i - 1, 0])))
+    return least, most, slack

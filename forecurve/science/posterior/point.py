@@ -107,23 +107,24 @@ def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) ->
     size, first = len(y), 1 if np.isinf(log_c[0]) else 0
     oy, yy = y.sum(), (y * y).sum()
     centre = (log_c[first] + log_c[size - 1]) / 2.0
-    rates = np.empty(size)
     sse = np.empty((len(rows), len(columns)))
     for i in range(len(rows)):
         b = np.exp(rows[i])
-        for t in range(first, size):
-            rates[t] = min(max(np.exp(-b * (log_c[t] - centre)), 1e-150), 1e150)
+        factors = np.empty(len(columns))
         for j in range(len(columns)):
-            factor = min(max(np.exp(b * (columns[j] - centre)), 1e-150), 1e150)
-            gg, g1, gy = 0.0, 0.0, 0.0
-            for t in range(first, size):
-                g = 1.0 / (1.0 + rates[t] * factor)
-                gg += g * g
-                g1 += g
-                gy += g * y[t]
-            h00, h01, c0 = max(size - 2.0 * g1 + gg, 0.0), g1 - gg, oy - gy
-            R0, A, _, _ = _linear_part(h00, h01, gg, c0, gy, start, False)
-            sse[i, j] = yy - 2.0 * (c0 * R0 + gy * A) + h00 * R0 * R0 + 2.0 * h01 * R0 * A + gg * A * A
+            factors[j] = min(max(np.exp(b * (columns[j] - centre)), 1e-150), 1e150)
+        gg, g1, gy = np.zeros(len(columns)), np.zeros(len(columns)), np.zeros(len(columns))
+        for t in range(first, size):
+            rate = min(max(np.exp(-b * (log_c[t] - centre)), 1e-150), 1e150)
+            for j in range(len(columns)):  # innermost, as the processor takes several columns at once
+                g = 1.0 / (1.0 + rate * factors[j])
+                gg[j] += g * g
+                g1[j] += g
+                gy[j] += g * y[t]
+        for j in range(len(columns)):
+            h00, h01, c0 = max(size - 2.0 * g1[j] + gg[j], 0.0), g1[j] - gg[j], oy - gy[j]
+            R0, A, _, _ = _linear_part(h00, h01, gg[j], c0, gy[j], start, False)
+            sse[i, j] = yy - 2.0 * (c0 * R0 + gy[j] * A) + h00 * R0 * R0 + 2.0 * h01 * R0 * A + gg[j] * A * A
     return sse
 
 

@@ -92,7 +92,8 @@ class Problem:
 
     Attributes:
         setting: all else.
-        log_c, reward: of the evaluations, (N,).
+        compute, log_c, reward: of the evaluations, (N,). What is said of single ones goes by `compute`: a logarithm
+            and back is a little off.
         shares: variance of each evaluation / v without the wandering part, under each hypothesis, (H, N).
         ticks: of the evaluation clock, (N,).
         filtered: what the noise filter says of them.
@@ -100,6 +101,7 @@ class Problem:
     """
 
     setting: Setting
+    compute: FloatArray
     log_c: FloatArray
     reward: FloatArray
     shares: FloatArray
@@ -152,6 +154,7 @@ def make_problem(
     shares = (variance + spikes + head * EARLY_SD**2) / setting.unit_variance
     return Problem(
         setting=setting,
+        compute=compute,
         log_c=log_compute(compute),
         reward=reward,
         shares=shares,

@@ -39,7 +39,6 @@ WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 CLIP = 4.0
 _Z90 = 1.6448536269514722
-_ROUNDING = 1e-9
 _DOUBT = " Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
 _MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
@@ -192,9 +191,9 @@ def _fall(fit: Fit, compute: FloatArray) -> tuple[float, str] | None:
     if found is None or found.since is None or not found.fallen:
         return None
     before = fit.curve.compute[fit.curve.compute < compute[0]]  # a fall is dated by the last evaluation before it
-    if len(before) and found.since < before[-1] * (1 - _ROUNDING):
+    if len(before) and found.since < before[-1]:
         return None
-    down = int(np.searchsorted(compute, found.since * (1 + _ROUNDING), side="right"))
+    down = int(np.searchsorted(compute, found.since, side="right"))
     return float(compute[min(down, len(compute) - 1)]), found.sentence
 
 

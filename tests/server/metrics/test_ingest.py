@@ -68,6 +68,14 @@ def test_a_batch_is_stored_and_read_back(api: TestClient, headers: Headers, run:
     assert [(p["step"], p["compute"], p["value"]) for p in series["points"]] == [(40, 8.1, 0.41)]
 
 
+def test_no_evaluation_is_exact_though_every_prompt_has_all_or_none(
+    run: Reporter, api: TestClient, headers: Headers
+) -> None:
+    run.send(1, {"step": 0, "compute": 0, "samples": 4, "counts": [4, 0, 4, 0]})
+    (item,) = api.get(f"/v1/runs/{run.run_id}/evaluations", headers=headers["read"]).json()["items"]
+    assert 0 < item["se"] < math.sqrt(0.25 / 16)
+
+
 def test_a_single_sample_gives_the_binomial_error(run: Reporter, api: TestClient, headers: Headers) -> None:
     run.send(1, {"step": 0, "compute": 0, "samples": 1, "counts": [1, 0, 0, 0]})
     run.send(2, evaluation(10, reward=0.25, prompts=100, samples=2), evaluation(20))

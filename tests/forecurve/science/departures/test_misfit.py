@@ -38,6 +38,15 @@ def test_a_decline_is_named_dated_and_sized(seed: int) -> None:
     assert "no ceiling can be read" in result.sentence()
 
 
+@pytest.mark.parametrize("gap", [3, 12.5, 25, 64, 1e20])
+def test_a_run_that_falls_from_its_first_evaluation_on_is_not_sent_to_a_checkpoint_before_it(gap: float) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.004, 25)
+    result = fit(Curve(gap * np.arange(1, 26), 0.5 - 0.01 * np.arange(25) + noise, prompts=1000, samples=16))
+    assert result.misfit_detail is not None
+    assert result.misfit_detail.since == gap
+    assert "Look at how its first evaluation was made" in advise(result, budget=60 * gap).reason
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sudden_loss_is_a_collapse(seed: int) -> None:
     healthy = sigmoid(X, 0.7, 1.6, 30, 0.2)

@@ -51,11 +51,14 @@ def test_a_few_noisy_evaluations_leave_both_as_likely_as_they_were() -> None:
     assert _share(fit(_run(sigmoid, 1, points=4, sd=0.05))) == pytest.approx(BEFOREHAND, abs=0.15)
 
 
-@pytest.mark.parametrize("law", [sigmoid, burr])
-def test_its_probability_is_that_of_dense_integration(law) -> None:  # type: ignore[no-untyped-def]
-    """Evidence as the mean likelihood over the prior, by half a million points of a Sobol sequence."""
+@pytest.mark.parametrize(("law", "seed"), [(sigmoid, 3), (burr, 3), (sigmoid, 19)])
+def test_its_probability_is_that_of_dense_integration(law, seed: int) -> None:  # type: ignore[no-untyped-def]
+    """Evidence as the mean likelihood over the prior, by half a million points of a Sobol sequence.
+
+    With seed 19 the mass has a peak and tails as wide as the box: no lattice is small enough for it.
+    """
     compute = np.linspace(0, 4000.0, 7)
-    reward = law(compute, 0.9, 2.5, 2000.0, 0.05) + 0.05 * np.random.default_rng(3).normal(size=7)
+    reward = law(compute, 0.9, 2.5, 2000.0, 0.05) + 0.05 * np.random.default_rng(seed).normal(size=7)
     curve = Curve(compute, np.clip(reward, 0, 1), prompts=60, samples=1)
     likelihood, boxes = log_likelihood(curve), _boxes(compute)
     u = qmc.Sobol(4, seed=1).random_base2(19)

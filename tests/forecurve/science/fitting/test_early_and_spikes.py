@@ -47,6 +47,13 @@ def test_a_single_bad_evaluation_hardly_moves_the_forecast() -> None:
     assert b.A.width < 1.3 * a.A.width
 
 
+def test_a_single_bad_evaluation_is_named_by_its_own_compute_to_the_last_digit() -> None:
+    compute = 12.4 * np.arange(1, 31)
+    reward = sigmoid(compute, 0.6, 1.5, 100, 0.2)
+    reward[12] = 0.05
+    assert fit(Curve(compute, reward, prompts=1000, samples=16)).outliers.tolist() == [compute[12]]
+
+
 def test_a_fall_that_stays_is_no_spike() -> None:
     reward = _curve().reward.copy()
     reward[30:] -= 0.3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -330,6 +331,19 @@ def test_sentences_never_show_more_digits_than_the_interval_supports() -> None:
     assert "of it reached" in late
     assert "GPU-hours more would buy +0.01" in late
     assert late.rstrip(".").endswith(("stop", "scale"))
+
+
+@pytest.mark.parametrize("told", ["prompts", "counts"])
+def test_many_small_evaluations_are_not_drawn_to_the_nearer_end_of_the_range(told: str) -> None:
+    compute, rng = np.linspace(1 / 400, 1, 400), np.random.default_rng(0)
+    rate = sigmoid(compute, 0.85, 1.6, 0.25, 0.3)
+    errors = []
+    for _ in range(12):
+        counts = rng.binomial(2, rate[:, None], (400, 16))
+        size: dict[str, Any] = {"prompts": 16} if told == "prompts" else {"counts": list(counts)}
+        found = fit(Curve(compute, counts.mean(axis=1) / 2, samples=2, **size))
+        errors.append(found.predict([1.0]).median[0] - rate[-1])
+    assert abs(np.mean(errors)) < 0.009
 
 
 def test_the_repr_is_one_readable_line() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import qmc
 from scipy.stats import t as student
 
 from forecurve.science import Curve, Fit, Prior, fit, least_squares
@@ -74,7 +75,8 @@ def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatAr
                     continue
                 scale = pair[1] * np.sqrt((prior.dof - 2) / prior.dof)
                 informed += student.logpdf(theta[:, at], prior.dof, pair[0], scale)
-        total = likelihood(R0[:, None] + (A - R0)[:, None] * g) + np.logaddexp(flat, informed)
+        with np.errstate(invalid="ignore"):  # points outside the box have no density
+            total = likelihood(R0[:, None] + (A - R0)[:, None] * g) + np.logaddexp(flat, informed)
         return np.where(inside & np.isfinite(total), total, -np.inf)
 
     return log_posterior
@@ -104,9 +106,32 @@ def _read(found: Fit) -> tuple[FloatArray, ...]:
     return draws.A, draws.R0, over_cells(np.log(draws.B), b), over_cells(np.log(draws.C_mid), mid)
 
 
+def _dense(curve: Curve) -> FloatArray:
+    """Draws of (A, R0, ln B, ln C_mid) under the flat prior, shape (4, n), of half a million points of a Sobol
+    sequence: walkers hardly find tails as wide as the box. More of them lie near R0 = 0, with that much less weight."""
+    u = qmc.Sobol(4, seed=1).random_base2(19)
+    compute = curve.compute
+    boxes = LOG_B_BOX, (np.log(compute[compute > 0][0] / C_MID_REACH), np.log(compute[-1] * C_MID_REACH))
+    R0 = u[:, 0] ** 2
+    A = R0 + (1 - R0) * u[:, 1]
+    log_b, log_mid = (low + (high - low) * u[:, at] for at, (low, high) in zip((2, 3), boxes, strict=True))
+    likelihood, parts = log_likelihood(curve), []
+    for rows in np.array_split(np.arange(len(u)), 32):
+        with np.errstate(divide="ignore", over="ignore"):
+            g = 1 / (1 + (np.exp(log_mid[rows])[:, None] / compute) ** np.exp(log_b[rows])[:, None])
+        parts.append(likelihood(R0[rows, None] + (A - R0)[rows, None] * g))
+    weight = np.concatenate(parts) + np.log(u[:, 0] + 1e-12)
+    cumulative = np.cumsum(np.exp(weight - weight.max()))
+    picks = np.searchsorted(cumulative, (np.arange(20_000) + 0.5) / 20_000 * cumulative[-1])
+    return np.stack([A, R0, log_b, log_mid])[:, picks]
+
+
 def _agrees(curve: Curve, prior: Prior, steps: int, slack: float) -> None:
-    chain, result = _emcee(curve, prior, steps), fit(curve, prior=prior)
-    for ours, theirs in zip(_read(result), chain, strict=True):
+    _agrees_with(_emcee(curve, prior, steps), fit(curve, prior=prior), slack)
+
+
+def _agrees_with(draws: FloatArray, result: Fit, slack: float) -> None:
+    for ours, theirs in zip(_read(result), draws, strict=True):
         expected = np.quantile(theirs, (0.05, 0.25, 0.5, 0.75, 0.95))
         width = expected[-1] - expected[0]
         np.testing.assert_allclose(np.quantile(ours, (0.05, 0.25, 0.5, 0.75, 0.95)), expected, atol=slack * width)
@@ -139,10 +164,12 @@ def test_a_late_steep_rise_that_the_first_lattice_steps_over_agrees_with_emcee()
     _agrees(Curve(compute, reward, prompts=26_667, samples=1), FLAT, steps=4000, slack=0.2)
 
 
-def test_the_heavy_tails_of_a_few_noisy_evaluations_agree_with_emcee() -> None:
-    """With unknown noise (R0, A) are Student-t: normal proposals do not reach what leads to late midpoints."""
+def test_the_heavy_tails_of_a_few_noisy_evaluations_agree_with_dense_integration() -> None:
+    """With unknown noise (R0, A) are Student-t: normal proposals do not reach what leads to late midpoints. And no
+    lattice is small enough for such a peak, but that under every kind of noise."""
     reward = [0.0522, 0.0, 0.0963, 0.0, 0.1406, 0.1735, 0.259, 0.3735]
-    _agrees(Curve(np.linspace(0, 8000, 8), reward), FLAT, steps=3000, slack=0.15)
+    curve = Curve(np.linspace(0, 8000, 8), reward)
+    _agrees_with(_dense(curve), fit(curve), slack=0.1)
 
 
 @pytest.mark.parametrize("prior", ["none", "paper"])
