@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from server.events.outbox import enqueue
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
+from server.runs.service import IN_LINE
 from server.runs.states import HOLDS_PLACE, DesiredState, Status
 from server.settings import Settings
 from worker.clocks import is_reached
@@ -43,7 +44,7 @@ def _next_in_line(session: Session, places: int, now: datetime) -> list[Run]:
         select(Run)
         .where(Run.status == Status.QUEUED, Run.desired_state == DesiredState.RUN, Run.executor != "external")
         .where(is_reached(Run.not_before, now, timedelta(seconds=LONGEST_RETRY_S)))
-        .order_by(Run.created_at, Run.is_control.desc(), Run.id)
+        .order_by(*IN_LINE)
         .limit(places)
         .with_for_update(key_share=True)
     )

@@ -35,8 +35,6 @@ app = Celery("forecurve", include=["worker.tasks", "worker.ringer"])
 
 def configuration(settings: Settings) -> dict[str, Any]:
     """Celery's configuration from ours."""
-    schedule_file = settings.data_dir / "scheduler" / "beat"
-    schedule_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
         "broker_url": settings.redis_url,
         "broker_connection_retry_on_startup": True,
@@ -70,7 +68,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_routes": {f"worker.tasks.{slow}": {"queue": WORK} for slow in ("refit", "compare", "deliver")},
         "worker_hijack_root_logger": False,
         "beat_schedule": beat_schedule(settings),
-        "beat_schedule_filename": str(schedule_file),
+        "beat_scheduler": "celery.beat.Scheduler",  # in memory: a file that a full disk cut short would keep it down
         "beat_max_loop_interval": max(min(settings.tick_s, 5.0), 0.1),
     }
 

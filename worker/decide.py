@@ -362,7 +362,7 @@ def _asked(case: Case, when: str = "") -> str:
     """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
     ended = "Paused as asked" if case.is_to_pause else "Stopped as asked"
     what, why = "Cancelled" if case.is_cancelled else ended, case.run.desired_reason
-    return f"{what}{when}: {why}" if why else f"{what}{when}"
+    return f"{what}{when}: {why.removesuffix('.')}" if why else f"{what}{when}"  # advice is a sentence; more may follow
 
 
 def _default_reason(to: Status) -> str | None:

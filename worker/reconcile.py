@@ -11,11 +11,14 @@ Two reconcilers at once do no harm: the second finds another state under the loc
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, or_, select
+from celery.exceptions import SoftTimeLimitExceeded
+from sqlalchemy import and_, func, or_, select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from server.database import transaction
@@ -36,7 +39,7 @@ log = logging.getLogger(__name__)
 
 NAME = "reconcile"
 ORPHANS_FOR = timedelta(days=1)
-"""How long jobs of attempts that were given up are looked after."""
+"""How long jobs of attempts are looked after from when they were given up."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,25 @@ def reconcile(context: Context, now: datetime) -> int:
         well_since = tick(session, NAME, now, gap=_gap(context.settings)) if reachable else now
     references = [pair.reference for pair in pairs if pair.reference] + [_reference(orphan) for orphan in orphans]
     seen = context.executor.observe(references)
-    changed = sum(_reconcile_one(context, pair, seen, now, well_since) for pair in pairs)
-    _end_orphans(context, orphans, seen, now)
+    changed = 0
+    for pair in pairs:
+        with _apart(f"run {pair.run.id}"):
+            changed += _reconcile_one(context, pair, seen, now, well_since)
+    for orphan in orphans:
+        with _apart(f"job {_reference(orphan)}"):
+            _end_orphan(context, orphan, seen[_reference(orphan)], now)
     return changed
+
+
+@contextmanager
+def _apart(what: str) -> Iterator[None]:
+    """What nobody foresaw of one of them must not keep the others from being looked after."""
+    try:
+        yield
+    except (OperationalError, SoftTimeLimitExceeded):  # the database or the time is gone for all
+        raise
+    except Exception:
+        log.exception("%s: cannot be looked after; the others are", what)
 
 
 def reconcile_run(context: Context, run_id: str, now: datetime) -> bool:
@@ -165,23 +184,20 @@ def _orphans(session: Session, now: datetime) -> list[tuple[str, str, int]]:
     )
     unsettled = or_(Attempt.observed.is_(None), Attempt.observed.in_([str(state) for state in ALIVE]))
     query = select(Attempt.id, Attempt.run_id, Attempt.number).join(Run, Run.id == Attempt.run_id)
-    query = query.where(Run.executor != "external", given_up, unsettled, Attempt.created_at > now - ORPHANS_FOR)
+    last_at = func.coalesce(Attempt.ended_at, Attempt.created_at)
+    query = query.where(Run.executor != "external", given_up, unsettled, last_at > now - ORPHANS_FOR)
     return [(row.id, row.run_id, row.number) for row in session.execute(query.order_by(Attempt.id))]
 
 
-def _end_orphans(
-    context: Context, orphans: Iterable[tuple[str, str, int]], observations: Mapping[str, Observation], now: datetime
-) -> None:
-    """Stop jobs of attempts that were given up, e.g. because the executor was unreachable: two would train one run."""
-    for orphan in orphans:
-        seen = observations[_reference(orphan)]
-        if seen.state in ALIVE:
-            log.warning("job %s outlived its attempt; stopping it", _reference(orphan))
-            context.executor.stop(_reference(orphan))
-        elif seen.state in OVER:
-            with transaction(context.sessions) as session:
-                attempt = session.get_one(Attempt, orphan[0])
-                attempt.observed, attempt.observed_at = str(seen.state), now
+def _end_orphan(context: Context, orphan: tuple[str, str, int], seen: Observation, now: datetime) -> None:
+    """Stop the job of an attempt that was given up, e.g. because the executor was unreachable: two would train one."""
+    if seen.state in ALIVE:
+        log.warning("job %s outlived its attempt; stopping it", _reference(orphan))
+        context.executor.stop(_reference(orphan))
+    elif seen.state in OVER:
+        with transaction(context.sessions) as session:
+            attempt = session.get_one(Attempt, orphan[0])
+            attempt.observed, attempt.observed_at = str(seen.state), now
 
 
 def _reference(orphan: tuple[str, str, int]) -> str:

@@ -94,7 +94,10 @@ class Attempt(Base):
     """One launch of a run. Its number fences: reports of an older attempt are refused."""
 
     __tablename__ = "attempts"
-    __table_args__ = (UniqueConstraint("run_id", "number"),)
+    __table_args__ = (
+        UniqueConstraint("run_id", "number"),
+        Index("ix_attempts_last_at", text("(coalesce(ended_at, created_at))")),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("att"))
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"))
@@ -113,7 +116,7 @@ class Attempt(Base):
     stop_forced_at: Mapped[datetime | None]  # when the executor was told to stop it
     lease: Mapped[str | None]
     lease_expires_at: Mapped[datetime | None]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     submitted_at: Mapped[datetime | None]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]

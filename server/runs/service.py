@@ -31,6 +31,10 @@ RECONCILE_TASK = "worker.tasks.reconcile_run"
 TOLD = ("task", "arm", "seed")
 """What a run without a recipe may say of itself, so that other runs tell of it and it of them."""
 
+IN_LINE = (Run.created_at, Run.is_control.desc(), Run.id)
+"""The order in which runs get their places; whoever locks several goes by it too, so that two never
+deadlock."""
+
 _STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
 """A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
 

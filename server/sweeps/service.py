@@ -18,7 +18,7 @@ from server.recipes.service import store_all
 from server.runs.models import Run
 from server.runs.room import Room
 from server.runs.schemas import RunView
-from server.runs.service import ADMIT_TASK, request_stops
+from server.runs.service import ADMIT_TASK, IN_LINE, request_stops
 from server.runs.states import TERMINAL
 from server.runs.views import run_views
 
@@ -96,7 +96,7 @@ def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:
 def stop_sweep(session: Session, sweep_id: str, *, actor: str, reason: str | None) -> Sweep:
     """Want every run of the sweep that is not over to stop. A second time changes nothing."""
     sweep = get_sweep(session, sweep_id)
-    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)  # in this order, so that two never deadlock
+    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(*IN_LINE)
     locked = mine.with_for_update(key_share=True).execution_options(populate_existing=True)
     request_stops(session, session.scalars(locked).all(), actor=actor, reason=reason)
     return sweep

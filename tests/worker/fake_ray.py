@@ -19,7 +19,7 @@ class FakeRay:
     Attributes:
         hang: a submission is accepted, but its answer is held back until `let_go`.
         fails_with: (status, text) answered to every submission instead of accepting it.
-        blind: every look at jobs answers 500, as a head does whose agent restarts.
+        blind: every look at jobs and every stop answers 500, as a head does whose agent restarts.
         before_answer: called after a submission was accepted and before it is answered.
     """
 
@@ -133,6 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path == "/api/jobs/":
             self._answer(*self.ray.submit(json.loads(body)))
+        elif self.ray.blind:
+            self._answer(500, "Internal Server Error")
         else:
             self._answer(*self.ray.end(self.path.split("/")[-2]))
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
+from sqlalchemy.exc import OperationalError
 
 from forecurve.recipes import Recipe
 from server.database import new_id
 from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
+from server.runs.service import lock_run
+from server.sweeps.service import stop_sweep
+from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 
 
@@ -120,3 +126,44 @@ def test_two_admissions_at_once_give_no_place_twice(world: World):
     for thread in threads:
         thread.join()
     assert len(admitted) == len(set(admitted)) == 2
+
+
+def test_admission_and_the_stop_of_a_sweep_do_not_wait_for_each_other_in_a_circle(world: World):
+    world.settings.max_concurrent_runs = 10
+    with world.sessions.begin() as session:
+        sweep = make_sweep(session).id
+    world.add_run(sweep_id=sweep, seed=0, is_control=True, status="running", attempt=1)
+    arm = world.add_run(sweep_id=sweep, seed=0)
+    control = world.add_run(sweep_id=sweep, seed=1, is_control=True)
+    failed: list[OperationalError] = []
+
+    def stop() -> None:
+        with world.sessions.begin() as session:
+            stop_sweep(session, sweep, actor="anna", reason=None)
+
+    def noting(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except OperationalError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=noting, args=(work,)) for work in (stop, world.admit)]
+    with world.sessions.begin() as session:
+        lock_run(session, arm)
+        for waiting, thread in enumerate(threads, start=1):
+            thread.start()
+            until_so_many_wait(world, waiting)
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert {world.run(run).desired_state for run in (arm, control)} == {"stop"}
+
+
+def until_so_many_wait(world: World, number: int) -> None:
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    for _ in range(1000):
+        with world.sessions() as session:  # anew: a transaction goes on seeing the activity that it saw first
+            if session.scalar(text(waiting)) == number:
+                return
+        time.sleep(0.01)
+    raise AssertionError(f"{number} should wait by now")

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
+from typing import ClassVar
 
 import pytest
+from celery.beat import Scheduler
+from kombu.utils.imports import symbol_by_name
 
 from server.settings import Settings, get_settings
 from worker.app import VISIBILITY_S, app, configuration, ring
@@ -52,7 +57,8 @@ def test_a_lease_outlives_no_task_by_much_and_no_task_outlives_its_lease(conf):
 
 def test_ticks_of_an_idle_queue_expire(conf):
     for entry in conf["beat_schedule"].values():
-        assert entry["schedule"] <= entry["options"]["expires"] <= 5 * entry["schedule"]
+        every_s = entry["schedule"].run_every.total_seconds()
+        assert every_s <= entry["options"]["expires"] <= 5 * every_s
 
 
 def test_each_queue_gets_its_own_messages_only(conf):
@@ -60,9 +66,43 @@ def test_each_queue_gets_its_own_messages_only(conf):
     assert ways == {("control", "control"), ("work", "work")}
 
 
-def test_the_scheduler_keeps_its_file_in_the_data_directory(conf, tmp_path: Path):
-    assert Path(conf["beat_schedule_filename"]).parent == tmp_path / "scheduler"
-    assert (tmp_path / "scheduler").stat().st_mode & 0o777 == 0o700, "for its owner only"
+@pytest.fixture
+def scheduler(surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    """As the scheduler's process makes it, but what it rings goes to its `rung`."""
+    kind = symbol_by_name(app.conf.beat_scheduler)
+
+    class Noting(kind):
+        producer = None
+        rung: ClassVar[list[str]] = []
+
+        def apply_entry(self, entry, producer=None):
+            self.rung.append(entry.name)
+
+    monkeypatch.chdir(tmp_path)
+    return Noting(app, schedule_filename=str(tmp_path / "beat"))
+
+
+def what_rings(scheduler: Scheduler) -> set[str]:
+    scheduler.rung.clear()
+    while scheduler.tick() == 0:
+        pass
+    return set(scheduler.rung)
+
+
+def test_the_scheduler_keeps_nothing_on_disk(scheduler: Scheduler, tmp_path: Path):
+    """What a full disk or a lost machine cut short there kept it from ever starting again."""
+    what_rings(scheduler)
+    scheduler.sync()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clock_set_back_does_not_silence_the_scheduler(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch):
+    what_rings(scheduler)
+    monkeypatch.setattr(type(app), "now", lambda _: datetime.now(UTC) - timedelta(hours=1))
+    monkeypatch.setattr("worker.schedule.monotonic", lambda: monotonic() + 2)
+    assert what_rings(scheduler) == {"tick"}
+    monkeypatch.setattr("worker.schedule.monotonic", lambda: monotonic() + 10)
+    assert what_rings(scheduler) == {"tick", "sweep-up"}
 
 
 def test_every_task_that_is_rung_anywhere_is_registered(surroundings):

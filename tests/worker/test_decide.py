@@ -37,6 +37,8 @@ def test_why_a_person_wanted_the_end_stands_wherever_a_run_ends():
     assert outcome_of(a_run("running", "stop", **why), an_attempt(), seen("running")).reason == "Stopped as asked: now"
     ended = outcome_of(a_run("stopping", "cancel", **why), gone, seen("gone"))
     assert ended.reason == "Cancelled: now; the executor ended the job"
+    advised = outcome_of(a_run("stopping", "cancel", desired_reason="Only +0.01 is left."), gone, seen("gone"))
+    assert advised.reason == "Cancelled: Only +0.01 is left; the executor ended the job"
     queued = outcome_of(a_run("queued", "cancel", attempt=0, **why), None, None)
     assert queued.reason == "Cancelled while it was queued: now"
     early = outcome_of(a_run("launching", "stop", **why), unsubmitted, seen("gone"))

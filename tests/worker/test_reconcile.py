@@ -12,6 +12,7 @@ from server.runs.fencing import Superseded
 from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
+from worker.apply import apply
 from worker.fallen import KIND
 from worker.refit import refit
 
@@ -50,6 +51,42 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
         "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan."
     )
     assert alert.evidence["exit_code"] == 1
+
+
+@pytest.mark.parametrize("junk", ["\x00", "\ud800"])
+def test_a_log_that_is_no_text_holds_up_neither_its_run_nor_others(world: World, junk: str):
+    broken, other = world.running(), world.running()
+    said = "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n"
+    world.ray.set(f"{broken}-a1", "FAILED", driver_exit_code=1, message=f"{said}step 4{junk}0\nno{junk} memory\n")
+    world.report(other, "succeeded")
+    world.ray.set(f"{other}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile_for(20)
+    assert world.attempt(broken).log_tail in ("step 40\nno memory", "step 4?0\nno? memory")
+    assert "queued" in world.statuses(broken)
+    assert world.run(other).status == "succeeded"
+
+
+def test_what_nobody_foresaw_of_one_run_keeps_no_other_from_being_looked_after(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    odd, other = world.running(), world.running()
+    for run in (odd, other):
+        world.report(run, "succeeded")
+        world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+
+    def applied(session: Any, run: Run, *rest: Any) -> None:
+        if run.id == odd:
+            raise ZeroDivisionError("who would have thought")
+        apply(session, run, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("worker.reconcile.apply", applied)
+        world.reconcile()
+    assert (world.run(odd).status, world.run(other).status) == ("running", "succeeded")
+    assert f"run {odd}: cannot be looked after" in caplog.text
+    assert "who would have thought" in caplog.text
+    world.reconcile()
+    assert world.run(odd).status == "succeeded"
 
 
 def test_of_a_traceback_the_alert_says_what_went_wrong(world: World):
@@ -223,12 +260,17 @@ def test_late_reports_of_a_superseded_attempt_change_nothing(world: World):
     assert world.run(run).status == "running"
 
 
-def test_a_job_that_outlived_its_attempt_is_ended(world: World):
+@pytest.mark.parametrize("days", [0, 3])
+def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
     """The executor was away for so long that the attempt was given up; the job ran on all the while."""
     run = world.running()
+    world.wait(days * 86_400)
+    world.beat(run)
+    world.reconcile()
     world.ray.blind = True
     world.reconcile_for(660, every_s=10)
     assert world.run(run).status == "queued"
+    assert world.ray.stops == []
     world.ray.blind = False
     world.reconcile()
     assert world.ray.stops == [f"{run}-a1"]

@@ -136,8 +136,9 @@ class RayJobs:
 
 
 def tidy_log(text: str) -> str:
-    """The end of a log for people: no colours, no secrets, none of Ray's own lines."""
-    lines = (_ANSI.sub("", line).rstrip() for line in text.splitlines())
+    """The end of a log for people: no colours, no secrets, none of Ray's own lines; and none of what Postgres does not
+    keep as text, for a log may hold anything."""
+    lines = (_ANSI.sub("", line).rstrip() for line in _storable(text).splitlines())
     kept = "\n".join(line for line in lines if not _RAY_SAYS.match(line)).strip()
     return _SECRET.sub(r"fc_\1_...", kept)[-_LOG_TAIL:]
 
@@ -199,8 +200,13 @@ def _read_log(answer: httpx.Response) -> str:
     return body.decode(errors="replace").replace("\\n", "\n")
 
 
+def _storable(text: str) -> str:
+    """Without NULs and halves of surrogate pairs."""
+    return text.replace("\x00", "").encode(errors="replace").decode()
+
+
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip(" .")]
+    lines = [line.strip() for line in _storable(text).splitlines() if line.strip(" .")]
     return lines[-1][:300] if lines else ""
 
 
