@@ -11,7 +11,7 @@ from typing import Any, Self
 import httpx
 
 from .errors import ApiError, ClientError
-from .http import checked_url, make_http, problem
+from .http import checked_url, make_http, no_answer, problem
 from .patience import Patience
 
 Json = dict[str, Any]
@@ -271,10 +271,7 @@ class Api:
         except UnicodeEncodeError as error:
             raise ClientError(f"{_around(error)!r} is no text: what is sent must be UTF-8") from None
         except httpx.HTTPError as error:
-            way_out = "is it running? `forecurve up` starts one here, `--url` or FORECURVE_URL names another"
-            raise ApiError(
-                f"no answer from {self.url} ({type(error).__name__}); {way_out}", code="unreachable"
-            ) from error
+            raise no_answer(self.url, error) from error
         if response.status_code >= 400:
             raise problem(response)
         return response

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import ssl
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -17,11 +18,51 @@ USER_AGENT = "forecurve-python"
 
 
 def make_http(url: str, token: str | None, *, timeout_s: float = 10.0) -> httpx.Client:
-    """An HTTP client on `url`. A loopback address never goes through a proxy of the environment."""
+    """An HTTP client on `url`. A loopback address never goes through a proxy of the environment; the certificates of
+    its SSL_CERT_FILE are trusted everywhere.
+
+    Raises:
+        ClientError: `url` or `token` cannot be one, or what the environment says of proxies or certificates.
+    """
     url, token = checked_url(url), checked_token(token)
     headers = {"User-Agent": USER_AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
     timeout = httpx.Timeout(timeout_s, connect=5.0)
-    return httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=not is_loopback(url))
+    try:
+        trusted = httpx.create_ssl_context(trust_env=url.startswith("https:"))
+    except OSError as error:
+        told = f"no certificates can be read where SSL_CERT_FILE or SSL_CERT_DIR says ({error})"
+        raise ClientError(f"{told}; mend that, or unset it") from None
+    try:
+        return httpx.Client(
+            base_url=url, headers=headers, timeout=timeout, verify=trusted, trust_env=not is_loopback(url)
+        )
+    except ImportError:
+        named = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which needs a package more"
+        raise ClientError(f"{named}: pip install 'httpx[socks]', or unset it") from None
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ClientError(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is no address of a proxy: {error}") from None
+
+
+def no_answer(url: str, error: httpx.HTTPError) -> ApiError:
+    """Why none came, and the way out."""
+    cause = _cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted: {cause.verify_message}"
+        way_out = "SSL_CERT_FILE names a file of certificates to trust, and the address is to be one that they name"
+    elif isinstance(cause, ssl.SSLError):
+        why, way_out = f"TLS: {cause.reason}", "where it has no TLS its address begins with http://"
+    else:
+        told = str(error) if isinstance(error, httpx.ProxyError) else getattr(cause, "strerror", None)
+        why = f"{type(error).__name__}{f': {told}' if told else ''}"
+        way_out = "is it running? `forecurve up` starts one here, `--url` or FORECURVE_URL names another"
+    return ApiError(f"no answer from {url} ({why}); {way_out}", code="unreachable")
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What it began with."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return error
 
 
 def checked_url(url: str) -> str:

@@ -62,6 +62,12 @@ class Outbox:
         in_memory = self.sealer.left  # first, as reports go: one that moves meanwhile is counted twice, never missed
         return in_memory + self.spool.waiting
 
+    @property
+    def left(self) -> Left:
+        """What has not arrived by now."""
+        said = (self.sender.refused, self.sender.refusal) if self.sender else ()
+        return Left(self.spool.waiting, self.sealer.left, *said)
+
     def start(self) -> None:
         self.sealer.start()
         if self.sender:
@@ -74,8 +80,7 @@ class Outbox:
         sealed = self.sealer.close(max(deadline_s / 2, SEAL_S))
         if self.sender:
             self.sender.close(deadline - time.monotonic())
-        said = (self.sender.refused, self.sender.refusal) if self.sender else ()
-        left = Left(self.spool.waiting, self.sealer.left, *said)
+        left = self.left
         if sealed:
             self.spool.close()  # else the sealer, which goes on as long as the process does, still writes
         return left

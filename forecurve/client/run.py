@@ -21,12 +21,13 @@ from .checks import Checks, restart_doubt
 from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .heart import Heart
+from .leaving import at_exit
 from .once import Once
 from .outbox import Left, Outbox
 from .pending import Pending
 from .spool import Spool
 from .transport import Transport, backoff_s
-from .values import as_number, flatten, plain, utc_now
+from .values import as_number, flatten, plain, plain_evaluation, utc_now
 
 log = logging.getLogger("forecurve")
 
@@ -74,7 +75,7 @@ class Run:
         self._transport = transport
         self._spool = spool
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._ending = threading.Lock()  # taken once and for good, by the finish that counts
         self._stop_reason: str | None = None
         self._held: frozenset[int] = frozenset()
         self._reached = reached
@@ -100,6 +101,7 @@ class Run:
             self._outbox.start()
         if self._heart:
             self._heart.start()
+        at_exit(self._leave)
 
     @property
     def directory(self) -> Path | None:
@@ -210,7 +212,7 @@ class Run:
         self._guard("finish", lambda: self._finish(outcome, reason, deadline_s))
 
     def flush(self, deadline_s: float = 10.0) -> None:
-        """Wait until everything logged so far was taken, at most `deadline_s`."""
+        """Wait until the service took everything logged so far, of an offline run the disk; at most `deadline_s`."""
         self._guard("flush", lambda: self._flush(deadline_s))
 
     def __enter__(self) -> Self:
@@ -219,7 +221,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.finish()
         elif isinstance(error, KeyboardInterrupt):
             self.finish("stopped", "interrupted from the keyboard")
@@ -255,7 +257,7 @@ class Run:
         return None if fault else spent
 
     def _log_evaluation(self, evaluation: dict[str, Any]) -> None:
-        body = _plain_evaluation(evaluation)
+        body = plain_evaluation(evaluation)
         fault = self._checks.evaluation_fault(body)
         if fault and self._spool:
             self._say("evaluation", f"the evaluation at step {body['step']} is left out: {fault}")
@@ -297,10 +299,9 @@ class Run:
                 ", ".join(OUTCOMES),
             )
             return
-        with self._lock:
-            if self._finished:
-                return
-            self._finished = True
+        if not self._ending.acquire(blocking=False):
+            return
+        self._finished = True
         if self._heart:
             self._heart.close()
         if self._outbox is None:
@@ -328,12 +329,20 @@ class Run:
 
     def _flush(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s
-        if self._outbox is None or self._transport is None:
+        if self._outbox is None:
             return
         sealer = self._outbox.sealer
         sealer.wake()
-        while time.monotonic() < deadline and (self._pending or sealer.is_sealing or self.unsent):
+        while self._pending or sealer.is_sealing or (self._transport and self.unsent):
+            if time.monotonic() > deadline:
+                return
             time.sleep(0.02)
+
+    def _leave(self, deadline_s: float) -> None:
+        """The process ends and the run goes on: what was logged last is not to be lost."""
+        self._guard("exit", lambda: self._flush(deadline_s))
+        if os.getpid() == self._pid and not self._finished and self._outbox:
+            self._say_left(self._outbox.left)
 
     def _ask_to_stop(self, reason: str) -> None:
         if self._stop_reason is None:
@@ -356,28 +365,6 @@ class Run:
 
     def _say(self, key: str, text: str) -> None:
         self._once.say(key, text)
-
-
-def _plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """The evaluation in JSON types, from NumPy, torch or Python numbers."""
-    counts, reward, samples = evaluation["counts"], as_number(evaluation["reward"]), evaluation["samples"]
-    prompts = evaluation["prompts"]
-    plain_counts = None if counts is None else [int(count) for count in counts]
-    if plain_counts is not None and prompts is None:
-        prompts = len(plain_counts)
-    details = {
-        plain(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
-    }
-    return {
-        "step": int(evaluation["step"]),
-        "compute": float(evaluation["compute"]),
-        "reward": reward,
-        "prompts": None if prompts is None else int(prompts),
-        "samples": None if samples is None else int(samples),
-        "counts": plain_counts,
-        "details": details,
-        "time": utc_now(),
-    }
 
 
 def _retried(call: Callable[[], T], deadline_s: float) -> T:

@@ -7,12 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from .bell import Bell
 from .once import Once
 from .pending import Pending
 from .spool import Spool
-
-MAX_UNSEALED = 1000
-"""Batches kept in memory while the disk takes nothing."""
 
 GATHER_S = 0.1
 """Rest after each batch: of many evaluations at once, a batch each would be many requests to a slow service."""
@@ -40,7 +38,7 @@ class Sealer:
         self._once = once
         self._on_sealed = on_sealed
         self._flush_s = flush_s
-        self._wake = threading.Event()
+        self._bell = Bell()
         self._closing = threading.Event()
         self._unsealed: deque[tuple[str, dict[str, Any]]] = deque()
         self._taking = False
@@ -61,19 +59,18 @@ class Sealer:
 
     def wake(self) -> None:
         """Something urgent was logged: don't wait for the next second."""
-        self._wake.set()
+        self._bell.ring()
 
     def close(self, deadline_s: float) -> bool:
         """Put the rest on disk; true when that was done within the deadline. Nothing may be logged any more."""
         self._closing.set()
-        self._wake.set()
+        self._bell.ring()
         self._thread.join(deadline_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(self._flush_s)
-            self._wake.clear()
+            self._bell.wait(self._flush_s)
             ending = self._closing.is_set()  # read before sealing: what was logged until `close` must still be taken
             self._once.guard(self._seal)
             if ending and not self._unsealed:
@@ -81,10 +78,16 @@ class Sealer:
             self._closing.wait(min(GATHER_S, self._flush_s))
 
     def _seal(self) -> None:
-        """Put everything pending on disk. What a full disk does not take is kept in memory and tried again."""
+        """Put everything pending on disk. What a full disk does not take is tried again, before more is taken: what is
+        pending is bounded, and knows what it may leave out."""
+        if self._pending.dropped:
+            directory = self._spool.directory
+            self._once.say("dropped", f"{directory} does not take all metric points in time; the oldest are left out")
+        self._seal_taken()
         self._take()
-        while len(self._unsealed) > MAX_UNSEALED:
-            self._pending.dropped += len(self._unsealed.popleft()[1].get("points", ()))
+        self._seal_taken()
+
+    def _seal_taken(self) -> None:
         while self._unsealed:
             self._seal_or_put_aside(*self._unsealed[0])
             self._unsealed.popleft()
@@ -109,7 +112,6 @@ class Sealer:
         if kind != "metrics":
             self._spool.seal(kind, body)
         elif self._spool.is_full and not body["evaluations"]:
-            self._pending.dropped += len(body["points"])
             self._once.say(
                 "full",
                 f"the spool {self._spool.directory} is full; metric points are left out until the service takes some",

@@ -76,7 +76,7 @@ class Spool:
         directory.mkdir(parents=True, exist_ok=True)
         self._writer = WriterLock(directory)
         self._lock = threading.RLock()
-        self._aside_lock = threading.Lock()  # apart: the training loop puts aside, and must not wait for an fsync
+        self._aside_lock = threading.RLock()  # apart: the training loop puts aside, and must not wait for an fsync
         self._closed = False
         self._path = directory / "queue.jsonl"
         self._settled_path = directory / "settled.json"

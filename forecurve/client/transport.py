@@ -99,12 +99,14 @@ def read_answer(response: httpx.Response) -> Answer:
     """What an HTTP answer means for the entry that was sent."""
     status = response.status_code
     if status < 300:
-        return Taken()
+        taken = _object(response) is not None
+        return Taken() if taken else Later(f"{response.request.url} answered something that is no JSON object")
     error = problem(response)
     after_s = None if error.retry_after_s is None else min(error.retry_after_s, _LONGEST_PAUSE_S)
     if status in _ACCESS:
         return Later(error.detail, after_s, denied=True)
-    if status in _LATER or status >= 500 or status < 400:
+    by_the_service = "code" in error.body  # else by what stands before it while it is away
+    if status in _LATER or not 400 <= status < 500 or not (by_the_service or status in _IN_PART):
         return Later(error.detail, after_s)
     return Refused(
         {"status": status, **error.body} if error.body else {"status": status, "detail": error.detail},
@@ -118,13 +120,18 @@ def backoff_s(tries: int, *, least: float = 0.5, most: float = 30.0) -> float:
     return min(most, least * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)
 
 
-def _json(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code >= 400:
-        raise problem(response)
+def _object(response: httpx.Response) -> dict[str, Any] | None:
     try:
         body = response.json()
     except ValueError:
-        body = None
-    if not isinstance(body, dict):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code >= 400:
+        raise problem(response)
+    body = _object(response)
+    if body is None:
         raise ApiError(f"{response.request.url} answered something that is no JSON object", status=response.status_code)
     return body

@@ -38,3 +38,25 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from flatten(value, path)
         else:
             yield path, value
+
+
+def plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """The evaluation in JSON types, from NumPy, torch or Python numbers."""
+    counts, reward, samples = evaluation["counts"], as_number(evaluation["reward"]), evaluation["samples"]
+    prompts = evaluation["prompts"]
+    plain_counts = None if counts is None else [int(count) for count in counts]
+    if plain_counts is not None and prompts is None:
+        prompts = len(plain_counts)
+    details = {
+        plain(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
+    }
+    return {
+        "step": int(evaluation["step"]),
+        "compute": float(evaluation["compute"]),
+        "reward": reward,
+        "prompts": None if prompts is None else int(prompts),
+        "samples": None if samples is None else int(samples),
+        "counts": plain_counts,
+        "details": details,
+        "time": utc_now(),
+    }

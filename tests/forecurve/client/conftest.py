@@ -20,7 +20,7 @@ from server.access.service import mint
 from tests.conftest import Clock
 from tests.forecurve.serving import served
 
-Answer = tuple[int, dict[str, Any], dict[str, str]]
+Answer = tuple[int, Any, dict[str, str]]
 
 
 class FaultyService:
@@ -62,7 +62,7 @@ class FaultyService:
                 service.requests.append((self.path, {}, dict(self.headers)))
                 self.reply(*service.answer(self.path, {}))
 
-            def reply(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+            def reply(self, status: int, body: Any, headers: dict[str, str]) -> None:
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 for name, value in {

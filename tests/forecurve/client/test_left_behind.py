@@ -157,7 +157,7 @@ def test_a_sync_of_which_reports_were_refused_fails_and_says_so_once(
     run.finish()
     assert run.directory is not None
     folder = str(run.directory.parent)
-    made, taken, refused = (201, CREATED, {}), (200, {}, {}), (409, {"detail": "it is over"}, {})
+    made, taken, refused = (201, CREATED, {}), (200, {}, {}), (409, {"code": "over", "detail": "it is over"}, {})
     service.answer = lambda path, _: made if path == "/v1/runs" else refused if path.endswith("/metrics") else taken
 
     code = main(["sync", folder, "--url", service.url, "--token", "t"])

@@ -59,7 +59,8 @@ def test_after_a_restart_the_process_replays_what_was_not_taken_under_the_same_n
     again.log_evaluation(step=2, compute=2.0, reward=0.2)
     again.finish()
 
-    batches = service.bodies("metrics")
+    bodies = service.bodies("metrics")
+    batches = [body for at, body in enumerate(bodies) if body not in bodies[:at]]  # one may have been under way
     assert batches[0] == first
     assert [batch["seq"] for batch in batches] == [1, 2]
 
@@ -79,6 +80,22 @@ def test_an_error_of_the_service_is_retried_until_it_takes_the_batch(service: Fa
 
     assert tries[:4] == [1, 1, 1, 1]
     assert run.unsent == 0
+
+
+@pytest.mark.parametrize(("status", "page"), [(404, "no such page"), (405, {}), (200, "under maintenance")])
+def test_what_answers_in_place_of_the_service_neither_refuses_nor_takes(
+    service: FaultyService, tmp_path: Path, status: int, page: Any
+) -> None:
+    answers = [(status, page, {"Retry-After": "0"}), (200, {}, {})]
+    service.answer = lambda path, body: answers.pop(0) if len(answers) > 1 else answers[0]
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    run.finish()
+
+    first, again = service.bodies("metrics")
+    assert first == again
+    assert run.unsent == 0
+    assert not (tmp_path / "rejected.jsonl").exists()
 
 
 def test_retry_after_is_honoured(service: FaultyService, tmp_path: Path) -> None:
@@ -261,3 +278,36 @@ def test_a_full_spool_leaves_out_metric_points_but_never_an_evaluation(tmp_path:
     queue = [json.loads(line) for line in (tmp_path / "queue.jsonl").read_text().splitlines()]
     assert sum(len(entry["body"].get("points", [])) for entry in queue) == 0
     assert sum(len(entry["body"].get("evaluations", [])) for entry in queue) == 1
+
+
+def test_a_disk_that_is_full_for_long_costs_no_evaluation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run = Run(None, 1, spool=Spool(tmp_path), flush_s=0.0)
+
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        for step in range(1500):  # with a batch at a time from memory
+            run.log_evaluation(step=step, compute=float(step), reward=0.5)
+            time.sleep(0.001)
+    run.finish()
+
+    bodies = [json.loads(line)["body"] for line in (tmp_path / "queue.jsonl").open()]
+    evaluations = [evaluation for body in bodies for evaluation in body.get("evaluations", [])]
+    assert [evaluation["step"] for evaluation in evaluations] == list(range(1500))
+    assert bodies[-1]["outcome"] == "succeeded"
+
+
+def test_metric_points_that_no_disk_takes_are_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("forecurve.client.pending.MAX_POINTS", 10)
+    run = Run(None, 1, spool=Spool(tmp_path), flush_s=60.0)
+    for step in range(100):
+        run.log({"loss": step}, step=step)
+    run.finish()
+
+    [points, _] = [json.loads(line)["body"] for line in (tmp_path / "queue.jsonl").open()]
+    assert [point["step"] for point in points["points"]] == list(range(90, 100))
+    assert f"{tmp_path} does not take all metric points in time" in caplog.text
