@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # The same examples in every run: what is found does not depend on luck. `make test-all` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("anew", deadline=None, print_blob=True)  # of `make test-all`
 settings.load_profile("repeatable")
 
 TEMPLATE = "forecurve_template"

@@ -61,6 +61,7 @@ def read(
     runs: Sequence[str] = (),
     prompts: int | None = None,
     samples: int | None = None,
+    growing: bool = False,
 ) -> Imported:
     """Read what W&B, transformers, TRL, verl, TensorBoard, trackio and plain loggers leave of runs.
 
@@ -76,13 +77,14 @@ def read(
         runs: only runs that one of these patterns (`grpo-*`) fits.
         prompts: of every evaluation.
         samples: of every prompt.
+        growing: the files are being written: a last line of CSV that has no end is left for the next time.
 
     Raises:
         CurveFileError: something of this does not hold; names field, value and way out.
     """
     _check(metric, compute, per_step, unit)
     unit = (unit or "").strip() or None
-    logs, notes = _logs(sources, metric, series, runs)
+    logs, notes = _logs(sources, metric, series, runs, growing=growing)
     reward = reward_of(logs, metric)
     found = Imported(reward, notes=notes)
     if metric is None:
@@ -128,13 +130,18 @@ def _check(metric: str | None, compute: str | None, per_step: float | None, unit
 
 
 def _logs(
-    sources: str | Path | Iterable[str | Path], metric: str | None, series: str | None, runs: Sequence[str]
+    sources: str | Path | Iterable[str | Path],
+    metric: str | None,
+    series: str | None,
+    runs: Sequence[str],
+    *,
+    growing: bool = False,
 ) -> tuple[list[Log], list[str]]:
     """The runs that are meant, and what to say of how they were read."""
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     reading = Reading()
     for path in dict.fromkeys(Path(one) for one in given):
-        reading.add(read_source(path, metric, series))
+        reading.add(read_source(path, metric, series, growing=growing))
     if not reading.logs:
         files = ", ".join(map(str, given)) or "none"
         raise CurveFileError("file", files, "no numbers are logged in it", "name logs of runs")

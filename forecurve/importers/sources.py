@@ -26,12 +26,13 @@ _FOREIGN = {
 }
 
 
-def read_source(path: Path, metric: str | None, series: str | None) -> Reading:
+def read_source(path: Path, metric: str | None, series: str | None, *, growing: bool = False) -> Reading:
     """The runs of a file or a folder.
 
     Args:
         metric: the metric asked for, where one is.
         series: the column of a table that names the run of a row, where one is asked for.
+        growing: it is being written, so a line of CSV without its end may have half a number.
 
     Raises:
         CurveFileError: nothing here can be read; names it and the way out.
@@ -39,12 +40,12 @@ def read_source(path: Path, metric: str | None, series: str | None) -> Reading:
     if not path.exists():
         raise CurveFileError("file", str(path), "no such file", "check the path")
     try:
-        return _read_folder(path) if path.is_dir() else _read_file(path, metric, series)
+        return _read_folder(path) if path.is_dir() else _read_file(path, metric, series, growing=growing)
     except OSError as error:
         raise CurveFileError("file", str(path), f"it cannot be read ({error.strerror})", "check the file") from error
 
 
-def _read_file(path: Path, metric: str | None, series: str | None) -> Reading:
+def _read_file(path: Path, metric: str | None, series: str | None, *, growing: bool = False) -> Reading:
     with path.open("rb") as stream:
         start = stream.read(_START)
     if not start.strip():
@@ -57,7 +58,7 @@ def _read_file(path: Path, metric: str | None, series: str | None) -> Reading:
     text = _text_of(path, start)
     if text.lstrip()[:1] in ("{", "["):
         return _read_json(path, text, series)
-    sheet = sheet_of(path, text)
+    sheet = sheet_of(path, text[: text.rfind("\n") + 1] if growing else text)
     if series is None and is_chart(sheet.header):
         return read_chart(path, sheet, metric)
     rows, notes = sheet_rows(path, sheet)

@@ -74,7 +74,7 @@ class Processes:
         return self._celery("worker", f"--concurrency={concurrency}", "--without-mingle", "--without-gossip")
 
     def scheduler(self) -> subprocess.Popen[bytes]:
-        return self._celery("beat", f"--schedule={self.home / f'beat-{len(self._started)}'}", "--pidfile=")
+        return self._celery("beat", "--pidfile=")
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """kill -9 for the process and all its children: nothing of it gets to tidy up."""

@@ -58,16 +58,17 @@ def follow(
 
     from ..asking.connection import service
 
-    def look() -> Imported:
+    def look(chosen: str | None = metric) -> Imported:
         return read(
             source,
-            metric=metric,
+            metric=chosen,
             compute=compute,
             per_step=per_step,
             unit=unit,
             runs=runs or (),
             prompts=prompts,
             samples=samples,
+            growing=not over,
         )
 
     bounds = bounds_of_flag(range_)
@@ -86,7 +87,8 @@ def follow(
         resume="auto",
     )
     _say_where(run, address)
-    _report(run, _Reports(run, bounds, as_json), look, first, every, over=over)
+    reports = _Reports(run, row["series"], bounds, as_json)
+    _report(run, reports, lambda: look(first.metric), first, every, over=over)
 
 
 def _awaited(look: Read, every: float) -> Imported:
@@ -114,6 +116,8 @@ def _of_one_run(found: Imported, bounds: Bounds) -> Row:
         shown = ", ".join(names[:5]) + (" and more" if len(names) > 5 else "")
         raise bad_input(f"--run: {len(names)} runs are logged there ({shown}); choose one")
     row = found.rows[0]
+    if len({one["seed"] for one in found.rows}) > 1:
+        raise bad_input(f"SOURCE: several seeds of {row['series']} are logged there; follow a log of one")
     if row["unit"] is None:
         raise bad_input("--unit: it is not said in what compute is counted; give one such as GPU-hours")
     for one in found.rows:
@@ -131,18 +135,32 @@ def _say_where(run: Run, url: str) -> None:
 
 
 class _Reports:
-    """Evaluations on their way to the service, each step once."""
+    """Evaluations on their way to the service, each step once.
 
-    def __init__(self, run: Run, bounds: Bounds, as_json: bool):
-        self._run, self._bounds, self._as_json = run, bounds, as_json
+    Args:
+        series: the run's name in the log.
+    """
+
+    def __init__(self, run: Run, series: str, bounds: Bounds, as_json: bool):
+        self._run, self._series, self._bounds, self._as_json = run, series, bounds, as_json
         self._sent: set[float] = set()
+        self._others: set[str] = set()
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Those that are new, and a line about each."""
+        """Those of the run that are new, and a line about each."""
         for row in rows:
-            if row["step"] not in self._sent:
+            if row["series"] != self._series:
+                self._leave(row["series"])
+            elif row["step"] not in self._sent:
                 self._sent.add(row["step"])
                 self._send(row)
+
+    def _leave(self, other: str) -> None:
+        """A run that began to log there meanwhile."""
+        if other not in self._others:
+            self._others.add(other)
+            told = f"{other} is logged there too now; only {self._series} is followed (--run chooses another)"
+            print(told, file=sys.stderr)
 
     def _send(self, row: Row) -> None:
         low, high = self._bounds

@@ -89,7 +89,7 @@ def _reuse(layout: Layout) -> DemoService:
 
 
 def _spawn(data_dir: Path, port: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "forecurve.cli", "up", "--data-dir", str(data_dir), "--port", str(port), "--json"]
+    command = [sys.executable, "-m", "forecurve", "up", "--data-dir", str(data_dir), "--port", str(port), "--json"]
     return subprocess.Popen(
         command,
         env=os.environ | {"FORECURVE_ALLOW_PRIVATE_WEBHOOKS": "true"},

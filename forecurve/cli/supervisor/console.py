@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -17,11 +18,13 @@ class UpConsole:
         self._out = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, event: str, text: str, **fields: Any) -> None:
-        """A line for people, or an object for scripts."""
-        if self._as_json:
-            print(json.dumps({"event": event} | fields), flush=True)
-        else:
-            self._out.print(text)
+        """A line for people, or an object for scripts. A terminal that was closed, or a log on a full disk, takes none:
+        that must keep nobody from stopping what runs."""
+        with suppress(OSError):
+            if self._as_json:
+                print(json.dumps({"event": event} | fields), flush=True)
+            else:
+                self._out.print(text)
 
     def began(self, version: str, data_dir: str) -> None:
         self.say(

@@ -28,10 +28,14 @@ def write_json(path: Path, body: dict[str, Any]) -> None:
     """Replace the file in one step; it is for its owner only."""
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(body, file, indent=2)
-        file.write("\n")
-    temporary.replace(path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(body, file, indent=2)
+            file.write("\n")
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink()
+        raise
 
 
 def kept_secret(path: Path, name: str) -> str:
@@ -82,10 +86,10 @@ def free_port(taken: Collection[int] = ()) -> int:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A log to append to, for its owner only, also where it was there before."""
+    """A log to append to at once, for its owner only, also where it was there before."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.fchmod(descriptor, 0o600)
-    return os.fdopen(descriptor, "ab")
+    return os.fdopen(descriptor, "ab", buffering=0)
 
 
 def tail(path: Path, lines: int = 12) -> str:

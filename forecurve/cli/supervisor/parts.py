@@ -82,7 +82,8 @@ class ProcessPart:
         _rotate(self.log)
         with open_log(self.log) as log:
             self._log_from = log.tell()
-            log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} start\n".encode())
+            with suppress(OSError):  # a full disk
+                log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} start\n".encode())
             self._process = subprocess.Popen(
                 self._argv,
                 env=self._env,

@@ -126,7 +126,6 @@ def worker_part(layout: Layout, env: dict[str, str], apps: Path, concurrency: in
 def scheduler_part(layout: Layout, env: dict[str, str], apps: Path) -> ProcessPart:
     """Celery beat: rings the dispatcher and the reconciler."""
     argv = [sys.executable, "-m", "celery", "-A", "worker.app", "beat", "--loglevel", "INFO", "--pidfile="]
-    argv += ["--schedule", str(layout.data_dir / "beat-schedule")]
     return ProcessPart(
         "scheduler",
         argv,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 
 from . import leftovers
@@ -54,6 +56,7 @@ class Supervisor:
         self._policy: dict[str, RestartPolicy] = {}
         self._due: dict[str, float] = {}  # part to the monotonic time of its next start
         self._began: dict[str, float] = {}
+        self._is_written = True
         self._stop = threading.Event()
         self.why = ""
         self.failed = False
@@ -115,6 +118,8 @@ class Supervisor:
     def tend(self) -> None:
         """One look at every part: note what became ready, restart what is due, schedule what crashed."""
         now = time.monotonic()
+        if not self._is_written:
+            self._write_state()
         for part in self._parts:
             if part.name in self._due:
                 if now >= self._due[part.name]:
@@ -148,7 +153,8 @@ class Supervisor:
         del self._due[part.name]
         self._state.parts[part.name].restarts += 1
         part.stop(1.0)  # what a crashed part left behind
-        self._spawn(part)
+        with suppress(OSError, subprocess.SubprocessError):  # a full disk, say: it has crashed once more
+            self._spawn(part)
 
     # stopping
 
@@ -165,7 +171,15 @@ class Supervisor:
         entry = self._state.parts[part.name]
         entry.state, entry.pid, entry.since, entry.note = state, part.pid, time.time(), part.note
         entry.create_time = create_time(part.pid)
-        self._state.write(self._layout)
+        self._write_state()
+
+    def _write_state(self) -> None:
+        """A full disk must not leave the parts without us; what it does not take now is written when it does."""
+        try:
+            self._state.write(self._layout)
+            self._is_written = True
+        except OSError:
+            self._is_written = False
 
     def _part(self, name: str) -> Part:
         return next(part for part in self._parts if part.name == name)

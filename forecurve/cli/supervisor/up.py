@@ -69,7 +69,7 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
     finally:
         began = time.monotonic()
         note = f"; trainers have {END_S:.0f} s to write a checkpoint" if "ray" in state.parts else ""
-        console.stopping(supervisor.why or "a part did not come up", note)
+        console.stopping(supervisor.why or "could not go on", note)
         supervisor.stop_all()
         listener.close()
         with suppress(FileNotFoundError):

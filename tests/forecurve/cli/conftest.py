@@ -83,5 +83,5 @@ def admin(service: str, sessions: sessionmaker[Session], clock: Clock, monkeypat
 
 def spawn(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """`forecurve ...` as a process of its own."""
-    command = [sys.executable, "-m", "forecurve.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "forecurve", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)

@@ -19,7 +19,7 @@ class UpProcess:
     """`forecurve up --json` on a data directory; collects its events."""
 
     def __init__(self, data_dir: Path, *flags: str):
-        command = [sys.executable, "-m", "forecurve.cli", "up", "--json", "--data-dir", str(data_dir), "--port", "0"]
+        command = [sys.executable, "-m", "forecurve", "up", "--json", "--data-dir", str(data_dir), "--port", "0"]
         self.data_dir = data_dir
         self.events: list[dict[str, Any]] = []
         self.process = subprocess.Popen(

@@ -118,3 +118,45 @@ def test_what_cannot_be_followed_is_said_and_no_run_is_made(forecurve: Forecurve
     assert forecurve("run", "list", "--json").json["items"] == []
     assert forecurve(*of_two, "--run", "a").code == 0
     assert only_run(forecurve)["name"] == "a"
+
+
+def test_a_number_that_is_half_written_is_not_sent(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.csv"
+    log.write_text("step,eval/acc\n0,0.21\n10,0.")
+
+    def goes_on(text: str) -> Callable[[], None]:
+        return lambda: log.write_text(log.read_text() + text) and None
+
+    meanwhile(goes_on("375\n20,0.4"), goes_on("75\n30,0.5"))
+    told = ("run", "follow", log, "--unit", "GPU-hours", "--per-step", "1")
+    forecurve(*told)
+    run = only_run(forecurve)["id"]
+    assert curve(forecurve, run) == [(0, 0.21), (10, 0.375), (20, 0.475)]
+    forecurve(*told, "--over")
+    assert curve(forecurve, run)[-1] == (30, 0.5)
+
+
+def test_what_else_is_logged_there_meanwhile_leaves_the_curve_alone(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "logs.csv"
+    log.write_text("run,step,eval/acc,test/acc\na,0,0.2,\n")
+
+    def appended(text: str) -> Callable[[], None]:
+        return lambda: log.write_text(log.read_text() + text) and None
+
+    meanwhile(appended("b,10,0.9,\n"), appended("a,10,0.3,\n"), appended("a,20,0.4,0.8\n"))
+    answer = forecurve("run", "follow", log, "--unit", "GPU-hours", "--per-step", "1")
+    assert "b is logged there too now; only a is followed" in answer.err
+    assert "Not read" not in answer.err
+    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (10, 0.3), (20, 0.4)]
+
+
+def test_seeds_of_one_log_are_not_followed_as_one_run(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    log = tmp_path / "seeds.csv"
+    log.write_text("step,eval/acc,seed\n0,0.2,1\n0,0.3,2\n")
+    answer = forecurve("run", "follow", log, "--unit", "GPU-hours", "--per-step", "1", "--over")
+    assert (answer.code, "several seeds of seeds are logged there" in answer.err) == (2, True), answer.err
+    assert forecurve("run", "list", "--json").json["items"] == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecurve.cli.supervisor import leftovers, redis
+from forecurve.cli.supervisor import leftovers, parts, redis
 from forecurve.cli.supervisor.console import UpConsole
-from forecurve.cli.supervisor.files import kept_ports, kept_secret, read_json
+from forecurve.cli.supervisor.files import kept_ports, kept_secret, read_json, write_json
 from forecurve.cli.supervisor.layout import TAG, Layout
 from forecurve.cli.supervisor.listener import listen
 from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
@@ -108,6 +110,56 @@ def test_a_part_that_does_not_stay_up_is_given_up_with_the_end_of_its_log(
     assert "no such table" in said
     assert supervisor.failed
     assert read_json(layout.state)["parts"]["bad"]["restarts"] == 2
+
+
+def test_a_full_disk_keeps_nobody_from_tending_and_stopping_the_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the state nor a log nor what reads our output takes a word any more."""
+    layout = Layout.of(tmp_path)
+    layout.make()
+    state = UpState("http://x", "http://x", str(tmp_path), False)
+    hasty = lambda: RestartPolicy(first_s=0.01)  # noqa: E731
+    supervisor = Supervisor(layout, state, UpConsole(as_json=True), policies=hasty)
+    monkeypatch.setattr(parts, "open_log", lambda _: Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115
+    monkeypatch.setattr("builtins.print", refused)
+    with monkeypatch.context() as disk:
+        disk.setattr(UpState, "write", refused)
+        tended = _killed_and_started_again(supervisor, state, tmp_path)
+    supervisor.tend()
+    assert read_json(layout.state)["parts"]["part"]["pid"] == tended, "written when there is room again"
+    monkeypatch.setattr(UpState, "write", refused)
+    supervisor.stop_all()
+    assert not psutil.pid_exists(tended)
+
+
+def _killed_and_started_again(supervisor: Supervisor, state: UpState, tmp_path: Path) -> int:
+    sleeps = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+    supervisor.launch(ProcessPart("part", sleeps, env=dict(os.environ), cwd=tmp_path, log=tmp_path / "part.log"))
+    before = state.parts["part"].pid
+    assert before is not None
+    os.kill(before, signal.SIGKILL)
+    _tend(supervisor, 2)
+    after = state.parts["part"].pid
+    assert after not in (None, before)
+    return int(after or 0)
+
+
+def test_a_file_that_could_not_be_written_is_left_as_it_was_with_nothing_beside_it(tmp_path: Path) -> None:
+    write_json(tmp_path / "state.json", {"kept": 1})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write_json(tmp_path / "state.json", {"new": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read_json(tmp_path / "state.json") == {"kept": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+
+
+def refused(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_logs_are_for_their_owner_only_also_those_of_before(tmp_path: Path) -> None:
