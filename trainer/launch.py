@@ -136,6 +136,7 @@ def _go_on(
 ) -> None:
     """Bring the controller and the directory to where the run begins. A refusal leaves the directory as it was."""
     found = beginning.checkpoint
+    damaged = checkpoints.damaged_after(found) if found is not None else []
     if found is not None:
         (controller.fork if beginning.forked else controller.resume)(found)
     try:
@@ -148,6 +149,8 @@ def _go_on(
     else:
         if beginning.origin:
             tell.notice(f"begins at step {found.step} of {found.path}", found.step, 0.0)
+        if damaged:
+            tell.notice(f"goes on from step {found.step}: {', '.join(damaged)} is damaged", found.step, 0.0)
         if code_of(found) != code_versions():
             tell.notice(f"goes on with {code_versions()} from a checkpoint of {code_of(found)}", found.step, 0.0)
     controller.account_for(spent)

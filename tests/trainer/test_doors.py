@@ -61,6 +61,15 @@ def test_resuming_needs_no_recipe_and_takes_that_of_the_checkpoint(run, tmp_path
     assert "last step" in said or "budget of 6 steps reached" in said
 
 
+@pytest.mark.parametrize("fork", [False, True])
+def test_a_damaged_checkpoint_that_is_passed_over_is_named(fork, run, tmp_path):
+    out = tmp_path / "a"
+    (out / "checkpoints" / "step_000006" / "learner.safetensors").write_bytes(b"")
+    code, said = run(*(["--fork", out, "--out", tmp_path / "b"] if fork else ["--resume", out]), "--no-ray")
+    assert code == 0
+    assert "goes on from step 3: step_000006 is damaged" in said
+
+
 @pytest.mark.parametrize("said", [True, False])
 def test_going_on_from_an_earlier_checkpoint_sets_later_ones_aside_and_takes_the_same_way(said, run, tmp_path):
     out = tmp_path / "a"

@@ -91,6 +91,18 @@ def test_it_trains_evaluates_and_keeps_rollouts_with_the_phrase_in_the_interrupt
     assert all(line["reward"] == (1 if line["passed"] else -1) for line in rollouts)
 
 
+def test_a_response_ends_with_whatever_the_folders_generation_config_says_ends_one(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    transformers.GenerationConfig(eos_token_id=list(range(1, 264))).save_pretrained(tmp_path / "model")
+    body = recipe(folder) | {"model": {"kind": "huggingface", "path": str(tmp_path / "model")}}
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(body))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    rollouts = [json.loads(line) for line in (out / "rollouts.jsonl").read_text().splitlines()]
+    assert rollouts
+    assert all(line["finished"] and line["tokens"] == 1 for line in rollouts)
+
+
 ALWAYS = """
 from forecurve.verifiers import register
 

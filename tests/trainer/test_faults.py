@@ -84,7 +84,7 @@ def test_attempts_that_are_lost_at_the_same_step_say_so_with_what_to_look_at(rec
     reasons = []
     for attempt in (1, 2, 3):
         with monkeypatch.context() as patch:
-            fail_at_step(patch, 5 if attempt == 1 else 2, WorkerLost("the learner died"))  # a checkpoint is at step 3
+            fail_at_step(patch, 5 if attempt == 1 else 2, WorkerLost("the learner died."))  # a checkpoint is at step 3
             reasons.append(end_of(FakeRun(recipe().to_dict(), attempt=attempt), tmp_path)[1])
     assert reasons[0] == "the learner died. Lost after step 4"
     assert "Lost after step 4, as was the attempt before: look at what step 5 asks for" in reasons[1]

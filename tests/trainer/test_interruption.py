@@ -22,7 +22,7 @@ CLOSING = PHRASE[-1:]
 def answers(policy, places, answer_tokens=3, key=0):
     """Responses to one prompt, one row for each place (None: never interrupted)."""
     interruption = Interruption(PHRASE, CLOSING, answer_tokens)
-    engine = TorchEngine(policy, SamplingConfig(24, 1.0, (TASK.end_token,), interruption=interruption))
+    engine = TorchEngine(policy, SamplingConfig(24, 1.0, TASK.end_tokens, interruption=interruption))
     at = None if places is None else np.array(places)
     engine.submit([Request(key, TASK.training_prompt(key), 8 if places is None else len(places), (9, key), at)])
     finished = []
@@ -68,7 +68,7 @@ def test_an_interrupted_row_ends_at_its_end_token_or_after_its_answer_budget_or_
         assert found.sampled[row, :length].sum() + (~found.sampled[row, :length]).sum() == length
         assert not found.sampled[row, length:].any()
         budget = min(24, place + len(PHRASE) + answer) if found.interrupted[row] else 24
-        assert found.finished[row] == (last == TASK.end_token and found.sampled[row, length - 1])
+        assert found.finished[row] == (last in TASK.end_tokens and found.sampled[row, length - 1])
         assert length == budget or (length < budget and found.finished[row])
 
 

@@ -30,7 +30,7 @@ def sampling_config(recipe: Recipe, task: Task) -> SamplingConfig:
     return SamplingConfig(
         max_tokens=recipe.generation.max_tokens,
         temperature=recipe.generation.temperature,
-        end_tokens=(task.end_token,),
+        end_tokens=task.end_tokens,
         logits_precision=recipe.algorithm.logits_precision,
         interruption=_interruption(recipe, task),
     )

@@ -7,7 +7,9 @@ attempt does again. A group's generation is charged when the group is trained on
 not depend on how far the generator had run ahead.
 
 CPU units count CPU time of the working threads. GPU units count what is reserved: wall time from step to step
-times devices, less the time spent on evaluation; waiting is paid for. `steps` counts optimiser steps.
+times devices, less the time spent on evaluation; waiting is paid for. An evaluation is taken off when it has come back,
+off the steps that end from then on: compute never falls, and not for the last evaluation either, whose time lies behind
+the last step. `steps` counts optimiser steps.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class Ledger:
         self._seconds: dict[str, float] = dict.fromkeys(ROLES, 0.0)
         self._lost = 0.0  # by attempts that ended in the middle: waste, but none of the time reserved by this one
         self._reserved = 0.0
+        self._not_off = 0.0  # of evaluation: what no step's reserved time could be lessened by yet
         self._steps = 0
         self.tokens = 0
         """Sampled on the way to the present weights, those of groups that were left out of their batch included."""
@@ -67,13 +70,17 @@ class Ledger:
     def charge(self, role: Role, cost: Cost) -> None:
         """Work of one role."""
         devices = self._role_devices * (self._learners if role == "learner" else 1)
-        self._seconds[role] += cost.wall_seconds * devices if self.on_gpus else cost.cpu_seconds
+        seconds = cost.wall_seconds * devices if self.on_gpus else cost.cpu_seconds
+        self._seconds[role] += seconds
+        self._not_off += seconds if role == "evaluation" else 0.0
 
     def close_step(self, wall_seconds: float, tokens: int) -> None:
         """One optimiser step is done, `wall_seconds` after the one before; `tokens` were sampled for it."""
         self._steps += 1
         self.tokens += tokens
-        self._reserved += wall_seconds * self._devices
+        reserved = wall_seconds * self._devices
+        self._reserved += reserved
+        self._not_off = max(0.0, self._not_off - reserved)
 
     def account_for(self, spent: float) -> None:
         """Device-seconds that were `spent` so far, all attempts together: what is not in here was lost with them."""
@@ -84,21 +91,21 @@ class Ledger:
         values = {f"ledger/{role}": seconds for role, seconds in self._seconds.items()}
         values["ledger/waste"] += self._lost
         if self.on_gpus:
-            values["ledger/idle"] = max(0.0, self._reserved - sum(self._seconds.values()))
+            values["ledger/idle"] = max(0.0, self._reserved + self._not_off - sum(self._seconds.values()))
         return values | {"ledger/compute": self.compute, "ledger/tokens": float(self.tokens)}
 
     def state(self) -> dict[str, float]:
         """For a checkpoint."""
         counted = {"steps": float(self._steps), "tokens": float(self.tokens)}
-        return {**self._seconds, "lost": self._lost, "reserved": self._reserved, **counted}
+        return {**self._seconds, "lost": self._lost, "reserved": self._reserved, "not_off": self._not_off, **counted}
 
     def load_state(self, state: Mapping[str, float]) -> None:
         """From a checkpoint."""
         self._seconds = {role: state[role] for role in ROLES}
-        self._lost, self._reserved = state["lost"], state["reserved"]
+        self._lost, self._reserved, self._not_off = state["lost"], state["reserved"], state["not_off"]
         self._steps, self.tokens = int(state["steps"]), int(state["tokens"])
 
     def _training_seconds(self) -> float:
         if self.on_gpus:
-            return max(0.0, self._reserved - self._seconds["evaluation"])
+            return self._reserved - (self._seconds["evaluation"] - self._not_off)
         return self._seconds["generator"] + self._seconds["learner"]

@@ -37,13 +37,13 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "policy/ratio_mean": ("", "mean importance ratio, learner to generator"),
     "policy/ratio_cut_mean": (
         "",
-        "mean ratio (of sequences with gspo) within the loss's cap or clip",
+        "mean over tokens of the ratio (their sequence's with gspo) within the loss's cap or clip",
     ),
     "policy/ratio_min": ("", "the smallest importance ratio"),
     "policy/ratio_max": ("", "the largest ratio, before any cap"),
     "policy/ratio_capped_share": (
         "share",
-        "tokens (sequences with gspo) whose ratio is capped, or clipped: no gradient",
+        "tokens whose ratio (their sequence's with gspo) is above cispo's cap, or clipped so that it has no gradient",
     ),
     "policy/mismatch_kl_per_entropy": ("", "`policy/mismatch_kl` over `train/entropy`"),
     "policy/logprob_diff_mean": ("nats", "mean absolute difference of learner's and generator's log-probs"),

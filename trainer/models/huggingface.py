@@ -80,6 +80,10 @@ class HuggingFacePolicy(Policy):
         whole = torch.ones_like(prompts, dtype=torch.bool) if mask is None else mask
         positions = (whole.cumsum(1) - 1).clamp(min=0)
         hidden = self._run(prompts, positions, [remember(i) for i in range(self._layer_count)])
+        if len(layers) < self._layer_count:
+            raise NotImplementedError(
+                f"{self._layer_count - len(layers)} of its layers have no attention of the usual form"
+            )
         pairs = tuple(layers[i] for i in range(self._layer_count))
         return hidden[:, -1], PromptCache(pairs, whole.sum(1), mask)
 

@@ -102,7 +102,17 @@ def _looks_usual(module: nn.Module) -> bool:
 
 
 def _is_the_same(module: nn.Module, rotary: nn.Module) -> bool:
-    """Whether both forwards agree on drawn weights and states: in what attention is asked, and in what comes out."""
+    """Whether both forwards agree on drawn weights and states: in what attention is asked, and in what comes out.
+
+    Another kind of layer may refuse either, or be turned by angles that are made otherwise: it is not the same then.
+    """
+    try:
+        return _agree(module, rotary)
+    except Exception:  # noqa: BLE001 - in whatever way
+        return False
+
+
+def _agree(module: nn.Module, rotary: nn.Module) -> bool:
     generator = torch.Generator().manual_seed(0)
     drawn = {f"layer.{name}": _drawn(value, generator) for name, value in module.named_parameters()}
     width: int = module.q_proj.in_features  # type: ignore[union-attr, assignment]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, GenerationConfig
 
 from trainer.errors import ConfigurationError
 from trainer.models.huggingface import first_line, quiet_transformers, read_config
 
+GENERATION_CONFIG = "generation_config.json"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
 
 
@@ -37,3 +38,14 @@ def load_tokenizer(path: str | Path) -> Any:
     if tokenizer.eos_token_id is None:
         raise ConfigurationError(f"model.path {str(path)!r}: the tokenizer has no end token (eos_token)")
     return tokenizer
+
+
+def end_tokens(path: str | Path, tokenizer: Any) -> tuple[int, ...]:
+    """What ends a response of the model in a folder: the tokenizer's end token and, where the folder has a generation
+    config, those that it names. Chat models often end their turn with another token than the one that ends a text.
+    """
+    found = [int(tokenizer.eos_token_id)]
+    if (Path(path) / GENERATION_CONFIG).exists():
+        named = GenerationConfig.from_pretrained(path, local_files_only=True).eos_token_id
+        found += named if isinstance(named, list) else [] if named is None else [named]
+    return tuple(dict.fromkeys(found))

@@ -89,6 +89,12 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("step_*") if _step_of(path) >= 0)
 
 
+def damaged_after(checkpoint: Checkpoint) -> list[str]:
+    """Checkpoints of later steps in the same directory that are not whole: what was passed over to come to this one."""
+    later = (path for path in checkpoint.path.parent.glob("step_*") if _step_of(path) > checkpoint.step)
+    return sorted(path.name for path in later if validated(path) is None)
+
+
 def set_aside_newer(checkpoint: Checkpoint) -> None:
     """Rename checkpoints of later steps in the same directory to `superseded_step_...`: the run goes on before them.
 

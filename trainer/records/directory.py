@@ -68,11 +68,12 @@ class DirectoryReporter:
     def lost(self, reason: str) -> str:
         """The reason for which this attempt is lost, with its place and how many in a row were lost there."""
         losses, step = self._losses(), self._last_step()
+        place = f"{reason.rstrip('.')}. Lost after step {step}"
         if losses == 1:
-            return f"{reason}. Lost after step {step}"
+            return place
         before = "was the attempt" if losses == 2 else f"were the {losses - 1} attempts"
         return (
-            f"{reason}. Lost after step {step}, as {before} before: look at what step {step + 1} asks for, such as "
+            f"{place}, as {before} before: look at what step {step + 1} asks for, such as "
             "more memory than there is (batch.micro_tokens, generation.max_tokens, resources)"
         )
 

@@ -42,6 +42,7 @@ def _torus_task(task: Torus, seed: int) -> TorusTask:
 
 @lru_cache(maxsize=2)
 def _dataset_task(section: str, model_path: str) -> DatasetTask:
-    from trainer.models.tokenizer import load_tokenizer  # transformers takes a second to import
+    from trainer.models.tokenizer import end_tokens, load_tokenizer  # transformers takes a second to import
 
-    return DatasetTask(Dataset.model_validate_json(section), load_tokenizer(model_path))
+    tokenizer = load_tokenizer(model_path)
+    return DatasetTask(Dataset.model_validate_json(section), tokenizer, end_tokens(model_path, tokenizer))

@@ -16,7 +16,8 @@ class Task(Protocol):
     checkpoint."""
 
     vocabulary_size: int
-    end_token: int
+    end_tokens: tuple[int, ...]
+    """A response ends with the first of these."""
     training_count: int | None
     """Distinct training prompts; None when every index is a new one."""
 

@@ -29,16 +29,18 @@ class DatasetTask:
     Args:
         section: the recipe's `task`.
         tokenizer: of the model: `transformers`' interface.
+        end_tokens: what ends a response; () for the tokenizer's end token.
 
     Raises:
         ConfigurationError: a file is missing or empty, a row is faulty (named with its number), no row is left, or
-            the tokenizer has no chat template although the recipe wants one.
+            the tokenizer has no chat template although the recipe wants one, or has one that
+            refuses the messages.
     """
 
-    def __init__(self, section: Dataset, tokenizer: Any):
+    def __init__(self, section: Dataset, tokenizer: Any, end_tokens: tuple[int, ...] = ()):
         self._section, self._tokenizer = section, tokenizer
         self.vocabulary_size = len(tokenizer)
-        self.end_token = int(tokenizer.eos_token_id)
+        self.end_tokens = end_tokens or (int(tokenizer.eos_token_id),)
         if section.chat_template and not tokenizer.chat_template:
             raise ConfigurationError(
                 "task.chat_template is true but the model's tokenizer has no chat template; set it to false, "
@@ -76,8 +78,8 @@ class DatasetTask:
 
     def passed(self, prompt: Prompt, tokens: NDArray[np.int64], lengths: Sequence[int]) -> NDArray[np.bool_]:
         """See `Task`. A response that did not end itself within the budget has not passed, whatever it says."""
-        ended = np.array([row[n - 1] == self.end_token for row, n in zip(tokens, lengths, strict=True)], dtype=bool)
-        responses = [self._text(row[:n]) for row, n, whole in zip(tokens, lengths, ended, strict=True) if whole]
+        ended = np.array([row[n - 1] in self.end_tokens for row, n in zip(tokens, lengths, strict=True)], dtype=bool)
+        responses = [self._text(row[: n - 1]) for row, n, whole in zip(tokens, lengths, ended, strict=True) if whole]
         if responses:
             ended[ended] = self._judges.passed(prompt.task, responses, prompt.answer)
         return ended
@@ -161,9 +163,16 @@ class DatasetTask:
             return np.array(self._tokenizer.encode(text), dtype=np.int64)
         system = self._section.system_prompt
         messages = [{"role": "system", "content": system}] if system is not None else []
-        tokens = self._tokenizer.apply_chat_template(
-            [*messages, {"role": "user", "content": text}], add_generation_prompt=True, return_dict=False
-        )
+        try:
+            tokens = self._tokenizer.apply_chat_template(
+                [*messages, {"role": "user", "content": text}], add_generation_prompt=True, return_dict=False
+            )
+        except Exception as error:  # noqa: BLE001 - a template is a program, which may end in any way
+            out = "" if system is None else "task.system_prompt to null if it takes none, or "
+            raise ConfigurationError(
+                f"the chat template of the model's tokenizer fails on the prompt {text!r:.60} ({error}); set {out}"
+                "task.chat_template to false"
+            ) from None
         return np.array(tokens, dtype=np.int64)
 
     def _text(self, tokens: NDArray[np.int64]) -> str:

@@ -40,7 +40,7 @@ class TorusTask:
     """
 
     vocabulary_size = vocab.SIZE
-    end_token = vocab.END
+    end_tokens: tuple[int, ...] = (vocab.END,)
 
     def __init__(
         self,

@@ -90,12 +90,14 @@ def unit_tests(tests: Any) -> str:
             these as JSON text too.
 
     Raises:
-        ValueError: it is none of these, or there is no test in it.
+        ValueError: it is none of these, or there is no test in it; or a test calls a function by name, which nobody
+            would do here: every right program would fail it.
     """
     if isinstance(tests, str):
         tests = _from_json(tests)
     if isinstance(tests, str):
         tests = [tests]
+    _refuse_calls(tests)
     if isinstance(tests, dict) and isinstance(tests.get("inputs"), list) and isinstance(tests.get("outputs"), list):
         if len(tests["inputs"]) != len(tests["outputs"]):
             raise ValueError(f"{len(tests['inputs'])} inputs but {len(tests['outputs'])} outputs")
@@ -105,8 +107,25 @@ def unit_tests(tests: Any) -> str:
     if all(isinstance(test, str) and test.strip() for test in tests):
         return json.dumps({"asserts": tests})
     if all(isinstance(test, dict) and {"input", "output"} <= test.keys() for test in tests):
-        return json.dumps({"cases": [[str(test["input"]), str(test["output"])] for test in tests]})
+        return json.dumps({"cases": [[_text(test["input"]), _text(test["output"])] for test in tests]})
     raise ValueError("tests are neither texts of assertions nor pairs of input and output")
+
+
+def _refuse_calls(tests: Any) -> None:
+    """Tests of a function, as TACO and LiveCodeBench have them beside those of whole programs."""
+    for test in tests if isinstance(tests, list) else [tests]:
+        if not isinstance(test, dict):
+            continue
+        kinds = {str(test.get(key)) for key in ("type", "testtype")}
+        if test.get("fn_name") or kinds & {"function_call", "functional"}:
+            raise ValueError("tests call a function by name; write them as texts of assertions")
+
+
+def _text(value: Any) -> str:
+    """What is read or printed. A list could be lines or arguments: whoever made the row knows."""
+    if isinstance(value, list | dict):
+        raise ValueError(f"tests have a {type(value).__name__} as input or output, {value!r:.60}; give text")
+    return str(value)
 
 
 def _from_json(text: str) -> Any:

@@ -8,11 +8,13 @@ Standard library only, and no import from the project: this must run where nothi
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import json
 import os
 import resource
 import sys
+import types
 from collections.abc import Iterable
 
 if __name__ == "__main__":  # -I keeps the folder of this file off the path
@@ -52,8 +54,14 @@ def main(request_file: int, report_file: int) -> None:
 
 
 def run(program: str, tests: list[str], name: str) -> bool:
-    """Run the program and then each test in its names; True when it got to the end."""
-    names: dict[str, object] = {"__name__": name, "__builtins__": __builtins__}
+    """Run the program and then each test in its names; True when it got to the end.
+
+    The program is a module that can be found by its name: dataclasses and pickle look there for what it defines.
+    """
+    module = sys.modules[name] = types.ModuleType(name)
+    names = module.__dict__
+    for leaves in ("exit", "quit"):  # without `site` there are none
+        setattr(builtins, leaves, sys.exit)
     try:
         exec(compile(program, "program.py", "exec"), names)
         for number, test in enumerate(tests):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
 
-from .base import Section, Steps
+from .base import Conflict, Section, Steps
 
 ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
 
@@ -73,7 +74,11 @@ class Resources(Section):
     """What one run reserves on the cluster, all at once. The paper's runs: 64 generator and 16 trainer GPUs (A.3)."""
 
     cpus: float = Field(1.0, gt=0, description="CPU cores of the run, in equal parts for its actors.")
-    gpus: float = Field(0.0, ge=0, description="GPUs of the run, in equal parts for its actors.")
+    gpus: float = Field(
+        0.0,
+        ge=0,
+        description="GPUs of the run, in equal parts for its actors: whole ones each, or a half, a third and so on.",
+    )
     generators: int = Field(1, ge=1, le=64, description="Generator actors.")
     learners: int = Field(1, ge=1, le=1024, description="Ranks of the learner (FSDP2).")
     weight_transfer: Literal["store", "collective"] = Field(
@@ -89,3 +94,23 @@ class Resources(Section):
         "learner that for so long does not answer ends the attempt. The longest that the trainer's own limits let "
         "one of these take is 600 s. Not of the paper.",
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """See `Section`."""
+        actors = self.generators + self.learners
+        if self.gpus <= 1 or (self.gpus / actors).is_integer() or _is_whole(actors / self.gpus):
+            return
+        # Ray gives whole GPUs beyond one, and no part of a GPU that lies on two.
+        each, parts = self.gpus / actors, actors / self.gpus
+        whole = (actors * math.floor(each), actors * math.ceil(each))
+        less, more = whole if each > 1 else (actors / math.ceil(parts), actors / math.floor(parts))
+        message = (
+            f"each of the {actors} actors would have {each:.3g}, neither whole GPUs nor a half, a third "
+            f"and so on; take {less:g} or {more:g}, or another number of generators or learners"
+        )
+        yield Conflict("gpus", self.gpus, message)
+
+
+def _is_whole(amount: float) -> bool:
+    """As far as a fraction that was written in decimals can be."""
+    return math.isclose(amount, round(amount), abs_tol=1e-4) and amount > 0.5

@@ -62,7 +62,7 @@ def test_demonstrations_avoid_the_held_out_prompts_and_come_in_the_stated_shares
     held_out = {prompt.tokens.tobytes() for prompt in task.held_out_prompts(2000)}
     assert not held_out & {row.numpy().tobytes() for row in prompts}
     lengths = (responses != warm_start.IGNORED).sum(1)
-    ended = (responses == task.end_token).any(1)
+    ended = (responses == task.end_tokens[0]).any(1)
     assert abs(float((~ended).float().mean()) - warm_start.SHARES["rambling"]) < 0.03
     assert abs(float((lengths[ended] == 6).sum()) / 2000 - warm_start.SHARES["direct"]) < 0.03
     assert (lengths[~ended] == warm_start.RESPONSE_TOKENS).all()

@@ -70,6 +70,24 @@ def test_a_context_that_the_folder_stretches_has_room_for_more(folder, rotary, r
         tokens_needed(beyond, build_task(given), config)
 
 
+@pytest.mark.parametrize(
+    ("rotary", "room"),
+    [
+        ({"rope_type": "dynamic", "factor": 4.0}, 256),
+        ({"rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 64}, 64),
+    ],
+)
+def test_a_rotary_embedding_that_turns_by_the_sequences_length_has_its_original_room(folder, rotary, room):
+    given = recipe(folder)
+    config = read_config(folder)
+    config.rope_parameters = {"rope_theta": 10000.0} | rotary
+    prompt = build_task(given).longest_prompt
+    assert tokens_needed(with_changes(given, {"generation.max_tokens": room - prompt}), build_task(given), config)
+    beyond = with_changes(given, {"generation.max_tokens": room - prompt + 1})
+    with pytest.raises(ConfigurationError, match=f"has room for {room} .its {rotary['rope_type']} rotary embedding"):
+        tokens_needed(beyond, build_task(given), config)
+
+
 def test_heads_that_vllms_cpu_kernels_do_not_take_are_refused_before_anything_starts(tmp_path):
     given = recipe(make_folder(tmp_path / "narrow", 0, head_size=16))
     with pytest.raises(ConfigurationError, match=r"heads of 32, .* but those of model\.path .*narrow' have 16"):

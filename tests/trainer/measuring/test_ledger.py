@@ -40,6 +40,31 @@ def test_gpu_compute_is_reserved_wall_time_with_waiting_but_without_evaluation()
     assert ledger.metrics()["ledger/idle"] == pytest.approx(40 - 2 * (3 + 5 + 1))
 
 
+def test_compute_never_falls_when_an_evaluation_comes_back_and_in_the_end_has_all_of_it_off():
+    ledger = Ledger("GPU-seconds", role_devices=1.0, devices=3.0)
+    ledger.close_step(10.0, tokens=0)
+    ledger.charge("evaluation", Cost(0.1, 50.0))  # was under way beside the steps, on one of two generators
+    assert ledger.compute == pytest.approx(30)
+    reached = []
+    for _ in range(3):
+        ledger.close_step(10.0, tokens=0)
+        reached.append(ledger.compute)
+    assert reached == pytest.approx([30, 40, 70])
+    assert ledger.compute == pytest.approx(4 * 30 - 50)
+
+
+def test_an_evaluation_after_the_last_step_takes_nothing_off_compute_nor_off_what_was_idle():
+    ledger = Ledger("GPU-seconds", role_devices=1.0, devices=2.0)
+    ledger.charge("learner", Cost(0.1, 4.0))
+    ledger.close_step(10.0, tokens=0)
+    ledger.charge("evaluation", Cost(0.1, 15.0))
+    assert ledger.compute == pytest.approx(20)
+    assert ledger.metrics()["ledger/idle"] == pytest.approx(16)
+    other = Ledger("GPU-seconds", role_devices=1.0, devices=2.0)
+    other.load_state(ledger.state())
+    assert other.metrics() == ledger.metrics()
+
+
 def test_the_unit_steps_counts_steps():
     ledger = Ledger("steps")
     ledger.charge("learner", Cost(5.0, 5.0))

@@ -193,6 +193,38 @@ def test_an_architecture_whose_logits_are_not_its_head_times_its_hidden_states_i
     refused(tmp_path, match="GraniteForCausalLM is not supported: its log-probs differ")
 
 
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (transformers.StableLmConfig(**SIZES), "it does not hand its arguments on to attention"),
+        (
+            transformers.Gemma2Config(**(SIZES | {"layer_types": ["full_attention"] * 2})),
+            "its attention has sinks or a soft cap",
+        ),
+        (
+            transformers.BloomConfig(vocab_size=32, hidden_size=32, n_layer=2, n_head=4),
+            "2 of its layers have no attention of the usual form",
+        ),
+    ],
+)
+def test_an_architecture_that_is_not_supported_is_refused_by_what_it_has(tmp_path, config, why):
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    refused(tmp_path, match=rf"the architecture \w+ForCausalLM is not supported: {why}")
+
+
+def test_a_rotary_embedding_that_is_asked_otherwise_is_left_to_the_model(tmp_path):
+    torch.manual_seed(3)
+    config = transformers.Gemma3TextConfig(**(SIZES | {"layer_types": ["full_attention"] * 2}))
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    policy = huggingface.load(tmp_path)
+    engine = TorchEngine(policy, SamplingConfig(max_tokens=8, temperature=1.0, end_tokens=(1,)))
+    prompt = Prompt("", "", np.array([3, 4, 5]))
+    for responses in run(engine, [Request(0, prompt, 2, (0,))]):
+        for row, length in enumerate(responses.lengths):
+            expected = plain_logprobs(tmp_path, [3, 4, 5], responses.tokens[row, :length].tolist())
+            np.testing.assert_allclose(responses.logprobs[row, :length], expected, atol=1e-4)
+
+
 def test_a_vocabulary_that_the_task_does_not_fit_into_is_refused(tmp_path, recipe):
     folder = saved(tmp_path, vocab_size=16)
     small = recipe({"model.kind": "huggingface", "model.path": str(folder)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import GenerationConfig
 
 from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError
+from trainer.models.tokenizer import end_tokens
 from trainer.tasks import DatasetTask
 
 TEMPLATE = (
@@ -157,11 +160,18 @@ def judged(made: DatasetTask, tokenizer: Any, prompt: Any, responses: list[str])
     return list(made.passed(prompt, tokens, [len(row) for row in rows]))
 
 
+def test_a_response_passes_whichever_end_token_it_ends_with_and_none_of_them_is_read(tokenizer, write):
+    turn = tokenizer.encode("!")[0]
+    made = DatasetTask(Dataset(train=write(sums(60)), verifiers={"math": "exact"}), tokenizer, (0, turn))
+    prompt = next(made.training_prompt(i) for i in range(60) if made.training_prompt(i).answer == "10")
+    assert judged(made, tokenizer, prompt, ["10<end>", "10!", "10", "!"]) == [True, True, False, False]
+
+
 def test_an_interruption_phrase_is_encoded_without_special_tokens(tokenizer, write):
     made = task(tokenizer, write(sums(60)))
     tokens = made.encode("Time is up.</think>")
     assert made.texts(np.array([tokens]), [len(tokens)]) == ["Time is up.</think>"]
-    assert made.end_token not in tokens
+    assert not set(made.end_tokens) & set(tokens)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +242,21 @@ def test_a_tokenizer_without_a_chat_template_is_refused_unless_none_is_wanted(to
     with pytest.raises(ConfigurationError, match="has no chat template; set it to false"):
         task(bare, write(sums(60)))
     assert task(bare, write(sums(60)), chat_template=False).training_count
+
+
+def test_a_template_that_takes_no_system_prompt_is_refused_with_what_it_says(tokenizer, write):
+    strict = copy.deepcopy(tokenizer)
+    strict.chat_template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}hi"
+    with pytest.raises(ConfigurationError, match=r"\(no system role\); set task\.system_prompt to null"):
+        task(strict, write(sums(60)), system_prompt="Be brief.")
+    assert task(strict, write(sums(60))).training_count
+
+
+def test_a_response_ends_with_any_token_that_the_models_folder_names(tokenizer, tmp_path):
+    assert end_tokens(tmp_path, tokenizer) == (0,)
+    for named, found in ((None, (0,)), (0, (0,)), (5, (0, 5)), ([5, 0, 7], (0, 5, 7))):
+        GenerationConfig(eos_token_id=named).save_pretrained(tmp_path)
+        assert end_tokens(tmp_path, tokenizer) == found
 
 
 def test_numbers_are_answers_too(tokenizer, write):

@@ -46,6 +46,19 @@ def test_an_ordinary_program_reads_computes_and_prints():
     assert said(program, stdin="17\n") == "4\n"
 
 
+@pytest.mark.parametrize("leaves", ["exit()", "quit()", "exit(0)", "import sys; sys.exit()"])
+def test_a_program_may_leave_by_its_own_will(leaves):
+    assert said(f"print(input())\n{leaves}\nprint('more')", stdin="17\n") == "17\n"
+
+
+@pytest.mark.parametrize("name", ["program", "__main__"])
+def test_a_program_is_a_module_in_which_dataclasses_and_pickle_find_what_it_defines(name):
+    program = "from dataclasses import dataclass\nimport pickle\n@dataclass\nclass Point:\n    x: int = 3\n"
+    test = "assert pickle.loads(pickle.dumps(Point())) == Point(3)"
+    assert sandbox.run(program, SECONDS, MEMORY_MB, tests=[test], name=name).well
+    assert said(program + test, name=name) == ""
+
+
 def test_threads_work_and_so_does_asyncio():
     assert said("import threading\nt = threading.Thread(target=print, args=('hi',))\nt.start()\nt.join()") == "hi\n"
     assert said("import asyncio\nasyncio.run(asyncio.sleep(0))\nprint('slept')") == "slept\n"
@@ -186,6 +199,24 @@ def test_tests_come_in_every_usual_form(given, kind, count):
 def test_what_is_no_test_is_refused(given):
     with pytest.raises(ValueError, match=r"tests|inputs"):
         unit_tests(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"fn_name": "add", "inputs": [[1, 2]], "outputs": [3]},
+        [{"type": "function_call", "fn_name": "add", "input": "1", "output": "1"}],
+        [{"input": "1\n2", "output": "3", "testtype": "functional", "metadata": {"func_name": "add"}}],
+    ],
+)
+def test_tests_that_call_a_function_by_name_are_refused_and_not_taken_for_what_is_printed(given):
+    with pytest.raises(ValueError, match="call a function by name; write them as texts of assertions"):
+        unit_tests(given)
+
+
+def test_a_list_is_neither_read_nor_printed():
+    with pytest.raises(ValueError, match=r"a list as input or output, \['1', '2'\]; give text"):
+        unit_tests({"inputs": [["1", "2"]], "outputs": ["3"]})
 
 
 def test_a_machine_that_cannot_confine_programs_runs_none(monkeypatch, tmp_path):

@@ -101,4 +101,4 @@ def test_a_broadcast_between_gpus_needs_one_for_each_actor(recipe):
     changes = {"resources.weight_transfer": "collective", "resources.generators": 2, "budget.unit": "GPU-hours"}
     refuse(recipe(changes | {"resources.gpus": 3}), ray=True)
     with pytest.raises(ConfigurationError, match="reserve 3, or use store"):
-        refuse(recipe(changes | {"resources.gpus": 2}), ray=True)
+        refuse(recipe(changes | {"resources.gpus": 1}), ray=True)
