@@ -19,6 +19,7 @@ from server.errors import Forbidden, Invalid, Unauthenticated
 from server.settings import Settings
 
 SESSION_COOKIE = "forecurve_session"
+"""The cookie of a service at the usual port; see `session_cookie`."""
 
 
 def db_session(request: Request) -> Iterator[Session]:
@@ -46,7 +47,7 @@ AppSettings = Annotated[Settings, Depends(app_settings)]
 def caller(request: Request, session: DbSession, now: Now) -> Identity:
     """The identity of the request, from its bearer token or its session cookie."""
     header = request.headers.get("authorization", "")
-    secret = header[7:].strip() if header[:7].lower() == "bearer " else request.cookies.get(SESSION_COOKIE)
+    secret = header[7:].strip() if header[:7].lower() == "bearer " else session_secret(request)
     if not secret:
         raise Unauthenticated(
             "Send `Authorization: Bearer <token>`, or log in; `forecurve status` prints a login link."
@@ -114,6 +115,18 @@ def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> 
 Reader = Annotated[Identity, require("read")]
 Operator = Annotated[Identity, require("operate")]
 Admin = Annotated[Identity, require("admin")]
+
+
+def session_secret(request: Request) -> str | None:
+    """The secret of the browser's session with this service, if it has one."""
+    return request.cookies.get(session_cookie(request.headers.get("host", "")))
+
+
+def session_cookie(host: str) -> str:
+    """The name of a session's cookie at `host`, a `Host` header or an address without a path. Browsers give a cookie to
+    every port of its host: without the port in its name, who logs in to one service there is logged out of another."""
+    port = host.rpartition(":")[2]
+    return f"{SESSION_COOKIE}_{port}" if port.isdecimal() else SESSION_COOKIE
 
 
 def is_same_origin(request: Request) -> bool:

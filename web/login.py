@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from server.access.models import Token
 from server.access.service import SESSION_LIFETIME, authenticate, digest, open_session, redeem_login_code
-from server.dependencies import SESSION_COOKIE, AppSettings, DbSession, Now, is_same_origin
+from server.dependencies import AppSettings, DbSession, Now, is_same_origin, session_cookie, session_secret
 from server.errors import Forbidden, Problem, Unauthenticated
 from server.heads import method_asked
 from server.settings import Settings
@@ -33,7 +33,8 @@ def login(
     refusal = None
     if code:
         try:
-            return _with_cookie(redeem_login_code(session, code, now), SESSION_LIFETIME, next, settings)
+            secret = redeem_login_code(session, code, now)
+            return _with_cookie(request, secret, SESSION_LIFETIME, next, settings)
         except Unauthenticated as refused:
             refusal = refused
     if _is_logged_in(request, session, now):  # who is in already needs no link: a used one leads on
@@ -56,19 +57,19 @@ def login_with_token(
         secret, lifetime = open_session(session, token.strip(), now)
     except Problem as refusal:
         return _login_page(request, next, refusal)
-    return _with_cookie(secret, lifetime, next, settings)
+    return _with_cookie(request, secret, lifetime, next, settings)
 
 
 @router.post("/logout")
 def logout(request: Request, session: DbSession, now: Now) -> Response:
     """Revoke the session, forget the cookie."""
     _refuse_other_sites(request)
-    secret = request.cookies.get(SESSION_COOKIE)
+    secret = session_secret(request)
     if secret:
         mine = update(Token).where(Token.hash == digest(secret), Token.kind == "session")
         session.execute(mine.values(revoked_at=now))
     answer = RedirectResponse("/login", HTTPStatus.SEE_OTHER)
-    answer.delete_cookie(SESSION_COOKIE)
+    answer.delete_cookie(session_cookie(request.headers.get("host", "")))
     return answer
 
 
@@ -83,10 +84,10 @@ def _login_page(request: Request, next: str, refusal: Problem | None) -> Respons
     return render(request, "login.html", status, next=local_path(next), refusal=refusal.detail if refusal else None)
 
 
-def _with_cookie(secret: str, lifetime: timedelta, next: str, settings: Settings) -> Response:
+def _with_cookie(request: Request, secret: str, lifetime: timedelta, next: str, settings: Settings) -> Response:
     answer = RedirectResponse(local_path(next), HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     answer.set_cookie(
-        SESSION_COOKIE,
+        session_cookie(request.headers.get("host", "")),
         secret,
         max_age=int(lifetime.total_seconds()),
         httponly=True,
@@ -97,7 +98,7 @@ def _with_cookie(secret: str, lifetime: timedelta, next: str, settings: Settings
 
 
 def _is_logged_in(request: Request, session: Session, now: datetime) -> bool:
-    secret = request.cookies.get(SESSION_COOKIE)
+    secret = session_secret(request)
     if not secret:
         return False
     try:

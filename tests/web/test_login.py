@@ -102,6 +102,17 @@ def test_an_unknown_token_is_refused_in_words(visitor: TestClient) -> None:
     assert SESSION_COOKIE not in visitor.cookies
 
 
+def test_who_logs_in_at_another_port_of_a_host_stays_logged_in_at_the_first(
+    visitor: TestClient, code: str, token: str
+) -> None:
+    one, other = "http://testserver:8000", "http://testserver:8001"
+    assert visitor.get(f"{one}/login?code={code}").status_code == 303
+    assert visitor.post(f"{other}/login", data={"token": token}, headers={"Origin": other}).status_code == 303
+    assert [visitor.get(f"{place}/v1/me").json()["scopes"] for place in (one, other)] == [["admin"], ["read"]]
+    assert visitor.post(f"{one}/logout", headers={"Origin": one}).status_code == 303
+    assert [visitor.get(f"{place}/v1/me").status_code for place in (one, other)] == [401, 200]
+
+
 def test_a_session_ends_with_the_token_that_opened_it(
     visitor: TestClient, sessions: sessionmaker[Session], clock: Clock
 ) -> None:

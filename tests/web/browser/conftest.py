@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from server.access.service import mint
 from server.database import make_sessions
-from server.dependencies import SESSION_COOKIE
+from server.dependencies import session_cookie
 from server.models import Base
 from server.settings import Settings
 from tests.web import seeding
@@ -63,7 +63,7 @@ def browser(server: Server) -> Iterator[Any]:
         context = chromium.new_context(
             viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
         )
-        context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": server.url}])
+        context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
         yield context
         chromium.close()
 

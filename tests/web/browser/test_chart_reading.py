@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from server.alerts.models import Alert
-from server.dependencies import SESSION_COOKIE
+from server.dependencies import session_cookie
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
 from server.runs.models import Run
@@ -171,8 +171,8 @@ def test_a_thumb_on_the_chart_scrolls_the_page(browser: Any, site: Site) -> None
     context = browser.browser.new_context(
         base_url=site.url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
     )
-    (cookie,) = [each for each in browser.cookies() if each["name"] == SESSION_COOKIE]
-    context.add_cookies([{"name": SESSION_COOKIE, "value": cookie["value"], "url": site.url}])
+    (cookie,) = [each for each in browser.cookies() if each["name"] == session_cookie(site.url)]
+    context.add_cookies([{"name": session_cookie(site.url), "value": cookie["value"], "url": site.url}])
     page = context.new_page()
     page.set_default_timeout(60_000)
     opened(page, f"/runs/{site.control}")

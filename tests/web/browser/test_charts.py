@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from server.access.service import mint, revoke
-from server.dependencies import SESSION_COOKIE
+from server.dependencies import session_cookie
 from server.forecasts.models import Forecast
 from server.runs.models import Run
 from tests.web import seeding
@@ -323,7 +323,7 @@ def test_a_page_whose_session_is_revoked_goes_to_the_login(browser: Any, site: S
     with site.sessions.begin() as session:
         token, secret = mint(session, kind="session", name="a guest", scopes=["read"], now=site.now)
     context = browser.browser.new_context(base_url=site.url)
-    context.add_cookies([{"name": SESSION_COOKIE, "value": secret, "url": site.url}])
+    context.add_cookies([{"name": session_cookie(site.url), "value": secret, "url": site.url}])
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto("/runs")

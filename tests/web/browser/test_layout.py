@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import select, update
 
 from server.access.service import mint
-from server.dependencies import SESSION_COOKIE
+from server.alerts.models import Alert
+from server.dependencies import session_cookie
 from server.events.service import record
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation
@@ -74,6 +75,20 @@ def test_a_suspect_runs_buttons_and_the_names_in_its_events_fit_a_phone(phone: A
     assert phone.locator(".log td.actor", has_text="a-sweep-tool").count() == 1
 
 
+@pytest.mark.parametrize("width", widths(360, 768, 1280))
+def test_a_name_without_a_place_to_break_stays_on_its_runs_page(page: Any, site: Site, width: int) -> None:
+    name = "a_name_that_has_no_place_to_break_and_goes_on_" * 4
+    with site.sessions.begin() as session:
+        session.get_one(Sweep, site.sweep).name = name
+        run = session.get_one(Run, site.arm)
+        run.name = run.task = name
+        alert = session.scalars(select(Alert).where(Alert.run_id == run.id)).one()
+        alert.title, alert.text = f"{name} failed", f"`{name}` failed at 28 CPU-seconds: it ended."
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/runs/{site.arm}")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("width", [390, 768, 900, 1280])
 def test_what_answers_an_alert_is_in_sight_and_easy_to_hit(page: Any, site: Site, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
@@ -91,9 +106,9 @@ def administrator(phone: Any, site: Site, server: Server) -> Iterator[Any]:
     """The phone of somebody who may do everything; the other tests' tabs share its cookies."""
     with site.sessions.begin() as session:
         _, admin = mint(session, kind="session", name="an administrator", scopes=["admin"], now=site.now)
-    phone.context.add_cookies([{"name": SESSION_COOKIE, "value": admin, "url": site.url}])
+    phone.context.add_cookies([{"name": session_cookie(site.url), "value": admin, "url": site.url}])
     yield phone
-    phone.context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": site.url}])
+    phone.context.add_cookies([{"name": session_cookie(site.url), "value": server.cookie, "url": site.url}])
 
 
 def test_tokens_and_channels_are_read_and_ended_on_a_phone_without_scrolling(administrator: Any, site: Site) -> None:
@@ -105,6 +120,8 @@ def test_tokens_and_channels_are_read_and_ended_on_a_phone_without_scrolling(adm
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= PHONE["width"]
     assert phone.evaluate(OVERHANG) == 0
+    phone.set_viewport_size({"width": 360, "height": 780})  # what is added is typed on the smallest, too
+    assert phone.evaluate("() => document.documentElement.scrollWidth") <= 360
     label = "td => getComputedStyle(td, '::before').content"
     assert phone.locator(".cards td[data-label=Scopes]").first.evaluate(label) == '"Scopes"'
 

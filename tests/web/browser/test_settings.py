@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from server.access.service import mint
 from server.alerts.models import Delivery
-from server.dependencies import SESSION_COOKIE
+from server.dependencies import session_cookie
 from server.settings import Settings
 from tests.server.forecasts.seeds import make_channel
 from tests.web.browsing import MARKS, Server, Site
@@ -27,9 +27,9 @@ def administrator(page: Any, site: Site, server: Server) -> Iterator[Any]:
     """The tab, logged in as somebody who may do everything."""
     with site.sessions.begin() as session:
         _, cookie = mint(session, kind="session", name="an admin", scopes=["admin"], now=datetime.now(UTC))
-    page.context.add_cookies([{"name": SESSION_COOKIE, "value": cookie, "url": site.url}])
+    page.context.add_cookies([{"name": session_cookie(site.url), "value": cookie, "url": site.url}])
     yield page
-    page.context.add_cookies([{"name": SESSION_COOKIE, "value": server.cookie, "url": site.url}])
+    page.context.add_cookies([{"name": session_cookie(site.url), "value": server.cookie, "url": site.url}])
 
 
 def test_a_test_of_a_channel_tells_in_its_row_how_it_went(administrator: Any, site: Site, tmp_path: Path) -> None:
