@@ -16,6 +16,7 @@ from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
 from server.runs.service import lock_run
 from server.sweeps.service import stop_sweep
+from tests.at_once import at_once
 from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 
@@ -113,18 +114,7 @@ def test_an_admitted_run_gets_its_next_attempt_and_a_ring_for_the_launcher(world
 def test_two_admissions_at_once_give_no_place_twice(world: World):
     for _ in range(12):
         world.add_run()
-    start = threading.Barrier(6)
-    admitted: list[str] = []
-
-    def admit() -> None:
-        start.wait()
-        admitted.extend(world.admit())
-
-    threads = [threading.Thread(target=admit) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    admitted = [attempt for attempts in at_once(6, world.admit) for attempt in attempts]
     assert len(admitted) == len(set(admitted)) == 2
 
 

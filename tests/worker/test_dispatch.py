@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from sqlalchemy import select
 
 from server.events.models import OutboxMessage
 from server.events.outbox import enqueue
+from tests.at_once import at_once
 from tests.worker.harness import World
 from worker.dispatch import BATCH, dispatch
 
@@ -88,17 +88,7 @@ def test_a_dispatcher_that_dies_before_it_published_is_made_up_for(world: World)
 
 def test_dispatchers_at_once_share_the_work(world: World):
     fill(world, 3 * BATCH)
-    start = threading.Barrier(4)
-
-    def work() -> None:
-        start.wait()
-        world.dispatch()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(4, world.dispatch)
     published = [args for _, args in world.bell.rung]
     assert len(published) == len(set(published)) == 3 * BATCH
     with world.sessions() as session:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import threading
 from datetime import timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from server.access.service import authenticate
 from server.checkpoints.models import Checkpoint
 from server.errors import Unauthenticated
 from server.events.models import OutboxMessage
+from tests.at_once import at_once
 from tests.worker.harness import World
 
 
@@ -93,17 +93,7 @@ def test_a_second_delivery_does_nothing(world: World):
 
 def test_many_deliveries_at_once_submit_once(world: World):
     run, attempt_id = admitted(world)
-    start = threading.Barrier(6)
-
-    def launch() -> None:
-        start.wait()
-        world.launch(attempt_id)
-
-    threads = [threading.Thread(target=launch) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(6, lambda: world.launch(attempt_id))
     assert world.ray.submissions == [f"{run}-a1"]
     with world.sessions() as session:
         assert len(session.scalars(select(Token).where(Token.run_id == run)).all()) == 1

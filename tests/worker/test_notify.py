@@ -21,6 +21,7 @@ from server.alerts.service import DELIVER_TASK, open_alert
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast
 from server.settings import Settings
+from tests.at_once import at_once
 from tests.server.forecasts.seeds import SECRET, START, make_channel, make_run
 from tests.worker.receiver import receiving, settings_of_delivery
 from worker.notify import MAX_TRIES, backoff_s, deliver
@@ -157,17 +158,7 @@ def test_a_delivery_that_is_over_or_not_due_or_unknown_is_left_alone(sessions: S
 def test_two_workers_with_the_same_message_send_it_once(sessions: Sessions, settings: Settings) -> None:
     with receiving() as receiver:
         delivery = open_delivery(sessions, receiver.url)
-        together = threading.Barrier(4)
-
-        def worker() -> None:
-            together.wait()
-            deliver(sessions, settings, delivery, START)
-
-        threads = [threading.Thread(target=worker) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(4, lambda: deliver(sessions, settings, delivery, START))
     assert len(receiver.got) == 1
 
 

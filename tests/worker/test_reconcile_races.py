@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from sqlalchemy import func, select
 
 from server.events.models import Event
+from tests.at_once import at_once
 from tests.worker.harness import World
 from worker.reconcile import reconcile_run
 
@@ -16,17 +15,7 @@ def test_two_reconcilers_at_once_end_a_run_once(world: World):
     for run in runs:
         world.ray.set(f"{run}-a1", "SUCCEEDED")
         world.report(run, "failed", "diverged")
-    start = threading.Barrier(4)
-
-    def reconcile() -> None:
-        start.wait()
-        world.reconcile()
-
-    threads = [threading.Thread(target=reconcile) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(4, world.reconcile)
     for run in runs:
         assert world.statuses(run) == ["launching", "running", "failed"]
     assert len(world.alerts()) == 2
