@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from forecurve.science.wording import compute_text
 from server.alerts.service import open_alert, resolve_if_over
 from server.events.outbox import enqueue
-from server.events.service import record
 from server.metrics.dirty import REFIT_TASK
+from server.runs.history import record_of
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
 from server.runs.pausing import goes_on_from
@@ -94,12 +94,11 @@ def _mark_attempt(
         attempt.stop_requested_at = now
     if decision.force_stop:
         attempt.stop_forced_at = now
-        record(
+        record_of(
             session,
+            run,
             "attempt.stop_forced",
             actor=ACTOR,
-            run_id=run.id,
-            sweep_id=run.sweep_id,
             reason=decision.reason or run.reason,
             attempt=attempt.number,
         )

@@ -25,7 +25,7 @@ from server.access.service import mint
 from server.checkpoints.models import Checkpoint
 from server.database import transaction
 from server.events.outbox import enqueue
-from server.events.service import record
+from server.runs.history import record_of
 from server.runs.models import Attempt, Run
 from server.runs.service import RECONCILE_TASK, lock_run
 from server.runs.states import DesiredState, Status
@@ -83,12 +83,11 @@ def record_submission(session: Session, attempt_id: str, submitted: Submitted, n
     if submitted.token_id is not None:
         unheld = Token.run_id == run.id, Token.attempt == attempt.number, Token.id != submitted.token_id
         session.execute(update(Token).where(*unheld, Token.revoked_at.is_(None)).values(revoked_at=now))
-    record(
+    record_of(
         session,
+        run,
         "attempt.submitted",
         actor=ACTOR,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         attempt=attempt.number,
         reference=submitted.reference,
         adopted=not submitted.created,
@@ -168,15 +167,7 @@ def _put_off(session: Session, claim: Claim, error: SubmitError, now: datetime) 
         enqueue(session, LAUNCH_TASK, attempt.id, not_before=again_at)
         return
     attempt.observed, attempt.observed_at, attempt.log_tail = REJECTED, now, error.reason
-    record(
-        session,
-        "attempt.rejected",
-        actor=ACTOR,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
-        reason=error.reason,
-        attempt=attempt.number,
-    )
+    record_of(session, run, "attempt.rejected", actor=ACTOR, reason=error.reason, attempt=attempt.number)
     enqueue(session, RECONCILE_TASK, run.id)
 
 

@@ -16,7 +16,6 @@ from server.alerts.service import open_alert, resolve_if_over, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
-from server.events.service import record
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import arm_of, has_seeds, past_runs
 from server.forecasts.recommendations import recommend
@@ -24,6 +23,7 @@ from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import validation_curve
 from server.metrics.dirty import REFIT_TASK
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import lock_run
 from server.settings import Settings
@@ -187,7 +187,7 @@ def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: da
         enqueue(session, REFIT_TASK, run.id, not_before=run.refit_at)
     why = None if unfitted is None else tries.said(unfitted.why) if unexpected else unfitted.why
     if why is not None and why != run.unfitted:
-        record(session, UNFITTED, actor="refit", run_id=run.id, sweep_id=run.sweep_id, reason=why)
+        record_of(session, run, UNFITTED, actor="refit", reason=why)
     run.unfitted = why
 
 
@@ -251,12 +251,11 @@ def _note_revision(session: Session, run: Run, revised: Revision) -> None:
     latest = session.scalar(select(Event.to_state).where(*mine).order_by(Event.id.desc()).limit(1))
     if latest == revised.direction:
         return
-    record(
+    record_of(
         session,
+        run,
         REVISED,
         actor="watch",
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         from_state=latest,
         to_state=revised.direction,
         reason=revised.sentence,

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from server.database import new_id
 from server.errors import NotFound
 from server.events.outbox import enqueue
-from server.events.service import record
 from server.pagination import newest_first
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 
@@ -115,7 +115,7 @@ def acknowledge(session: Session, alert_id: str, *, actor: str, now: datetime) -
     if alert.acknowledged_at is None:
         alert.acknowledged_at = now
         run = session.get_one(Run, alert.run_id)
-        record(session, "alert.acknowledged", actor=actor, run_id=run.id, sweep_id=run.sweep_id, alert=alert.id)
+        record_of(session, run, "alert.acknowledged", actor=actor, alert=alert.id)
     return alert
 
 
@@ -152,7 +152,7 @@ def settled_at(session: Session, run_id: str, kind: str) -> float | None:
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
     alert.resolved_at, alert.resolved_compute = now, run.last_compute
-    record(session, "alert.resolved", actor=actor, run_id=run.id, sweep_id=run.sweep_id, reason=reason, alert=alert.id)
+    record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
 
 
 def _unknown(alert_id: str) -> NotFound:
@@ -161,12 +161,11 @@ def _unknown(alert_id: str) -> NotFound:
 
 def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:
     """Event and deliveries of an alert that was opened or raised."""
-    record(
+    record_of(
         session,
+        run,
         "alert",
         actor=actor,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         from_state=previous,
         to_state=alert.level,
         reason=alert.title,

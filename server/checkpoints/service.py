@@ -9,9 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
-from server.events.service import record
 from server.pagination import newest_first
 from server.runs.fencing import check_reporter, check_wanted
+from server.runs.history import record_of
 from server.runs.reports import TRAINER, mark_alive
 from server.runs.service import current_attempt, get_run, lock_run
 
@@ -38,16 +38,7 @@ def add_checkpoint(session: Session, run_id: str, body: CheckpointCreate, *, now
     checkpoint = Checkpoint(run_id=run.id, **body.model_dump(exclude={"handed_in_by"}), created_at=now)
     session.add(checkpoint)
     session.flush()
-    record(
-        session,
-        "checkpoint",
-        actor=TRAINER,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
-        attempt=body.attempt,
-        step=body.step,
-        digest=body.digest,
-    )
+    record_of(session, run, "checkpoint", actor=TRAINER, attempt=body.attempt, step=body.step, digest=body.digest)
     return checkpoint
 
 

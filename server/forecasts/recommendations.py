@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict, NotFound
-from server.events.service import record
 from server.pagination import newest_first
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run, request_stop
 from server.runs.states import DesiredState
@@ -166,12 +166,11 @@ def _decide(
 
 
 def _record(session: Session, run: Run, advice: Recommendation, *, actor: str, reason: str | None) -> None:
-    record(
+    record_of(
         session,
+        run,
         "recommendation",
         actor=actor,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         to_state=advice.status,
         reason=reason,
         recommendation=advice.id,

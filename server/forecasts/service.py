@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from server.database import new_id
 from server.errors import NotFound
-from server.events.service import record
 from server.pagination import newest_first
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import get_run
 
@@ -72,12 +72,11 @@ def list_forecasts(
 
 
 def _record(session: Session, run: Run, kind: str, forecast: Forecast) -> None:
-    record(
+    record_of(
         session,
+        run,
         kind,
         actor="refit",
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         reason=forecast.sentence,
         forecast=forecast.id,
         at_compute=forecast.at_compute,

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from forecurve.reports import pass_rate
 from server.errors import Conflict
-from server.events.service import record
 from server.runs.fencing import check_reporter, check_wanted
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.reports import TRAINER, mark_alive
 from server.runs.service import current_attempt, lock_run
@@ -112,12 +112,11 @@ def _store_evaluations(
     rows = [{"run_id": run.id, "attempt": attempt, **_row(evaluation, now)} for evaluation in ordered]
     session.execute(insert(Evaluation), rows)
     last = rows[-1]
-    record(
+    record_of(
         session,
+        run,
         "evaluation",
         actor=TRAINER,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         attempt=attempt,
         evaluations=len(rows),
         step=last["step"],

@@ -11,8 +11,8 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
-from server.events.service import record
 
+from .history import record_of
 from .models import Run
 from .schemas import RunChange
 from .service import is_over, lock_run
@@ -28,7 +28,7 @@ def change(session: Session, run_id: str, body: RunChange, *, actor: str) -> Run
     if "task" in body.model_fields_set:
         _retask(session, run, body.task, actor)
     if "name" in body.model_fields_set and body.name != run.name:
-        _record(session, run, "run.renamed", actor, from_state=run.name, to_state=body.name)
+        record_of(session, run, "run.renamed", actor=actor, from_state=run.name, to_state=body.name)
         run.name = body.name
     session.flush()
     return run
@@ -40,7 +40,7 @@ def _retask(session: Session, run: Run, task: str | None, actor: str) -> None:
     if task is None and run.arm is not None:
         raise Conflict.field("task", task, f"run {run.id} is of arm `{run.arm}`, which is one of a task; name another")
     if task != run.task:
-        _record(session, run, "run.retasked", actor, from_state=run.task, to_state=task)
+        record_of(session, run, "run.retasked", actor=actor, from_state=run.task, to_state=task)
         run.task = task
 
 
@@ -56,7 +56,7 @@ def archive(session: Session, run_id: str, *, actor: str, now: datetime) -> Run:
         raise Conflict.field("status", run.status, message, state=run.status)
     if run.archived_at is None:
         run.archived_at = now
-        _record(session, run, "run.archived", actor)
+        record_of(session, run, "run.archived", actor=actor)
         session.flush()
     return run
 
@@ -66,20 +66,6 @@ def restore(session: Session, run_id: str, *, actor: str) -> Run:
     run = lock_run(session, run_id)
     if run.archived_at is not None:
         run.archived_at = None
-        _record(session, run, "run.restored", actor)
+        record_of(session, run, "run.restored", actor=actor)
         session.flush()
     return run
-
-
-def _record(
-    session: Session, run: Run, kind: str, actor: str, *, from_state: str | None = None, to_state: str | None = None
-) -> None:
-    record(
-        session,
-        kind,
-        actor=actor,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
-        from_state=from_state,
-        to_state=to_state,
-    )

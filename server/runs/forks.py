@@ -23,6 +23,7 @@ from server.metrics.curve import inherit
 from server.metrics.dirty import mark_dirty
 from server.pagination import newest_first
 
+from .history import record_of
 from .models import Run
 from .room import Room
 from .schemas import ForkCreate
@@ -166,4 +167,4 @@ def _record(session: Session, fork: Run, parent: Run, actor: str) -> None:
     """In the audit log of both."""
     begin: dict[str, Any] = {"checkpoint": fork.parent_checkpoint_id, "step": fork.parent_step}
     record(session, "run.created", actor=actor, run_id=fork.id, executor=fork.executor, parent=parent.id, **begin)
-    record(session, "run.forked", actor=actor, run_id=parent.id, sweep_id=parent.sweep_id, fork=fork.id, **begin)
+    record_of(session, parent, "run.forked", actor=actor, fork=fork.id, **begin)

@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from forecurve.recipes import Recipe, diff, load_recipe
 from server.errors import Conflict, Invalid
-from server.events.service import record
 from server.recipes.models import RecipeRow
 from server.recipes.service import resolve
 
 from .fencing import over
+from .history import record_of
 from .lifecycle import transition
 from .models import Attempt, Run
 from .schemas import AttemptCreate
@@ -46,7 +46,7 @@ def begin_attempt(session: Session, run_id: str, body: AttemptCreate, *, actor: 
     run.version += 1  # whoever decided on the attempt before must decide anew
     session.add(Attempt(run_id=run.id, number=run.attempt, created_at=now))
     session.flush()
-    record(session, "run.resumed", actor=actor, run_id=run.id, sweep_id=run.sweep_id, attempt=run.attempt)
+    record_of(session, run, "run.resumed", actor=actor, attempt=run.attempt)
     if Status(run.status) is Status.LOST:
         transition(session, run, Status.QUEUED, actor=actor, reason="Resumed.", now=now)
     return Created(run, mint_for_attempt(session, run, now))

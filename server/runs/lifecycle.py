@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from server.access.models import Token
 from server.errors import Conflict
-from server.events.service import record
 
+from .history import record_of
 from .models import Run
 from .states import TERMINAL, TRANSITIONS, Status
 
@@ -47,12 +47,11 @@ def transition(
     session.refresh(run)
     if to in TERMINAL or to is Status.PAUSED:
         _let_ingest_tokens_expire(session, run, now)
-    record(
+    record_of(
         session,
+        run,
         "run.status",
         actor=actor,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         from_state=str(came_from),
         to_state=str(to),
         reason=reason,

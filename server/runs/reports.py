@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 
 from server.errors import Conflict
 from server.events.outbox import enqueue
-from server.events.service import record
 
 from . import fencing
 from .forks import held_steps
+from .history import record_of
 from .lifecycle import transition
 from .models import Attempt, Run
 from .schemas import Heartbeat, HeartbeatAnswer, Outcome
@@ -75,12 +75,11 @@ def take_outcome(session: Session, run_id: str, outcome: Outcome, *, now: dateti
     if outcome.handed_in_by is None:
         attempt.last_heartbeat_at = attempt.ended_at = now
         enqueue(session, RECONCILE_TASK, run.id)
-    record(
+    record_of(
         session,
+        run,
         "attempt.outcome",
         actor=TRAINER,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
         to_state=outcome.outcome,
         reason=outcome.reason,
         attempt=attempt.number,

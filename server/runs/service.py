@@ -20,6 +20,7 @@ from server.recipes.models import RecipeRow
 from server.recipes.service import needed, resolve, store
 
 from . import fencing
+from .history import record_of
 from .models import Attempt, Run
 from .room import Room
 from .schemas import RunCreate
@@ -215,16 +216,7 @@ def _write_down(session: Session, run: Run, wanted: DesiredState, *, actor: str,
     came_from = DesiredState(run.desired_state)
     run.desired_state, run.desired_reason = wanted, reason
     run.version += 1  # whoever decided on what was wanted before must decide anew
-    record(
-        session,
-        "run.desired",
-        actor=actor,
-        run_id=run.id,
-        sweep_id=run.sweep_id,
-        from_state=came_from,
-        to_state=wanted,
-        reason=reason,
-    )
+    record_of(session, run, "run.desired", actor=actor, from_state=came_from, to_state=wanted, reason=reason)
     enqueue(session, RECONCILE_TASK, run.id)
 
 
