@@ -102,12 +102,12 @@ def require(scope: str) -> Any:
     return Depends(check)
 
 
-def require_run(identity: Identity, run_id: str, attempt: int | None = None) -> None:
+def require_run(identity: Identity, run_id: str, attempt: int) -> None:
     """Refuse an ingest token that was minted for another run or attempt."""
     if "ingest" not in identity.scopes or identity.run_id != run_id:
         message = f"the run takes reports only with its own ingest token; `{identity.name}` is another"
         raise Forbidden.field("run_id", run_id, message)
-    if attempt is not None and identity.attempt is not None and identity.attempt != attempt:
+    if identity.attempt is not None and identity.attempt != attempt:
         message = f"this ingest token is for attempt {identity.attempt}; report as that, or with the other's token"
         raise Forbidden.field("attempt", attempt, message)
 

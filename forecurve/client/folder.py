@@ -34,7 +34,7 @@ log = logging.getLogger("forecurve")
 Meta = dict[str, Any]
 
 
-def new_attempt(request: Mapping[str, Any], project: str | None = None) -> Meta:
+def new_attempt(request: Mapping[str, Any], project: str | None) -> Meta:
     """An attempt that the service does not know yet."""
     known = {"request": dict(request), "project": project, "key": secrets.token_hex(16)}
     return known | {"number": None, "ingest_token": None, "created_at": datetime.now(UTC).isoformat()}

@@ -124,7 +124,7 @@ def _check(metric: str | None, compute: str | None, per_step: float | None, unit
     if metric is not None and metric == compute:
         raise CurveFileError("compute", compute, "it is the reward as well", "name another number")
     if compute is not None:
-        refuse_clock("compute", compute)
+        refuse_clock(compute)
     if unit is not None and any(is_obeyed(sign) for sign in unit):
         raise CurveFileError("unit", ascii(unit), "a name on one line is needed", "give one such as GPU-hours")
 
@@ -192,7 +192,7 @@ def _axis(log: Log, reward: str, compute: str | None) -> str | None:
         way_out = f"name what counts its compute; there are {there or 'none'}"
         raise CurveFileError("compute", "none", f"run {log.run!r} has no step where it has {reward}", way_out)
     if axis is not None and compute is None:
-        refuse_clock("compute", axis)
+        refuse_clock(axis)
     return axis
 
 

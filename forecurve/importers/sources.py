@@ -26,7 +26,7 @@ _FOREIGN = {
 }
 
 
-def read_source(path: Path, metric: str | None, series: str | None, *, growing: bool = False) -> Reading:
+def read_source(path: Path, metric: str | None, series: str | None, *, growing: bool) -> Reading:
     """The runs of a file or a folder.
 
     Args:
@@ -45,7 +45,7 @@ def read_source(path: Path, metric: str | None, series: str | None, *, growing: 
         raise CurveFileError("file", str(path), f"it cannot be read ({error.strerror})", "check the file") from error
 
 
-def _read_file(path: Path, metric: str | None, series: str | None, *, growing: bool = False) -> Reading:
+def _read_file(path: Path, metric: str | None, series: str | None, *, growing: bool) -> Reading:
     with path.open("rb") as stream:
         start = stream.read(_START)
     if not start.strip():
@@ -95,7 +95,7 @@ def _read_folder(folder: Path) -> Reading:
         here = Path(place)
         state = newest_state(here)
         if state is not None:
-            reading.add(_read_file(state, None, None))
+            reading.add(_read_file(state, None, None, growing=False))
             below.clear()  # the event files of the same run are in there
             continue
         below.sort()

@@ -34,7 +34,9 @@ def unit_named(name: str) -> str:
     return next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, last.lower())), last or name)
 
 
-def refuse_clock(field: str, name: str) -> None:
-    """A date counts from 1970, not from the start of the run."""
+def refuse_clock(name: str) -> None:
+    """CurveFileError when that number, asked for as the compute, is a date: one counts from 1970, not from the start
+    of the run."""
     if name in CLOCKS:
-        raise CurveFileError(field, name, "it is a date and no compute", "take the step, or a number that was logged")
+        way_out = "take the step, or a number that was logged"
+        raise CurveFileError("compute", name, "it is a date and no compute", way_out)

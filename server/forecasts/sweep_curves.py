@@ -21,7 +21,7 @@ from .schemas import OthersView, SweepCurves, SweepRef
 _FIGURES = ("compute", "median", "lower50", "upper50", "lower90", "upper90")
 
 
-def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run] = ()) -> SweepCurves:
+def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run]) -> SweepCurves:
     """The curves of the runs of a sweep that are asked for, in their order; else of all, as they were planned, or of a
     large sweep those by which it is drawn. The others are summed up.
 

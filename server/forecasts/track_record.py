@@ -88,9 +88,7 @@ def _seen(points: Sequence[Point], at_compute: float) -> float:
     return points[max(0, upto - 1)].reward
 
 
-def past_forecasts(
-    session: Session, run: Run, past: Sequence[PastRun], *, informed: bool, known: bool = False
-) -> list[Past]:
+def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, informed: bool, known: bool) -> list[Past]:
     """Forecasts of past runs that were made at about the same share of the budget, and what came.
 
     One a run, the nearest in share of the budget; of those that had past runs as their prior where `informed`, else of

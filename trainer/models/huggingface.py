@@ -160,7 +160,7 @@ def from_config(config: Any, dtype: str = "fp32") -> HuggingFacePolicy:
     return _ready(model, type(config).__name__)
 
 
-def blank(config: Any, dtype: str = "fp32") -> HuggingFacePolicy:
+def blank(config: Any, dtype: str) -> HuggingFacePolicy:
     """A policy of this shape whose weights are about to be loaded: nothing is drawn, nothing is checked."""
     quiet_transformers()
     with no_init_weights():

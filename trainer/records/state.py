@@ -127,7 +127,7 @@ def from_checkpoint(checkpoint: Checkpoint, recipe: Recipe, fork: bool = False) 
         ) from None
 
 
-def without_groups(state: RunState, from_the_first: bool = False) -> BufferState:
+def without_groups(state: RunState, *, from_the_first: bool) -> BufferState:
     """Admission of a fork: all that was not trained on comes again, with the same ordinals; or all prompts do."""
     buffer = state.buffer
     if from_the_first:

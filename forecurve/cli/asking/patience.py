@@ -14,10 +14,17 @@ from forecurve.client.errors import ApiError
 
 Answered = TypeVar("Answered")
 
+TRIES = 30
+"""Of one look at the service: with seconds between them, longer than its restart takes."""
 
-def patiently(ask: Callable[[], Answered], every_s: float, patience: int = 30) -> Answered:
-    """The answer, asked for again while there is none; at most `patience` times."""
-    for left in range(patience, 0, -1):
+
+def patiently(ask: Callable[[], Answered], every_s: float) -> Answered:
+    """The answer, asked for again while there is none; at most `TRIES` times.
+
+    Raises:
+        ApiError: the service refused, or did not answer the last time either.
+    """
+    for left in range(TRIES, 0, -1):
         try:
             return ask()
         except ApiError as error:
