@@ -18,13 +18,10 @@ from .assets import Assets
 TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = {
     "rate": formats.rate,
-    "evaluated": formats.evaluated,
-    "standard_error": formats.standard_error,
     "median": formats.median,
     "interval": formats.interval,
     "gain": formats.gain,
     "interval3": formats.interval3,
-    "amount": formats.amount,
     "compute": formats.compute,
     "estimated": formats.estimated,
     "significant": formats.significant,
