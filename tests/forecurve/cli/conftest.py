@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,13 @@ class Result:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+    def check_is_bad_input(self, parts: Iterable[str]) -> None:
+        """Exit 2, and nothing but one line on stderr, which has all of `parts`."""
+        assert (self.code, self.out) == (2, "")
+        assert len(self.err.strip().splitlines()) == 1
+        for part in parts:
+            assert part in self.err
 
 
 class Forecurve:

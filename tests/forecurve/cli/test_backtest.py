@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from forecurve.cli import main
+from tests.forecurve.cli.conftest import Forecurve
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
 ROW = {"file", "series", "fraction", "method", "predicted", "lower", "upper", "actual", "error", "covered", "withheld",
@@ -98,14 +99,9 @@ def test_a_person_gets_a_table_and_is_told_the_calibration(file: Path, capsys: p
     ],
 )
 def test_bad_options_are_one_line_and_exit_2(
-    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], parts: list[str]
+    forecurve: Forecurve, file: Path, arguments: list[str], parts: list[str]
 ) -> None:
-    assert main(["backtest", str(file), *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.strip().splitlines()) == 1
-    for part in parts:
-        assert part in captured.err
+    forecurve("backtest", file, *arguments).check_is_bad_input(parts)
 
 
 def test_a_bad_file_among_good_ones_stops_before_the_work(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forecurve.cli import main
+from tests.forecurve.cli.conftest import Forecurve
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
 
@@ -139,11 +140,6 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
-    file: Path, capsys: pytest.CaptureFixture[str], options: list[str], parts: list[str]
+    forecurve: Forecurve, file: Path, options: list[str], parts: list[str]
 ) -> None:
-    assert main(["compare", str(file), *(option.format(file=file) for option in options)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.strip().splitlines()) == 1
-    for part in parts:
-        assert part in captured.err
+    forecurve("compare", file, *(option.format(file=file) for option in options)).check_is_bad_input(parts)

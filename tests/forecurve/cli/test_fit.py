@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from forecurve.cli import main
+from tests.forecurve.cli.conftest import Forecurve
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
 
@@ -151,16 +152,11 @@ def test_a_series_that_has_just_begun_is_left_out_by_name_and_the_others_are_fit
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, arguments: list[str], parts: list[str]
+    forecurve: Forecurve, tmp_path: Path, text: str, arguments: list[str], parts: list[str]
 ) -> None:
     path = tmp_path / "runs.csv"
     path.write_text(text)
-    assert main(["fit", str(path), *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.strip().splitlines()) == 1
-    for part in parts:
-        assert part in captured.err
+    forecurve("fit", path, *arguments).check_is_bad_input(parts)
 
 
 def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forecurve.cli import main
+from tests.forecurve.cli.conftest import Forecurve
 
 CEILINGS = {"low": 0.45, "high": 0.65, "middle": 0.56}
 
@@ -67,10 +68,6 @@ def test_only_the_series_asked_for_are_arms(file: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(
-    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: tuple[str, str]
+    forecurve: Forecurve, file: Path, arguments: list[str], says: tuple[str, str]
 ) -> None:
-    assert main(["plan", str(file), *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.strip().splitlines()) == 1
-    assert all(word in captured.err for word in says)
+    forecurve("plan", file, *arguments).check_is_bad_input(says)

@@ -57,11 +57,9 @@ def test_an_unknown_key_is_bad_input_with_field_and_way_out_on_one_line(forecurv
 
     result = forecurve("recipe", "validate", file)
 
-    assert result.code == 2
-    assert result.out == ""
-    assert len(result.err.strip().splitlines()) == 1
-    assert "algorithm.los = 'cispo': unknown field; did you mean `loss`?" in result.err
-    assert "batch.prompts_per_step" in result.err
+    result.check_is_bad_input(
+        ["algorithm.los = 'cispo': unknown field; did you mean `loss`?", "batch.prompts_per_step"]
+    )
 
 
 def test_with_json_an_error_is_an_object_with_every_fault(forecurve: Forecurve, tmp_path: Path) -> None:
