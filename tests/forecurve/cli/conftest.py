@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,12 @@ def no_service_of_the_developers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for name in [name for name in os.environ if name.startswith("FORECURVE_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def own_short_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a supervisor needs short paths for (sockets, Ray's sessions) lies in the test's own folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture
