@@ -138,10 +138,9 @@ def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) 
 
 def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:
     several_seeds = len({run.seed for run in plan.runs}) > 1
-    ids = sorted(new_id("run") for _ in plan.runs)  # ids of one millisecond are not in order by themselves
     return [
         Run(
-            id=id_,
+            id=new_id("run"),
             name=f"{run.arm} s{run.seed}" if several_seeds else run.arm,
             sweep_id=sweep.id,
             recipe_id=recipes[run.recipe.digest, run.recipe.name],
@@ -154,7 +153,7 @@ def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: da
             created_at=now,
             updated_at=now,
         )
-        for id_, run in zip(ids, plan.runs, strict=True)
+        for run in plan.runs
     ]
 
 
