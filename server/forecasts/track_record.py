@@ -54,13 +54,9 @@ class Told:
     names: Mapping[str, str]
 
 
-def track_record(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> TrackRecord:
-    """Every forecast of the newest `runs` finished runs, scored; and how many forecasts of live runs wait."""
-    return told(session, sweep_id=sweep_id, runs=runs).record
-
-
 def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> Told:
-    """The track record beside the last values that its forecasts had seen."""
+    """Every forecast of the newest `runs` finished runs, scored, beside the last values that it had seen; and how many
+    forecasts of live runs wait."""
     over = select(Run).where(
         Run.status.in_(TERMINAL),
         Run.archived_at.is_(None),

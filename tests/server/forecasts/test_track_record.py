@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Conformal
 from server.forecasts.track_lines import share_interval, track_view
-from server.forecasts.track_record import told, track_record
+from server.forecasts.track_record import told
 from server.metrics.curve import inherit
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
@@ -34,7 +34,7 @@ def test_a_forecast_is_scored_against_the_mean_of_the_last_tenth(sessions: Sessi
     with sessions.begin() as session:
         run = finished(session, offset=0.01)
         said = make_forecast(session, run, at_compute=40.0)
-        record = track_record(session)
+        record = told(session).record
     (one,) = record.scored
     assert (one.forecast.id, one.forecast.run, one.forecast.fraction) == (said.id, run.id, 0.4)
     assert one.actual == pytest.approx(float(sigmoid(np.array([95.0, 100.0])).mean()) + 0.01)
@@ -54,7 +54,7 @@ def test_the_noise_of_a_mean_widens_the_band(sessions: Sessions) -> None:
         forecast = make_forecast(session, run)
         forecast.summary = forecast.summary | {"at_budget": at_budget | {"ending": ending}}
         session.flush()
-        (one,) = track_record(session).scored
+        (one,) = told(session).record.scored
     estimate = one.forecast.estimate
     assert estimate.median - estimate.lower == pytest.approx(np.sqrt(0.02**2 + 0.05**2 - 0.03**2))
     assert estimate.upper - estimate.median == pytest.approx(np.sqrt(0.02**2 + 0.025**2 - 0.02**2))
@@ -69,7 +69,7 @@ def test_a_scaled_forecast_is_scored_as_it_was_said_and_taught_as_the_posterior_
         at_budget = forecast.summary["at_budget"] | {"conformal": conformal.to_dict()}
         forecast.summary = forecast.summary | {"at_budget": at_budget}
         session.flush()
-        (one,) = track_record(session).scored
+        (one,) = told(session).record.scored
         live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
         (past,) = learned(session, live)
     assert one.forecast.calibration == "conformal (12 past runs)"
@@ -94,7 +94,7 @@ def test_what_cannot_be_scored_is_left_out(sessions: Sessions) -> None:
         beyond_band = make_forecast(session, beyond)
         beyond_band.band = {name: values[:40] for name, values in beyond_band.band.items()}
         session.flush()
-        record = track_record(session)
+        record = told(session).record
     assert record.scored == ()
     assert record.waiting == 1
 
@@ -103,7 +103,7 @@ def test_a_run_that_was_stopped_early_is_scored_where_it_ended(sessions: Session
     with sessions.begin() as session:
         run = finished(session, status="stopped", last=11)  # to 50 of 100; the last tenth is one evaluation
         make_forecast(session, run, at_compute=20.0)
-        (one,) = track_record(session).scored
+        (one,) = told(session).record.scored
     assert one.forecast.fraction == 0.4
     assert one.actual == pytest.approx(float(sigmoid(50.0)))
 
@@ -117,7 +117,7 @@ def test_compute_beyond_what_64_bits_count_is_scored(sessions: Sessions) -> None
         forecast.band = forecast.band | {"compute": [round(one) * large for one in np.geomspace(1.0, 125.0, 80)]}
         session.flush()
         session.expire(forecast)
-        (one,) = track_record(session).scored
+        (one,) = told(session).record.scored
     assert one.forecast.fraction == pytest.approx(0.4)
 
 
@@ -229,7 +229,7 @@ def test_what_is_learnt_goes_by_the_budget_also_where_a_run_went_beyond_it(sessi
         beyond = finished(session, sweep_id=sweep.id, budget_compute=80.0)  # and ended at 100
         make_forecast(session, beyond, at_compute=20.0)
         (past,) = learned(session, make_run(session, sweep_id=sweep.id, last_compute=25.0))
-        (scored,) = track_record(session).scored
+        (scored,) = told(session).record.scored
     assert past.fraction == 0.25
     assert scored.forecast.fraction == 0.2
 

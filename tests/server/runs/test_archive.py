@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.service import open_alert
-from server.forecasts.track_record import track_record
+from server.forecasts.track_record import told
 from server.runs.models import Run
 from server.runs.states import Status
 from tests.conftest import Clock
@@ -95,10 +95,10 @@ def test_nothing_is_learned_from_an_archived_run_but_its_sweep_keeps_it(
         run = finished(session, sweep_id=sweep.id)
         make_forecast(session, run, at_compute=40.0)
         live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
-        assert len(track_record(session).scored) == len(learned(session, live)) == 1
+        assert len(told(session).record.scored) == len(learned(session, live)) == 1
     api.post(f"/v1/runs/{run.id}:archive", headers=headers["operate"]).raise_for_status()
     with sessions() as session:
-        assert not track_record(session).scored
+        assert not told(session).record.scored
         assert not learned(session, session.get_one(Run, live.id))
     runs = api.get(f"/v1/sweeps/{sweep.id}", headers=headers["read"]).json()["runs"]
     assert {one["id"] for one in runs} == {run.id, live.id}
