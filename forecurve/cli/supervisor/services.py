@@ -17,6 +17,9 @@ from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
 from .parts import ProcessPart
 
+ONCE_S = 120.0
+"""How long a process that is to end by itself may take."""
+
 
 def service_environment(layout: Layout, options: UpOptions, apps: Path, connections: dict[str, str]) -> dict[str, str]:
     """The environment of every process of the service.
@@ -53,8 +56,13 @@ def cpu_count() -> int:
         return os.cpu_count() or 1
 
 
-def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, timeout_s: float = 120.0) -> str:
-    """Run `python -m module` to its end; its standard output. CannotStart with the log's end when it fails."""
+def run_once(module: str, env: dict[str, str], cwd: Path, log: Path) -> str:
+    """Run `python -m module` to its end; its standard output.
+
+    Raises:
+        CannotStart: it failed; names its log.
+        subprocess.TimeoutExpired: it took longer than `ONCE_S`, and was ended.
+    """
     with open_log(log) as errors:
         command = [sys.executable, "-m", module]
         process = subprocess.Popen(
@@ -67,7 +75,7 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, timeout_s: 
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=timeout_s)
+            output, _ = process.communicate(timeout=ONCE_S)
         except BaseException:
             process.kill()
             process.wait()
