@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from forecurve.recipes import load_recipe
+from tests.trainer.byte_tokenizer import byte_tokenizer
 from trainer.__main__ import main
 from trainer.base_weights.weights import base_weights
 from trainer.errors import ConfigurationError
@@ -26,12 +26,7 @@ PHRASE = "\nAnswer: "
 def folder(tmp_path_factory) -> Path:
     """A random Qwen3 of one layer with one token a byte, and 200 sums of two tasks."""
     directory = tmp_path_factory.mktemp("dataset")
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    body = Tokenizer(models.BPE({"<end>": 0} | {letter: i + 1 for i, letter in enumerate(alphabet)}, []))
-    body.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    body.decoder = decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=body, eos_token="<end>", pad_token="<end>")
-    tokenizer.save_pretrained(directory / "model")
+    byte_tokenizer(pad_token="<end>").save_pretrained(directory / "model")
     torch.manual_seed(0)
     config = transformers.Qwen3Config(
         vocab_size=264,

@@ -27,14 +27,9 @@ TEMPLATE = (
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
     """One token a byte, an end token, and a chat template."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
+    from tests.trainer.byte_tokenizer import byte_tokenizer
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    body = Tokenizer(models.BPE({"<end>": 0} | {letter: i + 1 for i, letter in enumerate(alphabet)}, []))
-    body.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    body.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=body, eos_token="<end>", chat_template=TEMPLATE)
+    return byte_tokenizer(chat_template=TEMPLATE)
 
 
 @pytest.fixture
