@@ -31,6 +31,11 @@ PLOT = """() => {
     return {left, right, top, bottom}
 }"""
 
+BARS = """() => [...document.querySelectorAll('#plot .errorbar')].map(bar => {
+    const {left, top, bottom} = bar.getBoundingClientRect()
+    return {left, top, bottom}
+})"""
+SLOW = seeding.Truth(C_mid=20.0, B=2.0)
 RANGES = "() => { const {xaxis, yaxis} = document.querySelector('#plot').layout; return [xaxis.range, yaxis.range] }"
 
 
@@ -153,6 +158,21 @@ def test_the_name_of_the_start_stands_on_the_side_where_the_curve_is_not(page: A
     opened(page, f"/runs/{site.control}")
     at_start = page.evaluate(POINT_AT, ["fit", 0])[1]
     assert label(page, "R0")["bottom"] < at_start
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_name_of_the_start_covers_no_evaluation_with_its_bar(page: Any, site: Site, width: int) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="slow to start")
+        seeding.add_evaluations(session, run, SLOW, until=42, now=site.now, every=0.5)
+        seeding.add_forecast(session, run, SLOW, at=42.0, now=site.now)
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": width, "height": 844})
+    opened(page, path)
+    name = label(page, "R0")
+    beside = [bar for bar in page.evaluate(BARS) if name["left"] < bar["left"] < name["right"]]
+    assert beside
+    assert all(bar["bottom"] < name["top"] or bar["top"] > name["bottom"] for bar in beside)
 
 
 def test_a_run_with_its_start_alone_is_drawn_on_a_phone(page: Any, site: Site) -> None:

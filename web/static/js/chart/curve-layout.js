@@ -116,13 +116,12 @@ function besides(scene, share, lines) {
 /** What is said at the budget: on few lines, or on more and shorter ones for a narrow chart. */
 function budgetLines({ view, forecast, ink }) {
   const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
-  const range = said ? `90 %: ${between(said.end.lower, said.end.upper)}` : "";
   const withheld = forecast && !holds(forecast) ? ["forecast withheld"] : [];
   const amount = `${plain(view.budget)} ${escaped(view.unit)}`;
   const quiet = (text) => `<span style="color:${ink.quiet}">${text}</span>`;
   return [
-    [...(said ? [`<b>${middle(said.end)}</b> (${range})`] : withheld), quiet(`at the budget, ${amount}`)],
-    [...(said ? [`<b>${middle(said.end)}</b>`, range] : withheld), quiet("at the budget,"), quiet(amount)],
+    [...(said ? [`<b>${middle(said.end)}</b> (90 %: ${between(said.end.lower, said.end.upper)})`] : withheld), quiet(`at the budget, ${amount}`)],
+    [...(said ? [`<b>${middle(said.end)}</b> (90 %:`, `${between(said.end.lower, said.end.upper)})`] : withheld), quiet("at the budget,"), quiet(amount)],
   ];
 }
 
@@ -187,17 +186,16 @@ function ceilingLines({ A, ceiling_known: known }) {
   return [known ? middle(A) : "not identified", between(A.lower, A.upper).replace(" to ", "–")];
 }
 
-const START = { rule: 0.06, text: 52, half: 9 }; // a share of the plot; its name's width and half its height, in pixels
+const START = { rule: 0.06, text: 52, half: 9, most: 72 }; // a share of the plot; its name's width, half its height and how far from R0 it may stand, in pixels
 
-/** R0, where the curve starts: a short line through the start, named below it, or above it where the curve is below. */
+/** R0, where the curve starts: a short line through the start, named as near below or above it as nothing else is drawn. */
 function start(scene) {
   const { forecast: { R0 }, axis, ink } = scene;
   if (!knowsStart(scene.forecast)) return null;
   const end = ruleEnd(axis);
-  const below = startSide(scene) < 0;
   return {
     shapes: [{ type: "line", xref: "paper", yref: "y", x0: 0, x1: end, y0: R0.median, y1: R0.median, line: { color: ink.accent, width: 1.5 } }],
-    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: below ? "top" : "bottom", yshift: below ? -1 : 1, showarrow: false, text: `R0 ${middle(R0)}`, font: { size: 11, color: ink.quiet } }],
+    annotations: [{ xref: "paper", x: end + 0.004, xanchor: "left", y: R0.median, yref: "y", yanchor: "middle", yshift: startShift(scene), showarrow: false, text: `R0 ${middle(R0)}`, font: { size: 11, color: ink.quiet } }],
   };
 }
 
@@ -209,18 +207,33 @@ const startEnd = ({ forecast, axis, width }) => (holds(forecast) && knowsStart(f
 
 /** R0 and the middle of its name, as shares of the plot's height. */
 function startAt(scene) {
-  const [low, high] = rateRange(ratesOf(scene));
-  const up = (scene.forecast.R0.median - low) / (high - low);
-  return [up, up + startSide(scene)];
+  const up = shareUp(scene, scene.forecast.R0.median);
+  return [up, up + startShift(scene) / plotHeight(scene)];
 }
 
-/** How far above R0 its name stands, or below where less is drawn. */
-function startSide(scene) {
+/** How many pixels above R0 (below 0: below it) the middle of its name stands: the nearest place where it covers no bar and no band. */
+function startShift(scene) {
+  const at = plotHeight(scene) * shareUp(scene, scene.forecast.R0.median);
+  const taken = barsAt(scene).map((ends) => ends.map((end) => plotHeight(scene) * end));
+  const covered = (shift) => taken.filter(([low, high]) => low < at + shift + START.half && high > at + shift - START.half).length;
+  const inside = (shift) => at + shift - START.half >= 0 && at + shift + START.half <= plotHeight(scene);
+  const places = Array.from({ length: START.most / START.half }, (_, k) => START.half * (k + 1)).flatMap((shift) => [-shift, shift]);
+  return places.filter(inside).reduce((best, shift) => (covered(shift) < covered(best) ? shift : best), -START.half);
+}
+
+/** What is drawn beside R0's line, from its lower to its upper end in shares of the plot's height: evaluations with their bars, bands. */
+function barsAt(scene) {
+  const { view, forecast, axis } = scene;
+  const bars = view.points.map(({ compute, reward, se }) => [compute, reward - (se ?? 0), reward + (se ?? 0)]);
+  for (const { band } of [forecast, view.frozen].filter((one) => one?.band)) band.compute.forEach((compute, i) => bars.push([compute, band.lower90[i], band.upper90[i]]));
+  const near = bars.map(([compute, ...ends]) => [shareOf(axis, axis.place(compute)), ends]).filter(([across]) => across >= ruleEnd(axis) && across <= startEnd(scene));
+  return near.map(([, ends]) => ends.map((rate) => shareUp(scene, rate)));
+}
+
+const plotHeight = ({ height }) => height * (1 - STRIP);
+
+/** How far up the plot a rate stands, 0 to 1. */
+function shareUp(scene, rate) {
   const [low, high] = rateRange(ratesOf(scene));
-  const up = (scene.forecast.R0.median - low) / (high - low);
-  const [from, to] = [ruleEnd(scene.axis), startEnd(scene)];
-  const nearby = drawnAt(scene).filter(([across]) => across >= from && across <= to).map(([, at]) => at);
-  const half = START.half / scene.height;
-  const space = (side) => Math.min(1, ...nearby.map((at) => Math.abs(at - up - side)));
-  return space(-half) >= 1.5 * half || space(-half) >= space(half) ? -half : half;
+  return (rate - low) / (high - low);
 }
