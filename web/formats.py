@@ -28,8 +28,17 @@ _MISFITS = {
     "shape": "it is smooth, but bends otherwise than a sigmoid, so that its end is less sure than its ceiling sounds",
     "residuals": "the points stray from it in runs, so intervals may be too narrow",
 }
+_WITHHELD = {
+    "pinned": "all at one end",
+    "constant": "all the same",
+    "collapse": "collapsed",
+    "decline": "falls again",
+    "two-phase": "two phases",
+    "break": "jumps or bends",
+}
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))
 _BYTES = ("B", "kB", "MB", "GB", "TB")
+_Z90 = 1.645  # standard errors to either side are an interval of 90 %
 NONE = "–"
 
 
@@ -44,6 +53,22 @@ def rate(value: float | None, estimate: Any = None) -> str:
     if value is None:
         return NONE
     return f"{value:.{decimals(estimate) if estimate else 3}f}"
+
+
+def evaluated(value: float | None, error: float | None) -> str:
+    """A pass rate that was measured, with the digits that its standard error supports; three where that is unknown."""
+    if value is None:
+        return NONE
+    return f"{value:.{_evaluated_digits(error)}f}" if error else rate(value)
+
+
+def standard_error(error: float) -> str:
+    """`± 0.015`: one digit more than what it belongs to, or most of them would read the same."""
+    return f"± {error:.{_evaluated_digits(error) + 1}f}"
+
+
+def _evaluated_digits(error: float) -> int:
+    return digits.decimals(2 * _Z90 * error)
 
 
 def median(estimate: Any) -> str:
@@ -100,14 +125,21 @@ def _short(written: str) -> str:
     return _EXPONENT.sub(r"\1e\2\3", written)
 
 
+def amount(value: float | None) -> str:
+    """An amount of compute; a whole one without decimals, as it was typed: `40` steps, and `40.1` of measured ones."""
+    if value is not None and float(value).is_integer() and abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return significant(value)
+
+
 def compute(value: float | None, unit: str = "") -> str:
     """An amount of compute with its unit."""
-    return NONE if value is None else f"{significant(value)} {unit}".strip()
+    return NONE if value is None else f"{amount(value)} {unit}".strip()
 
 
 def estimated(value: float, unit: str = "") -> str:
     """An amount that nobody counted: what stands before three significant digits is nought, `30,900,000 steps`."""
-    return compute(float(f"{value:.3g}"), unit)
+    return f"{significant(float(f'{value:.3g}'))} {unit}".strip()
 
 
 def change(estimate: Any) -> str:
@@ -220,6 +252,11 @@ def spent_range(above: float, upto: float | None) -> str:
 def misfit(name: str) -> str:
     """Why one sigmoid is the wrong curve, by the science's name for it."""
     return _MISFITS.get(name, words(name))
+
+
+def why_withheld(name: str) -> str:
+    """The same in a word or two, for a table."""
+    return _WITHHELD.get(name, "not one sigmoid")
 
 
 def knows_ceiling(run: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, func, or_, select
+from sqlalchemy import Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
@@ -18,9 +18,12 @@ from server.errors import Invalid
 from server.events.models import Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
-from server.metrics.curve import validation_curves
+from server.metrics.curve import Point, validation_curves
+from server.metrics.models import Evaluation
+from server.metrics.variance import standard_error
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
+from server.runs.schemas import RunView
 from server.runs.states import TERMINAL, Status
 from server.sweeps.models import Sweep, SweepComparison
 
@@ -30,6 +33,7 @@ STATES = ("active", *(str(status) for status in Status), "alerting", "archived")
 """What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert. Only
 `archived` shows the runs that were put away."""
 
+_TOLD = ("step", "attempt", "compute", "reward", "prompts", "samples", "variance", "time")  # what every Point has
 _OVER = [str(status) for status in TERMINAL]
 _CHARTED = ("evaluation", "forecast")  # kinds of events that the chart shows better than a list
 _DECIDED = ("accepted", "dismissed")
@@ -100,6 +104,15 @@ def sparks_of(session: Session, runs: Sequence[Run]) -> dict[str, Spark]:
         run.id: Spark([(p.compute, p.reward) for p in curves[run.id]], bands.get(run.id), run.budget_compute)
         for run in runs
     }
+
+
+def errors_of(session: Session, runs: Sequence[RunView | Run]) -> dict[str, float | None]:
+    """The standard error of each run's newest evaluation, None where nobody knows it; without one a run is left out."""
+    last = Evaluation.run_id == Run.id, Evaluation.step == Run.last_step
+    columns = [getattr(Evaluation, name) for name in _TOLD]
+    query = select(Evaluation.run_id, *columns).join(Run, and_(*last)).where(Run.id.in_([run.id for run in runs]))
+    rows = session.execute(query.order_by(Evaluation.attempt))  # of a step that was taken twice, the newest
+    return {run_id: standard_error(Point(*told)) for run_id, *told in rows}
 
 
 def sweep_names(session: Session, limit: int = 100) -> list[tuple[str, str]]:
@@ -179,6 +192,12 @@ def unseen_alerts(session: Session) -> int:
     """Alerts that still hold and that nobody has acknowledged."""
     unseen = Alert.resolved_at.is_(None), Alert.acknowledged_at.is_(None), IN_SIGHT
     return session.scalar(select(func.count()).select_from(Alert).where(*unseen)) or 0
+
+
+def resolved_alerts(session: Session) -> int:
+    """Alerts that no longer hold, of runs that are not archived."""
+    query = select(func.count()).select_from(Alert).where(Alert.resolved_at.is_not(None), IN_SIGHT)
+    return session.scalar(query) or 0
 
 
 def living_tokens(session: Session, now: datetime) -> Sequence[Token]:

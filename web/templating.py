@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from forecurve.science.wording import share_text
+from server.metrics.variance import standard_error
 from server.runs.sentence import brief
 from server.runs.states import TERMINAL, DesiredState, Status
 
@@ -18,10 +19,13 @@ from .assets import Assets
 TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = {
     "rate": formats.rate,
+    "evaluated": formats.evaluated,
+    "standard_error": formats.standard_error,
     "median": formats.median,
     "interval": formats.interval,
     "gain": formats.gain,
     "interval3": formats.interval3,
+    "amount": formats.amount,
     "compute": formats.compute,
     "estimated": formats.estimated,
     "significant": formats.significant,
@@ -37,6 +41,7 @@ _FILTERS = {
     "short_difference": formats.short_difference,
     "words": formats.words,
     "misfit": formats.misfit,
+    "why_withheld": formats.why_withheld,
     "rests_on": formats.rests_on,
     "ticks": formats.ticks,
     "brief": brief,
@@ -64,6 +69,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "modules": assets.urls,
         "headroom": formats.headroom,
         "knows_ceiling": formats.knows_ceiling,
+        "error_of": standard_error,
         "spent_range": formats.spent_range,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,

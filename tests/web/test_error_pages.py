@@ -18,7 +18,8 @@ def test_what_is_not_there_gives_a_page_that_leads_on(site: TestClient, path: st
     answer = site.get(path)
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
-    assert 'href="/runs"' in answer.text
+    for path_on in ("/", "/runs", "/sweeps", "/alerts", "/track-record", "/settings", "/docs"):
+        assert f'href="{path_on}"' in answer.text
     assert answer.headers["x-request-id"] in answer.text
     assert "/v1" not in answer.text
     assert "openapi" not in answer.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
@@ -66,7 +68,7 @@ def test_only_who_may_operate_is_offered_a_fork_and_only_of_a_run_with_checkpoin
     assert action.format(parent) not in log_in("read").get(f"/runs/{parent}").text
 
 
-def test_checkpoints_that_the_trainer_has_dropped_are_marked_and_not_offered(
+def test_checkpoints_that_the_trainer_has_dropped_are_folded_away_and_not_offered(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock
 ) -> None:
     """The recipe keeps the newest two."""
@@ -78,8 +80,11 @@ def test_checkpoints_that_the_trainer_has_dropped_are_marked_and_not_offered(
     page = site.get(f"/runs/{run_id}").text
     offered = page.partition('<datalist id="fork-steps">')[2].partition("</datalist>")[0]
     assert offered == '<option value="300"></option><option value="200"></option>'
-    assert page.count(">dropped</td>") == 1
-    assert page.count("step_000100") == 0
+    kept, _, dropped = page.partition('<details id="dropped">')
+    listed = re.findall(r'data-label="Step">([^<]+)<', kept)
+    assert listed == ["300", "200"]
+    assert "1 older one that the trainer has dropped" in text_of(dropped)
+    assert ("step-200" in page, "step-100" in page) == (True, False)
 
 
 def test_a_run_that_is_over_offers_to_go_on_with_twice_its_budget(

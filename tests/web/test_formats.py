@@ -62,6 +62,33 @@ def test_figures_have_three_significant_digits(value: float | None, written: str
     assert formats.significant(value) == written
 
 
+@pytest.mark.parametrize(
+    ("value", "written"), [(40.0, "40"), (40.04, "40.0"), (1300, "1,300"), (12345.0, "12,345"), (0.0, "0"), (None, "–")]
+)
+def test_a_whole_amount_of_compute_is_written_as_it_was_typed(value: float | None, written: str) -> None:
+    assert formats.amount(value) == written
+
+
+@pytest.mark.parametrize(
+    ("rate", "error", "written"),
+    [
+        (0.66771, 0.0149, "0.67 ± 0.015"),
+        (0.66771, 0.0021, "0.668 ± 0.0021"),
+        (0.66771, 0.00021, "0.6677 ± 0.00021"),
+        (41.3, 2.2, "41.3 ± 2.20"),
+    ],
+)
+def test_a_measured_rate_has_the_digits_that_its_standard_error_supports(
+    rate: float, error: float, written: str
+) -> None:
+    assert f"{formats.evaluated(rate, error)} {formats.standard_error(error)}" == written
+
+
+@pytest.mark.parametrize("unknown", [None, 0.0])
+def test_a_rate_whose_error_nobody_knows_is_written_all_the_same(unknown: float | None) -> None:
+    assert [formats.evaluated(rate, unknown) for rate in (0.5, None)] == ["0.500", "–"]
+
+
 def test_an_estimate_of_compute_has_no_more_than_three_digits() -> None:
     assert formats.estimated(30_915_536.2, "steps") == "30,900,000 steps"
     estimate = {"median": 3e7, "lower": 11_577_597.0, "upper": 52_971_252.0}

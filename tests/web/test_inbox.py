@@ -32,6 +32,7 @@ def test_an_alert_that_was_resolved_leaves_the_inbox_and_stays_on_its_runs_page(
     alert = site.post(f"/v1/alerts/{seeded.alert}:resolve", headers=same_site).json()
     assert seeded.alert not in site.get("/alerts").text
     assert "resolved" in row_of(site.get("/alerts?show=all").text, seeded.alert)
+    assert "1 alert is resolved, by a person or because the run is over: show all" in text_of(site.get("/alerts").text)
     page = site.get(f"/runs/{alert['run_id']}").text
     assert seeded.alert in page
     assert f"{seeded.alert}:resolve" not in page

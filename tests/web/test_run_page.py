@@ -35,7 +35,7 @@ def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_
     assert re.search(r'data-action="/v1/recommendations/adv_\w+:accept"', html)
     assert re.search(r'data-action="/v1/recommendations/adv_\w+:dismiss"[^>]*data-required', html)
     assert f'data-action="/v1/runs/{seeded.control}:stop"' in html
-    assert "100 20.0 CPU-seconds 427 kB" in words
+    assert "100 20 CPU-seconds 427 kB" in words
     assert "launching → running" in words
     assert "22 evaluations as a table" in words
     assert f'data-chart="curve" data-run="{seeded.control}"' in html
@@ -161,7 +161,7 @@ def test_a_withheld_forecast_leaves_the_data_and_the_reason(
     assert "it lost much of what it had gained" in page
     for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, without past runs)"):
         assert nothing_of not in page
-    assert "withheld not one sigmoid" in row_of(site.get("/runs").text, seeded.control)
+    assert "withheld collapsed" in row_of(site.get("/runs").text, seeded.control)
     assert 'class="band"' not in re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get("/runs").text, re.S)[0]  # type: ignore[index]
     sweep = site.get(f"/sweeps/{seeded.sweep}").text
     assert "whisker" not in re.search(rf'<tr id="{seeded.control}".*?</tr>', sweep, re.S)[0]  # type: ignore[index]

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert
 from server.forecasts.models import Forecast
+from server.metrics.models import Evaluation
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -21,7 +22,7 @@ from tests.web.reading import row_of, text_of
 def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(site: TestClient, seeded: Seeded) -> None:
     html = site.get("/").text
     control = row_of(html, seeded.control)
-    for words in ("control", "running", "0.78", "0.75 to 0.81", "continue", "42.0 / 60.0"):
+    for words in ("control", "running", "0.78", "0.75 to 0.81", "continue", "42 / 60"):
         assert words in control
     arm = row_of(html, seeded.arm)
     for words in ("no-fp32-logits", "logits_precision = bf16", "stop", "0.62"):
@@ -29,6 +30,27 @@ def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(sit
     assert "no evaluation yet" in row_of(html, seeded.queued)
     assert "1 open alerts" in row_of(html, seeded.fallen)
     assert html.count('<svg class="spark"') == 3
+
+
+def test_every_pass_rate_says_how_sure_it_is(site: TestClient, sessions: sessionmaker[Session], seeded: Seeded) -> None:
+    """Without counts by the number of samples; of a step that two attempts took, by the newer one."""
+    paths = ("/runs", f"/sweeps/{seeded.sweep}", f"/compare?run={seeded.control}&run={seeded.arm}")
+    for path in paths:
+        assert re.search(r"0\.\d\d ± 0\.01\d", row_of(site.get(path).text, seeded.control))
+        assert re.search(r"Pass rate now 0\.\d\d ± 0\.01\d", text_of(site.get(f"/runs/{seeded.control}").text))
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.control)
+        newest = session.get_one(Evaluation, (run.id, 1, run.last_step))
+        newest.variance, newest.reward, newest.prompts, newest.samples = None, 0.5, 25, 4
+        later = {"attempt": 2, "step": run.last_step, "compute": run.last_compute, "time": newest.time}
+        run.last_reward = 0.5
+    for path in paths:
+        assert "0.50 ± 0.050" in row_of(site.get(path).text, seeded.control)
+    assert "0.500 0.050 25 × 4" in text_of(site.get(f"/runs/{seeded.control}").text)
+    with sessions.begin() as session:
+        session.add(Evaluation(run_id=seeded.control, reward=0.5, variance=0.03**2, **later))
+    for path in paths:
+        assert "0.50 ± 0.030" in row_of(site.get(path).text, seeded.control)
 
 
 @pytest.mark.parametrize(

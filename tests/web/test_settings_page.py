@@ -25,6 +25,12 @@ def test_settings_list_tokens_and_channels_without_their_secrets(site: TestClien
     assert "services/x" not in html
 
 
+def test_settings_say_what_a_token_may(site: TestClient) -> None:
+    words = text_of(site.get("/settings").text)
+    assert "scopes: read, operate, admin" in words
+    assert "operate also reports, starts, pauses and stops runs" in words
+
+
 def test_settings_say_when_a_token_expires_in_the_viewers_zone(
     site: TestClient, sessions: sessionmaker[Session], clock: Clock
 ) -> None:

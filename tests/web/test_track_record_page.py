@@ -38,7 +38,7 @@ def test_the_page_says_in_a_sentence_how_good_the_forecasts_were(
     said = text_of(html)
     assert "Of 2 forecasts made at about a quarter of what their runs spent the 90 % interval held 1; " in said
     assert "3 forecasts of 2 finished runs" in said
-    assert re.search(r"about a quarter 18 to 38 % 2 of 2 runs 50 % \d+ to \d+ % · held 1 of 2", said)
+    assert re.search(r"about a quarter 18 to 38 % 2 of 2 runs 50 % \d+ to \d+ %, mean of 2 runs held 1 of 2", said)
     assert "later from 75 % 1 of 1 run 100 %" in said
     assert f'href="/runs/{early.run_id}?at={early.id}"' in html
     assert " held " in row_of(html, late.id)

@@ -22,4 +22,11 @@ def list_alerts(page: AnyPage, show: str = "open", cursor: str | None = None) ->
     lines = reads.with_deliveries(page.session, alerts)
     next_page = f"/alerts?{urlencode({'show': show, 'cursor': next_cursor})}" if next_cursor else None
     first_page = f"/alerts?{urlencode({'show': show})}" if cursor else None
-    return page.render("alerts.html", lines=lines, show_all=show == "all", next_page=next_page, first_page=first_page)
+    return page.render(
+        "alerts.html",
+        lines=lines,
+        show_all=show == "all",
+        resolved=0 if lines else reads.resolved_alerts(page.session),
+        next_page=next_page,
+        first_page=first_page,
+    )

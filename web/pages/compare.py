@@ -19,6 +19,7 @@ from server.comparisons.service import compare_runs, control_of
 from server.filters import MOST_RUNS, some_runs
 from server.problems import Unavailable
 from server.runs.models import Run
+from web import reads
 from web.arm_order import ordered, table_of
 from web.arms import Arms
 from web.formats import short_difference
@@ -66,6 +67,7 @@ def show_comparison(
         "compare.html",
         found=found,
         arms=arms,
+        errors=reads.errors_of(page.session, runs),
         table=table_of(arms, ordered(arms, sort), sort, "/compare", kept),
         asked=asked,
         most=MOST_RUNS,

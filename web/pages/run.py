@@ -14,6 +14,7 @@ from server.events.views import names_of_tokens
 from server.forecasts.schemas import ForecastView
 from server.forecasts.service import get_forecast
 from server.metrics.curve import validation_curve
+from server.metrics.variance import standard_error
 from server.runs.forks import list_forks, on_disk
 from server.runs.service import get_run, list_attempts
 from server.runs.views import run_view
@@ -37,19 +38,23 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     forecast = ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None
     alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
     events = reads.events_of(session, run_id)
+    forks, _ = list_forks(session, run_id, cursor=None, limit=MOST)
+    points = validation_curve(session, run_id)
     return page.render(
         "run.html",
         run=run_view(session, run),
         sweep=sweep,
         parent=get_run(session, run.parent_run_id) if run.parent_run_id else None,
-        forks=list_forks(session, run_id, cursor=None, limit=MOST)[0],
+        forks=forks,
+        errors=reads.errors_of(session, forks),
         forecast=forecast,
         past=reads.runs_by_id(session, forecast.prior.runs) if forecast and forecast.prior else [],
         most_past=MOST_PAST,
         recommendation=reads.open_recommendation(session, run_id),
         decisions=reads.decisions_of(session, run_id),
         alerts=reads.with_deliveries(session, alerts),
-        points=validation_curve(session, run_id),
+        points=points,
+        error=standard_error(points[-1]) if points else None,
         most_evaluations=MOST_EVALUATIONS,
         checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,

@@ -43,6 +43,7 @@ def list_runs(
     return page.render(
         "runs.html",
         runs=run_views(page.session, runs),
+        errors=reads.errors_of(page.session, runs),
         sparks=sparks,
         spark_range=rate_range(sparks.values()),
         count=reads.count_of(page.session, query),

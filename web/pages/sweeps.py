@@ -61,6 +61,7 @@ def show_sweep(
         found=found,
         sweep=found.sweep,
         arms=replace(arms, changes=changes),
+        errors=reads.errors_of(page.session, rows),
         table=table_of(arms, rows, sort, path, kept),
         part=part,
         drawing=drawing,

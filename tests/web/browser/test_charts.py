@@ -105,7 +105,7 @@ def test_a_new_evaluation_appears_by_itself_and_the_zoom_survives(page: Any, sit
     points = traces(page)["evaluations"]
     assert (points["x"][-1], points["y"][-1]) == (44.0, 0.7125)
     assert page.evaluate(ranges) == zoomed
-    page.wait_for_function("() => document.querySelector('.facts').innerText.includes('44.0 CPU-seconds')")
+    page.wait_for_function("() => document.querySelector('.facts').innerText.includes('44 CPU-seconds')")
 
     with site.sessions.begin() as session:  # what a refit writes
         seeding.add_forecast(session, session.get_one(Run, site.control), seeding.Truth(A=0.7), at=44.0, now=site.now)

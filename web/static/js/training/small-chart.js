@@ -85,9 +85,10 @@ function nearest(places, place) {
   return places.reduce((best, at, index) => (best < 0 || Math.abs(at - place) < Math.abs(places[best] - place) ? index : best), -1);
 }
 
-/** @param {number} value @param {string} unit */
+/** @param {number} value @param {string} unit in the plural, where it has one */
 function written(value, unit) {
-  return unit === "share" ? `${plain(100 * value)} %` : `${plain(value)} ${unit}`.trim();
+  if (unit === "share") return `${plain(100 * value)} %`;
+  return `${plain(value)} ${plain(value) === "1" ? unit.replace(/s$/, "") : unit}`.trim();
 }
 
 /** @param {string} tag @param {Record<string, string>} attributes @param {string} [text] */
