@@ -107,7 +107,6 @@ class Controller:
         self._evaluations = Evaluations(recipe.evaluation.every_steps, workers, reporter, self._ledger)
         self._fruitless = Fruitless(recipe)
         self._checkpointed = -1
-        self._exhausted: str | None = None  # why no more prompts come
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint.
@@ -172,7 +171,7 @@ class Controller:
         self._telemetry.begin()
         ended = self._end()
         if ended is None:
-            self._start_work()  # before what is judged first, during which the learner has something to do then
+            ended = self._start_work()  # before what is judged first, so that the learner has something to do then
         self._evaluations.begin(weights)
         while ended is None:
             stepped = self._collect()
@@ -182,19 +181,25 @@ class Controller:
             if stepped is not None or not self._at_learner:
                 ended = self._end(between_steps=stepped is None)
             if ended is None:
-                self._start_work()
+                ended = self._start_work()
         while self._at_learner:
             if (stepped := self._collect()) is not None:
                 weights = stepped.weights
                 self._after_step(stepped)
         return self._wind_up(weights, ended)
 
-    def _start_work(self) -> None:
-        while self._waves < self._workers.waves_in_flight and not self._exhausted:
+    def _start_work(self) -> Ending | None:
+        """Start what may start; how the run ends where no more prompts come and no whole batch is left to learn from.
+
+        Whether they come is asked anew each time, as a run that resumes asks: a batch that waited may show that its
+        prompts are not solved so often after all.
+        """
+        exhausted = None
+        while self._waves < self._workers.waves_in_flight:
             try:
                 wave = self._buffer.admit(self._published)
             except PromptsExhausted as end:
-                self._exhausted = str(end)
+                exhausted = str(end)
                 break
             if wave is None:
                 break
@@ -205,6 +210,7 @@ class Controller:
             self._observe(batch)
             self._at_learner.append(batch)
             self._workers.start_step(batch.groups)
+        return ("succeeded", exhausted) if exhausted and not self._waves and not self._at_learner else None
 
     def _may_send_ahead(self) -> bool:
         """Whether the next batch may go to the learner while that is at one, so that it never waits for us.
@@ -314,8 +320,6 @@ class Controller:
             )
         if self._step >= budget.max_steps:
             return "succeeded", f"{budget.max_steps} steps reached"
-        if self._exhausted and not self._waves and not self._at_learner:
-            return "succeeded", self._exhausted
         if self._fruitless.is_enough:
             return "succeeded", self._fruitless.reason()
         reason = self._stop_reason() or self._reporter.stop_reason

@@ -139,6 +139,27 @@ def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(recipe, tmp_path
     assert curve(broken) == curve(whole)
 
 
+@pytest.mark.parametrize("queued", [2, 5])
+def test_batches_that_are_sampled_when_the_prompts_run_out_are_trained_on(recipe, tmp_path, queued):
+    """Each epoch of this pool is one batch, and after the first one no prompt is left for the epochs to come."""
+    solved = {"task.pool": 4, "algorithm.no_positive_resampling": 0.01, "algorithm.min_active_prompts": 0}
+    changes = solved | {"algorithm.queue_batches": queued, "checkpoint.every_steps": 1, "budget.compute": 40}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    outcome = train(recipe(changes), launch(whole))
+    assert (outcome.outcome, "none is left to train on" in outcome.reason) == ("succeeded", True)
+    assert outcome.step >= 2
+    *steps, end = lines(whole, "metrics.jsonl")
+    assert steps[0]["metrics"]["generation/waiting_groups"] >= 4, "a whole batch waits while the first is learned from"
+    assert steps[-1]["metrics"]["generation/waiting_groups"] == 0
+    assert end["metrics"]["ledger/waste"] == 0
+
+    train(recipe(changes), launch(broken), FakeRun(None, stop_at=1))
+    assert checkpoints.newest_valid(broken / "checkpoints").step == 1
+    again = train(recipe(changes), launch(broken, resume=True, attempt=2))
+    assert (again.step, again.reason) == (outcome.step, outcome.reason)
+    assert [call for call in untimed(broken) if call[1]] == [call for call in untimed(whole) if call[1]]
+
+
 def test_compute_goes_on_from_the_checkpoint_and_what_is_done_again_is_waste(recipe, tmp_path):
     changes = {"budget.unit": "CPU-seconds", "budget.compute": 1e6, "budget.max_steps": 8}
     train(recipe(changes), launch(tmp_path), FakeRun(None, stop_at=5))
