@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,6 +136,27 @@ def _say_where(run: Run, url: str) -> None:
     print(f"{where}{', goes on' if run.resumed else ''}", file=sys.stderr)
 
 
+class _Steps:
+    """Steps as the service takes them, whole and rising with the log's own, which may be epochs.
+
+    Whole ones keep their number while nothing fractional or negative came before; then each is the next that is free.
+    So whoever reads the log anew, from its first line on, gives the same.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[tuple[float, int]] = []  # rising in both
+
+    def of(self, step: float) -> int | None:
+        """What to call a step that was not asked for before; None where no number is left between its neighbours."""
+        place = bisect_left(self._known, (step, 0))
+        free = self._known[place - 1][1] + 1 if place else 0
+        number = max(math.ceil(step), free)
+        if place < len(self._known) and number >= self._known[place][1]:
+            return None
+        self._known.insert(place, (step, number))
+        return number
+
+
 class _Reports:
     """Evaluations on their way to the service, each step once.
 
@@ -145,6 +168,7 @@ class _Reports:
         self._run, self._series, self._bounds, self._as_json = run, series, bounds, as_json
         self._sent: set[float] = set()
         self._others: set[str] = set()
+        self._steps = _Steps()
 
     def send(self, rows: Sequence[Row]) -> None:
         """Those of the run that are new, and a line about each."""
@@ -164,7 +188,10 @@ class _Reports:
 
     def _send(self, row: Row) -> None:
         low, high = self._bounds
-        step = int(row["step"]) if float(row["step"]).is_integer() else len(self._sent)
+        step = self._steps.of(row["step"])
+        if step is None:
+            print(f"Logged too late to be sent: {row['step']:g}, after those that follow it", file=sys.stderr)
+            return
         told = {"step": step, "compute": row["compute"], "reward": (row["reward"] - low) / (high - low)}
         self._run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
         print(json.dumps({"run_id": self._run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)

@@ -93,6 +93,42 @@ def test_a_log_that_has_no_evaluation_yet_is_waited_for(
     assert only_run(forecurve)["name"] == "mine"
 
 
+def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    chart = tmp_path / "chart.csv"
+    chart.write_text('"train/epoch","mine - eval/acc"\n0.5,0.2\n1,0.3\n')
+
+    def logged(*lines: str) -> Callable[[], None]:
+        return lambda: chart.write_text(chart.read_text() + "".join(f"{line}\n" for line in lines)) and None
+
+    told = ("run", "follow", chart, "--per-step", "10", "--unit", "GPU-hours", "--json")
+    meanwhile(logged("1.5,0.4"), logged("2,0.45", "4,0.5"), logged("0.75,0.25"))
+    first = forecurve(*told)
+    assert [json.loads(line)["step"] for line in first.out.splitlines()] == [1, 2, 3, 4, 5]
+    assert "Logged too late to be sent: 0.75" in first.err
+    assert "warn" not in first.err.lower()
+    run = only_run(forecurve)["id"]
+    assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5)]
+
+    chart.write_text(chart.read_text().replace("0.75,0.25\n", "4.5,0.52\n"))
+    again = forecurve(*told, "--over")
+    assert [json.loads(line)["step"] for line in again.out.splitlines()] == [1, 2, 3, 4, 5, 6]
+    assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5), (45, 0.52)]
+    assert "warn" not in again.err.lower()
+
+
+def test_a_whole_step_that_is_logged_late_keeps_its_number(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 20)
+    meanwhile(lambda: written(log, 10), lambda: written(log, 30))
+    answer = forecurve("run", "follow", log, *TOLD, "--json")
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 20, 10, 30]
+    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (5, 0.31), (10, 0.44), (15, 0.5)]
+
+
 def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
     log = tmp_path / "grpo.jsonl"
     written(log, 0, 10, scale=100.0)
