@@ -179,6 +179,21 @@ def test_a_pool_that_is_solved_ends_the_run_by_name(recipe, tmp_path, monkeypatc
     assert outcome.step >= 2
 
 
+def test_a_pool_that_waiting_batches_show_not_to_be_solved_goes_on(recipe, tmp_path, monkeypatch):
+    """All of the first epoch is solved and nothing of the second, which waits while the third is asked for."""
+    solved_once: set[int] = set()
+
+    def passed(self, prompt, tokens, lengths):
+        first = prompt.index >= 0 and prompt.index not in solved_once
+        solved_once.add(prompt.index)
+        return np.full(len(tokens), first)
+
+    monkeypatch.setattr(TorusTask, "passed", passed)
+    fields = {"task.pool": 4, "algorithm.no_positive_resampling": 0.9, "algorithm.min_active_prompts": 0}
+    outcome = train(recipe(fields | {"budget.compute": 5}), launch(tmp_path))
+    assert (outcome.reason, outcome.step) == ("budget of 5 steps reached", 5)
+
+
 def test_lines_that_a_full_disk_refuses_come_with_the_next_that_it_takes(tmp_path, monkeypatch):
     file = JsonLines(tmp_path / "lines.jsonl")
     file.append({"n": 1})
