@@ -39,6 +39,11 @@ class UpConsole:
             seconds=round(seconds, 2),
         )
 
+    def still_runs(self, name: str, seconds: float, log: str) -> None:
+        note = f"still at it, as a large database needs; {escape(log)}"
+        text = f"  [dim]…[/] {name:<11}{seconds:6.1f} s  [dim]{note}[/]"
+        self.say("still-runs", text, part=name, seconds=round(seconds, 2), log=log)
+
     def crashed(self, name: str, again_s: float, log: str) -> None:
         text = f"  [yellow]![/] {name} ended unexpectedly; again in {again_s:.1f} s  [dim]{escape(log)}[/]"
         self.say("crashed", text, part=name, again_s=again_s, log=log)

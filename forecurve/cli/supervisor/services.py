@@ -7,6 +7,8 @@ import os
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
 from .parts import ProcessPart
 
-ONCE_S = 120.0
-"""How long a process that is to end by itself may take."""
+LOOK_S = 0.25
+BOOTSTRAP_S = 120.0
+"""How long the bootstrap may take, which writes a few rows."""
 
 
 def service_environment(layout: Layout, options: UpOptions, apps: Path, connections: dict[str, str]) -> dict[str, str]:
@@ -56,13 +59,16 @@ def cpu_count() -> int:
         return os.cpu_count() or 1
 
 
-def run_once(module: str, env: dict[str, str], cwd: Path, log: Path) -> str:
-    """Run `python -m module` to its end; its standard output.
+def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: Callable[[float], None]) -> str:
+    """Run `python -m module` to its end, however long that takes; its standard output.
+
+    Args:
+        meanwhile: called again and again until then, with the seconds so far; what it raises ends the process.
 
     Raises:
         CannotStart: it failed; names its log.
-        subprocess.TimeoutExpired: it took longer than `ONCE_S`, and was ended.
     """
+    began = time.monotonic()
     with open_log(log) as errors:
         command = [sys.executable, "-m", module]
         process = subprocess.Popen(
@@ -75,7 +81,7 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path) -> str:
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=ONCE_S)
+            output = _output(process, lambda: meanwhile(time.monotonic() - began))
         except BaseException:
             process.kill()
             process.wait()
@@ -85,9 +91,29 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path) -> str:
     return output.decode()
 
 
+def _output(process: subprocess.Popen[bytes], meanwhile: Callable[[], None]) -> bytes:
+    while True:
+        try:
+            return process.communicate(timeout=LOOK_S)[0]
+        except subprocess.TimeoutExpired:
+            meanwhile()
+
+
 def bootstrap(env: dict[str, str], cwd: Path, log: Path) -> dict[str, Any]:
-    """A fresh login link, and on the very first start the admin token: `{"login_url": ..., "admin_token": ...}`."""
-    output = run_once("server.access.bootstrap", env, cwd, log)
+    """A fresh login link, and on the very first start the admin token: `{"login_url": ..., "admin_token": ...}`.
+
+    Raises:
+        CannotStart: it failed, or took longer than `BOOTSTRAP_S`.
+    """
+
+    def give_up(seconds: float) -> None:
+        if seconds > BOOTSTRAP_S:
+            raise CannotStart(
+                f"`python -m server.access.bootstrap` was ended after {BOOTSTRAP_S:.0f} s: does the database answer? "
+                f"See {log}"
+            )
+
+    output = run_once("server.access.bootstrap", env, cwd, log, give_up)
     body = json.loads(output.strip().splitlines()[-1])
     assert isinstance(body, dict)
     return body

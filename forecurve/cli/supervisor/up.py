@@ -27,6 +27,9 @@ from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, 
 from .state import UpState, read_state
 from .supervisor import StopRequested, Supervisor
 
+STILL_S = 15.0
+"""Between two words that the migrations still run."""
+
 
 def up(options: UpOptions, console: UpConsole) -> int:
     """Run the service until it is asked to stop; the exit code.
@@ -140,9 +143,20 @@ def _start_postgres(layout: Layout, supervisor: Supervisor) -> str:
 
 
 def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: Path, console: UpConsole) -> None:
+    """However large the database is; an upgrade that is cut short begins anew at the next start."""
+    began, log = time.monotonic(), layout.logs / "migrate.log"
+    said = 0
+
+    def meanwhile(seconds: float) -> None:
+        nonlocal said
+        supervisor.check()
+        supervisor.tend()
+        if seconds >= STILL_S * (said + 1):
+            said += 1
+            console.still_runs("migrations", seconds, str(log))
+
     supervisor.check()
-    began = time.monotonic()
-    run_once("server.migrate", env, apps, layout.logs / "migrate.log")
+    run_once("server.migrate", env, apps, log, meanwhile)
     console.ready("migrations", time.monotonic() - began)
     supervisor.check()
 

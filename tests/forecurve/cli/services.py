@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,26 @@ import psutil
 
 
 class UpProcess:
-    """`forecurve up --json` on a data directory; collects its events."""
+    """`forecurve up --json` on a data directory; collects its events.
 
-    def __init__(self, data_dir: Path, *flags: str):
-        command = [sys.executable, "-m", "forecurve", "up", "--json", "--data-dir", str(data_dir), "--port", "0"]
+    Args:
+        entry: how Python starts the command.
+        environment: beside `clean_environment`.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *flags: str,
+        entry: Sequence[str] = ("-m", "forecurve"),
+        environment: Mapping[str, str] = {},
+    ):
+        command = [sys.executable, *entry, "up", "--json", "--data-dir", str(data_dir), "--port", "0"]
         self.data_dir = data_dir
         self.events: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
             [*command, *flags],
-            env=clean_environment(),
+            env=clean_environment() | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

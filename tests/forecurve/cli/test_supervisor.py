@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecurve.cli.supervisor import leftovers, parts
+from forecurve.cli.supervisor import leftovers, parts, services
 from forecurve.cli.supervisor.console import UpConsole
 from forecurve.cli.supervisor.files import read_json, write_json
 from forecurve.cli.supervisor.layout import TAG, Layout
 from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
+from forecurve.cli.supervisor.options import CannotStart
 from forecurve.cli.supervisor.parts import ProcessPart
 from forecurve.cli.supervisor.ray import RayPart
 from forecurve.cli.supervisor.restarts import RestartPolicy
-from forecurve.cli.supervisor.services import run_once
 from forecurve.cli.supervisor.state import UpState
 from forecurve.cli.supervisor.supervisor import StopRequested, Supervisor
 from tests.worker.fake_ray import TOKEN, FakeRay
@@ -160,7 +160,7 @@ def test_logs_are_for_their_owner_only_also_those_of_before(tmp_path: Path) -> N
     log = layout.logs / "part.log"
     log.touch(mode=0o644)
     layout.make()
-    run_once("this", dict(os.environ), tmp_path, layout.logs / "once.log")
+    services.run_once("this", dict(os.environ), tmp_path, layout.logs / "once.log", lambda _: None)
     part = ProcessPart("part", [sys.executable, "-S", "-c", ""], env=dict(os.environ), cwd=tmp_path, log=log)
     part.start()
     part.stop(5.0)
@@ -169,6 +169,17 @@ def test_logs_are_for_their_owner_only_also_those_of_before(tmp_path: Path) -> N
         "once.log": "0o600",
     }
     assert [folder.stat().st_mode & 0o777 for folder in (layout.logs, layout.redis)] == [0o700, 0o700]
+
+
+def test_a_bootstrap_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = tmp_path / "server" / "access"
+    access.mkdir(parents=True)
+    for package in (access.parent, access):
+        (package / "__init__.py").touch()
+    (access / "bootstrap.py").write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(services, "BOOTSTRAP_S", 0.3)
+    with pytest.raises(CannotStart, match=r"does the database answer\? See .*bootstrap\.log"):
+        services.bootstrap(dict(os.environ), tmp_path, tmp_path / "bootstrap.log")
 
 
 class Recorded:
