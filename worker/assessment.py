@@ -38,7 +38,7 @@ from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
 from server.forecasts.siblings import about, prior_of, retold
-from server.forecasts.track_record import course_of
+from server.forecasts.track_record import course_of, mates_ended
 from server.metrics.curve import INHERITED, Point
 
 from . import fallen
@@ -206,7 +206,8 @@ def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: f
         if told is not None:  # as it is where the budget is spent
             return told
     past = subject.past_informed if fitted.prior.informative else subject.past
-    return Hindsight.of(past, ending, course=course_of(points), fraction=fraction)
+    mates = mates_ended(subject.siblings, subject.arm, budget)
+    return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates)
 
 
 def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:

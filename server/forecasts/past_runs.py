@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, lite
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session, aliased
 
-from forecurve.science.past.hindsight import FINISHED_AT
+from forecurve.science.fitting.outcome import FINISHED_AT
 from server.metrics.curve import Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run

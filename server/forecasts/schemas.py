@@ -51,6 +51,10 @@ class ConformalView(BaseModel):
     shift: float = Field(description="By how much the end is expected above the posterior's median.")
     factor: float = Field(description="How many half widths of the posterior's interval reach to either side of there.")
     runs: int
+    even: float = Field(
+        0.0,
+        description="How far the narrower half counts as wide as the wider, 0 to 1: as it was moved to other seeds.",
+    )
 
 
 class AtBudget(BaseModel):

@@ -21,7 +21,8 @@ from forecurve.science import Conformal, Course, Estimate, Outcome, Past, TrackR
 from forecurve.science.backtesting import track_record as science
 from forecurve.science.curves.arms import told_apart
 from forecurve.science.departures.misfit import HOLDS
-from forecurve.science.fitting.outcome import tail_size
+from forecurve.science.fitting.outcome import stood_at, tail_size
+from forecurve.science.past.mates import Ends
 from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.states import TERMINAL
@@ -113,9 +114,20 @@ def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, infor
             estimate=raw,
             actual=_ended(one)[0].reward,
             course=_ended(one)[1],
+            mates=mates_ended(past, one.arm, one.points[-1].compute, but=one),
         )
         for one, forecast, raw in told
     ]
+
+
+def mates_ended(past: Sequence[PastRun], arm: str | None, compute: float, *, but: PastRun | None = None) -> Ends:
+    """How the seeds of an arm stood when they had spent so much, those that went as far; `but` is not asked."""
+    if arm is None:
+        return ()
+    seeds = {one.seed: one for one in past if one.arm == arm and one is not but}  # a fork has its parent's seed
+    courses = [_ended(one)[1] for one in seeds.values() if one.points]
+    stood = [stood_at(course.compute, course.reward, compute) for course in courses]
+    return tuple(one for one in stood if one is not None)
 
 
 def _estimates(
@@ -229,4 +241,6 @@ def _halves(estimate: dict[str, float]) -> Iterable[float]:
 def _conformal(at_budget: dict[str, Any] | None) -> Conformal:
     """What was applied when it was said."""
     used = (at_budget or {}).get("conformal")
-    return Conformal(used["shift"], used["factor"], used["runs"]) if used else Conformal()
+    if not used:
+        return Conformal()
+    return Conformal(used["shift"], used["factor"], used["runs"], used.get("even", 0.0))  # older ones do not say it

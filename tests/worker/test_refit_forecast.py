@@ -61,7 +61,7 @@ def test_a_refit_stores_a_forecast_that_the_chart_can_show_and_leaves_the_run_cl
         assert np.all(np.array(band[low]) <= np.array(band[high]))
     assert forecast.sentence.startswith("Ceiling")
     assert re.search(
-        r"\. Expected to end at 0\.\d+ \(90 %, without past runs: 0\.\d+ to 0\.\d+\) when 100 GPU-hours are spent\.$",
+        r"\. Expected to end at 0\.\d+ \(90 %, (wider )?without past runs: 0\.\d+ to 0\.\d+\) when 100 GPU-hours are spent\.$",
         forecast.sentence,
     ), forecast.sentence
     assert forecast.summary["advice"]["action"] in ("continue", "scale", "stop", "undecided")
@@ -84,7 +84,7 @@ def test_a_forecast_says_how_the_run_will_end_and_that_it_is_the_posterior(
     refit(sessions, settings, run_id, START)
     (forecast,) = forecasts(sessions, run_id)
     said = forecast.summary["at_budget"]
-    assert said["conformal"] == {"calibration": "posterior", "shift": 0.0, "factor": 1.0, "runs": 0}
+    assert said["conformal"] == {"calibration": "posterior", "shift": 0.0, "factor": 1.0, "runs": 0, "even": 0.0}
     assert said["calibrated"] == said["ending"]
     # a mean of the last five evaluations is steadier than one of them
     ending, evaluation = (said[name]["upper"] - said[name]["lower"] for name in ("ending", "evaluation"))

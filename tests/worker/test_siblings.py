@@ -17,7 +17,7 @@ from server.forecasts.siblings import prior_of
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.settings import Settings
-from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
+from tests.server.forecasts.seeds import START, add_evaluations, make_forecast, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COLLAPSING, COMPUTE, forecasts, run_of, start_run
 from worker.refit import refit
 
@@ -86,6 +86,33 @@ def test_seeds_of_its_own_arm_tell_more_and_are_counted(sessions: Sessions, sett
     assert prior(known) == ("3 siblings", 3, 3)
     assert prior(new) == ("3 siblings", 0, 3)
     assert width(known) < 0.7 * width(new)
+
+
+def test_a_seed_of_an_arm_that_fell_late_is_expected_to_end_where_its_other_seeds_did(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Up to a quarter all arms go the same way, and of all the same was said; each ends where its seeds end."""
+    ends, half = {"steady": 0.78, "broken": 0.3, "worse": 0.5, "same": 0.78}, COMPUTE > 50.0
+    live = {}
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        for loss, end in ends.items():
+            row = RecipeRow(name="r", digest=f"sha256:{loss}", body={"task": {"name": "maze"}, "loss": loss})
+            session.add(row)
+            session.flush()
+            of_arm = {"sweep_id": sweep.id, "recipe_id": row.id}
+            for seed in range(2):
+                run = make_run(session, **of_arm, status="succeeded", seed=seed)
+                add_evaluations(session, run, COMPUTE, np.where(half, end, sigmoid(COMPUTE)) + 0.001 * seed)
+                make_forecast(session, run, at_compute=25.0)
+                run.dirty_at = None
+            live[loss] = of_arm
+    expected = {}
+    for loss, of_arm in live.items():
+        told = refitted(sessions, settings, start_run(sessions, points=13, seed=2, **of_arm))
+        expected[loss] = told.summary["at_budget"]["calibrated"]["median"]
+        assert told.summary["at_budget"]["ending"]["median"] > 0.6
+    assert expected == {loss: pytest.approx(end, abs=0.07) for loss, end in ends.items()}
 
 
 def test_what_a_run_is_judged_against_rests_on_its_own_evaluations(sessions: Sessions, settings: Settings) -> None:

@@ -29,6 +29,7 @@ from ..past.analogues import Course
 from ..past.conformal import Conformal
 from ..past.hindsight import Hindsight, Past
 from ..past.kin import Kin
+from ..past.mates import Ends
 from ..posterior.prior import Prior
 from ..values import Estimate, finite, jsonable
 from .baselines import last_value, power_law
@@ -292,9 +293,15 @@ def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], Non
     scaled = []
     for at, curve in enumerate(kin.curves):
         like, mates = kin.past_like(kin.others(at), curve.arm)
-        others = [(courses[other], rows_of(other, mates)) for other in like]
-        rows = enumerate(rows_of(at, True))
-        scaled.append([_scaled(curve, row, [(went, told[i]) for went, told in others]) for i, row in rows])
+        ended = [kin.mates_ended(other, kin.curves[other].now, but=at) for other in like]
+        others = [(rows_of(other, mates), courses[other], ends) for other, ends in zip(like, ended, strict=True)]
+        own = kin.mates_ended(at, curve.now)
+        scaled.append(
+            [
+                _scaled(curve, row, [_past(told[i], course, ends) for told, course, ends in others], own)
+                for i, row in enumerate(rows_of(at, True))
+            ]
+        )
     return scaled
 
 
@@ -302,17 +309,17 @@ def _nobody() -> None:
     """Counts nothing."""
 
 
-def _scaled(curve: Curve, row: Row, others: Sequence[tuple[Course, Row]]) -> Row:
+def _past(row: Row, course: Course, mates: Ends) -> Past | None:
+    return None if row.raw is None else Past(row.series, row.fraction, row.raw, row.actual, course, mates)
+
+
+def _scaled(curve: Curve, row: Row, others: Sequence[Past | None], mates: Ends) -> Row:
     if row.raw is None:
         return row
     early = early_part(curve, row.fraction) or curve
-    past = [
-        Past(str(at), one.fraction, one.raw, one.actual, course)
-        for at, (course, one) in enumerate(others)
-        if one.raw is not None
-    ]
+    past = [replace(one, run=str(at)) for at, one in enumerate(others) if one is not None]  # names need not be distinct
     course = Course(early.compute, early.reward)
-    conformal = Conformal.of(Hindsight.of(past, row.raw, course=course, width=curve.width))
+    conformal = Conformal.of(Hindsight.of(past, row.raw, course=course, width=curve.width, mates=mates))
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,

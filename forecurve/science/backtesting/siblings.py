@@ -9,9 +9,9 @@ from .. import errors
 from ..checks import check_kind, number
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
-from ..fitting.outcome import predict_ending
+from ..fitting.outcome import FINISHED_AT, predict_ending
 from ..past.analogues import Course
-from ..past.hindsight import FINISHED_AT, Hindsight, Past, most_alike
+from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
 from ..posterior.prior import FLAT, Prior
 from .backtest import past_forecast
@@ -72,16 +72,20 @@ class Siblings:
         finished = [other for other in self._kin.others(at) if curves[other].now >= FINISHED_AT * budget]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
         asked, _ = most_alike([_course(curves[other]) for other in finished], course)
-        told = [self._told(finished[place], share or curve.now / budget, mates) for place in asked]
+        told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
         known = [one for one in told if one is not None]
-        return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width)
+        own = self._kin.mates_ended(at, budget, arm or curve.arm)
+        return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width, mates=own)
 
-    def _told(self, at: int, share: float, mates: bool) -> Past | None:
+    def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:
+        """What would have been said of one of them; `but` is the run that is asked about."""
         key = at, share, self._kin.prior(at, mates=mates)
+        curve = self._kin.curves[at]
         if key not in self._past:
-            told = past_forecast(self._kin.curves[at], share, key[2])
-            self._past[key] = told and replace(told, run=str(at))  # names need not be distinct
-        return self._past[key]
+            self._past[key] = past_forecast(curve, share, key[2])
+        told = self._past[key]
+        ended = self._kin.mates_ended(at, curve.now, but=but)
+        return told and replace(told, run=str(at), mates=ended)  # names need not be distinct
 
 
 def _course(curve: Curve) -> Course:

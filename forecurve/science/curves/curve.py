@@ -171,9 +171,11 @@ class Curve:
         return arm_of(self.name, self.seed)
 
     @property
-    def evaluations(self) -> tuple[bytes, bytes]:
-        """Compute and reward as a key: curves that share it are copies of one run."""
-        return self.compute.tobytes(), self.reward.tobytes()
+    def evaluations(self) -> tuple[object, ...]:
+        """Compute and reward as a key: curves that share it are copies of one run. Many runs that never moved have the
+        same ones, so copies of such a run share its name and seed too."""
+        told = self.compute.tobytes(), self.reward.tobytes()
+        return told if np.ptp(self.reward) > 0 else (*told, self.name, self.seed)
 
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""

@@ -20,8 +20,12 @@ from .aftermath import aftermath, p_lasts
 if TYPE_CHECKING:
     from .fit import Fit
 
+FINISHED_AT = 0.9
+"""A run that has spent so much of the budget tells how another ends there. One that was cut short does not: often it
+was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
+_ROUNDING = 1e-9
 _GOLDEN = 0.6180339887498949
 _PLASTIC = 0.7548776662466927
 
@@ -47,6 +51,18 @@ class Outcome:
         """Of a finished run."""
         size = tail_size(curve.points)
         return cls(curve.compute[-size:], float(curve.reward[-size:].mean()))
+
+
+def stood_at(compute: FloatArray, reward: FloatArray, budget: float) -> float | None:
+    """How a run that may have gone on would have ended at `budget`; None where it did not go about as far.
+
+    Args:
+        compute, reward: of its evaluations, (N,).
+    """
+    upto = int(np.searchsorted(compute, budget * (1 + _ROUNDING), side="right"))
+    if compute[-1] < FINISHED_AT * budget or not upto:
+        return None
+    return float(reward[upto - tail_size(upto) : upto].mean())
 
 
 def predict_ending(fit: Fit, budget: float) -> Estimate:

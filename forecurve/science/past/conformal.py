@@ -19,18 +19,16 @@ another task, size or recipe are not exchangeable; then it is history, not a gua
 With 3 to 8 past runs nothing is guaranteed, and the interval is called adjusted, not conformal: what a heavy-tailed law
 of the scores tells that beforehand is half on intervals that are right as they are.
 
-Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior, and 9 past runs are enough.
-One factor a side would need 19.
+Both sides are stretched by one factor: the interval keeps the asymmetry of the posterior otherwise, and 9 past runs are
+enough. One factor a side would need 19.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray
 from ..values import Estimate, finite
 from .hindsight import Hindsight
 from .reach import RANKS_FROM, reach
@@ -47,11 +45,13 @@ class Conformal:
         shift: by how much the outcome is to be expected above the median, in units of reward.
         factor: how many half widths the interval reaches to either side of there; 1 is as far as now.
         runs: past runs that it rests on; 0 where it is the posterior as it is.
+        even: how far the narrower side counts as wide as the wider, 0 to 1.
     """
 
     shift: float = 0.0
     factor: float = 1.0
     runs: int = 0
+    even: float = 0.0
 
     @classmethod
     def of(cls, hindsight: Hindsight) -> Conformal:
@@ -60,18 +60,17 @@ class Conformal:
         >>> from .hindsight import Past
         >>> unit = Estimate(0.5, 0.4, 0.6)
         >>> Conformal.of(Hindsight.of([Past("a", 0.25, unit, 0.9)], unit))
-        Conformal(shift=0.0, factor=1.0, runs=0)
+        Conformal(shift=0.0, factor=1.0, runs=0, even=0.0)
         """
-        errors, wrong = hindsight.errors, hindsight.wrong
-        if errors is None:
+        if hindsight.errors is None:
             return cls()
-        expected, told = errors.left_out[0], np.append(errors.left_out[1], errors.new[1])
-        share = _share(wrong, expected)
-        rest, stretch = wrong - share * expected, (told / hindsight.sds) ** share
+        (moved, wider), drawn = hindsight.taken, hindsight.drawn
+        shift, stretch = moved + drawn.move, wider * drawn.narrower
+        rest = hindsight.wrong - shift[:-1]
         estimates = [one.estimate for one in hindsight.known]
-        sides = np.array([_side(one, bool(more > 0)) for one, more in zip(estimates, rest, strict=True)])
+        sides = np.array([_side(*one) for one in zip(estimates, rest > 0, drawn.share[:-1], strict=True)])
         factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
-        return cls(share * errors.new[0], factor, hindsight.runs)
+        return cls(float(shift[-1]), factor, hindsight.runs, float(drawn.share[-1]))
 
     @property
     def label(self) -> str:
@@ -85,11 +84,14 @@ class Conformal:
 
         >>> Conformal(shift=0.125, factor=2.0, runs=9).apply(Estimate(0.5, 0.25, 0.625))
         Estimate(median=0.625, lower=0.125, upper=0.875)
+        >>> Conformal(shift=-0.125, factor=1.0, runs=9, even=1.0).apply(Estimate(0.5, 0.25, 0.625))
+        Estimate(median=0.375, lower=0.125, upper=0.625)
         """
         if not self.runs:
             return estimate
         median = estimate.median + self.shift
-        ends = median - self.factor * _side(estimate, above=False), median + self.factor * _side(estimate, above=True)
+        below, above = (self.factor * _side(estimate, up, self.even) for up in (False, True))
+        ends = median - below, median + above
         return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median, *ends)))
 
     def to_dict(self) -> dict[str, float | int | str | None]:
@@ -99,21 +101,13 @@ class Conformal:
             "shift": finite(self.shift),
             "factor": finite(self.factor),
             "runs": self.runs,
+            "even": finite(self.even),
         }
 
 
-def _side(estimate: Estimate, above: bool) -> float:
+def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:
     """The half width of the interval on one side."""
     up, down = estimate.upper - estimate.median, estimate.median - estimate.lower
     side, other = (up, down) if above else (down, up)
-    return max(side, _LEAST_SIDE * other, _LEAST_HALF)
-
-
-def _share(wrong: FloatArray, expected: FloatArray) -> float:
-    """How much of it is taken: all where past forecasts would clearly have been better for it, none where not.
-
-    gain^2 / (gain^2 + se^2), with gain the mean absolute error that it would have saved past forecasts.
-    """
-    gain = np.abs(wrong) - np.abs(wrong - expected)
-    mean, error = float(gain.mean()), float(gain.std(ddof=1)) / math.sqrt(len(gain))
-    return mean**2 / (mean**2 + error**2) if mean > 0 else 0.0
+    own = max(side, _LEAST_SIDE * other, _LEAST_HALF)
+    return own + even * max(other - own, 0.0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,10 +18,9 @@ from ..arrays import FloatArray
 from ..posterior.prior import TELLING_RUNS
 from ..values import SDS_TO_A_SIDE, Estimate
 from .analogues import Course, Errors, expected_errors, nearest
+from .gains import share_taken
+from .mates import Drawn, Ends, draw
 
-FINISHED_AT = 0.9
-"""A run that has spent so much of the budget tells how another ends there. One that was cut short does not: often it
-was cut short for what was forecast of it."""
 MOST_RUNS = 40
 """Of more past runs those are asked that went most like the new one."""
 BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
@@ -40,6 +40,7 @@ class Past:
         estimate: the posterior's own median and 90 % interval of how the run would end.
         actual: how it ended.
         course: how the run went, from its start to its end; None where that is not known.
+        mates: how the other finished seeds of its arm ended.
     """
 
     run: str
@@ -47,6 +48,7 @@ class Past:
     estimate: Estimate
     actual: float
     course: Course | None = None
+    mates: Ends = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,8 @@ class Hindsight:
         wrong: what came less the median, of each of them, shape (n,).
         sds: of their posteriors and, last, of the new one, shape (n + 1,).
         errors: expected errors; None where nobody is asked.
+        mates: how the other finished seeds of its arm ended.
+        scale: the width of the range of rewards.
     """
 
     estimate: Estimate
@@ -66,6 +70,8 @@ class Hindsight:
     wrong: FloatArray
     sds: FloatArray
     errors: Errors | None
+    mates: Ends = ()
+    scale: float = 1.0
 
     @classmethod
     def of(
@@ -76,6 +82,7 @@ class Hindsight:
         course: Course | None = None,
         fraction: float | None = None,
         width: float = 1.0,
+        mates: Ends = (),
     ) -> Hindsight:
         """What past runs say.
 
@@ -86,6 +93,7 @@ class Hindsight:
             fraction: the share of its budget that the new run has spent; only past forecasts of the same range (see
                 `BINS`) are asked. All where left out.
             width: of the range of rewards.
+            mates: how the other finished seeds of the new run's arm ended, at its budget.
         """
         known, paths = _asked(_one_a_run(list(past), fraction), course)
         said = [*(one.estimate for one in known), estimate]
@@ -95,22 +103,43 @@ class Hindsight:
             return cls(estimate, (), wrong[:0], sds[-1:], None)
         medians = np.array([one.median for one in said]) / width
         errors = expected_errors(wrong / width, medians, sds / width, None if paths is None else paths / width)
-        return cls(estimate, tuple(known), wrong, sds, errors.times(width))
+        return cls(estimate, tuple(known), wrong, sds, errors.times(width), mates, width)
 
     @property
     def runs(self) -> int:
         """How many past runs are asked."""
         return len(self.known)
 
+    @cached_property
+    def taken(self) -> tuple[FloatArray, FloatArray]:
+        """What is taken of the expected errors: by how much forecasts are moved, past ones and, last, the new one, and
+        how many times as wide they are then, each of shape (n + 1,)."""
+        if self.errors is None:
+            return np.zeros(1), np.ones(1)
+        expected, told = self.errors.left_out[0], np.append(self.errors.left_out[1], self.errors.new[1])
+        share = share_taken(self.wrong, expected)
+        return share * np.append(expected, self.errors.new[0]), (told / self.sds) ** share
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """How far they are then drawn to the ends of their arms' other seeds."""
+        moved, wider = self.taken
+        medians = np.array([*(one.estimate.median for one in self.known), self.estimate.median])
+        mates = [*(one.mates for one in self.known), self.mates]
+        return draw(medians + moved, self.sds * wider, medians[:-1] + self.wrong, mates, self.scale)
+
     @property
     def shift(self) -> float:
-        """By how much the run is expected to end above its forecast for what it shares with past ones."""
-        return 0.0 if self.errors is None else self.errors.shared[0]
+        """By how much the run is expected to end above its forecast for what it shares with past ones, and for where
+        the other seeds of its arm ended."""
+        shared = 0.0 if self.errors is None else self.errors.shared[0]
+        return shared + float(self.drawn.move[-1])
 
     @property
     def sd(self) -> float:
-        """How unsure that is. What a run does by itself is not in it."""
-        return 0.0 if self.errors is None else self.errors.shared[1]
+        """How unsure that is: of what other seeds tell, by as much as it is. What a run does by itself is not in it."""
+        shared = 0.0 if self.errors is None else self.errors.shared[1]
+        return float(np.hypot(shared, self.drawn.move[-1]))
 
 
 def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatArray | None]:

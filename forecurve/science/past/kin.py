@@ -8,8 +8,10 @@ from functools import cached_property
 from ..curves.arms import past_like
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
+from ..fitting.outcome import stood_at
 from ..posterior.prior import FLAT, Prior
 from .family import sibling_prior
+from .mates import Ends
 
 
 class Kin:
@@ -55,6 +57,28 @@ class Kin:
     def past_like(self, places: Sequence[int], arm: str | None) -> tuple[list[int], bool]:
         """Which of these stand to the rest as they all stand to a run of `arm`: see `arms.past_like`."""
         return past_like(self._arms, places, arm)
+
+    def mates_ended(self, at: int | None, compute: float, arm: str | None = None, *, but: int | None = None) -> Ends:
+        """How the other seeds of its arm stood when they had spent so much, those that went as far.
+
+        Args:
+            arm: of a run that is not one of them; without a meaning for one that is.
+            but: the place of one more run that tells nothing.
+        """
+        mates = self._seeds.get(arm if at is None else self._arms[at], ())
+        apart = [self.curves[one].evaluations for one in (at, but) if one is not None]
+        told = [curve for one in mates if (curve := self.curves[one]).evaluations not in apart]
+        stood = [stood_at(curve.compute, curve.reward, compute) for curve in told]
+        return tuple(one for one in stood if one is not None)
+
+    @cached_property
+    def _seeds(self) -> dict[str | None, list[int]]:
+        """The places of the seeds of each arm."""
+        seeds: dict[str | None, list[int]] = {}
+        for at in self._distinct:
+            if self._arms[at] is not None:
+                seeds.setdefault(self._arms[at], []).append(at)
+        return seeds
 
     @cached_property
     def _distinct(self) -> list[int]:

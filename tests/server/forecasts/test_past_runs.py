@@ -102,6 +102,8 @@ def test_a_new_arm_learns_from_one_seed_of_each_arm_said_without_its_other_seeds
     assert {one.run for one in of_a_known_one} == {run.id for runs in arms.values() for run in runs}
     assert {one.fraction for one in of_a_known_one} == {0.25}
     assert {one.run for one in by_itself} == {arms["grpo"][1].id}
+    ended = float(sigmoid(COMPUTE)[-2:].mean())
+    assert [one.mates for one in of_a_known_one] == [pytest.approx((ended, ended))] * 6
 
 
 def test_a_forecast_learns_from_those_that_knew_as_much(sessions: Sessions) -> None:
