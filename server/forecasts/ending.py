@@ -17,6 +17,9 @@ from forecurve.science.wording import compute_text, interval_text
 from server.runs.schemas import Ending
 
 WITHHELD = "The forecast is withheld."
+WITHOUT = "without past runs"
+_WIDER = 2.0
+"""Times as wide as the curve's interval at the budget: as much needs a word."""
 
 
 def is_withheld(summary: Mapping[str, Any]) -> bool:
@@ -34,16 +37,29 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
 
 
 def _rests_on(runs: int, summary: Mapping[str, Any]) -> str:
-    """`calibrated on 12 past runs`, `adjusted by 5 past runs`; with fewer `posterior`, where they are its prior."""
+    """`calibrated on 12 past runs`, `adjusted by 5 past runs`; `with 2 past runs`, where they are only its prior."""
     if runs:
         return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs"
-    return "posterior" if summary.get("prior") else "without past runs"
+    prior = summary.get("prior")
+    if not prior:
+        return WITHOUT
+    known = len(prior.get("runs") or ())  # those of older forecasts were not kept
+    return f"with {f'{known} ' if known else ''}past run{'' if known == 1 else 's'}"
+
+
+def _in_sentence(ending: Ending, summary: Mapping[str, Any]) -> str:
+    """What the interval rests on; where without past runs it is far wider than the curve's, that this is why."""
+    curve = (summary.get("at_budget") or {}).get("curve")
+    if ending.calibration != WITHOUT or not curve:
+        return ending.calibration
+    wider = ending.upper - ending.lower >= _WIDER * (curve["upper"] - curve["lower"])
+    return f"wider {WITHOUT}" if wider else WITHOUT
 
 
 def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
     """A sentence to go behind the forecast's own; empty where there is nothing to say of the end.
 
-    `Expected to end at 0.76 (90 %, without past runs: 0.70 to 0.82) when 100 GPU-hours are spent.`
+    `Expected to end at 0.76 (90 %, wider without past runs: 0.70 to 0.82) when 100 GPU-hours are spent.`
 
     Args:
         summary: of the forecast.
@@ -55,5 +71,5 @@ def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
     if ending is None or ending.compute <= now:
         return ""
     said = Estimate(ending.median, ending.lower, ending.upper)
-    level = f"{said.median:.{decimals(said.width)}f} (90 %, {ending.calibration}: {interval_text(said)})"
+    level = f"{said.median:.{decimals(said.width)}f} (90 %, {_in_sentence(ending, summary)}: {interval_text(said)})"
     return f"Expected to end at {level} when {compute_text(ending.compute)} {unit} are spent."

@@ -25,8 +25,8 @@ class Ending(Interval):
 
     compute: float = Field(description="The budget.")
     calibration: str = Field(
-        description="What the interval rests on: `without past runs`; `posterior`, with past runs as the prior, none "
-        "of whose forecasts tell; `adjusted by n past runs` (3 to 8); `calibrated on n past runs`."
+        description="What the interval rests on: `without past runs`; `with n past runs`, as its prior, too few of "
+        "whose forecasts tell; `adjusted by n past runs` (3 to 8); `calibrated on n past runs`."
     )
 
 

@@ -61,7 +61,8 @@ def test_a_refit_stores_a_forecast_that_the_chart_can_show_and_leaves_the_run_cl
         assert np.all(np.array(band[low]) <= np.array(band[high]))
     assert forecast.sentence.startswith("Ceiling")
     assert re.search(
-        r"\. Expected to end at 0\.\d+ \(90 %, (wider )?without past runs: 0\.\d+ to 0\.\d+\) when 100 GPU-hours are spent\.$",
+        r"\. Expected to end at 0\.\d+ \(90 %, wider without past runs: 0\.\d+ to 0\.\d+\)"
+        r" when 100 GPU-hours are spent\.$",
         forecast.sentence,
     ), forecast.sentence
     assert forecast.summary["advice"]["action"] in ("continue", "scale", "stop", "undecided")
