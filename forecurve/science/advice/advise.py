@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..values import estimate_of
 from ..wording import compute_text, gain_text, interval_text, share_text
-from .case import SURE, Case, case_of, numbers_of
+from .case import SURE, Case, case_of, not_to_stop, numbers_of
 from .misfit_verdict import Verdict, misfit_verdict
 
 if TYPE_CHECKING:
@@ -85,7 +85,13 @@ def advise(
         verdict = rule(case)
         if verdict is not None:
             return Advice(*verdict, numbers, fit)
-    return Advice("continue", f"{case.expected_in_words}.", numbers, fit)
+    return Advice("continue", _go_on(case), numbers, fit)
+
+
+def _go_on(case: Case) -> str:
+    """What is expected, and where that is probably too small why it is no reason to stop."""
+    why = f"; {not_to_stop(case.p_small, float(case.gain.mean()))}" if case.p_small > 0.5 else ""
+    return f"{case.expected_in_words}{why}."
 
 
 def _target_reached(case: Case) -> Verdict:

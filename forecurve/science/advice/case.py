@@ -121,9 +121,11 @@ class Case:
 
     @property
     def expected_in_words(self) -> str:
-        """The gain, and how sure it is that it matters."""
-        likely = share_text(1 - self.p_small)
-        return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is above {self.delta:g}"
+        """The gain, and how sure it is that it matters, or that it does not: what is the more likely."""
+        small = self.p_small > 0.5
+        likely = short_of_sure(self.p_small) if small else share_text(1 - self.p_small)
+        side = "below" if small else "above"
+        return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is {side} {self.delta:g}"
 
 
 def case_of(
@@ -155,6 +157,24 @@ def case_of(
     if told is not None:
         last = np.clip(last + _moved(told, len(last)), *fit.curve.bounds)
     return Case(fit, here, budget, end, delta, price, target, later, since, told, last - level, beyond, level, last)
+
+
+def not_to_stop(p_small: float, mean: float) -> str:
+    """Why a gain that is probably too small is no reason to stop: what `surely_small` still asks for.
+
+    >>> not_to_stop(0.8, 0.004), not_to_stop(0.92, 0.0123)
+    ('a stop takes 90 %', 'but it is +0.012 on average')
+    """
+    return f"a stop takes {share_text(SURE)}" if p_small < SURE else f"but it is {mean:+.2g} on average"
+
+
+def short_of_sure(p_small: float) -> str:
+    """`80 %`; what is not enough is not rounded to what would be.
+
+    >>> short_of_sure(0.8), short_of_sure(0.897), short_of_sure(0.92)
+    ('80 %', '89 %', '92 %')
+    """
+    return share_text(min(p_small, SURE - 0.01) if p_small < SURE else p_small)
 
 
 def _moved(hindsight: Hindsight, count: int) -> FloatArray:

@@ -10,6 +10,7 @@ from ..curves.margins import least_gain
 from ..posterior.sigmoid import compute_at
 from ..wording import compute_text, interval_text, level_text
 from .advise import Advice, advise
+from .case import not_to_stop, short_of_sure
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -39,7 +40,7 @@ def sentence(
     if not fit.ceiling_known:
         return _unknown_sentence(fit, here, budget, advice)
     reached = _share_reached(fit, here)
-    more = _price_of_more(fit, here) + _by_past_runs(fit, advice)
+    more = _price_of_more(fit, here, advice)
     action = "" if advice is None else f": {advice.action}"
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
@@ -72,16 +73,29 @@ def _share_reached(fit: Fit, now: float) -> str:
     return f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
 
 
-def _price_of_more(fit: Fit, now: float) -> str:
-    """Compute that the next hundredth of the range costs, or that it is not to be had."""
+def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
+    """Compute that the next hundredth of the range costs, or that it is not to be had; and what past runs had on top.
+
+    Where it is not to be had, or not within the budget, and the advice is to go on all the same: why.
+    """
     step = least_gain(None, fit.curve)
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)
     cost = float(np.quantile(costs, 0.5, method="inverted_cdf")) - now
-    if not np.isfinite(cost) or cost > 1000 * now:
-        return f"less than +{step:g} is left"
-    return f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
+    left = np.isfinite(cost) and cost <= 1000 * now
+    said = f"{compute_text(cost)} {fit.unit} more would buy +{step:g}" if left else f"less than +{step:g} is left"
+    return said + (_by_past_runs(fit, advice) or _why_go_on(advice, left=left))
+
+
+def _why_go_on(advice: Advice | None, *, left: bool) -> str:
+    """Why the advice is to go on with a run that will probably gain too little; `left`: with ever more it would not."""
+    if advice is None or advice.action != "continue":
+        return ""
+    p_small, mean = advice.numbers["p_gain_below_delta"], advice.numbers["expected_gain"]
+    if p_small > 0.5:
+        return f"{', the budget less' if left else ''} ({short_of_sure(p_small)} sure, {not_to_stop(p_small, mean)})"
+    return "" if left else f" by its sigmoid alone, {mean:+.2g} expected"
 
 
 def _by_past_runs(fit: Fit, advice: Advice | None) -> str:

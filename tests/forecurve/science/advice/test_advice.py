@@ -36,6 +36,20 @@ def test_a_run_that_climbs_beyond_its_budget_is_scaled() -> None:
     assert advice.numbers["p_doubling_gains_delta"] >= 0.8
 
 
+def test_a_run_that_probably_gains_too_little_says_why_it_goes_on_all_the_same() -> None:
+    rng, compute = np.random.default_rng(1), np.linspace(0.5, 30, 11)
+    reward = sigmoid(compute, 0.4, 3.0, 6.0, 0.1) + 0.02 * rng.normal(size=11)
+    bent = fit(Curve(compute, reward, unit="CPU-seconds"))
+    advice = advise(bent, budget=60)
+    assert advice.action == "continue"
+    assert 0.5 < advice.numbers["p_gain_below_delta"] < 0.9
+    assert advice.reason.endswith(" sure that it is below 0.01; a stop takes 90 %.")
+    sure = advice.reason.split(", ")[1].split(" sure")[0]
+    assert f"; less than +0.01 is left ({sure} sure, a stop takes 90 %): continue." in bent.sentence(budget=60)
+    rising = fit(noisy_curve(5, last=12000, points=14, sd=0.02))
+    assert "more would buy +0.01, the budget less (8" in rising.sentence(budget=14000)
+
+
 def test_an_unidentified_ceiling_gives_the_compute_at_which_to_decide() -> None:
     advice = advise(EARLY, budget=16000)
     assert advice.action == "undecided"
