@@ -76,12 +76,14 @@ def find(compared: Compared) -> Found:
     if too_many(len(compared.runs)):
         return Found(None, _TOO_MANY, 0.0)
     arms: dict[str, list[Fit]] = {}  # each fitted once, for both questions
+    most: dict[str, int] = {}  # evaluations of the furthest run of each arm
     for arm, name, points in compared.runs:
         kept = rising(points)
+        most[arm] = max(most.get(arm, 0), len(kept))
         if len(kept) >= MIN_POINTS:
             _add(arms, arm, name, compared.unit, kept)
     if compared.control not in arms or len(arms) < 2:
-        return Found(None, _too_short(compared.control in arms), time.perf_counter() - began)
+        return Found(None, _too_short(most, compared.control), time.perf_counter() - began)
     seeds = seeds_of(compared.past, compared.unit)
     comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
@@ -108,10 +110,18 @@ def _add(arms: dict[str, list[Fit]], arm: str, name: str, unit: str, points: lis
     arms.setdefault(arm, []).append(found)
 
 
-def _too_short(control: bool) -> str:
-    if control:
-        return f"No other arm has the {MIN_POINTS} evaluations that a comparison takes."
-    return f"The control does not have the {MIN_POINTS} evaluations that a comparison takes."
+def _too_short(most: Mapping[str, int], control: str) -> str:
+    """What a comparison waits for; `most` are evaluations of each arm's furthest run."""
+    others = [count for arm, count in most.items() if arm != control]
+    if not others:
+        return "There is no other arm to compare with the control."
+    has_control, has_other = most.get(control, 0) >= MIN_POINTS, max(others) >= MIN_POINTS
+    if has_control and has_other:
+        return "Nothing is compared: the evaluations of the control, or those of every other arm, are no curve."
+    wanted = "one beside the control has" if has_control else "the control has"
+    if not has_control and not has_other:
+        wanted = "the control and another one have"
+    return f"Arms are compared as soon as {wanted} {MIN_POINTS} evaluations."
 
 
 def _would_decide(arm: ArmVerdict, unit: str) -> str | None:

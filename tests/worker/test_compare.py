@@ -119,8 +119,8 @@ def test_a_refit_asks_for_the_comparison_of_its_sweep_once(sessions: Sessions, s
 @pytest.mark.parametrize(
     ("arms", "points", "note"),
     [
-        (("control", "lower"), 3, "The control does not have the 4 evaluations that a comparison takes."),
-        (("control",), 12, "No other arm has the 4 evaluations that a comparison takes."),
+        (("control", "lower"), 3, "Arms are compared as soon as the control and another one have 4 evaluations."),
+        (("control",), 12, "There is no other arm to compare with the control."),
         (("lower",), 12, "No run is the control, so nothing is compared."),
     ],
 )

@@ -206,7 +206,7 @@ def test_too_few_evaluations_are_said(sessions: Sessions, api: TestClient, heade
         runs = [ran(session, "base", 0.7), ran(session, "young", 0.7, 1, points=3)]
     body = answered(api, headers, runs)
     assert body["comparison"] is None
-    assert body["note"] == "No other arm has the 4 evaluations that a comparison takes."
+    assert body["note"] == "Arms are compared as soon as one beside the control has 4 evaluations."
     assert body["sentence"] == f"2 runs: 2 running. {body['note']}"
 
 
