@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from forecurve import digits
+from forecurve.recipes import leaf_paths
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
 
@@ -38,6 +40,8 @@ _WITHHELD = {
 }
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))
 _BYTES = ("B", "kB", "MB", "GB", "TB")
+_FIELDS = Counter(path.rsplit(".", 1)[-1] for path in leaf_paths())
+_SHARED = {last for last, count in _FIELDS.items() if count > 1}  # in more than one part of a recipe
 _Z90 = 1.645  # standard errors to either side are an interval of 90 %
 NONE = "–"
 
@@ -210,8 +214,14 @@ def difference(changes: Mapping[str, Any]) -> str:
 
 
 def short_difference(changes: Mapping[str, Any]) -> str:
-    """The same with the last part of each path only, for tables."""
-    return ", ".join(f"{path.rsplit('.', 1)[-1]} = {setting(value)}" for path, value in changes.items())
+    """The same for tables: each path by its last part alone, where that says by itself which field it is."""
+    return ", ".join(f"{_short_path(path)} = {setting(value)}" for path, value in changes.items())
+
+
+def _short_path(path: str) -> str:
+    """`prompts_per_step`, but `budget.unit`: one word alone may be anything's, and `every_steps` is the name of two."""
+    last = path.rsplit(".", 1)[-1]
+    return last if "_" in last and last not in _SHARED else path
 
 
 def number(value: Any) -> str:
@@ -239,7 +249,7 @@ def rests_on(calibration: str) -> str:
     """What the interval of a forecast rests on: `conformal (12 past runs)` is `calibrated on 12 past runs`."""
     how, _, past = calibration.partition(" (")
     by = {"adjusted": "adjusted by", "conformal": "calibrated on"}.get(how)
-    return f"{by} {past.rstrip(')')}" if by else calibration
+    return f"{by} {past.rstrip(')')}" if by else "the fit itself" if how == "posterior" else calibration
 
 
 def spent_range(above: float, upto: float | None) -> str:

@@ -131,7 +131,13 @@ def test_sizes_and_changes_read_as_a_person_would_write_them() -> None:
     assert formats.size(12) == "12 B"
     changes = {"algorithm.loss": "dapo", "batch.prompts_per_step": 8}
     assert formats.difference(changes) == "algorithm.loss = dapo, batch.prompts_per_step = 8"
-    assert formats.short_difference(changes) == "loss = dapo, prompts_per_step = 8"
+    assert formats.short_difference(changes) == "algorithm.loss = dapo, prompts_per_step = 8"
+
+
+@pytest.mark.parametrize("path", ["budget.unit", "budget.compute", "evaluation.samples", "checkpoint.every_steps"])
+def test_a_field_is_shortened_only_where_its_last_word_tells_which_it_is(path: str) -> None:
+    assert formats.short_difference({path: 8}) == f"{path} = 8"
+    assert formats.short_difference({"optimizer.learning_rate": 8}) == "learning_rate = 8"
 
 
 @given(st.text())

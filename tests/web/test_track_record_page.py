@@ -86,7 +86,11 @@ def test_forecasts_that_wait_are_counted_and_a_sweep_without_any_can_be_left(sit
 
 @pytest.mark.parametrize(
     ("calibration", "words"),
-    [("conformal", "calibrated on 12 past runs"), ("adjusted", "adjusted by 12 past runs"), ("posterior", "posterior")],
+    [
+        ("conformal", "calibrated on 12 past runs"),
+        ("adjusted", "adjusted by 12 past runs"),
+        ("posterior", "the fit itself"),
+    ],
 )
 def test_what_an_interval_rests_on_is_said_in_words(
     site: TestClient, sessions: Sessions, clock: Clock, calibration: str, words: str
