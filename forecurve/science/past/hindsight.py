@@ -130,10 +130,11 @@ class Hindsight:
 
     @property
     def shift(self) -> float:
-        """By how much the run is expected to end above its forecast for what it shares with past ones, and for where
-        the other seeds of its arm ended."""
+        """By how much the run is expected to gain more than its forecast says, for what it shares with past ones, or
+        where the other seeds of its arm ended higher. That they ended lower makes its gain less sure, not less: it may
+        stand above them already."""
         shared = 0.0 if self.errors is None else self.errors.shared[0]
-        return shared + float(self.drawn.move[-1])
+        return shared + max(float(self.drawn.move[-1]), 0.0)
 
     @property
     def sd(self) -> float:
