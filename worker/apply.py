@@ -19,7 +19,6 @@ from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
 from worker.case import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
-from worker.fallen import KIND
 from worker.launch import record_submission
 
 ACTOR = "reconciler"
@@ -106,7 +105,7 @@ def _mark_attempt(
 
 def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Decision, now: datetime) -> None:
     """A run is over: its last forecast, its place for the next, and a word to people when it failed unasked."""
-    resolve_if_over(session, run, KIND, actor=ACTOR, now=now)
+    resolve_if_over(session, run, actor=ACTOR, now=now)
     enqueue(session, REFIT_TASK, run.id)
     enqueue(session, ADMIT_TASK)
     if decision.to is Status.FAILED and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE):
@@ -115,9 +114,9 @@ def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Deci
 
 def _say_it_failed(session: Session, run: Run, attempt: Attempt | None, now: datetime) -> None:
     where = (
-        f" at {compute_text(run.last_compute)} {run.compute_unit}"
+        f"At {compute_text(run.last_compute)} {run.compute_unit}"
         if run.last_compute is not None
-        else " before its first evaluation"
+        else "Before its first evaluation"
     )
     tries = f" in attempt {run.attempt}" if run.attempt > 1 else ""
     evidence = {
@@ -131,7 +130,7 @@ def _say_it_failed(session: Session, run: Run, attempt: Attempt | None, now: dat
         kind="run_failed",
         level="ALERT",
         title=f"{run.name} failed",
-        text=f"`{run.name}` failed{where}{tries}: {brief(run.reason) if run.reason else 'no reason is known'}.",
+        text=f"{where}{tries}: {brief(run.reason) if run.reason else 'no reason is known'}.",
         now=now,
         at_compute=run.last_compute,
         evidence=evidence,

@@ -6,15 +6,20 @@ from typing import Any
 
 from forecurve.science import Watch
 from forecurve.science.watching.watch import ALERT_THRESHOLD, WARN_THRESHOLD
+from forecurve.science.wording import compute_text, level_text
 
-KIND = "below_forecast"
+WAY_OUT = "Its training metrics since then may tell why; the checkpoint before is the way back."
 
 
 def words(name: str, verdict: Watch) -> tuple[str, str]:
-    """Title and text of the alert; the text is the science's own sentence with the run's name marked."""
+    """Title and text of the alert: what happened; and its figures, since when, and what can be done."""
     fell = "fell below its forecast" if verdict.level == "ALERT" else "may be falling below its forecast"
-    marked = verdict.sentence.replace(name, f"`{name}`", 1) if verdict.sentence.startswith(name) else verdict.sentence
-    return f"{name} {fell}", marked
+    here, unit = compute_text(float(verdict.compute[-1])), verdict.unit
+    figures = f"{verdict.actual:.2f} at {here} {unit}, where {level_text(verdict.predicted)} was forecast"
+    since = f"since {compute_text(verdict.since_compute)} {unit}" if verdict.since_compute is not None else ""
+    said = f"{figures}. {verdict.fall} {unit}." if verdict.fall is not None else f"{figures}; below it {since}."
+    what_to_do = WAY_OUT if verdict.level == "ALERT" else "It may be chance, or pass: the next evaluations tell."
+    return f"{name} {fell}", f"{said} {verdict.doubt or what_to_do}"
 
 
 def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:

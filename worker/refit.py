@@ -12,6 +12,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
+from server.alerts.models import BELOW_FORECAST, COLLAPSED
 from server.alerts.service import open_alert, resolve_if_over, settled_at
 from server.database import transaction
 from server.events.models import Event
@@ -31,7 +32,7 @@ from server.sweeps.comparisons import ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .clocks import is_past, is_reached, lease_of
-from .fallen import KIND
+from .collapse import collapse_of
 from .tries import is_due_again, tries_after
 
 log = logging.getLogger(__name__)
@@ -134,7 +135,7 @@ def _subject(session: Session, run_id: str) -> Subject:
         past_informed=past_forecasts(session, run, past, informed=True, known=has_seeds(siblings, arm)),
         siblings=siblings,
         arm=arm,
-        settled=settled_at(session, run_id, KIND),
+        settled=settled_at(session, run_id, BELOW_FORECAST),
     )
 
 
@@ -175,7 +176,7 @@ def _finish(
     _note_failure(session, run, found if isinstance(found, Unfitted) else None, now, anew=claim.dirty_at is not None)
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
-    resolve_if_over(session, run, KIND, actor="watch", now=now)
+    resolve_if_over(session, run, actor="watch", now=now)
 
 
 def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: datetime, *, anew: bool) -> None:
@@ -206,8 +207,14 @@ def _tell(
     session: Session, run: Run, subject: Subject, assessment: Assessment, forecast: Forecast, now: datetime
 ) -> None:
     """Alarm, revision and advice: what somebody may act on, so nothing of a run that was over before it came here."""
-    if assessment.alarm is not None and settled_at(session, run.id, KIND) == subject.settled:  # not resolved meanwhile
-        _sound(session, run, assessment.alarm, now)
+    resolved_meanwhile = settled_at(session, run.id, BELOW_FORECAST) != subject.settled
+    if assessment.alarm is not None and not resolved_meanwhile:
+        _sound(session, run, BELOW_FORECAST, assessment.alarm, now)
+    elif run.frozen_forecast_id is None and assessment.advice.fit is not None:
+        settled = settled_at(session, run.id, COLLAPSED)
+        collapse = collapse_of(subject.name, subject.points, assessment.advice.fit, settled)
+        if collapse is not None:
+            _sound(session, run, COLLAPSED, collapse, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice
@@ -222,12 +229,12 @@ def _tell(
     )
 
 
-def _sound(session: Session, run: Run, alarm: Alarm, now: datetime) -> None:
+def _sound(session: Session, run: Run, kind: str, alarm: Alarm, now: datetime) -> None:
     session.flush()  # the forecast that was frozen just now gets its row before the alert names it
     open_alert(
         session,
         run,
-        kind=KIND,
+        kind=kind,
         level=alarm.level,
         title=alarm.title,
         text=alarm.text,

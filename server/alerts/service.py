@@ -18,7 +18,7 @@ from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 
-from .models import Alert, Channel, Delivery
+from .models import FALLS, Alert, Channel, Delivery
 
 LEVELS = ("WARN", "ALERT")
 """From the lowest to the highest."""
@@ -134,13 +134,13 @@ def resolve(session: Session, alert_id: str, *, actor: str, now: datetime) -> Al
     return alert
 
 
-def resolve_if_over(session: Session, run: Run, kind: str, *, actor: str, now: datetime) -> None:
-    """Resolve the open alert of `kind` of a run that is over: once its last evaluations are judged, nothing is left
+def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) -> None:
+    """Resolve the open alerts of falls of a run that is over: once its last evaluations are judged, nothing is left
     to act on. `run` is locked."""
     if not is_over(run) or run.dirty_at is not None:
         return
     session.flush()
-    mine = Alert.run_id == run.id, Alert.kind == kind, Alert.resolved_at.is_(None)
+    mine = Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None)
     for alert in session.scalars(select(Alert).where(*mine)):
         _resolve(session, run, alert, actor=actor, reason="The run is over.", now=now)
 

@@ -95,6 +95,10 @@ class RunView(BaseModel):
     advice: AdviceView | None = Field(description="What to do; of a run that is over, nothing but `scale`, by a fork.")
     sentence: str
     open_alerts: int
+    fell_at: float | None = Field(
+        description="Of a run that is over: from which compute on it was below its forecast, by an alert that no "
+        "person had resolved when it ended; else null."
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

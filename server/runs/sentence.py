@@ -13,9 +13,11 @@ from .models import Run
 from .states import Status
 
 
-def ended_sentence(run: Run, summary: Mapping[str, Any]) -> str:
-    """Where a run has ended, and the ceiling as far as its curve tells it: nothing is left to decide or to expect."""
-    return f"{_how_it_ended(run)}. {_ceiling(summary)}"
+def ended_sentence(run: Run, summary: Mapping[str, Any], fell_at: float | None = None) -> str:
+    """Where a run has ended, whether it fell, and the ceiling as far as its curve tells it: nothing is left to decide
+    or to expect."""
+    fell = "" if fell_at is None else f" It fell below its forecast at {compute_text(fell_at)} {run.compute_unit}."
+    return f"{_how_it_ended(run)}.{fell} {_ceiling(summary)}"
 
 
 def _how_it_ended(run: Run) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, and_, func, select
+from sqlalchemy import Row, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from server.alerts.models import Alert
+from server.alerts.models import BELOW_FORECAST, Alert
 from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
@@ -21,10 +21,10 @@ from .states import TERMINAL, Status
 def run_views(session: Session, runs: Sequence[Run]) -> list[RunView]:
     """The views of `runs`, in their order. Three queries, however many runs."""
     forecasts = _forecasts(session, runs)
-    alerts = _open_alerts(session, runs)
+    alerts = _alerts(session, runs)
     progress = _progress(session, runs)
     return [
-        _view(run, forecasts.get(run.forecast_id or ""), alerts.get(run.id, 0), progress.get(run.id, Progress()))
+        _view(run, forecasts.get(run.forecast_id or ""), alerts.get(run.id, _NONE), progress.get(run.id, Progress()))
         for run in runs
     ]
 
@@ -33,7 +33,17 @@ def run_view(session: Session, run: Run) -> RunView:
     return run_views(session, [run])[0]
 
 
-def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progress) -> RunView:
+class _Alerts(NamedTuple):
+    """Of one run: how many are open, and from which compute on it was below its forecast when it ended."""
+
+    open: int
+    fell_at: float | None
+
+
+_NONE = _Alerts(0, None)
+
+
+def _view(run: Run, forecast: Row[Any] | None, alerts: _Alerts, progress: Progress) -> RunView:
     summary: dict[str, Any] = forecast.summary if forecast else {}
     at_budget, withheld = summary.get("at_budget"), is_withheld(summary)
     over = Status(run.status) in TERMINAL
@@ -49,8 +59,9 @@ def _view(run: Run, forecast: Row[Any] | None, open_alerts: int, progress: Progr
         at_budget=_interval(at_budget["curve"]) if at_budget else None,
         ending=_ending(run, summary, over),
         advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
-        sentence=_sentence(run, forecast, over, progress),
-        open_alerts=open_alerts,
+        sentence=_sentence(run, forecast, over, progress, alerts.fell_at),
+        open_alerts=alerts.open,
+        fell_at=alerts.fell_at,
         progress=progress,
     )
 
@@ -79,10 +90,10 @@ def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
     return AdviceView(action=advice["action"], reason=advice["reason"])
 
 
-def _sentence(run: Run, forecast: Row[Any] | None, over: bool, progress: Progress) -> str:
+def _sentence(run: Run, forecast: Row[Any] | None, over: bool, progress: Progress, fell_at: float | None) -> str:
     if forecast is None:
         return without_forecast(run, progress.message)
-    return with_forecast(run, ended_sentence(run, forecast.summary) if over else forecast.sentence)
+    return with_forecast(run, ended_sentence(run, forecast.summary, fell_at) if over else forecast.sentence)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:
@@ -99,10 +110,17 @@ def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
     return {row.id: row for row in rows}
 
 
-def _open_alerts(session: Session, runs: Sequence[Run]) -> dict[str, int]:
-    mine = Alert.run_id.in_([run.id for run in runs if run.archived_at is None]), Alert.resolved_at.is_(None)
-    rows = session.execute(select(Alert.run_id, func.count()).where(*mine).group_by(Alert.run_id))
-    return dict(rows.all())
+def _alerts(session: Session, runs: Sequence[Run]) -> dict[str, _Alerts]:
+    """What a person resolved before the run ended is settled; what its end resolved (see `resolve_if_over`) is told."""
+    is_open = Alert.resolved_at.is_(None), Run.archived_at.is_(None)
+    told = or_(Alert.resolved_at.is_(None), Alert.resolved_at >= Run.finished_at)
+    fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told
+    found = select(
+        Alert.run_id, func.count().filter(*is_open).label("open"), func.max(Alert.since_compute).filter(*fell)
+    )
+    mine = Alert.run_id.in_([run.id for run in runs])
+    rows = session.execute(found.join(Run, Run.id == Alert.run_id).where(mine).group_by(Alert.run_id))
+    return {run_id: _Alerts(open_, fell_at) for run_id, open_, fell_at in rows}
 
 
 def _progress(session: Session, runs: Sequence[Run]) -> dict[str, Progress]:

@@ -305,12 +305,12 @@ def add_recommendation(session: Session, run: Run, forecast: Forecast) -> Recomm
 
 def add_alert(session: Session, run: Run, *, since: float, at: float, now: datetime, delivered: bool = True) -> Alert:
     now_at = f"{run.last_reward:.2f} at {at:.0f} {UNIT}"
-    text = f"`{run.name}` fell below its own forecast: {now_at}, forecast 0.66 (90 %: 0.63 to 0.70), since {since:.0f}."
+    text = f"{now_at}, where 0.66 (90 %: 0.63 to 0.70) was forecast; below it since {since:.0f} {UNIT}."
     alert = Alert(
         run_id=run.id,
         kind="below_forecast",
         level="ALERT",
-        title=f"{run.name} is below its forecast",
+        title=f"{run.name} fell below its forecast",
         text=text,
         since_compute=since,
         at_compute=at,

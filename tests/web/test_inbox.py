@@ -10,7 +10,7 @@ from tests.web.reading import row_of, text_of
 
 def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded: Seeded) -> None:
     row = row_of(site.get("/alerts").text, seeded.alert)
-    assert "broken-learning-rate fell below its own forecast" in row
+    assert "broken-learning-rate fell below its forecast" in row
     assert "#rl-alerts: delivered" in row
     assert "1 not acknowledged" in text_of(site.get("/runs").text)
 

@@ -124,7 +124,7 @@ def test_what_happens_while_a_page_is_read_comes_in_its_stream(
 
 def test_every_button_of_a_list_says_what_it_is_about(site: TestClient, seeded: Seeded) -> None:
     names = re.findall(r'<button data-action[^>]* aria-label="([^"]+)"', site.get("/alerts").text)
-    about = "broken-learning-rate is below its forecast"
+    about = "broken-learning-rate fell below its forecast"
     assert names == [f"Acknowledge: {about}", f"Resolve: {about}"]
     same_site = {"Sec-Fetch-Site": "same-origin"}
     made = site.post("/v1/tokens", json={"name": "ci", "scopes": ["read"]}, headers=same_site).json()

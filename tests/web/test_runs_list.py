@@ -32,6 +32,21 @@ def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(sit
     assert html.count('<svg class="spark"') == 3
 
 
+def test_a_run_that_fell_and_ended_so_keeps_a_sign_of_it(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    assert "fell at" not in row_of(site.get("/runs").text, seeded.fallen)
+    with sessions.begin() as session:
+        run, alert = session.get_one(Run, seeded.fallen), session.get_one(Alert, seeded.alert)
+        run.status, run.finished_at, alert.resolved_at = "succeeded", clock.now, clock.now
+        since = alert.since_compute
+    row = row_of(site.get("/runs").text, seeded.fallen)
+    assert f"succeeded fell at {since:.0f} CPU-seconds" in row
+    assert "open alerts" not in row
+    page = text_of(site.get(f"/runs/{seeded.fallen}").text)
+    assert f"It fell below its forecast at {since:.0f} CPU-seconds." in page
+
+
 def test_every_pass_rate_says_how_sure_it_is(site: TestClient, sessions: sessionmaker[Session], seeded: Seeded) -> None:
     """Without counts by the number of samples; of a step that two attempts took, by the newer one."""
     paths = ("/runs", f"/sweeps/{seeded.sweep}", f"/compare?run={seeded.control}&run={seeded.arm}")

@@ -27,7 +27,7 @@ from tests.worker.receiver import receiving, settings_of_delivery
 from worker.notify import MAX_TRIES, backoff_s, deliver
 
 Sessions = sessionmaker[Session]
-TEXT = "`no-cispo` fell below its own forecast: 0.31 at 41 GPU-hours, forecast 0.66 (90 %: 0.63 to 0.70)."
+TEXT = "0.31 at 41 GPU-hours, where 0.66 (90 %: 0.63 to 0.70) was forecast; below it since 38 GPU-hours."
 
 
 @pytest.fixture

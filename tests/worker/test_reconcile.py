@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from server.alerts.models import BELOW_FORECAST
 from server.alerts.service import open_alert
 from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
 from tests.worker.harness import World
 from worker.apply import apply
-from worker.fallen import KIND
 from worker.refit import refit
 
 
@@ -46,8 +46,7 @@ def test_a_failing_trainer_fails_its_run_and_people_are_told_why(world: World):
     (alert,) = world.alerts()
     assert (alert.kind, alert.level) == ("run_failed", "ALERT")
     assert alert.text == (
-        "`no-cispo` failed at 12 CPU-seconds: "
-        "Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan."
+        "At 12 CPU-seconds: Job entrypoint command failed with exit code 1. Last words: ValueError: loss is nan."
     )
     assert alert.evidence["exit_code"] == 1
 
@@ -95,7 +94,7 @@ def test_of_a_traceback_the_alert_says_what_went_wrong(world: World):
     world.ray.set(f"{run}-a1", "FAILED", driver_exit_code=1)
     world.reconcile_for(20)
     (alert,) = world.alerts()
-    assert alert.text == "`no-cispo` failed at 12 CPU-seconds: RuntimeError: no memory."
+    assert alert.text == "At 12 CPU-seconds: RuntimeError: no memory."
     assert world.run(run).reason == said
 
 
@@ -104,7 +103,7 @@ def fallen(world: World, **columns: Any) -> str:
     run_id = world.running(last_compute=12.25, **columns)
     with world.sessions.begin() as session:
         run = session.get_one(Run, run_id)
-        open_alert(session, run, kind=KIND, level="ALERT", title="It fell", text="It fell.", now=world.now)
+        open_alert(session, run, kind=BELOW_FORECAST, level="ALERT", title="It fell", text="It fell.", now=world.now)
     return run_id
 
 

@@ -15,6 +15,7 @@ from server.alerts.service import resolve
 from server.forecasts import curves
 from server.metrics.curve import INHERITED
 from server.runs.models import Run
+from server.runs.views import run_view
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, add_evaluations, events, make_channel, make_run
 from tests.worker.refitting import (
@@ -83,8 +84,9 @@ def test_a_collapsing_run_gives_exactly_one_alert_with_one_delivery(sessions: Se
     assert steps in ([(None, "ALERT")], [(None, "WARN"), ("WARN", "ALERT")])
     number = r"\d+(\.\d+)?"
     assert re.fullmatch(
-        rf"`no-cispo` fell below its own forecast: 0\.\d+ at {number} GPU-hours, "
-        rf"forecast 0\.\d+ \(90 %: 0\.\d+ to 0\.\d+\), since {number} GPU-hours\.",
+        rf"0\.\d+ at {number} GPU-hours, where 0\.\d+ \(90 %: 0\.\d+ to 0\.\d+\) was forecast; "
+        rf"below it since {number} GPU-hours\. Its training metrics since then may tell why; "
+        r"the checkpoint before is the way back\.",
         alert.text,
     ), alert.text
     assert alert.title == "no-cispo fell below its forecast"
@@ -125,9 +127,10 @@ def test_a_collapse_that_is_no_surprise_in_so_noisy_a_run_is_a_warning_all_the_s
     assert levels == [[], [], ["WARN"], ["WARN"]]
     with sessions() as session:
         alert = session.scalars(select(Alert)).one()
-    assert alert.text.startswith("`no-cispo` may be falling below its own forecast: 0.0")
+    assert alert.title == "no-cispo may be falling below its forecast"
+    assert alert.text.startswith("0.0")
     assert "The pass rate fell by 0.9" in alert.text or "The pass rate collapsed by 0.9" in alert.text
-    assert alert.evidence["fall"] in alert.text
+    assert f"{alert.evidence['fall']} GPU-hours. It may be chance, or pass: " in alert.text
     assert alert.evidence["e_value"] < alert.evidence["thresholds"]["WARN"]
     assert alert.since_compute == 77.5
 
@@ -192,7 +195,72 @@ def test_the_last_refit_of_a_run_says_a_fall_and_resolves_it(sessions: Sessions,
         assert [e.reason for e in events(session, run_of(sessions, run_id), "alert.resolved")] == ["The run is over."]
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_run_that_fell_and_ended_so_says_it_for_good_unless_somebody_had_resolved_it(
+    sessions: Sessions, settings: Settings, by_hand: bool
+) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 51])
+    with sessions() as session:
+        assert run_view(session, session.get_one(Run, run_id)).fell_at is None  # it goes on: its open alert says it
+    if by_hand:
+        resolve_all(sessions)
+    ended = START + timedelta(hours=2)
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        run.status, run.finished_at, run.dirty_at = "succeeded", ended, ended
+    refit(sessions, settings, run_id, ended)
+    with sessions() as session:
+        assert session.scalars(select(Alert.resolved_at)).one() == (START if by_hand else ended)
+        view = run_view(session, session.get_one(Run, run_id))
+    said = "GPU-hours. No ceiling can be read from its curve."
+    if by_hand:
+        assert view.fell_at is None
+        assert "fell" not in view.sentence
+    else:
+        assert view.fell_at is not None
+        assert 48.0 <= view.fell_at <= 56.0
+        assert view.sentence.endswith(f". It fell below its forecast at {view.fell_at:.0f} {said}")
+
+
+EARLY = HEALTHY - 0.35 * (COMPUTE > 20.0)
+"""It collapses before its forecast is frozen, at 35 % of its budget."""
+
+
+@pytest.mark.parametrize("budget", [100.0, None])
+def test_a_collapse_before_a_forecast_is_frozen_is_a_warning(
+    sessions: Sessions, settings: Settings, budget: float | None
+) -> None:
+    run_id = grow(sessions, settings, EARLY, [11, 12], budget_compute=budget)
+    with sessions() as session:
+        assert session.scalars(select(Alert)).all() == []  # one evaluation alone may be a bad one
+    for last in (13, 14, 16):
+        alerts = go_on(sessions, settings, run_id, EARLY, last - (2 if last == 16 else 1), last)
+    (alert,) = alerts
+    assert (alert.kind, alert.level, alert.title) == ("collapsed", "WARN", "no-cispo may have collapsed")
+    assert alert.since_compute == 22.0
+    assert re.fullmatch(
+        r"0\.\d+ at 2\d GPU-hours, before its forecast was frozen\. The pass rate collapsed by 0\.3\d, beginning about "
+        r"20 GPU-hours\. It may recover\. Its training metrics .* is the way back\.",
+        alert.text,
+    ), alert.text
+    assert run_of(sessions, run_id).frozen_forecast_id is None
+
+
+def test_a_collapse_that_was_resolved_rings_no_second_time_and_ends_with_its_run(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = grow(sessions, settings, EARLY, [12, 14], budget_compute=None)
+    resolve_all(sessions)
+    (alert,) = go_on(sessions, settings, run_id, EARLY, 14, 20)
+    assert alert.resolved_compute == 26.0
+    other = grow(sessions, settings, EARLY, [12, 14], budget_compute=None)
+    with sessions.begin() as session:
+        session.get_one(Run, other).status = "succeeded"
+    assert all(alert.resolved_at for alert in go_on(sessions, settings, other, EARLY, 14, 20))
+
+
 def test_a_healthy_run_gives_no_alert(sessions: Sessions, settings: Settings) -> None:
+    grow(sessions, settings, HEALTHY, list(range(4, 20)), budget_compute=None)
     run_id = grow(sessions, settings, HEALTHY, [18, 20, 24, 30, 36, 42, 51])
     assert run_of(sessions, run_id).frozen_forecast_id is not None
     with sessions() as session:

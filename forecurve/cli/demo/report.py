@@ -11,6 +11,7 @@ import httpx
 from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
+from ..showing.alerts import what
 from ..showing.output import interval, number, print_json, print_table
 from ..showing.run_rows import advice, ceiling, is_forecast
 from .receiver import Delivery, Receiver
@@ -66,7 +67,7 @@ def make_report(
         _runs_check("sweep", arms, ("succeeded",)),
         _runs_check("broken run", [broken], ("succeeded", "stopped")),
         _forecasts_check(rows),
-        Check("alert", alert is not None, alert["text"] if alert else f"{broken.label} raised no ALERT"),
+        Check("alert", alert is not None, what(alert) if alert else f"{broken.label} raised no ALERT"),
         _delivery_check(delivery, receiver),
         _page_check(service, sweep["id"]),
     ]

@@ -15,6 +15,7 @@ from forecurve.client.api import Api
 from forecurve.client.errors import ApiError
 
 from ..errors import CliError
+from ..showing.alerts import what
 from ..showing.run_rows import is_forecast
 from . import plan as demo_plan
 from .console import DemoConsole
@@ -161,7 +162,7 @@ def _show(seen: Seen, tracker: Tracker, console: DemoConsole, timings: Timings) 
     for run in seen.frozen:
         console.line(f"{run.label:<24}forecast frozen: later evaluations are judged against it")
     for alert in seen.alerts:
-        console.line(f"[bold red]{alert['level']}[/] {alert['text']}")
+        console.line(f"[bold red]{alert['level']}[/] {what(alert)}")
     console.runs(list(tracker.runs.values()))
 
 

@@ -17,7 +17,12 @@ DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answ
 
 def alert_row(alert: Mapping[str, Any]) -> list[str]:
     """Cells of ALERT_COLUMNS."""
-    return [alert["id"], alert["level"], state(alert), alert["run_id"], since(alert["opened_at"]), alert["text"]]
+    return [alert["id"], alert["level"], state(alert), alert["run_id"], since(alert["opened_at"]), what(alert)]
+
+
+def what(alert: Mapping[str, Any]) -> str:
+    """What happened to which run, and its figures, in one paragraph."""
+    return f"{alert['title']}. {alert['text']}"
 
 
 def delivery_row(delivery: Mapping[str, Any]) -> list[Any]:

@@ -50,11 +50,12 @@ def arm_row(run: Mapping[str, Any]) -> list[str]:
 
 
 def state(run: Mapping[str, Any]) -> str:
-    """The status, and what was asked of the run when that differs."""
+    """The status, and what was asked of the run when that differs; of one that is over, whether it fell on the way."""
     wanted = run.get("desired_state")
     if wanted in _SHOWS and run["status"] not in (*OVER, *_SHOWS[wanted]):
         return f"{run['status']} ({wanted} asked)"
-    return str(run["status"])
+    fell = " (fell)" if run.get("fell_at") is not None else ""
+    return f"{run['status']}{fell}"
 
 
 def ceiling(run: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 CLIP = 4.0
 _Z90 = 1.6448536269514722
-_DOUBT = " Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
+DOUBT = "Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
 _MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
 
@@ -58,6 +58,7 @@ class Watch:
         expected, lower, upper: the frozen forecast of each evaluation by itself, median and 90 %, (H,).
         sentence: one line.
         fall: what the fit of all evaluations says of the fall, where that and not the evidence is why it is a WARN.
+        doubt: why the forecast, and not the run, may be what was wrong; None where nothing speaks for that.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Watch:
     upper: FloatArray
     sentence: str
     fall: str | None = None
+    doubt: str | None = None
 
     @property
     def predicted(self) -> Estimate:
@@ -159,6 +161,7 @@ def watch(
         level, (since, fall) = "WARN", found
     predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
     said = _sentence(frozen, level, since, x[-1], predicted, float(y[-1]), fall)
+    doubt = DOUBT if smooth and level is not None else None
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -172,8 +175,9 @@ def watch(
         expected=mean,
         lower=lower,
         upper=upper,
-        sentence=said + (_DOUBT if smooth and level is not None else ""),
+        sentence=said if doubt is None else f"{said} {doubt}",
         fall=fall,
+        doubt=doubt,
     )
 
 

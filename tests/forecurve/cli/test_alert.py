@@ -22,7 +22,9 @@ def alert_id(sessions: sessionmaker[Session], run_id: str) -> str:
 
 
 def test_alerts_is_short_for_the_list_and_shows_ids(forecurve: Forecurve, service: str, alert_id: str) -> None:
-    assert alert_id in forecurve("alerts").out
+    listed = " ".join(forecurve("alerts").out.split())
+    assert alert_id in listed
+    assert "control fell below its forecast. " in listed
     assert forecurve("alerts", "--json").json == forecurve("alert", "list", "--json").json
 
 
@@ -31,7 +33,7 @@ def test_an_alert_is_shown_with_its_evidence_and_where_it_was_sent(
 ) -> None:
     shown = forecurve("alert", "show", alert_id)
 
-    assert shown.out.startswith(f"ALERT  control is below its forecast  {alert_id}\n")
+    assert shown.out.startswith(f"ALERT  control fell below its forecast  {alert_id}\n")
     assert f"run         {run_id}" in shown.out
     assert "deepest     0.1235" in shown.out
     assert "points      40, which --json shows" in shown.out

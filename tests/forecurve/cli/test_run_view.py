@@ -28,6 +28,13 @@ def test_an_interval_has_the_digits_that_it_supports() -> None:
     assert "  ceiling     0.760 (0.756 to 0.765)" in describe(RUN | {"withheld": False, "ceiling": ceiling})
 
 
+def test_a_run_that_fell_and_ended_so_says_it_beside_its_state() -> None:
+    assert "  state       succeeded (fell)" in describe(
+        RUN | {"withheld": False, "status": "succeeded", "fell_at": 31.0}
+    )
+    assert "  state       succeeded" in describe(RUN | {"withheld": False, "status": "succeeded", "fell_at": None})
+
+
 def test_a_withheld_forecast_is_named_with_its_reason() -> None:
     lines = describe(RUN | {"withheld": True, "misfit": "collapse", "ending": None})
     assert "  ending      withheld: collapse" in lines

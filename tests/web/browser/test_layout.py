@@ -83,7 +83,7 @@ def test_a_name_without_a_place_to_break_stays_on_its_runs_page(page: Any, site:
         run = session.get_one(Run, site.arm)
         run.name = run.task = name
         alert = session.scalars(select(Alert).where(Alert.run_id == run.id)).one()
-        alert.title, alert.text = f"{name} failed", f"`{name}` failed at 28 CPU-seconds: it ended."
+        alert.title, alert.text = f"{name} failed", f"At 28 CPU-seconds: `{name}` ended."
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"/runs/{site.arm}")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
