@@ -32,14 +32,17 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
     said = summary.get("at_budget")
     if not said or not said.get("calibrated") or is_withheld(summary):
         return None
-    rests_on = _rests_on(said["conformal"]["runs"], summary)
+    rests_on = _rests_on(said["conformal"], summary)
     return Ending(**said["calibrated"], compute=said["compute"], calibration=rests_on)
 
 
-def _rests_on(runs: int, summary: Mapping[str, Any]) -> str:
-    """`calibrated on 12 past runs`, `adjusted by 5 past runs`; `with 2 past runs`, where they are only its prior."""
+def _rests_on(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs`, where they are only
+    its prior."""
+    runs, seeds = conformal["runs"], conformal.get("seeds", 0)  # older forecasts do not say the latter
     if runs:
-        return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs"
+        of_arm = f", {seeds} of its arm" if seeds else ""
+        return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}"
     prior = summary.get("prior")
     if not prior:
         return WITHOUT

@@ -51,9 +51,9 @@ class ConformalView(BaseModel):
     shift: float = Field(description="By how much the end is expected above the posterior's median.")
     factor: float = Field(description="How many half widths of the posterior's interval reach to either side of there.")
     runs: int
-    even: float = Field(
-        0.0,
-        description="How far the narrower half counts as wide as the wider, 0 to 1: as it was moved to other seeds.",
+    even: float = Field(0.0, description="How far the narrower half counts as wide as the wider, from 0 to 1.")
+    seeds: int = Field(
+        0, description="Other finished seeds of its arm to whose ends it was drawn, as far as that helps."
     )
 
 

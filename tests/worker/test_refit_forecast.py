@@ -85,7 +85,14 @@ def test_a_forecast_says_how_the_run_will_end_and_that_it_is_the_posterior(
     refit(sessions, settings, run_id, START)
     (forecast,) = forecasts(sessions, run_id)
     said = forecast.summary["at_budget"]
-    assert said["conformal"] == {"calibration": "posterior", "shift": 0.0, "factor": 1.0, "runs": 0, "even": 0.0}
+    assert said["conformal"] == {
+        "calibration": "posterior",
+        "shift": 0.0,
+        "factor": 1.0,
+        "runs": 0,
+        "even": 0.0,
+        "seeds": 0,
+    }
     assert said["calibrated"] == said["ending"]
     # a mean of the last five evaluations is steadier than one of them
     ending, evaluation = (said[name]["upper"] - said[name]["lower"] for name in ("ending", "evaluation"))

@@ -111,6 +111,7 @@ def test_a_seed_of_an_arm_that_fell_late_is_expected_to_end_where_its_other_seed
     for loss, of_arm in live.items():
         told = refitted(sessions, settings, start_run(sessions, points=13, seed=2, **of_arm))
         expected[loss] = told.summary["at_budget"]["calibrated"]["median"]
+        assert "adjusted by 8 past runs, 2 of its arm: " in told.sentence
         assert told.summary["at_budget"]["ending"]["median"] > 0.6
     assert expected == {loss: pytest.approx(end, abs=0.07) for loss, end in ends.items()}
 

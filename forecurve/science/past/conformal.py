@@ -46,12 +46,14 @@ class Conformal:
         factor: how many half widths the interval reaches to either side of there; 1 is as far as now.
         runs: past runs that it rests on; 0 where it is the posterior as it is.
         even: how far the narrower side counts as wide as the wider, 0 to 1.
+        seeds: other seeds of its arm to whose ends it is drawn.
     """
 
     shift: float = 0.0
     factor: float = 1.0
     runs: int = 0
     even: float = 0.0
+    seeds: int = 0
 
     @classmethod
     def of(cls, hindsight: Hindsight) -> Conformal:
@@ -60,7 +62,7 @@ class Conformal:
         >>> from .hindsight import Past
         >>> unit = Estimate(0.5, 0.4, 0.6)
         >>> Conformal.of(Hindsight.of([Past("a", 0.25, unit, 0.9)], unit))
-        Conformal(shift=0.0, factor=1.0, runs=0, even=0.0)
+        Conformal(shift=0.0, factor=1.0, runs=0, even=0.0, seeds=0)
         """
         if hindsight.errors is None:
             return cls()
@@ -70,7 +72,8 @@ class Conformal:
         estimates = [one.estimate for one in hindsight.known]
         sides = np.array([_side(*one) for one in zip(estimates, rest > 0, drawn.share[:-1], strict=True)])
         factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
-        return cls(float(shift[-1]), factor, hindsight.runs, float(drawn.share[-1]))
+        even = float(drawn.share[-1])
+        return cls(float(shift[-1]), factor, hindsight.runs, even, len(hindsight.mates) if even else 0)
 
     @property
     def label(self) -> str:
@@ -102,6 +105,7 @@ class Conformal:
             "factor": finite(self.factor),
             "runs": self.runs,
             "even": finite(self.even),
+            "seeds": self.seeds,
         }
 
 

@@ -9,7 +9,7 @@ import pytest
 from server.forecasts.ending import ending_of, ending_words
 
 
-def told(runs: int = 0, prior: dict[str, Any] | None = None, half: float = 0.02) -> dict[str, Any]:
+def told(runs: int = 0, prior: dict[str, Any] | None = None, half: float = 0.02, **conformal: int) -> dict[str, Any]:
     """The summary of a forecast whose end is told by so many past runs, with its interval so wide to either side."""
     return {
         "misfit": None,
@@ -18,7 +18,7 @@ def told(runs: int = 0, prior: dict[str, Any] | None = None, half: float = 0.02)
             "compute": 40.0,
             "curve": {"median": 0.62, "lower": 0.61, "upper": 0.63},
             "calibrated": {"median": 0.62, "lower": 0.62 - half, "upper": 0.62 + half},
-            "conformal": {"runs": runs},
+            "conformal": {"runs": runs} | conformal,
         },
     }
 
@@ -32,6 +32,7 @@ def told(runs: int = 0, prior: dict[str, Any] | None = None, half: float = 0.02)
         (told(prior={"name": "2 siblings"}), "with past runs"),
         (told(runs=5, prior={"name": "5 siblings", "runs": ["run_1"] * 5}), "adjusted by 5 past runs"),
         (told(runs=12), "calibrated on 12 past runs"),
+        (told(runs=12, seeds=2), "calibrated on 12 past runs, 2 of its arm"),
     ],
 )
 def test_what_the_interval_rests_on_is_said_in_plain_words(summary: dict[str, Any], words: str) -> None:
