@@ -54,3 +54,13 @@ def share_text(share: float) -> str:
     if share >= 0.995:
         return "over 99 %"
     return "under 1 %" if share < 0.005 else f"{share:.0%}".replace("%", " %")
+
+
+def ending_text(end: Estimate, rests_on: str, budget: float, unit: str) -> str:
+    """How a run is expected to end at its budget, and what the interval rests on.
+
+    >>> ending_text(Estimate(0.615, 0.603, 0.627), "adjusted by 5 past runs", 16_000, "GPU-hours")
+    'Expected to end at 0.61 (90 %, adjusted by 5 past runs: 0.60 to 0.63) when 16,000 GPU-hours are spent.'
+    """
+    level = f"{end.median:.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
+    return f"Expected to end at {level} when {compute_text(budget)} {unit} are spent."

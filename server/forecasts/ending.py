@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from forecurve.digits import decimals
 from forecurve.science import Estimate
 from forecurve.science.departures.misfit import HOLDS
-from forecurve.science.past.reach import RANKS_FROM
-from forecurve.science.wording import compute_text, interval_text
+from forecurve.science.past.conformal import rests_on
+from forecurve.science.wording import ending_text
 from server.runs.schemas import Ending
 
 WITHHELD = "The forecast is withheld."
@@ -32,17 +31,15 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
     said = summary.get("at_budget")
     if not said or not said.get("calibrated") or is_withheld(summary):
         return None
-    rests_on = _rests_on(said["conformal"], summary)
-    return Ending(**said["calibrated"], compute=said["compute"], calibration=rests_on)
+    return Ending(**said["calibrated"], compute=said["compute"], calibration=_calibration(said["conformal"], summary))
 
 
-def _rests_on(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs`, where they are only
     its prior."""
     runs, seeds = conformal["runs"], conformal.get("seeds", 0)  # older forecasts do not say the latter
     if runs:
-        of_arm = f", {seeds} of its arm" if seeds else ""
-        return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}"
+        return rests_on(runs, seeds)
     prior = summary.get("prior")
     if not prior:
         return WITHOUT
@@ -74,5 +71,4 @@ def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
     if ending is None or ending.compute <= now:
         return ""
     said = Estimate(ending.median, ending.lower, ending.upper)
-    level = f"{said.median:.{decimals(said.width)}f} (90 %, {_in_sentence(ending, summary)}: {interval_text(said)})"
-    return f"Expected to end at {level} when {compute_text(ending.compute)} {unit} are spent."
+    return ending_text(said, _in_sentence(ending, summary), ending.compute, unit)

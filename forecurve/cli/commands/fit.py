@@ -104,9 +104,23 @@ def _show(asked: list[_Asked]) -> None:
     print_table(columns, [_row(one) for one in asked], right=["points", "now"])
     typer.echo()
     for one in asked:
-        typer.echo(f"{one.fit.curve.name}: {one.fit.sentence(**one.question)}")
+        typer.echo(f"{one.fit.curve.name}: {one.fit.sentence(**one.question)}{_ending(one)}")
         if one.target is not None:
             typer.echo(f"{one.fit.curve.name}: {_advice(one).action}: {_advice(one).reason}")
+
+
+def _ending(asked: _Asked) -> str:
+    """Where past runs have a say in it, how the run is expected to end: the mean of its last 10 % of evaluations."""
+    from forecurve.science import Conformal
+    from forecurve.science.departures.misfit import HOLDS
+    from forecurve.science.wording import ending_text
+
+    told, fit = asked.hindsight, asked.fit
+    if told is None or asked.budget is None or not told.runs or fit.misfit not in HOLDS:
+        return ""
+    conformal = Conformal.of(told)
+    end = conformal.apply(told.estimate, fit.curve.bounds)
+    return f" {ending_text(end, conformal.words, asked.budget, fit.unit)}"
 
 
 def _extra_columns(asked: _Asked) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..fitting.outcome import predict_ending
+from ..past.conformal import Conformal
 from ..values import jsonable
 from .advise import advise
 
@@ -35,7 +37,7 @@ def to_dict(
         "withheld": withheld,
         "cutoff": None if cutoff is None else asdict(cutoff),
         "outliers": [float(compute) for compute in fit.outliers],
-        "at_budget": None if budget is None or withheld else at_budget(fit, budget),
+        "at_budget": None if budget is None or withheld else at_budget(fit, budget, hindsight),
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
     }
@@ -44,11 +46,17 @@ def to_dict(
     return dict(jsonable(answer))
 
 
-def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
-    """The curve and one evaluation at the budget: two different intervals, wider where residuals hang together."""
+def at_budget(fit: Fit, budget: float, hindsight: Hindsight | None = None) -> dict[str, Any]:
+    """The curve, one evaluation and the mean of the last ones at the budget: three different intervals, wider where
+    residuals hang together. `calibrated` is the last as past runs have it, which `conformal` tells."""
+    ending = predict_ending(fit, budget) if hindsight is None else hindsight.estimate
+    conformal = Conformal() if hindsight is None else Conformal.of(hindsight)
     curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
     return {
         "compute": float(budget),
         "curve": curve.widened(fit.widening, fit.curve.bounds).to_dict(),
         "evaluation": evaluation.widened(fit.widening, fit.curve.bounds).to_dict(),
+        "ending": ending.to_dict(),
+        "calibrated": conformal.apply(ending, fit.curve.bounds).to_dict(),
+        "conformal": conformal.to_dict(),
     }

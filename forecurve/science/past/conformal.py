@@ -82,6 +82,11 @@ class Conformal:
             return "posterior"
         return f"{'conformal' if self.runs >= RANKS_FROM else 'adjusted'} ({self.runs} past runs)"
 
+    @property
+    def words(self) -> str:
+        """What it rests on, for people: see `rests_on`."""
+        return rests_on(self.runs, self.seeds)
+
     def apply(self, estimate: Estimate, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
         """The estimate moved and stretched, kept within the range of rewards.
 
@@ -107,6 +112,16 @@ class Conformal:
             "even": finite(self.even),
             "seeds": self.seeds,
         }
+
+
+def rests_on(runs: int, seeds: int = 0) -> str:
+    """What an interval rests on that past runs have a say in.
+
+    >>> rests_on(12, 2), rests_on(5)
+    ('calibrated on 12 past runs, 2 of its arm', 'adjusted by 5 past runs')
+    """
+    of_arm = f", {seeds} of its arm" if seeds else ""
+    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}"
 
 
 def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:

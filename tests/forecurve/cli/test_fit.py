@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,32 @@ def test_siblings_narrow_a_young_run(file: Path, capsys: pytest.CaptureFixture[s
     helped = _json(capsys, str(file), "--series", "young", "--prior", "siblings")["series"][0]
     assert helped["A"]["upper"] - helped["A"]["lower"] < 0.7 * (alone["A"]["upper"] - alone["A"]["lower"])
     assert helped["A"]["lower"] < 0.61 < helped["A"]["upper"]
+
+
+def test_with_a_budget_the_other_series_tell_how_a_run_will_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By two seeds of its own arm more than by the others: they end at .7, where all others do at .6."""
+    path = tmp_path / "seeds.csv"
+    ceilings = {"plain": 0.6, "other": 0.6, "better": 0.7}
+    rows = [
+        _series(
+            arm, 200 if (arm, seed) != ("better", 2) else 40, 30 if (arm, seed) != ("better", 2) else 7, at, ceiling
+        )
+        for at, ((arm, ceiling), seed) in enumerate((one, seed) for one in ceilings.items() for seed in range(3))
+    ]
+    seeded = [row.replace("16,\n", f"16,{at % 3}\n") for at, row in enumerate(rows)]
+    path.write_text(HEADER + "".join(seeded))
+    asked = (str(path), "--series", "better", "--budget", "200")
+    alone = _json(capsys, *asked)["series"][2]["at_budget"]
+    told = _json(capsys, *asked, "--prior", "siblings")["series"][2]["at_budget"]
+    assert (alone["calibrated"], alone["conformal"]["calibration"]) == (alone["ending"], "posterior")
+    assert (told["conformal"]["calibration"], told["conformal"]["seeds"]) == ("adjusted (8 past runs)", 2)
+    assert told["calibrated"]["lower"] < 0.68 < told["calibrated"]["upper"]
+    assert told["calibrated"]["upper"] - told["calibrated"]["lower"] < 0.06
+    assert main(["fit", *asked, "--prior", "siblings"]) in (0, None)
+    out = capsys.readouterr().out
+    assert re.search(r"Expected to end at 0\.6[78]\d? \(90 %, adjusted by 8 past runs, 2 of its arm: 0\.6", out)
 
 
 def test_without_usable_siblings_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
