@@ -18,6 +18,7 @@ import numpy as np
 
 from forecurve.science import (
     Advice,
+    Conformal,
     CurveError,
     Fit,
     FrozenForecast,
@@ -166,11 +167,13 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     now, budget = points[-1].compute, subject.budget
     hindsight = None if budget is None or fitted.misfit not in HOLDS else _hindsight(subject, points, fitted, budget)
     advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
-    summary = json_safe(fitted.to_dict(budget=budget, hindsight=hindsight))
+    summary = json_safe(fitted.to_dict(budget=budget))
     summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
     summary["headroom"] = json_safe(fitted.headroom.to_dict())
     summary["prior"] = _prior(subject, fitted)
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
+    if hindsight is not None and summary["at_budget"] is not None:
+        summary["at_budget"] |= json_safe(_ending(hindsight, fitted))
     sentence = fitted.sentence(now=now, budget=budget, hindsight=hindsight)
     said = Said(
         at_compute=now,
@@ -205,6 +208,12 @@ def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: f
     past = subject.past_informed if fitted.prior.informative else subject.past
     mates = mates_ended(subject.siblings, subject.arm, budget)
     return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates)
+
+
+def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:
+    ending, conformal = hindsight.estimate, Conformal.of(hindsight)
+    calibrated = conformal.apply(ending, fitted.curve.bounds)
+    return {"ending": ending.to_dict(), "calibrated": calibrated.to_dict(), "conformal": conformal.to_dict()}
 
 
 def _band(fitted: Fit, points: Sequence[Point], budget: float | None) -> dict[str, list[float]]:

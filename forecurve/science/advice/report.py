@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..fitting.outcome import predict_ending
 from ..past.conformal import Conformal
 from ..values import jsonable
 from .advise import advise
@@ -19,7 +18,7 @@ def to_dict(
     fit: Fit, budget: float | None = None, target: float | None = None, hindsight: Hindsight | None = None
 ) -> dict[str, Any]:
     """One series. `at_budget` is null without a budget or where a misfit withholds the forecast; `target` is there only
-    when one is given.
+    when one is given, and `ending` only where past runs have a say in it.
     """
     advice = advise(fit, budget=budget, target=target, hindsight=hindsight)
     found, cutoff = fit.misfit_detail, fit.cutoff
@@ -37,26 +36,28 @@ def to_dict(
         "withheld": withheld,
         "cutoff": None if cutoff is None else asdict(cutoff),
         "outliers": [float(compute) for compute in fit.outliers],
-        "at_budget": None if budget is None or withheld else at_budget(fit, budget, hindsight),
+        "at_budget": None if budget is None or withheld else at_budget(fit, budget),
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
     }
+    if hindsight is not None and hindsight.runs and answer["at_budget"] is not None:
+        answer["ending"] = {"compute": answer["at_budget"]["compute"]} | ending(fit, hindsight)
     if target is not None:
         answer["target"] = fit.compute_to_reach(target).to_dict()
     return dict(jsonable(answer))
 
 
-def at_budget(fit: Fit, budget: float, hindsight: Hindsight | None = None) -> dict[str, Any]:
-    """The curve, one evaluation and the mean of the last ones at the budget: three different intervals, wider where
-    residuals hang together. `calibrated` is the last as past runs have it, which `conformal` tells."""
-    ending = predict_ending(fit, budget) if hindsight is None else hindsight.estimate
-    conformal = Conformal() if hindsight is None else Conformal.of(hindsight)
+def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
+    """The curve and one evaluation at the budget: two different intervals, wider where residuals hang together."""
     curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
     return {
         "compute": float(budget),
         "curve": curve.widened(fit.widening, fit.curve.bounds).to_dict(),
         "evaluation": evaluation.widened(fit.widening, fit.curve.bounds).to_dict(),
-        "ending": ending.to_dict(),
-        "calibrated": conformal.apply(ending, fit.curve.bounds).to_dict(),
-        "conformal": conformal.to_dict(),
     }
+
+
+def ending(fit: Fit, hindsight: Hindsight) -> dict[str, Any]:
+    """How the run is expected to end, as past runs have it: the mean of the last 10 % of its evaluations."""
+    conformal = Conformal.of(hindsight)
+    return conformal.apply(hindsight.estimate, fit.curve.bounds).to_dict() | {"calibration": conformal.words}

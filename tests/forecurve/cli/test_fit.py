@@ -107,12 +107,11 @@ def test_with_a_budget_the_other_series_tell_how_a_run_will_end(
     seeded = [row.replace("16,\n", f"16,{at % 3}\n") for at, row in enumerate(rows)]
     path.write_text(HEADER + "".join(seeded))
     asked = (str(path), "--series", "better", "--budget", "200")
-    alone = _json(capsys, *asked)["series"][2]["at_budget"]
-    told = _json(capsys, *asked, "--prior", "siblings")["series"][2]["at_budget"]
-    assert (alone["calibrated"], alone["conformal"]["calibration"]) == (alone["ending"], "posterior")
-    assert (told["conformal"]["calibration"], told["conformal"]["seeds"]) == ("adjusted (8 past runs)", 2)
-    assert told["calibrated"]["lower"] < 0.68 < told["calibrated"]["upper"]
-    assert told["calibrated"]["upper"] - told["calibrated"]["lower"] < 0.06
+    assert "ending" not in _json(capsys, *asked)["series"][2]
+    told = _json(capsys, *asked, "--prior", "siblings")["series"][2]["ending"]
+    assert (told["compute"], told["calibration"]) == (200, "adjusted by 8 past runs, 2 of its arm")
+    assert told["lower"] < 0.68 < told["upper"]
+    assert told["upper"] - told["lower"] < 0.06
     assert main(["fit", *asked, "--prior", "siblings"]) in (0, None)
     out = capsys.readouterr().out
     assert re.search(r"Expected to end at 0\.6[78]\d? \(90 %, adjusted by 8 past runs, 2 of its arm: 0\.6", out)
