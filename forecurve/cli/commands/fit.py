@@ -111,16 +111,11 @@ def _show(asked: list[_Asked]) -> None:
 
 def _ending(asked: _Asked) -> str:
     """Where past runs have a say in it, how the run is expected to end: the mean of its last 10 % of evaluations."""
-    from forecurve.science import Conformal
-    from forecurve.science.departures.misfit import HOLDS
+    from forecurve.science.advice.report import ending
     from forecurve.science.wording import ending_text
 
-    told, fit = asked.hindsight, asked.fit
-    if told is None or asked.budget is None or not told.runs or fit.misfit not in HOLDS:
-        return ""
-    conformal = Conformal.of(told)
-    end = conformal.apply(told.estimate, fit.curve.bounds)
-    return f" {ending_text(end, conformal.words, asked.budget, fit.unit)}"
+    end = ending(asked.fit, asked.hindsight)
+    return "" if end is None or asked.budget is None else f" {ending_text(*end, asked.budget, asked.fit.unit)}"
 
 
 def _extra_columns(asked: _Asked) -> list[str]:

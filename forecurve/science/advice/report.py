@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..departures.misfit import HOLDS
 from ..past.conformal import Conformal
-from ..values import jsonable
+from ..values import Estimate, jsonable
 from .advise import advise
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def to_dict(
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
     }
-    if hindsight is not None and hindsight.runs and answer["at_budget"] is not None:
-        answer["ending"] = {"compute": answer["at_budget"]["compute"]} | ending(fit, hindsight)
+    if budget is not None and (end := ending(fit, hindsight)) is not None:
+        answer["ending"] = {"compute": float(budget), **end[0].to_dict(), "calibration": end[1]}
     if target is not None:
         answer["target"] = fit.compute_to_reach(target).to_dict()
     return dict(jsonable(answer))
@@ -57,7 +58,10 @@ def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
     }
 
 
-def ending(fit: Fit, hindsight: Hindsight) -> dict[str, Any]:
-    """How the run is expected to end, as past runs have it: the mean of the last 10 % of its evaluations."""
+def ending(fit: Fit, hindsight: Hindsight | None) -> tuple[Estimate, str] | None:
+    """How the run is expected to end, as past runs have it, and what that rests on: the mean of the last 10 % of its
+    evaluations. None where they have no say, or a misfit withholds the forecast."""
+    if hindsight is None or not hindsight.runs or fit.misfit not in HOLDS:
+        return None
     conformal = Conformal.of(hindsight)
-    return conformal.apply(hindsight.estimate, fit.curve.bounds).to_dict() | {"calibration": conformal.words}
+    return conformal.apply(hindsight.estimate, fit.curve.bounds), conformal.words
