@@ -1,6 +1,6 @@
 """What the service would have said of recorded runs that came one after another: its own forecasts, scored.
 
-    python benchmarks/service.py FILES... [--unit U] [--order 0 | --as-filed] [--imported] [--runs N] [--json]
+    python benchmarks/service.py FILES... [--unit U] [--order 0 | --as-filed] [--at-once 1 | --imported] [--runs N]
 
 Runs of a file are put into a store of its own (an embedded Postgres) in a random order, each evaluation by evaluation;
 seeds of an arm have recipes that differ in their seed alone. They are refitted by the worker's own code, with what the
@@ -9,6 +9,9 @@ ones all others. Forecasts at 10, 25 and 50 % of the budget (the run's last comp
 last 10 % of the evaluations, of runs with fewer than 3 before them, 3 to 8, and 9 or more; beside the fit of the run's
 own evaluations alone.
 
+With --at-once 4 four runs go at the same time, the first four begun a quarter of a run apart: so live runs are ahead of
+one another, and fewer are over when one begins.
+
 With --imported nothing was forecast of the runs before: they came in whole, when they were over.
 """
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -54,8 +58,11 @@ def main() -> None:
     made.add_argument("--unit", help="unit of compute, where the file has none")
     made.add_argument("--order", type=int, default=0, help="seed of the order in which the runs come")
     made.add_argument("--as-filed", action="store_true", help="in the order of the file, where arms come one by one")
+    made.add_argument("--at-once", type=int, default=1, help="runs that go at the same time, their starts spread out")
     made.add_argument("--imported", action="store_true", help="the runs before came in whole, unseen until then")
     asked = made.parse_args()
+    if asked.imported and asked.at_once > 1:
+        made.error("--imported: runs that came in whole were over before the next began; leave --at-once out")
     found: dict[str, list[Row]] = {}
     with tempfile.TemporaryDirectory() as folder:
         server = embedded(Path(folder))
@@ -65,9 +72,8 @@ def main() -> None:
                 every = len(curves)
                 order = range(every) if asked.as_filed else np.random.default_rng(asked.order).permutation(every)
                 store = store_of(server, f"set_{place}")
-                found[file.stem] = replayed(
-                    store, [curves[at] for at in order[: asked.runs]], file.stem, asked.imported
-                )
+                chosen = [curves[at] for at in order[: asked.runs]]
+                found[file.stem] = replayed(store, chosen, file.stem, asked.imported, asked.at_once)
         finally:
             server.cleanup()
     if asked.json:
@@ -98,33 +104,60 @@ def store_of(server: Any, name: str) -> sessionmaker[Session]:
     return make_sessions(make_engine(url))
 
 
-def replayed(store: sessionmaker[Session], curves: Sequence[Curve], task: str, imported: bool = False) -> list[Row]:
-    """All runs, one after another; a row for each forecast that is scored."""
+def replayed(
+    store: sessionmaker[Session], curves: Sequence[Curve], task: str, imported: bool = False, at_once: int = 1
+) -> list[Row]:
+    """All runs, so many at once; a row for each forecast that is scored."""
     settings = Settings(database_url="postgresql://unused", redis_url="redis://unused", refit_every_s=0)
     rows: list[Row] = []
-    for before, curve in enumerate(curves):
-        rows += [{"before": before, **row} for row in _one(store, settings, curve, task, before, imported)]
-        if imported:
-            _in_its_place(store, curve, task)
-        common.note(f"{task}: run {before + 1} of {len(curves)}")
+    waiting, over, tick = list(enumerate(curves)), 0, 0
+    slots: list[Going | None] = [None] * at_once
+    while waiting or any(slots):
+        for slot, going in enumerate(slots):
+            if going is None and waiting and tick >= slot * STEPS // at_once:
+                number, curve = waiting.pop(0)
+                run_id = _begin_own(store, curve, task) if imported else _begin(store, curve, task, number)
+                going = slots[slot] = Going(run_id, curve, before=over)
+            if going is None:
+                continue
+            _advance(store, settings, going, START + timedelta(days=tick))
+            if going.step == STEPS:
+                rows += [{"before": going.before, **row} for row in _ended(store, going)]
+                if imported:
+                    _in_its_place(store, going.curve, task)
+                slots[slot], over = None, over + 1
+                common.note(f"{task}: run {over} of {len(curves)}")
+        tick += 1
     return rows
 
 
-def _one(
-    store: sessionmaker[Session], settings: Settings, curve: Curve, task: str, number: int, imported: bool
-) -> list[Row]:
-    run_id = _begin_own(store, curve, task) if imported else _begin(store, curve, task, number)
-    now, seen = START + timedelta(days=number), 0
-    for share in np.arange(1, STEPS + 1) / STEPS:
-        upto = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
-        if upto > seen:
-            _evaluate(store, run_id, curve, range(seen, upto), now)
-            refit(store, settings, run_id, now + timedelta(seconds=upto))
-            seen = upto
-    rows = [row for fraction in FRACTIONS if (row := _scored(store, run_id, curve, fraction)) is not None]
+@dataclass
+class Going:
+    """A run on its way: so many runs were over when it began; its steps so far, and evaluations that were seen."""
+
+    run_id: str
+    curve: Curve
+    before: int
+    step: int = 0
+    seen: int = 0
+
+
+def _advance(store: sessionmaker[Session], settings: Settings, going: Going, now: datetime) -> None:
+    curve = going.curve
+    going.step += 1
+    upto = int(np.searchsorted(curve.compute, going.step / STEPS * curve.now * (1 + 1e-9), side="right"))
+    if upto > going.seen:
+        _evaluate(store, going.run_id, curve, range(going.seen, upto), now)
+        refit(store, settings, going.run_id, now + timedelta(seconds=upto))
+        going.seen = upto
+
+
+def _ended(store: sessionmaker[Session], going: Going) -> list[Row]:
+    """It is over: what was shown of it, scored."""
     with store.begin() as session:
-        session.get_one(Run, run_id).status = "succeeded"
-    return rows
+        session.get_one(Run, going.run_id).status = "succeeded"
+    told = [_scored(store, going.run_id, going.curve, fraction) for fraction in FRACTIONS]
+    return [row for row in told if row is not None]
 
 
 def _begin(store: sessionmaker[Session], curve: Curve, task: str, number: int) -> str:

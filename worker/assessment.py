@@ -63,7 +63,7 @@ class Subject:
     """A run as its assessment sees it.
 
     `frozen` is the state of its frozen forecast and the compute it was made at; `siblings` are comparable runs that
-    went as far as it is to go, `arm` what its other seeds are known by; `past` is how forecasts of comparable runs that
+    tell where it goes, `arm` what its other seeds are known by; `past` is how forecasts of comparable runs that
     rested on their own evaluations alone turned out, `past_informed` those that had past runs as their prior; `settled`
     the compute up to which its falls below the forecast were resolved.
     """
@@ -78,6 +78,11 @@ class Subject:
     siblings: Sequence[PastRun] = ()
     arm: str | None = None
     settled: float | None = None
+
+    @property
+    def finished(self) -> list[PastRun]:
+        """Those of its siblings that ended about where it will, or beyond."""
+        return [one for one in self.siblings if one.tells_the_end(self.budget)]
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def _informed(alone: Fit, subject: Subject) -> Fit:
 
     So it is too where one sigmoid is the wrong curve, and where it would only be with that prior.
     """
-    prior = prior_of(subject.siblings, subject.arm, subject.unit)
+    prior = prior_of(subject.siblings, subject.arm, subject.unit, subject.budget)
     if not prior.informative or alone.misfit not in HOLDS:
         return alone
     informed = fit(alone.curve, prior=prior)
@@ -190,23 +195,25 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
 
 
 def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
-    """What the fit was told by: the past runs, of which `seeds` are of its own arm."""
+    """What the fit was told by: runs, of which `seeds` are of its own arm, and `ahead` have not ended where it will."""
     if not fitted.prior.informative:
         return None
     seeds = 0 if subject.arm is None else sum(one.arm == subject.arm for one in subject.siblings)
-    return {"name": fitted.prior.name, "seeds": seeds, "runs": [one.id for one in subject.siblings]}
+    runs = [one.id for one in subject.siblings]
+    return {"name": fitted.prior.name, "seeds": seeds, "runs": runs, "ahead": len(runs) - len(subject.finished)}
 
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
     ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
-    if fitted.prior.informative and (siblings := retold(subject.siblings, subject.unit)) is not None:
+    finished = subject.finished
+    if fitted.prior.informative and (siblings := retold(finished, subject.unit)) is not None:
         share = about(points[-1].compute / budget)
         told = siblings.hindsight(fitted, budget, arm=subject.arm, share=share)
         if told is not None:  # as it is where the budget is spent
             return told
     past = subject.past_informed if fitted.prior.informative else subject.past
-    mates = mates_ended(subject.siblings, subject.arm, budget)
+    mates = mates_ended(finished, subject.arm, budget)
     return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates)
 
 

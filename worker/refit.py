@@ -18,7 +18,7 @@ from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
 from server.forecasts.models import Forecast
-from server.forecasts.past_runs import arm_of, has_seeds, past_runs
+from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
 from server.forecasts.recommendations import recommend
 from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
@@ -124,7 +124,8 @@ def _subject(session: Session, run_id: str) -> Subject:
     frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
     points = validation_curve(session, run_id)
     arm, past = arm_of(session, run), past_runs(session, run, points)
-    siblings = [one for one in past if one.went_to(run.budget_compute)]
+    siblings = telling_runs(session, run, past, points)
+    finished = [one for one in siblings if one.tells_the_end(run.budget_compute)]
     return Subject(
         name=run.name,
         unit=run.compute_unit,
@@ -132,7 +133,7 @@ def _subject(session: Session, run_id: str) -> Subject:
         points=points,
         frozen=(frozen.state, frozen.at_compute) if frozen else None,
         past=past_forecasts(session, run, past, informed=False, known=has_seeds(past, arm)),
-        past_informed=past_forecasts(session, run, past, informed=True, known=has_seeds(siblings, arm)),
+        past_informed=past_forecasts(session, run, past, informed=True, known=has_seeds(finished, arm)),
         siblings=siblings,
         arm=arm,
         settled=settled_at(session, run_id, BELOW_FORECAST),

@@ -35,16 +35,19 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
 
 
 def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs`, where they are only
-    its prior."""
+    """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs and 4 further along`,
+    where they are only its prior."""
     runs, seeds = conformal["runs"], conformal.get("seeds", 0)  # older forecasts do not say the latter
     if runs:
         return rests_on(runs, seeds)
     prior = summary.get("prior")
     if not prior:
         return WITHOUT
-    known = len(prior.get("runs") or ())  # those of older forecasts were not kept
-    return f"with {f'{known} ' if known else ''}past run{'' if known == 1 else 's'}"
+    known, ahead = len(prior.get("runs") or ()), prior.get("ahead", 0)  # older forecasts did not keep them
+    if ahead and ahead == known:
+        return f"with {ahead} runs further along"
+    past = f"with {f'{known - ahead} ' if known else ''}past run{'' if known - ahead == 1 else 's'}"
+    return f"{past} and {ahead} further along" if ahead else past
 
 
 def _in_sentence(ending: Ending, summary: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Past runs that tell of a further one: which are comparable, and how they went."""
+"""Runs that tell of a further one: which are comparable, and how they went."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session, aliased
 
 from forecurve.science.fitting.outcome import FINISHED_AT
+from forecurve.science.past.telling import is_finished, least_to_tell
 from server.metrics.curve import Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
-from server.runs.states import Status
+from server.runs.states import TERMINAL, Status
 
 from .remembered import Remembered
 
@@ -37,9 +38,10 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run that was run through to its budget, and its curve.
+    """A run that others learn from, and its curve.
 
     Attributes:
+        over: it goes no further.
         arm: what it has in common with its other seeds: its recipe but for name, seed and budget, or without a recipe
             the task and the arm that it named; None where there is neither, or no seed.
         imported: it was over before it came here, so nothing was forecast of it.
@@ -50,13 +52,18 @@ class PastRun:
     arm: str | None
     seed: int | None
     budget: float
-    points: tuple[Point, ...] = field(hash=False)  # long, and asked for with every refit
+    points: tuple[Point, ...]
     imported: bool
+    over: bool
     version: Version = field(compare=False)
 
-    def went_to(self, budget: float | None) -> bool:
-        """Whether it tells of a run with this budget: of what lies beyond where it ended it would be too sure."""
-        return self.points[-1].compute >= FINISHED_AT * (budget or 0.0)
+    def __hash__(self) -> int:
+        """A live run is another one with every evaluation, and must not be looked for among all that it was."""
+        return hash((self.id, len(self.points)))
+
+    def tells_the_end(self, budget: float | None) -> bool:
+        """Whether it ended about where a run with this budget will, or beyond."""
+        return self.over and is_finished(self.points[-1].compute, budget or 0.0)
 
 
 KEPT: Remembered[Version, PastRun] = Remembered(RUNS_KEPT)
@@ -72,10 +79,29 @@ def past_runs(
     none of its sweep. `ours` is the run's own curve, where it has been read. Which they are is asked every time; how
     they went is kept in memory by version.
     """
-    comparable = _comparable(run)
+    whole = _comparable(run).where(Run.status.in_(OVER), Run.last_compute >= FINISHED_AT * Run.budget_compute)
     if not of_its_sweep and run.sweep_id is not None:
-        comparable = comparable.where(Run.sweep_id.is_distinct_from(run.sweep_id))
-    versions = [Version(*row) for row in session.execute(comparable)]
+        whole = whole.where(Run.sweep_id.is_distinct_from(run.sweep_id))
+    return _found(session, run, whole, ours)
+
+
+def telling_runs(
+    session: Session, run: Run, past: Sequence[PastRun], ours: Sequence[Point] | None = None
+) -> list[PastRun]:
+    """Comparable runs that tell where this one goes, over or not: see `least_to_tell`. The newest 60.
+
+    Of a run without a budget its `past` runs, whatever they spent. Runs that were cut short count too, by what they
+    know: to leave them out would leave those that went well.
+    """
+    if run.budget_compute is None:
+        return list(past)
+    least = least_to_tell(run.last_compute or 0.0, run.budget_compute)
+    ahead = _comparable(run).where(Run.status != Status.FAILED, Run.last_compute >= least)
+    return _found(session, run, ahead, ours)
+
+
+def _found(session: Session, run: Run, wanted: Select[str, str], ours: Sequence[Point] | None) -> list[PastRun]:
+    versions = [Version(*row) for row in session.execute(wanted)]
     if not versions:
         return []
     found = KEPT.of(versions, lambda missing: _read(session, missing))
@@ -89,16 +115,18 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
     of_run = {version.run_id: version for version in versions}
     curves = validation_curves(session, of_run)
     imported = Run.import_digest.is_not(None).label("imported")
-    columns = Run.id, _arm().label("arm"), Run.seed, Run.budget_compute, imported
+    budget = func.coalesce(Run.budget_compute, Run.last_compute).label("budget")
+    columns = Run.id, _arm().label("arm"), Run.seed, budget, imported, Run.status
     rows = session.execute(select(*columns).where(Run.id.in_(of_run))).all()
     return {
         of_run[row.id]: PastRun(
             id=row.id,
             arm=None if row.seed is None else row.arm,
             seed=row.seed,
-            budget=row.budget_compute,
+            budget=row.budget,
             points=tuple(curves[row.id]),
             imported=row.imported,
+            over=row.status in TERMINAL,
             version=of_run[row.id],
         )
         for row in rows
@@ -133,10 +161,8 @@ def _comparable(run: Run) -> Select[str, str]:
         select(Run.id, _row_version())
         .where(
             Run.id != run.id,
-            Run.status.in_(OVER),
             Run.archived_at.is_(None),
             Run.compute_unit == run.compute_unit,
-            Run.last_compute >= FINISHED_AT * Run.budget_compute,
             alike,
         )
         .order_by(Run.id.desc())

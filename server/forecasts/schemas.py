@@ -69,10 +69,13 @@ class AtBudget(BaseModel):
 
 
 class PriorView(BaseModel):
-    """What past runs told before the run's own data."""
+    """What other runs told before the run's own data: past ones, and those that are far ahead of it."""
 
-    name: str = Field(description="E.g. `8 siblings`: so many past runs are in it.")
-    seeds: int = Field(description="How many of the past runs are seeds of the run's own arm.")
+    name: str = Field(description="E.g. `8 siblings`: so many runs are in it.")
+    seeds: int = Field(description="How many of them are seeds of the run's own arm.")
+    ahead: int = Field(
+        0, description="How many have not ended at this run's budget: they had spent half of it, and twice what it had."
+    )
     runs: list[str] = Field([], description="Their ids, newest first; none in forecasts that were made before it was.")
 
 

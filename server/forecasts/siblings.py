@@ -1,5 +1,5 @@
-"""What past runs tell: the prior of one more, and how far seeds lie apart. They are over and hardly change: their fits
-are kept in memory, by their curves."""
+"""What other runs tell: the prior of one more, and how far seeds lie apart. Their fits are kept in memory, by their
+curves: most are over and hardly change."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ _KIN = 4  # each fits its runs once more
 _LEVELS = 4  # of shares, from one to twice as much
 
 
-def prior_of(past: Sequence[PastRun], arm: str | None, unit: str) -> Prior:
-    """See `sibling_prior`: for a further run of `arm`, in this unit of compute. All arms without a seed among the past
-    runs are told the same."""
-    return _prior(tuple(past), arm if has_seeds(past, arm) else None, unit)
+def prior_of(siblings: Sequence[PastRun], arm: str | None, unit: str, budget: float | None) -> Prior:
+    """See `sibling_prior`: for a further run of `arm` with this budget, in this unit of compute. All arms without a
+    seed among them are told the same."""
+    finished = sum(one.tells_the_end(budget) for one in siblings)
+    return _prior(tuple(siblings), arm if has_seeds(siblings, arm) else None, unit, finished)
 
 
 @lru_cache(maxsize=_PRIORS)
-def _prior(past: tuple[PastRun, ...], arm: str | None, unit: str) -> Prior:
-    return sibling_prior([found for run in past if (found := _alone(run, unit)) is not None], arm)
+def _prior(siblings: tuple[PastRun, ...], arm: str | None, unit: str, finished: int) -> Prior:
+    fits = [found for run in siblings if (found := _alone(run, unit)) is not None]
+    return sibling_prior(fits, arm, finished=finished)
 
 
 def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:

@@ -14,6 +14,7 @@ from server.forecasts.models import Forecast
 from server.forecasts.past_runs import past_runs
 from server.forecasts.schemas import ForecastView
 from server.forecasts.siblings import prior_of
+from server.metrics.models import Evaluation
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.settings import Settings
@@ -131,12 +132,59 @@ def test_what_a_run_is_judged_against_rests_on_its_own_evaluations(sessions: Ses
         assert [mark.id for mark in run_curve(session, run_id).refits] == [told.id]
 
 
-def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_nothing(sessions: Sessions, settings: Settings) -> None:
+def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_while_they_are_far_ahead(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """They spent 100. Of 150 that is half and more: for as long as this one has spent half of theirs."""
     sweep_id = family(sessions)
-    longer = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=150.0))
-    endless = refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id, budget_compute=None))
-    assert longer.summary["prior"] is None
-    assert prior(endless) == ("6 siblings", 0, 6)
+
+    def told(points: int, budget: float | None) -> Forecast:
+        run_id = start_run(sessions, points=points, sweep_id=sweep_id, budget_compute=budget)
+        return refitted(sessions, settings, run_id)
+
+    early, late, far, endless = told(6, 150.0), told(27, 150.0), told(6, 210.0), told(6, None)
+    assert prior(early) == prior(endless) == ("6 siblings", 0, 6)
+    assert (early.summary["prior"]["ahead"], endless.summary["prior"]["ahead"]) == (6, 0)
+    assert late.summary["prior"] is far.summary["prior"] is None
+    assert "with 6 runs further along: " in early.sentence
+
+
+def test_live_runs_tell_of_those_that_are_far_behind_them(sessions: Sessions, settings: Settings) -> None:
+    """Of the end itself nobody knows yet, and the interval says so."""
+    live = family(sessions)
+    ceiling = {"sweep_id": live, "points": 6}
+    finished = refitted(sessions, settings, start_run(sessions, **ceiling))
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == live, Run.status == "succeeded")):
+            run.status = "running"
+            points = session.scalars(select(Evaluation).where(Evaluation.run_id == run.id, Evaluation.compute > 60.0))
+            for point in points:
+                session.delete(point)
+            run.last_compute = 60.0
+    alone = refitted(sessions, settings, start_run(sessions, points=6))
+    behind = refitted(sessions, settings, start_run(sessions, **ceiling))
+    close = refitted(sessions, settings, start_run(sessions, points=17, sweep_id=live))  # at 32: not half of theirs
+    assert prior(behind) == ("6 siblings", 0, 6)
+    assert (behind.summary["prior"]["ahead"], close.summary["prior"]) == (6, None)
+    assert width(behind) < 0.5 * width(alone)
+    assert behind.summary["A"]["lower"] < 0.78 < behind.summary["A"]["upper"]
+    assert "with 6 runs further along: " in behind.sentence
+    ends = [one.summary["at_budget"]["ending"] for one in (finished, behind)]
+    assert ends[1]["upper"] - ends[1]["lower"] > 2 * (ends[0]["upper"] - ends[0]["lower"])
+    shown = ForecastView.of(behind).prior
+    assert shown is not None
+    assert shown.ahead == 6
+
+
+def test_a_run_that_failed_or_is_put_away_tells_nothing(sessions: Sessions, settings: Settings) -> None:
+    sweep_id = family(sessions)
+    with sessions.begin() as session:
+        for number, run in enumerate(session.scalars(select(Run).where(Run.sweep_id == sweep_id))):
+            if number < 3:
+                run.status = "failed"
+            elif number < 5:
+                run.archived_at = START
+    assert refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id)).summary["prior"] is None
 
 
 def test_runs_without_a_recipe_tell_of_one_another_by_the_task_that_they_name(
@@ -194,9 +242,9 @@ def test_a_past_run_is_fitted_once_and_one_that_is_no_curve_is_left_out(
         return curve_of(name, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr("server.forecasts.siblings.curve_of", counted)
-    first = prior_of(past, None, "GPU-hours")
+    first = prior_of(past, None, "GPU-hours", 100.0)
     assert first.name == "3 siblings"
-    assert prior_of(past, None, "GPU-hours") == first
-    assert prior_of(past[:3], None, "GPU-hours") != first  # another prior, of the same fits
+    assert prior_of(past, None, "GPU-hours", 100.0) == first
+    assert prior_of(past[:3], None, "GPU-hours", 100.0) != first  # another prior, of the same fits
     assert len(fitted) == len(set(fitted)) == 4
-    assert prior_of([], None, "GPU-hours") == FLAT
+    assert prior_of([], None, "GPU-hours", 100.0) == FLAT

@@ -29,7 +29,7 @@ def fit_command(
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
     range_: Range = None,
     prior: Annotated[
-        PriorChoice, typer.Option("--prior", help="siblings: the other series of the file, as finished runs.")
+        PriorChoice, typer.Option("--prior", help="siblings: the other series of the file.")
     ] = PriorChoice.none,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
@@ -87,13 +87,11 @@ def _fits(
 
 def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[Fit, Hindsight | None]:
     """One series with the others as its prior and its past; the flat fit, said so, where they cannot be its prior."""
-    fitted = siblings.fit(at)
+    fitted = siblings.fit(at, budget)
     if not fitted.prior.informative:
-        name = fitted.curve.name
-        typer.echo(
-            f"{name}: fewer than 2 other series have risen, or they tell nothing; fitted without a prior of the curve",
-            err=True,
-        )
+        far = "" if budget is None else " and are over, or far enough ahead of it"
+        why = f"fewer than 2 other series have risen{far}, or they tell nothing; fitted without a prior of the curve"
+        typer.echo(f"{fitted.curve.name}: {why}", err=True)
     return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
 
 

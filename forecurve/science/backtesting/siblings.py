@@ -9,10 +9,11 @@ from .. import errors
 from ..checks import check_kind, number
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
-from ..fitting.outcome import FINISHED_AT, predict_ending
+from ..fitting.outcome import predict_ending
 from ..past.analogues import Course
 from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
+from ..past.telling import is_finished
 from ..posterior.prior import FLAT, Prior
 from .backtest import past_forecast
 
@@ -38,13 +39,33 @@ class Siblings:
         self._kin = Kin(curves)
         self._past: dict[tuple[int, float, Prior], Past | None] = {}
 
-    def prior(self, at: int | None = None, arm: str | None = None) -> Prior:
-        """See `sibling_prior`. `arm`: of a run that is not one of them, where seeds of its arm may be."""
-        return self._kin.prior(at, arm)
+    def prior(
+        self,
+        at: int | None = None,
+        arm: str | None = None,
+        *,
+        now: float | None = None,
+        budget: float | None = None,
+    ) -> Prior:
+        """See `sibling_prior`: made of all of them or, of a run with a budget, of those that tell of it.
 
-    def fit(self, at: int) -> Fit:
-        """Of one of the runs with the others as its prior; without a prior where they tell nothing."""
-        prior = self.prior(at)
+        Args:
+            arm: of a run that is not one of them, where seeds of its arm may be.
+            now: what a run that is not one of them has spent; needed with a budget.
+            budget: what the run is to spend. Those tell of it that have spent 0.9 of that, or half of it and twice what
+                the run has: others err as it does.
+        """
+        if budget is None:
+            return self._kin.prior(at, arm)
+        now = now if at is None else self._kin.curves[at].now
+        if now is None:
+            raise errors.PriorError("now", now, "what tells of a run is what is ahead of it", "give what it has spent")
+        return self._kin.prior(at, arm, now=number("now", now), budget=number("budget", budget))
+
+    def fit(self, at: int, budget: float | None = None) -> Fit:
+        """Of one of the runs with the others, or those that tell of a run with this budget, as its prior; without a
+        prior where they tell nothing."""
+        prior = self.prior(at, budget=budget)
         return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
 
     def hindsight(
@@ -69,7 +90,7 @@ class Siblings:
             return None
         course = _course(curve)
         curves = self._kin.curves
-        finished = [other for other in self._kin.others(at) if curves[other].now >= FINISHED_AT * budget]
+        finished = [other for other in self._kin.others(at) if is_finished(curves[other].now, budget)]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
         asked, _ = most_alike([_course(curves[other]) for other in finished], course)
         told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
@@ -79,8 +100,8 @@ class Siblings:
 
     def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:
         """What would have been said of one of them; `but` is the run that is asked about."""
-        key = at, share, self._kin.prior(at, mates=mates)
         curve = self._kin.curves[at]
+        key = at, share, self._kin.prior(at, mates=mates, now=share * curve.now, budget=curve.now)
         if key not in self._past:
             self._past[key] = past_forecast(curve, share, key[2])
         told = self._past[key]

@@ -1,4 +1,4 @@
-"""What finished runs tell of the next one like them: an empirical-Bayes prior from every sibling's whole posterior.
+"""What runs tell of the next one like them: an empirical-Bayes prior from every sibling's whole posterior.
 
 Each parameter theta_i of sibling i (A, ln B, ln C_mid, each by itself) is N(mu, s^2), with mu uniform over the range
 that the flat prior allows and s^2 scaled-inverse-chi-squared about the spread that siblings have by default. What a
@@ -54,13 +54,15 @@ class Arms:
     of_new: str | None
 
 
-def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
-    """An empirical-Bayes prior from finished runs like this one.
+def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int | None = None) -> Prior:
+    """An empirical-Bayes prior from runs like this one that are finished, or far ahead of it (`telling`).
 
     Args:
-        fits: fits of the siblings at full length, in one unit of compute. Ranges of rewards may differ: a ceiling
+        fits: fits of the siblings as far as they went, in one unit of compute. Ranges of rewards may differ: a ceiling
             counts as a share of its run's range. Where some are seeds of one arm (`Curve.arm`) they count as such.
         arm: of the run that the prior is for: seeds of the same arm tell more of it.
+        finished: how many of them went about as far as the run is to go, all where left out: with fewer than 3, how far
+            runs leave their curves stays open (`Prior.runs`).
 
     Returns:
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
@@ -72,7 +74,8 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     Raises:
         PriorError: siblings in different units of compute.
     """
-    return replace(parameter_prior(fits, arm), noise=noise_known(fits))
+    prior = replace(parameter_prior(fits, arm), noise=noise_known(fits))
+    return prior if finished is None or prior.runs is None else replace(prior, runs=min(prior.runs, finished))
 
 
 def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:

@@ -12,6 +12,7 @@ from ..fitting.outcome import stood_at
 from ..posterior.prior import FLAT, Prior
 from .family import sibling_prior
 from .mates import Ends
+from .telling import is_finished, least_to_tell
 
 
 class Kin:
@@ -29,7 +30,7 @@ class Kin:
         self.curves = curves
         self._arms = [curve.arm for curve in curves]
         self._fitted = fitted
-        self._priors: dict[tuple[int | None, str | None, bool], Prior] = {}
+        self._priors: dict[tuple[tuple[int, ...], str | None, int], Prior] = {}
 
     @cached_property
     def alone(self) -> list[Fit]:
@@ -40,18 +41,33 @@ class Kin:
         """The places of all other runs."""
         return self._distinct if at is None else self._apart[at]
 
-    def prior(self, at: int | None, arm: str | None = None, *, mates: bool = True) -> Prior:
-        """Made of all others, or of other arms alone without `mates`.
+    def prior(
+        self,
+        at: int | None,
+        arm: str | None = None,
+        *,
+        mates: bool = True,
+        now: float = 0.0,
+        budget: float | None = None,
+    ) -> Prior:
+        """Made of all others, or of other arms alone without `mates`; with a budget, of those that tell of a run which
+        has spent `now` of it (`telling`).
 
         Args:
             arm: of a run that is not one of them; without a meaning for one that is.
         """
         arm = arm if at is None else self._arms[at]
-        key = at, arm, mates
+        told = self.others(at) if mates else self._of_other_arms(at, arm)
+        if budget is None:
+            return self._made_of(tuple(told), arm, len(told))
+        went = {one: self.curves[one].now for one in told}
+        telling = tuple(one for one in told if went[one] >= least_to_tell(now, budget))
+        return self._made_of(telling, arm, sum(is_finished(went[one], budget) for one in telling))
+
+    def _made_of(self, told: tuple[int, ...], arm: str | None, finished: int) -> Prior:
+        key = told, arm, finished
         if key not in self._priors:
-            told = self.others(at) if mates else self._of_other_arms(at, arm)
-            alike = not mates and len(told) == len(self.others(at))
-            self._priors[key] = self.prior(at, arm) if alike else sibling_prior([self.alone[one] for one in told], arm)
+            self._priors[key] = sibling_prior([self.alone[one] for one in told], arm, finished=finished)
         return self._priors[key]
 
     def past_like(self, places: Sequence[int], arm: str | None) -> tuple[list[int], bool]:

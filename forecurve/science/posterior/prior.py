@@ -41,8 +41,8 @@ class Prior:
             A is moved along: what is known is a share of the range.
         unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
         noise: what is known of the evaluations' noise, the usual where left out.
-        runs: past runs that it is made of, where it is. Fewer than 3 tell how runs lie to one another, and not how far
-            they leave their curves (`drift`).
+        runs: finished runs that it is made of, where it is made of runs. Fewer than 3 tell how runs lie to one another,
+            and not how far they leave their curves (`drift`).
     """
 
     name: str

@@ -117,6 +117,29 @@ def test_with_a_budget_the_other_series_tell_how_a_run_will_end(
     assert re.search(r"Expected to end at 0\.6[78]\d? \(90 %, adjusted by 8 past runs, 2 of its arm: 0\.6", out)
 
 
+def test_series_as_far_as_the_run_itself_tell_nothing_of_a_budget_and_those_far_ahead_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep at 14 of 200 steps, of which three arms are at 110."""
+    path, ahead = tmp_path / "live.csv", [_series(f"arm{at}", 110, 18, at, 0.6 + 0.01 * at) for at in range(3)]
+    path.write_text(HEADER + "".join(ahead) + "".join(_series(f"young{at}", 14, 6, 9 + at) for at in range(3)))
+    asked = (str(path), "--budget", "200", "--prior", "siblings", "--json")
+    assert main(["fit", *asked]) in (0, None)
+    told = capsys.readouterr()
+    series = {one["series"]: one for one in json.loads(told.out)["series"]}
+    alone = {one["series"]: one for one in _json(capsys, str(path), "--budget", "200")["series"]}
+    for name in ("arm0", "arm1", "arm2"):  # nobody is ahead of these
+        assert series[name]["A"] == alone[name]["A"]
+        assert f"{name}: fewer than 2 other series have risen and are over, or far enough ahead of it" in told.err
+    for name in ("young0", "young1", "young2"):
+        assert _width(series[name]["A"]) < 0.5 * _width(alone[name]["A"])
+        assert name not in told.err
+
+
+def _width(interval: dict[str, float]) -> float:
+    return interval["upper"] - interval["lower"]
+
+
 def test_without_usable_siblings_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "one.csv"
     path.write_text(HEADER + _series("only", 100, 12, 0))

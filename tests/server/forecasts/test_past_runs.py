@@ -65,16 +65,16 @@ def test_without_a_seed_or_a_recipe_a_run_is_of_no_arm(sessions: Sessions) -> No
     assert not has_seeds([], None)
 
 
-def test_a_run_tells_of_those_that_go_no_further_than_it_went(sessions: Sessions) -> None:
+def test_a_run_tells_the_end_of_those_that_go_no_further_than_it_went(sessions: Sessions) -> None:
     with sessions.begin() as session:
         sweep = make_sweep(session)
         finished(session, None, sweep_id=sweep.id)
         finished(session, None, last=12, sweep_id=sweep.id)  # cut short of its budget: not past at all
         (past,) = past_runs(session, make_run(session, sweep_id=sweep.id))
-    assert past.went_to(100.0)
-    assert past.went_to(110.0)  # nearly there
-    assert not past.went_to(120.0)
-    assert past.went_to(None)
+    assert past.tells_the_end(100.0)
+    assert past.tells_the_end(110.0)  # nearly there
+    assert not past.tells_the_end(120.0)
+    assert past.tells_the_end(None)
 
 
 def test_a_new_arm_learns_from_one_seed_of_each_arm_said_without_its_other_seeds(sessions: Sessions) -> None:
