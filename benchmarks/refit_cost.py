@@ -1,10 +1,11 @@
 """What one refit costs the worker, beside so many past runs: CPU of its process and statements to the database.
 
-    python benchmarks/refit_cost.py [--past 0 60] [--live 20] [--json]
+    python benchmarks/refit_cost.py [--past 0 60] [--live 20] [--ahead 0] [--json]
 
 Synthetic runs of one task in a store of its own (an embedded Postgres), refitted by the worker's own code. Every live
 run is refitted once before it is measured: what a process keeps in memory is there. The CPU of the database is not in
-it.
+it. Runs --ahead are live ones at four fifths of their budgets, each with one more evaluation before every refit that is
+measured: nothing of them is in memory (nine refits; from then on they are through).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from forecurve.science import Curve
 from server.runs.models import Run
 from worker.refit import refit
 
-POINTS, SEEN, PAST_REFITS = 50, 20, 10
+POINTS, SEEN, FAR, PAST_REFITS = 50, 20, 41, 10
 SETTINGS = Settings(DATABASE_URL="postgresql://unused", REDIS_URL="redis://unused", refit_every_s=0)
 
 Row = dict[str, Any]
@@ -35,11 +36,12 @@ def main() -> None:
     made = common.parser(__doc__)
     made.add_argument("--past", type=int, nargs="*", default=[0, 60], help="past runs")
     made.add_argument("--live", type=int, default=20, help="live runs, each refitted once")
+    made.add_argument("--ahead", type=int, default=0, help="live runs that are far ahead of these")
     asked = made.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         server = embedded(Path(folder))
         try:
-            found = [measured(store_of(server, f"past_{past}"), past, asked.live) for past in asked.past]
+            found = [measured(store_of(server, f"past_{past}"), past, asked.live, asked.ahead) for past in asked.past]
         finally:
             server.cleanup()
     if asked.json:
@@ -49,17 +51,20 @@ def main() -> None:
     common.table(columns, ([row[name] for name in columns] for row in found))
 
 
-def measured(store: sessionmaker[Session], past: int, live: int) -> Row:
+def measured(store: sessionmaker[Session], past: int, live: int, ahead: int) -> Row:
     """Medians over the live runs."""
     for number in range(past):
         run_id = grown(store, number, POINTS, PAST_REFITS)
         with store.begin() as session:
             session.get_one(Run, run_id).status = "succeeded"
     runs = {number: grown(store, number, SEEN, 1) for number in range(past, past + live)}
+    further = {number: grown(store, number, FAR, 1) for number in range(past + live, past + live + ahead)}
     sent: list[str] = []
     event.listen(store.kw["bind"], "before_cursor_execute", lambda *told: sent.append(told[2]))
     cpu, statements = [], []
-    for number, run_id in runs.items():
+    for upto, (number, run_id) in enumerate(runs.items(), start=FAR):
+        for other, other_id in further.items() if upto < POINTS else ():
+            _evaluate(store, other_id, curve_of(other), range(upto, upto + 1), START)
         _evaluate(store, run_id, curve_of(number), range(SEEN, SEEN + 1), START)
         sent.clear()
         began = time.process_time()

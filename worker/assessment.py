@@ -37,7 +37,7 @@ from server.forecasts.ending import ending_words
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
-from server.forecasts.siblings import about, prior_of, retold
+from server.forecasts.siblings import about, expected_ends, prior_of, retold
 from server.forecasts.track_record import course_of, mates_ended
 from server.metrics.curve import INHERITED, Point
 
@@ -206,15 +206,15 @@ def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
     ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
-    finished = subject.finished
+    finished, ahead = subject.finished, expected_ends(subject.siblings, subject.arm, subject.unit, budget)
     if fitted.prior.informative and (siblings := retold(finished, subject.unit)) is not None:
         share = about(points[-1].compute / budget)
         told = siblings.hindsight(fitted, budget, arm=subject.arm, share=share)
         if told is not None:  # as it is where the budget is spent
-            return told
+            return dataclasses.replace(told, ahead=tuple(ahead))
     past = subject.past_informed if fitted.prior.informative else subject.past
     mates = mates_ended(finished, subject.arm, budget)
-    return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates)
+    return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates, ahead=ahead)
 
 
 def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:

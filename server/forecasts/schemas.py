@@ -55,6 +55,12 @@ class ConformalView(BaseModel):
     seeds: int = Field(
         0, description="Other finished seeds of its arm to whose ends it was drawn, as far as that helps."
     )
+    lean: float = Field(
+        0.0,
+        description="By how much more the end is expected, as seeds of its arm tell that are still on their way, far "
+        "ahead; the interval reaches as much further on that side.",
+    )
+    ahead: int = Field(0, description="How many these are.")
 
 
 class AtBudget(BaseModel):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
-from forecurve.science import CurveError, Fit, PooledSeeds, Siblings, fit, pool_seeds
+from forecurve.science import CurveError, Estimate, Fit, PooledSeeds, Siblings, fit, pool_seeds, predict_ending
 from forecurve.science.past.family import sibling_prior
 from forecurve.science.posterior.prior import Prior
 
@@ -53,6 +53,13 @@ def about(share: float) -> float:
 @lru_cache(maxsize=_KIN)
 def _siblings(past: tuple[PastRun, ...], unit: str) -> Siblings:
     return Siblings([found.curve for run in past if (found := _alone(run, unit)) is not None])
+
+
+def expected_ends(siblings: Sequence[PastRun], arm: str | None, unit: str, budget: float) -> list[Estimate]:
+    """How the seeds of an arm are expected to end that have not ended where a run with this budget will."""
+    seeds = {one.seed: one for one in siblings if arm is not None and one.arm == arm}  # a fork has its parent's seed
+    ahead = (one for one in seeds.values() if not one.tells_the_end(budget))
+    return [predict_ending(found, budget) for one in ahead if (found := _alone(one, unit)) is not None]
 
 
 def seeds_of(past: Sequence[PastRun], unit: str) -> PooledSeeds:

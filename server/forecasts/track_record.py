@@ -243,4 +243,5 @@ def _conformal(at_budget: dict[str, Any] | None) -> Conformal:
     used = (at_budget or {}).get("conformal")
     if not used:
         return Conformal()
-    return Conformal(used["shift"], used["factor"], used["runs"], used.get("even", 0.0))  # older ones do not say it
+    later = {name: used.get(name, 0.0) for name in ("even", "lean")}  # older ones do not say these
+    return Conformal(used["shift"], used["factor"], used["runs"], **later)

@@ -117,6 +117,35 @@ def test_a_seed_of_an_arm_that_fell_late_is_expected_to_end_where_its_other_seed
     assert expected == {loss: pytest.approx(end, abs=0.07) for loss, end in ends.items()}
 
 
+def test_seeds_of_its_arm_that_are_only_ahead_move_where_a_run_is_expected_to_end(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Up to a quarter all arms go the same way; the arm of the live ones has stood at .45 since."""
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        for end in (0.78, 0.3, 0.5, 0.7, 0.45):
+            row = RecipeRow(name="r", digest=f"sha256:{end}", body={"task": {"name": "maze"}, "loss": str(end)})
+            session.add(row)
+            session.flush()
+            of_arm = {"sweep_id": sweep.id, "recipe_id": row.id}
+            live = end == 0.45
+            for seed in range(2):
+                run = make_run(session, **of_arm, status="running" if live else "succeeded", seed=seed)
+                seen = COMPUTE[: 36 if live else 51]  # at 70 of 100
+                reward = np.where(seen > 26.0, end, sigmoid(seen)) + 0.001 * seed
+                add_evaluations(session, run, seen, reward + 0.004 * np.sin(np.arange(len(seen))))
+                said = make_forecast(session, run, at_compute=25.0)
+                said.summary = said.summary | {"prior": {"name": "4 siblings", "seeds": 0}}
+                run.dirty_at = None
+    told = refitted(sessions, settings, start_run(sessions, points=13, seed=2, **of_arm))
+    ending, calibrated = told.summary["at_budget"]["ending"], told.summary["at_budget"]["calibrated"]
+    conformal = told.summary["at_budget"]["conformal"]
+    assert (conformal["ahead"], conformal["seeds"]) == (2, 0)
+    assert conformal["lean"] < -0.02
+    assert calibrated["median"] < ending["median"] + conformal["shift"] - 0.02
+    assert " and 2 of its seeds further along: " in told.sentence
+
+
 def test_what_a_run_is_judged_against_rests_on_its_own_evaluations(sessions: Sessions, settings: Settings) -> None:
     run_id = start_run(sessions, points=19, sweep_id=family(sessions))  # the last one at 36 of 100
     lone = start_run(sessions, points=19)

@@ -96,7 +96,15 @@ class Siblings:
         told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
         known = [one for one in told if one is not None]
         own = self._kin.mates_ended(at, budget, arm or curve.arm)
-        return Hindsight.of(known, predict_ending(forecast, budget), course=course, width=curve.width, mates=own)
+        further = self._kin.mates_ahead(at, curve.now, budget, arm or curve.arm)
+        return Hindsight.of(
+            known,
+            predict_ending(forecast, budget),
+            course=course,
+            width=curve.width,
+            mates=own,
+            ahead=[predict_ending(self._kin.alone[one], budget) for one in further],
+        )
 
     def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:
         """What would have been said of one of them; `but` is the run that is asked about."""

@@ -47,6 +47,9 @@ class Conformal:
         runs: past runs that it rests on; 0 where it is the posterior as it is.
         even: how far the narrower side counts as wide as the wider, 0 to 1.
         seeds: other seeds of its arm to whose ends it is drawn.
+        lean: by how much more the outcome is to be expected, as seeds of its arm tell that are far ahead; the interval
+            reaches as much further on that side.
+        ahead: how many these are.
     """
 
     shift: float = 0.0
@@ -54,6 +57,8 @@ class Conformal:
     runs: int = 0
     even: float = 0.0
     seeds: int = 0
+    lean: float = 0.0
+    ahead: int = 0
 
     @classmethod
     def of(cls, hindsight: Hindsight) -> Conformal:
@@ -62,7 +67,7 @@ class Conformal:
         >>> from .hindsight import Past
         >>> unit = Estimate(0.5, 0.4, 0.6)
         >>> Conformal.of(Hindsight.of([Past("a", 0.25, unit, 0.9)], unit))
-        Conformal(shift=0.0, factor=1.0, runs=0, even=0.0, seeds=0)
+        Conformal(shift=0.0, factor=1.0, runs=0, even=0.0, seeds=0, lean=0.0, ahead=0)
         """
         if hindsight.errors is None:
             return cls()
@@ -72,8 +77,9 @@ class Conformal:
         estimates = [one.estimate for one in hindsight.known]
         sides = np.array([_side(*one) for one in zip(estimates, rest > 0, drawn.share[:-1], strict=True)])
         factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
-        even = float(drawn.share[-1])
-        return cls(float(shift[-1]), factor, hindsight.runs, even, len(hindsight.mates) if even else 0)
+        even, lean = float(drawn.share[-1]), hindsight.lean
+        seeds, ahead = len(hindsight.mates) if even else 0, len(hindsight.ahead) if lean else 0
+        return cls(float(shift[-1]), factor, hindsight.runs, even, seeds, lean, ahead)
 
     @property
     def label(self) -> str:
@@ -85,7 +91,7 @@ class Conformal:
     @property
     def words(self) -> str:
         """What it rests on, for people: see `rests_on`."""
-        return rests_on(self.runs, self.seeds)
+        return rests_on(self.runs, self.seeds, self.ahead)
 
     def apply(self, estimate: Estimate, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
         """The estimate moved and stretched, kept within the range of rewards.
@@ -94,13 +100,15 @@ class Conformal:
         Estimate(median=0.625, lower=0.125, upper=0.875)
         >>> Conformal(shift=-0.125, factor=1.0, runs=9, even=1.0).apply(Estimate(0.5, 0.25, 0.625))
         Estimate(median=0.375, lower=0.125, upper=0.625)
+        >>> Conformal(runs=9, lean=0.25, ahead=2).apply(Estimate(0.5, 0.25, 0.625))
+        Estimate(median=0.75, lower=0.25, upper=0.875)
         """
         if not self.runs:
             return estimate
         median = estimate.median + self.shift
         below, above = (self.factor * _side(estimate, up, self.even) for up in (False, True))
-        ends = median - below, median + above
-        return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median, *ends)))
+        ends = median - below + min(self.lean, 0.0), median + above + max(self.lean, 0.0)
+        return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median + self.lean, *ends)))
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """JSON-safe."""
@@ -111,17 +119,22 @@ class Conformal:
             "runs": self.runs,
             "even": finite(self.even),
             "seeds": self.seeds,
+            "lean": finite(self.lean),
+            "ahead": self.ahead,
         }
 
 
-def rests_on(runs: int, seeds: int = 0) -> str:
-    """What an interval rests on that past runs have a say in.
+def rests_on(runs: int, seeds: int = 0, ahead: int = 0) -> str:
+    """What an interval rests on that past runs have a say in; `ahead`: seeds of its arm that are still on their way.
 
     >>> rests_on(12, 2), rests_on(5)
     ('calibrated on 12 past runs, 2 of its arm', 'adjusted by 5 past runs')
+    >>> rests_on(12, ahead=2)
+    'calibrated on 12 past runs and 2 of its seeds further along'
     """
     of_arm = f", {seeds} of its arm" if seeds else ""
-    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}"
+    further = f" and {ahead} of its seeds further along" if ahead else ""
+    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}{further}"
 
 
 def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:

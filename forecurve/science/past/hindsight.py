@@ -8,6 +8,7 @@ runs those are asked that went most like the new one. What they got wrong is a G
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,7 @@ class Hindsight:
         errors: expected errors; None where nobody is asked.
         mates: how the other finished seeds of its arm ended.
         scale: the width of the range of rewards.
+        ahead: how seeds of its arm are expected to end that are still on their way, far ahead of it.
     """
 
     estimate: Estimate
@@ -72,6 +74,7 @@ class Hindsight:
     errors: Errors | None
     mates: Ends = ()
     scale: float = 1.0
+    ahead: tuple[Estimate, ...] = ()
 
     @classmethod
     def of(
@@ -83,6 +86,7 @@ class Hindsight:
         fraction: float | None = None,
         width: float = 1.0,
         mates: Ends = (),
+        ahead: Sequence[Estimate] = (),
     ) -> Hindsight:
         """What past runs say.
 
@@ -94,6 +98,7 @@ class Hindsight:
                 `BINS`) are asked. All where left out.
             width: of the range of rewards.
             mates: how the other finished seeds of the new run's arm ended, at its budget.
+            ahead: how those are expected to end there that are not finished but far ahead; asked where none is.
         """
         known, paths = _asked(_one_a_run(list(past), fraction), course)
         said = [*(one.estimate for one in known), estimate]
@@ -103,7 +108,7 @@ class Hindsight:
             return cls(estimate, (), wrong[:0], sds[-1:], None)
         medians = np.array([one.median for one in said]) / width
         errors = expected_errors(wrong / width, medians, sds / width, None if paths is None else paths / width)
-        return cls(estimate, tuple(known), wrong, sds, errors.times(width), mates, width)
+        return cls(estimate, tuple(known), wrong, sds, errors.times(width), mates, width, tuple(ahead))
 
     @property
     def runs(self) -> int:
@@ -123,10 +128,21 @@ class Hindsight:
     @cached_property
     def drawn(self) -> Drawn:
         """How far they are then drawn to the ends of their arms' other seeds."""
+        return self._drawn_to(self.mates)
+
+    @cached_property
+    def lean(self) -> float:
+        """How far the new one is then drawn to where seeds of its arm are expected to end that are far ahead of it."""
+        if self.mates or not self.ahead:
+            return 0.0
+        doubt = math.sqrt(np.mean([(one.width / (2 * SDS_TO_A_SIDE)) ** 2 for one in self.ahead]))
+        return float(self._drawn_to([one.median for one in self.ahead], doubt).move[-1])
+
+    def _drawn_to(self, own: Ends, doubt: float = 0.0) -> Drawn:
         moved, wider = self.taken
         medians = np.array([*(one.estimate.median for one in self.known), self.estimate.median])
-        mates = [*(one.mates for one in self.known), self.mates]
-        return draw(medians + moved, self.sds * wider, medians[:-1] + self.wrong, mates, self.scale)
+        mates = [*(one.mates for one in self.known), own]
+        return draw(medians + moved, self.sds * wider, medians[:-1] + self.wrong, mates, self.scale, doubt)
 
     @property
     def shift(self) -> float:
@@ -134,13 +150,17 @@ class Hindsight:
         where the other seeds of its arm ended higher. That they ended lower makes its gain less sure, not less: it may
         stand above them already."""
         shared = 0.0 if self.errors is None else self.errors.shared[0]
-        return shared + max(float(self.drawn.move[-1]), 0.0)
+        return shared + max(self._by_seeds, 0.0)
 
     @property
     def sd(self) -> float:
         """How unsure that is: of what other seeds tell, by as much as it is. What a run does by itself is not in it."""
         shared = 0.0 if self.errors is None else self.errors.shared[1]
-        return float(np.hypot(shared, self.drawn.move[-1]))
+        return float(np.hypot(shared, self._by_seeds))
+
+    @property
+    def _by_seeds(self) -> float:
+        return float(self.drawn.move[-1]) + self.lean
 
 
 def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatArray | None]:

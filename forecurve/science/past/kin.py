@@ -87,6 +87,19 @@ class Kin:
         stood = [stood_at(curve.compute, curve.reward, compute) for curve in told]
         return tuple(one for one in stood if one is not None)
 
+    def mates_ahead(self, at: int | None, now: float, budget: float, arm: str | None = None) -> list[int]:
+        """The places of the seeds of its arm that are not finished but tell of a run which has spent `now` of `budget`.
+
+        Args:
+            arm: of a run that is not one of them; without a meaning for one that is.
+        """
+        seeds = self._seeds.get(arm if at is None else self._arms[at], ())
+        told = set(self.others(at)).intersection(seeds)
+        went = {one: self.curves[one].now for one in sorted(told)}
+        return [
+            one for one, now_ in went.items() if least_to_tell(now, budget) <= now_ and not is_finished(now_, budget)
+        ]
+
     @cached_property
     def _seeds(self) -> dict[str | None, list[int]]:
         """The places of the seeds of each arm."""

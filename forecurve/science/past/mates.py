@@ -9,6 +9,10 @@ says m_j, give or take h_j, and the k_j other finished seeds of the arm ended at
 h the usual sd: what a forecast says of its own sureness is believed by half. tau is not chosen: a lattice of it is
 averaged by how past forecasts would have done, their errors Laplace of a scale that is not known. Of that such a share
 is taken as would have helped them (`gains`).
+
+Seeds that are still on their way, but far ahead, are expected to end somewhere: their doubt is added to the distance at
+which seeds end. Nobody knows how wrong such expectations are, so only the median moves, and the interval stays where it
+was and reaches as much further on that side.
 """
 
 from __future__ import annotations
@@ -43,7 +47,14 @@ class Drawn:
     share: FloatArray
 
 
-def draw(medians: FloatArray, sds: FloatArray, came: FloatArray, mates: Sequence[Ends], width: float = 1.0) -> Drawn:
+def draw(
+    medians: FloatArray,
+    sds: FloatArray,
+    came: FloatArray,
+    mates: Sequence[Ends],
+    width: float = 1.0,
+    doubt: float = 0.0,
+) -> Drawn:
     """Draw forecasts to how the other seeds of their arms ended, as far as that would have helped past ones.
 
     Nothing is drawn where the new run's arm has no other finished seed, or fewer than 3 past runs' arms have.
@@ -53,6 +64,7 @@ def draw(medians: FloatArray, sds: FloatArray, came: FloatArray, mates: Sequence
         came: how the past runs ended, shape (n,).
         mates: how the other finished seeds of each run's arm ended, n + 1 of them, each possibly empty.
         width: of the range of rewards.
+        doubt: the sd with which the ends of the new run's seeds are known, in units of reward.
     """
     number = np.array([len(ends) for ends in mates])
     known = np.flatnonzero(number[:-1])
@@ -60,6 +72,7 @@ def draw(medians: FloatArray, sds: FloatArray, came: FloatArray, mates: Sequence
         return Drawn(np.zeros(len(medians)), np.ones(len(medians)), np.zeros(len(medians)))
     ended = np.array([np.mean(ends) if len(ends) else np.nan for ends in mates])
     apart = (_APART[:, None] * width) ** 2 * (1 + 1 / np.maximum(number, 1))
+    apart[:, -1] += doubt**2
     own = sds * np.median(sds)
     weight = np.where(number > 0, own / (own + apart), 0.0)  # (tau, n + 1)
     away = np.where(number > 0, ended - medians, 0.0)

@@ -86,6 +86,39 @@ def test_the_interval_goes_with_the_forecast_and_forgets_which_side_was_the_wide
     assert told.width < 0.2
 
 
+def test_seeds_that_are_only_ahead_move_the_expected_end_and_take_nothing_off_the_interval() -> None:
+    """Arms end anywhere and their seeds together; the new one's seed is at half, and expected to end at .7."""
+    said = Estimate(0.5, 0.2, 0.8)
+    past = [Past(f"{at}", 0.1, said, end, mates=(end,)) for at, end in enumerate(np.linspace(0.1, 0.9, 9))]
+    alone = Conformal.of(Hindsight.of(past, said))
+    sure, unsure, over = (
+        Conformal.of(Hindsight.of(past, said, **told)).apply(said)  # type: ignore[arg-type]
+        for told in (
+            {"ahead": [Estimate(0.7, 0.68, 0.72)]},
+            {"ahead": [Estimate(0.7, 0.3, 1.0)]},
+            {"ahead": [Estimate(0.3, 0.2, 0.4)], "mates": (0.7,)},  # one that is over tells it all
+        )
+    )
+    before = alone.apply(said)
+    assert sure.median == pytest.approx(0.7, abs=0.02)
+    assert before.median + 0.03 < unsure.median < sure.median - 0.03
+    assert (sure.lower, unsure.lower) == (before.lower, before.lower)
+    assert sure.upper == pytest.approx(min(before.upper + sure.median - before.median, 1.0))
+    assert over.median == pytest.approx(0.7, abs=0.02)
+    assert over.width < 0.5 * before.width
+    lower = Hindsight.of(past, said, ahead=[Estimate(0.3, 0.28, 0.32)])
+    assert lower.shift == pytest.approx(0.0, abs=1e-6)  # a gain is less sure for it, not less
+    assert lower.sd == pytest.approx(0.2, abs=0.02)
+
+
+def test_seeds_ahead_move_nothing_while_no_past_runs_tell_how_far_seeds_end_apart() -> None:
+    said = Estimate(0.5, 0.2, 0.8)
+    past = [Past(f"{at}", 0.1, said, end) for at, end in enumerate(np.linspace(0.1, 0.9, 9))]
+    told = Conformal.of(Hindsight.of(past, said, ahead=[Estimate(0.7, 0.68, 0.72)]))
+    assert (told.lean, told.ahead) == (0.0, 0)
+    assert told == Conformal.of(Hindsight.of(past, said))
+
+
 def flat_and_rising() -> list[Curve]:
     """Six arms of three seeds: of each second one all seeds stay at 0."""
     rng = np.random.default_rng(5)
@@ -134,6 +167,20 @@ def test_runs_of_a_sweep_learn_from_their_arms_seeds_as_the_backtest_has_it() ->
     assert told is not None
     assert list(told.mates) == [0.0, 0.0]
     assert Conformal.of(told).apply(told.estimate).median < 0.1
+
+
+def test_a_seed_at_half_of_the_budget_tells_of_one_at_a_tenth_and_one_at_its_stage_does_not() -> None:
+    curves = flat_and_rising()
+    ahead, beside, new = curves[-3].until(22.0), curves[-2].until(5.0), curves[-1].until(4.0)
+    arm = curves[-1].arm
+    siblings = Siblings([*curves[:-3], ahead, beside])
+    told = siblings.hindsight(fit(new, prior=siblings.prior(arm=arm, now=4.0, budget=40.0)), 40.0, arm=arm)
+    assert told is not None
+    assert (list(told.mates), len(told.ahead)) == ([], 1)
+    conformal = Conformal.of(told)
+    assert conformal.ahead == 1
+    assert conformal.apply(told.estimate).median < 0.5 * told.estimate.median
+    assert "and 1 of its seeds further along" in conformal.words
 
 
 def test_runs_that_never_moved_are_copies_of_one_only_by_name_and_seed() -> None:
