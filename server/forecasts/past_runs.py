@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -41,7 +42,9 @@ class PastRun:
     """A run that others learn from, and its curve.
 
     Attributes:
+        budget: infinite where it has none.
         over: it goes no further.
+        points: its curve, of a live run not to the last evaluation: see `in_stages`.
         arm: what it has in common with its other seeds: its recipe but for name, seed and budget, or without a recipe
             the task and the arm that it named; None where there is neither, or no seed.
         imported: it was over before it came here, so nothing was forecast of it.
@@ -97,7 +100,7 @@ def telling_runs(
         return list(past)
     least = least_to_tell(run.last_compute or 0.0, run.budget_compute)
     ahead = _comparable(run).where(Run.status != Status.FAILED, Run.last_compute >= least)
-    return _found(session, run, ahead, ours)
+    return [one for one in _found(session, run, ahead, ours) if one.points[-1].compute >= least]
 
 
 def _found(session: Session, run: Run, wanted: Select[str, str], ours: Sequence[Point] | None) -> list[PastRun]:
@@ -115,22 +118,31 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
     of_run = {version.run_id: version for version in versions}
     curves = validation_curves(session, of_run)
     imported = Run.import_digest.is_not(None).label("imported")
-    budget = func.coalesce(Run.budget_compute, Run.last_compute).label("budget")
-    columns = Run.id, _arm().label("arm"), Run.seed, budget, imported, Run.status
+    columns = Run.id, _arm().label("arm"), Run.seed, Run.budget_compute, imported, Run.status
     rows = session.execute(select(*columns).where(Run.id.in_(of_run))).all()
     return {
         of_run[row.id]: PastRun(
             id=row.id,
             arm=None if row.seed is None else row.arm,
             seed=row.seed,
-            budget=row.budget,
-            points=tuple(curves[row.id]),
+            budget=row.budget_compute or math.inf,
+            points=tuple(curves[row.id] if row.status in TERMINAL else in_stages(curves[row.id])),
             imported=row.imported,
             over=row.status in TERMINAL,
             version=of_run[row.id],
         )
         for row in rows
     }
+
+
+def in_stages(points: Sequence[Point]) -> Sequence[Point]:
+    """The curve of a live run up to its last stage, of which there are four from one number of evaluations to twice as
+    many: what is worked out of it lasts until the next stage, and not for one evaluation.
+
+    >>> [len(in_stages([None] * number)) for number in (7, 9, 47, 48, 200)]
+    [7, 8, 40, 48, 192]
+    """
+    return points[: len(points) >> (finer := max(len(points).bit_length() - 3, 0)) << finer]
 
 
 def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:
