@@ -92,6 +92,8 @@ def test_a_forecast_says_how_the_run_will_end_and_that_it_is_the_posterior(
         "runs": 0,
         "even": 0.0,
         "seeds": 0,
+        "lean": 0.0,
+        "ahead": 0,
     }
     assert said["calibrated"] == said["ending"]
     # a mean of the last five evaluations is steadier than one of them
