@@ -127,7 +127,25 @@ def test_a_forecast_says_whom_it_was_told_by(site: TestClient, sessions: session
             forecast.summary = forecast.summary | {"prior": {"name": "8 siblings", "seeds": seeds}}
         words = text_of(site.get(f"/runs/{seeded.control}").text)
         assert f"{said} Pass rate now" in words
-    assert "Past runs" not in words  # a forecast that was made before it named them
+    assert "Runs it learns from" not in words  # a forecast that was made before it named them
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [(0, "3 comparable runs that are over, beside"), (1, "that are over, or far ahead of it (1), beside"),
+     (3, "3 comparable runs that are far ahead of it, beside")],
+)  # fmt: skip
+def test_a_forecast_says_how_many_of_the_runs_it_rests_on_are_only_ahead(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, clock: Clock, ahead: int, said: str
+) -> None:
+    with sessions.begin() as session:
+        others = [seeding.add_run(session, now=clock.now, name=f"run {number}").id for number in range(3)]
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        told = {"name": "3 siblings", "seeds": 0, "runs": others, "ahead": ahead}
+        forecast.summary = forecast.summary | {"prior": told}
+    words = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert said in words
+    assert ("not yet there" in words) == (ahead > 0)
 
 
 def test_a_forecast_names_the_past_runs_that_it_rests_on(
@@ -143,7 +161,7 @@ def test_a_forecast_names_the_past_runs_that_it_rests_on(
     assert "rests on 10 comparable runs that are over" in text_of(page)
     assert f'<a href="/runs/{past[0]}">run &lt;0&gt;</a>' in page
     assert "run <7> and 2 more." in text_of(page)
-    laid = re.search(r'href="(/compare[^"]*)"', page[page.index("<h2>Past runs") :])
+    laid = re.search(r'href="(/compare[^"]*)"', page[page.index("<h2>Runs it learns from") :])
     assert laid is not None
     words = text_of(site.get(laid[1].replace("&amp;", "&")).text)
     assert "run <7>" in words
