@@ -211,7 +211,7 @@ def test_a_run_that_failed_or_is_put_away_tells_nothing(sessions: Sessions, sett
         for number, run in enumerate(session.scalars(select(Run).where(Run.sweep_id == sweep_id))):
             if number < 3:
                 run.status = "failed"
-            elif number < 5:
+            else:
                 run.archived_at = START
     assert refitted(sessions, settings, start_run(sessions, points=6, sweep_id=sweep_id)).summary["prior"] is None
 

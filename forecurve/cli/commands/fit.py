@@ -89,8 +89,8 @@ def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[F
     """One series with the others as its prior and its past; the flat fit, said so, where they cannot be its prior."""
     fitted = siblings.fit(at, budget)
     if not fitted.prior.informative:
-        far = "" if budget is None else " and are over, or far enough ahead of it"
-        why = f"fewer than 2 other series have risen{far}, or they tell nothing; fitted without a prior of the curve"
+        far = "" if budget is None else " and is over, or far enough ahead of it"
+        why = f"no other series has risen{far}, or it tells nothing; fitted without a prior of the curve"
         typer.echo(f"{fitted.curve.name}: {why}", err=True)
     return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
 

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 
 from ..arrays import FloatArray
 
-LEAST_RUNS = 2
 WORTH = 3.0
 """Runs that what is usual counts for, before any is seen."""
 TOLD = 0.5

@@ -24,7 +24,7 @@ from .. import errors
 from ..arrays import FloatArray
 from ..curves.arms import told_apart
 from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
-from .exchangeable import BINS_A_CENTRE, LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
+from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
@@ -67,7 +67,7 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
     Returns:
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
         risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter
-        that the family leaves open stays open. The flat prior when fewer than 2 are of it, or it tells nothing. It
+        that the family leaves open stays open. The flat prior where none is of it, or it tells nothing. It
         carries the siblings' unit of compute, the range of rewards of the first, and what is known of the noise
         (`family_noise`).
 
@@ -84,7 +84,7 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
         units = ", ".join(sorted({fit.unit for fit in fits}))
         raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
     family = [fit for fit in fits if _is_member(fit)]
-    if len(family) < LEAST_RUNS:
+    if not family:
         return FLAT
     most = max(_DRAWS // len(family), _FEWEST_DRAWS)
     siblings = [parameters_of(fit).thinned(most) for fit in family]
@@ -98,7 +98,8 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     if ceiling is not None:
         ceiling = first.bounds[0] + ceiling[0] * first.width, ceiling[1] * first.width
     weight = MEMBER * len(family) / len(fits)
-    name, runs = f"{len(family)} siblings", len(family)
+    runs = len(family)
+    name = f"{runs} sibling{'' if runs == 1 else 's'}"
     return Prior(name, ceiling, log_b, log_mid, weight, bounds=first.bounds, unit=first.unit, runs=runs)
 
 

@@ -26,7 +26,7 @@ from scipy.stats import invgamma
 from ..arrays import FloatArray
 from ..curves.noise import ALPHA_PRIOR, HYPOTHESES, NoiseKnown
 from ..departures.misfit import HOLDS
-from .exchangeable import LEAST_RUNS, TOLD, WORTH, bins_over, share_in_bins, told_by_all
+from .exchangeable import TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .remembered import remembered
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SIZE_SPREAD = 0.3  # of ln alpha between runs, before any is seen
 _ROUNDS = 50
 _FAINT = 12.0  # a kind that a fit has left out lies so far below its best one
+_LEAST_RUNS = 2
 _TAIL = 5e-4  # of the usual sizes on either side, left out
 
 
@@ -45,11 +46,11 @@ def noise_known(fits: Sequence[Fit]) -> NoiseKnown | None:
     neighbouring evaluations were averaged: their noise is another.
     """
     told = [fit for fit in fits if fit.misfit in HOLDS and not fit.averaged]
-    if len(told) < LEAST_RUNS:
+    if len(told) < _LEAST_RUNS:
         return None
     weights = _kinds(np.stack([_log_evidence(fit) for fit in told]))
     by_source = {source: [fit for fit in told if fit.setting.source == source] for source in ALPHA_PRIOR}
-    sizes = {source: _size(source, those) for source, those in by_source.items() if len(those) >= LEAST_RUNS}
+    sizes = {source: _size(source, those) for source, those in by_source.items() if len(those) >= _LEAST_RUNS}
     return NoiseKnown(
         tuple(weights.tolist()), tuple((source, *size) for source, size in sizes.items() if size is not None)
     )

@@ -285,8 +285,18 @@ def test_data_overrule_a_wrong_prior() -> None:
     assert result.A.lower < 0.61 < result.A.upper
 
 
+def test_one_finished_run_tells_where_the_next_may_go_and_two_tell_it_better() -> None:
+    young = noisy_curve(9, last=1_500, points=8)
+    alone = fit(young).A.width
+    known = [fit(noisy_curve(seed, last=16_000, points=60)) for seed in range(2)]
+    one, two = (fit(young, prior=sibling_prior(known[:number])) for number in (1, 2))
+    assert one.prior.name == "1 sibling"
+    assert two.A.width < one.A.width < 0.5 * alone
+    assert one.A.lower < 0.61 < one.A.upper
+
+
 def test_siblings_that_tell_nothing_give_the_flat_prior() -> None:
-    early = [fit(noisy_curve(seed, last=600, points=5)) for seed in range(3)]
+    early = [fit(noisy_curve(seed, last=300, points=5)) for seed in range(3)]
     assert not sibling_prior(early).informative
     assert not sibling_prior([]).informative
 
