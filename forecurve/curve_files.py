@@ -7,8 +7,9 @@ of compute. Other columns are left alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def read_curves(
     Args:
         path: a .csv, .jsonl (.ndjson), .json or .parquet file.
         unit: the unit of compute; else the file's `unit` column, else "compute units".
-        series: only these names.
+        series: only these names; `e (seed 3)` is one seed of a series with several.
         bounds: the range of the rewards.
 
     Raises:
@@ -58,14 +59,19 @@ def read_arms(
         needed: a series of which at least one seed must not be left out.
     """
     wanted = list(series) if series is not None else None
-    only = set(wanted) if wanted is not None else None
+    only = {one for name in wanted for one in (name, _series_of(name))} if wanted is not None else None
     gathered, stated_unit = faultless(Path(path), only) or _gather(rows_of(Path(path)), only)
-    _check_found(gathered, wanted, Path(path))
+    if wanted is not None:
+        gathered = _asked_for(gathered, wanted, Path(path))
+    elif not gathered:
+        raise CurveFileError("file", Path(path).name, "it has no evaluations", "write one row an evaluation")
     arms: dict[str, list[Curve]] = {name: [] for name, _ in gathered}
     seeds = Counter(name for name, _ in gathered)
+    one_of_several = set(wanted or ()).difference(seeds)  # is called by its full name
     long_enough = {name for (name, _), columns in gathered.items() if not _is_short(columns)}
     for (name, seed), columns in gathered.items():
-        full = f"{name} (seed {'none' if seed is None else seed})" if seeds[name] > 1 else name
+        full = _full_name(name, seed)
+        full = full if seeds[name] > 1 or full in one_of_several else name
         if full != name and full in seeds:
             raise CurveFileError(
                 "series", repr(full), f"it is the name of seed {seed} of {name!r} as well", "rename one of them"
@@ -124,13 +130,29 @@ def _one_unit(known: str | None, stated: Any, where: str) -> str | None:
     return unit
 
 
-def _check_found(gathered: dict[Key, Columns], wanted: list[str] | None, path: Path) -> None:
-    if not gathered and wanted is None:
-        raise CurveFileError("file", path.name, "it has no evaluations", "write one row an evaluation")
-    found = {name for name, _ in gathered}
-    for name in wanted or []:
-        if name not in found:
+def _full_name(name: str, seed: int | None) -> str:
+    return f"{name} (seed {'none' if seed is None else seed})"
+
+
+def _series_of(full: str) -> str:
+    """Of `e (seed 3)` the series `e`; any other name is that of a series."""
+    found = re.fullmatch(r"(.*) \(seed (?:none|-?\d+)\)", full, re.DOTALL)
+    return full if found is None else found[1]
+
+
+def _asked_for(gathered: dict[Key, Columns], wanted: Sequence[str], path: Path) -> dict[Key, Columns]:
+    """The series of these names, and the single seeds that are named as a series with several seeds names them."""
+    several = Counter(name for name, _ in gathered)
+    known = {*several, *(_full_name(*key) for key in gathered if several[key[0]] > 1)}
+    for name in wanted:
+        if name not in known:
             raise CurveFileError("series", name, f"{path.name} has no such series", _names(path))
+    named = set(wanted)
+    return {
+        key: columns
+        for key, columns in gathered.items()
+        if key[0] in named or (several[key[0]] > 1 and _full_name(*key) in named)
+    }
 
 
 def _names(path: Path) -> str:

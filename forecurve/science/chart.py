@@ -90,9 +90,11 @@ def area(x: FloatArray, lower: FloatArray, upper: FloatArray, opacity: float, na
 
 
 def add_mark(figure: go.Figure, compute: float, text: str) -> None:
-    """A dotted line across the sheet with a word at its foot."""
-    figure.add_vline(x=compute, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
+    """A dotted line across the sheet with a word at its foot; none where a logarithmic sheet has no such place."""
     log = figure.layout.xaxis.type == "log"
+    if log and compute <= 0:
+        return
+    figure.add_vline(x=compute, line={"dash": "dot", "width": 1, "color": QUIET}, opacity=1)
     figure.add_annotation(
         x=float(np.log10(compute)) if log else compute,
         y=0,

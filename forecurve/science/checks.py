@@ -29,10 +29,13 @@ def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
         low, high = (as_float(value) for value in bounds)
     except (TypeError, ValueError) as error:
         raise errors.RewardRange("bounds", short(bounds), "two numbers are needed", "give (low, high)") from error
-    if not (np.isfinite(low) and np.isfinite(high) and low < high and high - low <= _WIDEST):
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise errors.RewardRange(
             "bounds", bounds, "the lower bound must be below the upper one and both finite", "give (low, high)"
         )
+    if high - low > _WIDEST:
+        way_out = "give (low, high) of the rewards, or count them in a larger unit"
+        raise errors.RewardRange("bounds", bounds, f"a range is at most {_WIDEST:g} wide", way_out)
     return low, high
 
 
@@ -134,6 +137,13 @@ def check_kind(
         raise error(field_name, type(value).__name__, f"a {wanted} is needed", way_out)
 
 
+def check_difference(field_name: str, value: float | None, width: float, error: type[errors.FieldError]) -> None:
+    """That a positive difference of rewards, where it is given, fits into their range."""
+    if value is not None and is_positive(value) and as_float(value) > width:
+        way_out = f"rewards have a range of {width:g}; give a difference between two of them"
+        raise error(field_name, short(value), "no two rewards are so far apart", way_out)
+
+
 def column_of(field_name: str, values: PerPoint, size: int, least: float, most: float) -> FloatArray | None:
     """One number per evaluation, NaN where unknown; None when nothing is known."""
     if values is None:
@@ -188,6 +198,7 @@ def longer(column: FloatArray | None, last: FloatArray | None, size: int) -> Flo
 def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> tuple[IntArray | None, ...] | None:
     if counts is None:
         return None
+    check_kind("counts", counts, (Sequence, np.ndarray), "pass a list of lists", errors.BadCount)
     if len(counts) != size:
         raise errors.UnequalLengths(
             "counts", len(counts), f"{size} lists are needed, one per evaluation", "use None where unknown"
@@ -245,11 +256,18 @@ def with_start(
     per_point: dict[str, FloatArray | None],
     tallies: tuple[IntArray | None, ...] | None,
     start: float,
+    low: float,
+    high: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
     try:
         measured = as_float(start)
     except (TypeError, ValueError) as error:
         raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
+    if not np.isfinite(measured):
+        raise errors.NotFinite("start", short(start), "a finite number is needed", "leave it out where unknown")
+    if not low <= measured <= high:
+        way_out = "state the range with bounds=(low, high)"
+        raise errors.RewardRange("start", measured, f"rewards lie in [{low:g}, {high:g}]", way_out)
     if len(x) and x[0] == 0:
         raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
     longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}

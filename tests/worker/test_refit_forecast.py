@@ -216,7 +216,7 @@ def test_a_run_is_not_stopped_where_past_runs_gained_more_than_was_forecast(
     forecast = max(forecasts(sessions, run_id), key=lambda one: one.at_compute)
     assert forecast.summary["advice"]["action"] == "continue"
     assert "by what 5 past runs gained" in forecast.summary["advice"]["reason"]
-    assert "on top by 5 past runs: continue." in forecast.sentence
+    assert "on top to the end by 5 past runs: continue." in forecast.sentence
     assert run_of(sessions, run_id).desired_state == "run"
 
 

@@ -42,7 +42,7 @@ def compare_command(
     arms = _arms(file, unit, range_, control, series)
     for flag, value in (("--rope", rope), ("--seed-sd", seed_sd)):
         check_difference(flag, value, next(iter(arms.values())))
-    known = _known_seeds(file, past or [], seed_sd, unit, range_)
+    known = _known_seeds(file, arms, past or [], seed_sd, unit, range_)
     compared = _compared(arms, control, rope, level, known)
     if as_json:
         print_json(compared.to_dict())
@@ -60,9 +60,14 @@ def _arms(
 
 
 def _known_seeds(
-    file: Path, past: list[Path], seed_sd: float | None, unit: str | None, range_: str | None
+    file: Path,
+    arms: dict[str, list[Curve]],
+    past: list[Path],
+    seed_sd: float | None,
+    unit: str | None,
+    range_: str | None,
 ) -> dict[str, Any]:
-    """What is known of the spread between seeds, as `compare` takes it."""
+    """What is known of the spread between seeds, as `compare` takes it, without runs of the sweep itself."""
     from forecurve.science import fit, pool_seeds
 
     from ..errors import bad_input
@@ -73,10 +78,16 @@ def _known_seeds(
         raise bad_input(f"--seed-sd: {seed_sd:g} is given and --past would tell it; leave one of them out")
     if file.resolve() in [one.resolve() for one in past]:
         raise bad_input(f"--past: {file} is the sweep itself, whose seeds count already; name files of other sweeps")
-    arms = [curves for one in past for curves in read_long_arms(one, unit, range_).values()]
-    pooled = pool_seeds([[fit(curve) for curve in curves] for curves in arms if len(curves) > 1])
+    own = {curve.evaluations for curves in arms.values() for curve in curves}
+    told = [curves for one in past for curves in read_long_arms(one, unit, range_).values()]
+    others = [[curve for curve in curves if curve.evaluations not in own] for curves in told]
+    pooled = pool_seeds([[fit(curve) for curve in curves] for curves in others if len(curves) > 1])
     if not pooled.ceiling.past:
-        typer.echo("--past: no arm in it has two seeds with a ceiling that is identified; it tells nothing", err=True)
+        typer.echo(
+            "--past: beside the sweep's own runs no arm in it has two seeds with a ceiling that is identified; it "
+            "tells nothing",
+            err=True,
+        )
     return {"seed_sd": pooled.ceiling, "seed_sd_log_compute": pooled.log_compute}
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from forecurve.science import Advice, Curve, Fit, Hindsight, Siblings
 
 
+_WITHHELD = "withheld"
+
+
 class PriorChoice(StrEnum):
     """What is assumed of a run before its own data."""
 
@@ -130,11 +133,12 @@ def _row(asked: _Asked) -> list[str]:
 
     fit, budget, target = asked.fit, asked.budget, asked.target
     last = float(fit.curve.reward[-1])
-    cells = [fit.curve.name, f"{fit.points:,}", f"{last:.2f}", _plain(level_text(fit.A))]
+    withheld = fit.misfit_detail is not None and fit.misfit_detail.withheld
+    cells = [fit.curve.name, f"{fit.points:,}", f"{last:.2f}", _WITHHELD if withheld else _plain(level_text(fit.A))]
     if budget is not None:
         cells.append(_at_budget(fit, budget))
     if target is not None:
-        cells.append(_reach(fit, target))
+        cells.append(_WITHHELD if withheld else _reach(fit, target))
     return [*cells, _advice(asked).action]
 
 
@@ -143,7 +147,7 @@ def _at_budget(fit: Fit, budget: float) -> str:
     from forecurve.science.wording import level_text
 
     said = fit.to_dict(budget=budget)["at_budget"]
-    return "withheld" if said is None else _plain(level_text(Estimate(**said["curve"])))
+    return _WITHHELD if said is None else _plain(level_text(Estimate(**said["curve"])))
 
 
 def _plain(text: str) -> str:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import as_float, check_kind, is_positive, number, short
+from ..checks import as_float, check_difference, check_kind, is_positive, number, short
 from ..curves.margins import least_gain
 from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
+from ..past.hindsight import Hindsight, told_by
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
 from .growth import growth
-
-if TYPE_CHECKING:
-    from ..past.hindsight import Hindsight
 
 SURE = 0.9
 WAITING = (*CHANGED, *SHAPELESS)
@@ -116,8 +114,7 @@ class Case:
     @property
     def gain_in_words(self) -> str:
         """Median and interval, and whether past runs have a say in it."""
-        told = "" if self.hindsight is None else f" by what {self.hindsight.runs} past runs gained"
-        return f"{gain_text(estimate_of(self.gain))}{told}"
+        return f"{gain_text(estimate_of(self.gain))}{'' if self.hindsight is None else _by_what(self.hindsight)}"
 
     @property
     def expected_in_words(self) -> str:
@@ -126,6 +123,11 @@ class Case:
         likely = short_of_sure(self.p_small) if small else share_text(1 - self.p_small)
         side = "below" if small else "above"
         return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is {side} {self.delta:g}"
+
+
+def _by_what(hindsight: Hindsight) -> str:
+    seeds = hindsight.seeds_ahead
+    return f" by what {told_by(hindsight.runs, seeds)} {'tell' if seeds else 'gained'}"
 
 
 def case_of(
@@ -139,6 +141,8 @@ def case_of(
 ) -> Case:
     """The case of one question. Raises AdviceError for a number that is not positive."""
     check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
+    if hindsight is not None:
+        check_kind("hindsight", hindsight, Hindsight, "pass Siblings(curves).hindsight(...)", errors.AdviceError)
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
     _check_target(fit, target)
     budget, price, target = (None if one is None else as_float(one) for one in (budget, price, target))
@@ -192,6 +196,7 @@ def check_question(fit: Fit, **given: float | None) -> None:
         if value is not None and not is_positive(value):
             way_out = ways_out.get(name, f"give compute in {fit.unit}")
             raise errors.AdviceError(name, short(value), "a positive finite number is needed", way_out)
+    check_difference("delta", given.get("delta"), fit.curve.width, errors.AdviceError)
 
 
 def _check_target(fit: Fit, target: float | None) -> None:
@@ -200,6 +205,8 @@ def _check_target(fit: Fit, target: float | None) -> None:
     One that is not finite is refused where it is asked for, by `compute_to_reach`.
     """
     low, high = fit.curve.bounds
+    if isinstance(target, str):
+        raise errors.AdviceError("target", short(target), "numbers are needed", "give a reward")
     if target is not None and np.isfinite(number("target", target)) and not low <= target <= high:
         way_out = f"rewards of this run are from {low:g} to {high:g}"
         raise errors.AdviceError("target", target, "no reward can be that", way_out)
@@ -235,6 +242,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "p_stays": case.p_stays if case.stands_still else None,
         "past_runs": 0 if case.hindsight is None else case.hindsight.runs,
         "past_shift": None if case.hindsight is None else case.hindsight.shift,
+        "seeds_ahead": 0 if case.hindsight is None else case.hindsight.seeds_ahead,
         "price": case.price,
         "target": case.target,
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..curves.margins import least_gain
+from ..past.hindsight import told_by
 from ..posterior.sigmoid import compute_at
 from ..wording import compute_text, interval_text, level_text
 from .advise import Advice, advise
@@ -103,4 +104,5 @@ def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
     told = None if advice is None else advice.numbers["past_shift"]
     if advice is None or told is None or abs(told) < least_gain(None, fit.curve):
         return ""
-    return f" by its own data, {told:+.2g} on top by {advice.numbers['past_runs']} past runs"
+    who = told_by(advice.numbers["past_runs"], advice.numbers["seeds_ahead"])
+    return f" by its curve, {told:+.2g} on top to the end by {who}"

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..checks import check_kind
 from ..curves.margins import least_gain
+from ..errors import AdviceError
+from ..fitting.fit import Fit
 from ..planning.plan import check_arms, outlooks_of
 from ..planning.standing import enter, standing
 from ..wording import compute_text, share_text
@@ -16,7 +19,6 @@ from .advise import Advice, advise
 from .case import check_question
 
 if TYPE_CHECKING:
-    from ..fitting.fit import Fit
     from ..planning.plan import Outlook
 
 
@@ -44,6 +46,9 @@ def advise_sweep(
     Raises:
         PlanError: runs that cannot be compared. AdviceError: a budget, delta or price that cannot be.
     """
+    check_kind("fits", fits, Sequence, "pass a list of fits", AdviceError)
+    for at, each in enumerate(fits):
+        check_kind(f"fits[{at}]", each, Fit, "pass fit(curve)", AdviceError)
     if not fits:
         return {}
     check_arms(fits)

@@ -59,10 +59,14 @@ def compare(
     {'no-fp32': 'ceiling down'}
     """
     checks.check_kind("arms", arms, Mapping, "pass name -> runs", errors.CompareError)
-    fits = {str(name): _fits(name, given) for name, given in arms.items()}
+    for name in arms:
+        checks.check_kind("arms", name, str, "call each arm by a text", errors.CompareError)
+    checks.check_kind("control", control, str, "give the name of an arm", errors.CompareError)
+    fits = {name: _fits(name, given) for name, given in arms.items()}
     _check(fits, control)
     every = [one for group in fits.values() for one in group]
     width = every[0].curve.width
+    checks.check_difference("rope", rope, width, errors.CompareError)
     rules = Rules(
         SAME_CEILING * width if rope is None else rope,
         level,

@@ -25,7 +25,7 @@ def pool_seeds(groups: Iterable[Sequence[Fit]]) -> PooledSeeds:
 
     Args:
         groups: each the fits of runs that differ in their seed alone, flat prior; groups of one teach nothing, and
-            copies of one run count once. Only runs with an identified ceiling count.
+            copies of one run count once, in the first group that has it. Only runs with an identified ceiling count.
 
     Returns:
         The sds of the ceiling, in the reward's own scale, and of the logarithm of the compute to a level.
@@ -34,7 +34,9 @@ def pool_seeds(groups: Iterable[Sequence[Fit]]) -> PooledSeeds:
         CompareError: runs with different ranges of the reward.
     """
     fits = [list(group) for group in groups]
-    return pool_runs([[run_of(fit) for fit in distinct(group)] for group in fits], _width(fits))
+    first = {fit.curve.evaluations: at for at, group in reversed(list(enumerate(fits))) for fit in group}
+    once = [[fit for fit in distinct(group) if first[fit.curve.evaluations] == at] for at, group in enumerate(fits)]
+    return pool_runs([[run_of(fit) for fit in group] for group in once], _width(fits))
 
 
 def pool_runs(groups: Iterable[Sequence[Run]], width: float = 1.0) -> PooledSeeds:

@@ -201,6 +201,7 @@ def backtest(
 
 
 def _check(fractions: Sequence[float], baselines: Sequence[str]) -> None:
+    check_kind("fractions", fractions, Sequence, "pass a list, such as [0.1, 0.25]", errors.CurveError)
     for fraction in fractions:
         if not (is_positive(fraction) and fraction < 1):
             raise errors.CurveError(

@@ -85,7 +85,9 @@ class Siblings:
             arm: of a run whose curve does not say it.
             share: at which they are made, where it need not be exactly the same; what is made once is kept.
         """
+        check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
         curve, budget = forecast.curve, number("budget", budget)
+        self._check_alike(curve)
         if curve.now >= budget:
             return None
         course = _course(curve)
@@ -105,6 +107,15 @@ class Siblings:
             mates=own,
             ahead=[predict_ending(self._kin.alone[one], budget) for one in further],
         )
+
+    def _check_alike(self, curve: Curve) -> None:
+        """That what past runs gained can be told of this one: it is counted in units of reward and of compute."""
+        for name, way_out in (("unit", "convert them first"), ("bounds", "bring them to one scale")):
+            own = getattr(curve, name)
+            others = {getattr(one, name) for one in self._kin.curves} - {own}
+            if others:
+                needed = f"the siblings have {own}, as the run has"
+                raise errors.PriorError(name, next(iter(others)), needed, way_out)
 
     def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:
         """What would have been said of one of them; `but` is the run that is asked about."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import FloatArray
+from ..checks import check_kind, short
+from ..errors import CurveError
 from ..past.hindsight import BINS, Past, bin_of
 from ..values import Estimate, jsonable
 
@@ -172,9 +175,21 @@ def score(forecasts: Iterable[Forecast], outcomes: Mapping[str, float]) -> Track
     TrackRecord: 1 forecasts scored, 1 waiting
       0.175 to 0.375: 1 of 1 runs, MAE 0.0400, coverage 1.00, width 0.110
     """
+    check_kind("forecasts", forecasts, Iterable, "pass a list of Forecast", CurveError)
+    check_kind("outcomes", outcomes, Mapping, "pass run -> mean reward of its last evaluations", CurveError)
     said = list(forecasts)
+    for at, one in enumerate(said):
+        check_kind(f"forecasts[{at}]", one, Forecast, "pass Forecast(run, fraction, estimate)", CurveError)
+    for run, reward in outcomes.items():
+        _check_outcome(run, reward)
     scored = tuple(Scored(one, float(outcomes[one.run])) for one in said if one.run in outcomes)
     return TrackRecord(scored, len(said) - len(scored))
+
+
+def _check_outcome(run: str, reward: float) -> None:
+    if not isinstance(reward, Real) or not np.isfinite(reward):
+        way_out = "give the mean reward of its last evaluations, or leave the run out"
+        raise CurveError(f"outcomes[{run!r}]", short(reward), "a finite number is needed", way_out)
 
 
 def _line(at: int, group: Sequence[Scored]) -> Line:

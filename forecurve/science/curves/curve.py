@@ -122,13 +122,14 @@ class Curve:
         }
         checks.check_variance(per_point["variance"], high - low)
         tallies = checks.tallies_of(counts, per_point["samples"], size)
-        if start is not None:
-            x, y, per_point, tallies = checks.with_start(x, y, per_point, tallies, start)
-        checks.check_size(x)
         checks.check_finite("compute", x)
         checks.check_finite("reward", y)
-        checks.check_order(x)
+        if len(x):
+            checks.check_order(x)
         checks.check_range(y, low, high)
+        if start is not None:
+            x, y, per_point, tallies = checks.with_start(x, y, per_point, tallies, start, low, high)
+        checks.check_size(x)
         checks.check_agreement((y - low) / (high - low), tallies, per_point["samples"])
         for array in (x, y, *per_point.values()):
             if array is not None:

@@ -13,6 +13,7 @@ in O(N) per parameter node.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -153,8 +154,8 @@ def sampling_noise(
 
 def next_noise(level: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
     """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
-    sizes = [float(column[0]) for column in (prompts, samples) if column is not None and column[0] == column[0]]
-    if not sizes:
+    sizes = [float(column[0]) for column in (prompts, samples) if column is not None]
+    if not sizes or any(math.isnan(size) for size in sizes):
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
     variance = _smoothed_binomial(level, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
     return SamplingNoise(np.array([variance * scale**2]), "binomial")
@@ -203,15 +204,10 @@ def at_levels(variance: FloatArray, rate: FloatArray, number: FloatArray) -> Flo
 
 
 def _binomial_variance(level: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
-    if prompts is None and samples is None:
-        return np.full(level.shape, np.nan)
-    number = np.ones(level.shape)
-    known = np.zeros(level.shape, dtype=bool)
-    for column in (prompts, samples):
-        if column is not None:
-            number = number * np.where(np.isnan(column), 1.0, column)
-            known |= ~np.isnan(column)
-    return np.where(known, _smoothed_binomial(level, number), np.nan)
+    """NaN where nothing, or one of the sizes that others have, is not known: half of it would be far too few."""
+    sizes = [column for column in (prompts, samples) if column is not None]
+    number = np.prod(sizes, axis=0) if sizes else np.full(level.shape, np.nan)
+    return np.where(np.isnan(number), np.nan, _smoothed_binomial(level, number))
 
 
 def _smoothed_binomial(rate: Number, number: Number) -> Number:

@@ -223,7 +223,14 @@ class Fit:
         return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0, self.setting.burr)
 
     def draws(self, n: int, seed: int) -> Draws:
-        """n draws with replacement, reproducible by seed."""
+        """n draws with replacement, reproducible by seed.
+
+        Raises:
+            CurveError: n or seed is no whole number, or is negative.
+        """
+        for name, value in (("n", n), ("seed", seed)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+                raise errors.CurveError(name, checks.short(value), "a whole number is needed", "give one from 0 on")
         chosen = np.random.default_rng(seed).integers(0, len(self.posterior.A), n)
         every = self.all_draws
         return Draws(every.A[chosen], every.B[chosen], every.C_mid[chosen], every.R0[chosen])

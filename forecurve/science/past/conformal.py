@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..values import Estimate, finite
-from .hindsight import Hindsight
+from .hindsight import Hindsight, told_by
 from .reach import RANKS_FROM, reach
 
 _LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
@@ -78,8 +78,8 @@ class Conformal:
         sides = np.array([_side(*one) for one in zip(estimates, rest > 0, drawn.share[:-1], strict=True)])
         factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
         even, lean = float(drawn.share[-1]), hindsight.lean
-        seeds, ahead = len(hindsight.mates) if even else 0, len(hindsight.ahead) if lean else 0
-        return cls(float(shift[-1]), factor, hindsight.runs, even, seeds, lean, ahead)
+        seeds = len(hindsight.mates) if even else 0
+        return cls(float(shift[-1]), factor, hindsight.runs, even, seeds, lean, hindsight.seeds_ahead)
 
     @property
     def label(self) -> str:
@@ -133,8 +133,7 @@ def rests_on(runs: int, seeds: int = 0, ahead: int = 0) -> str:
     'calibrated on 12 past runs and 2 of its seeds further along'
     """
     of_arm = f", {seeds} of its arm" if seeds else ""
-    further = f" and {ahead} of its seeds further along" if ahead else ""
-    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {runs} past runs{of_arm}{further}"
+    return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {told_by(runs, ahead)}{of_arm}"
 
 
 def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:

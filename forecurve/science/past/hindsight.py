@@ -159,8 +159,22 @@ class Hindsight:
         return float(np.hypot(shared, self._by_seeds))
 
     @property
+    def seeds_ahead(self) -> int:
+        """How many seeds of its arm that are still on their way have a say in where it ends."""
+        return len(self.ahead) if self.lean else 0
+
+    @property
     def _by_seeds(self) -> float:
         return float(self.drawn.move[-1]) + self.lean
+
+
+def told_by(runs: int, seeds_ahead: int) -> str:
+    """Who tells, in words.
+
+    >>> told_by(12, 0), told_by(12, 1)
+    ('12 past runs', '12 past runs and 1 of its seeds further along')
+    """
+    return f"{runs} past runs" + (f" and {seeds_ahead} of its seeds further along" if seeds_ahead else "")
 
 
 def _asked(known: list[Past], course: Course | None) -> tuple[list[Past], FloatArray | None]:

@@ -71,8 +71,11 @@ class Kin:
         return self._priors[key]
 
     def past_like(self, places: Sequence[int], arm: str | None) -> tuple[list[int], bool]:
-        """Which of these stand to the rest as they all stand to a run of `arm`: see `arms.past_like`."""
-        return past_like(self._arms, places, arm)
+        """Which of these stand to the rest as they all stand to a run of `arm`: see `arms.past_like`. Of an arm's seeds
+        it is the one with the lowest number, wherever it stands among them."""
+        by_seed = sorted(places, key=lambda at: (self.curves[at].seed or 0, self.curves[at].name))
+        like, known = past_like(self._arms, by_seed, arm)
+        return sorted(like), known
 
     def mates_ended(self, at: int | None, compute: float, arm: str | None = None, *, but: int | None = None) -> Ends:
         """How the other seeds of its arm stood when they had spent so much, those that went as far.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import as_float, is_positive, short
+from ..checks import as_float, check_difference, is_positive, short
 from ..curves.margins import least_gain
 from ..errors import PlanError
 from ..fitting.fit import Fit
@@ -226,7 +226,7 @@ def plan(
     allocation = _merged(here, looks, outlooks)
     finish = _finish(here, allocation, outlooks, budget, delta, price)
     allocation = [*allocation, *finish]
-    unit, best = fits[0].unit, here.best
+    unit, best, settled = fits[0].unit, here.best, here.expected_regret <= SETTLED * delta
     again = None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0]))
     return Plan(
         unit=unit,
@@ -237,11 +237,13 @@ def plan(
         allocation=tuple(allocation),
         arms=outlooks,
         choice=outlooks[best].arm,
-        settled=here.expected_regret <= SETTLED * delta,
+        settled=settled,
         expected_regret=here.expected_regret,
         value_of_information=value,
         look_again=again,
-        sentence=plan_sentence(outlooks, best, again, unit, end, delta, here.expected_regret <= SETTLED * delta),
+        sentence=plan_sentence(
+            outlooks, best, again, unit, end, budget, delta, settled=settled, priced=price is not None
+        ),
     )
 
 
@@ -315,17 +317,19 @@ def _finish(
     delta: float,
     price: float | None,
 ) -> list[Allocation]:
-    """The chosen arm to its end, as far as the budget goes; nothing where that would hardly gain anything."""
+    """The chosen arm to its end, as far as the budget goes; nothing where even its end would hardly gain anything."""
     best = here.best
     name = outlooks[best].arm
     start = next((row.to for row in looks if row.arm == name), float(here.now[best]))
     to = min(here.horizon, start + budget - sum(row.spend for row in looks))
-    gain = here.ends[:, best] - here.levels[:, best]
-    worth = float((gain >= delta).mean()) > 1 - SURE and not here.fallen[best]
-    span = here.horizon - here.now[best]
-    if to - start <= 1e-9 * here.horizon or not worth or (price is not None and gain.mean() < price * span):
+    in_all = here.ends[:, best] - here.levels[:, best]
+    worth = float((in_all >= delta).mean()) > 1 - SURE and not here.fallen[best]
+    if to - start <= 1e-9 * here.horizon or not worth:
         return []
-    reason = finish_reason(outlooks[best], here.horizon, here.fits[best].unit, reaches=to >= here.horizon * (1 - 1e-9))
+    gain = here.gain(best, start, to)
+    if price is not None and gain.mean() < price * (to - start):
+        return []
+    reason = finish_reason(outlooks[best], estimate_of(gain), to, here.horizon, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)]
 
 
@@ -357,6 +361,7 @@ def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float
             raise PlanError(
                 name, short(value), "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
             )
+    check_difference("delta", given.get("delta"), fits[0].curve.width, PlanError)
     first = min(fits, key=lambda each: each.curve.now)
     if horizon is not None and horizon < first.curve.now:
         raise PlanError(

@@ -89,6 +89,19 @@ class Standing:
         """Arms that fell: nothing is spent on them."""
         return np.array([_fell(fit) for fit in self.fits])
 
+    def gain(self, arm: int, start: float, to: float) -> FloatArray:
+        """Joint draws of what an arm gains between two computes from its present to the horizon, (S,): between the
+        places where it is known straight in the logarithm of compute."""
+        places = np.concatenate([[self.now[arm]], _middles(float(self.now[arm]), self.prospects[arm]), [self.horizon]])
+        rewards = np.column_stack([self.levels[:, arm], self.middles[arm], self.ends[:, arm]])
+
+        def reward(compute: float) -> FloatArray:
+            at = int(np.clip(np.searchsorted(places, compute) - 1, 0, len(places) - 2))
+            share = np.log(compute / places[at]) / np.log(places[at + 1] / places[at])
+            return np.asarray(rewards[:, at] + share * (rewards[:, at + 1] - rewards[:, at]))
+
+        return reward(to) - reward(start)
+
     def stop_on_the_way(self, look: Look) -> float:
         """The compute at which to think again about a look from here: its first edge, however far it goes.
 

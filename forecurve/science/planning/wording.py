@@ -8,6 +8,7 @@ from ..departures.misfit import HOLDS
 from ..wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
+    from ..values import Estimate
     from .plan import Outlook
 
 _NAMED = 3  # arms that a sentence names before it counts
@@ -19,19 +20,24 @@ def plan_sentence(
     again: tuple[str, float] | None,
     unit: str,
     horizon: float,
+    budget: float,
     delta: float,
+    *,
     settled: bool,
+    priced: bool,
 ) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
     where = f"{compute_text(horizon)} {unit}"
     lead = arms[best]
     if len(arms) == 1:
-        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{_caveat(lead)}."
+        reached = lead.now + budget
+        short = "" if reached >= horizon * (1 - 1e-9) else f"; the budget ends at {compute_text(reached)}"
+        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{_caveat(lead)}."
     head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
     if settled:
         act = f"choosing it now is expected to lose less than {0.1 * delta:g}"
     elif again is None:
-        act = "no look that the budget allows would change the choice"
+        act = "no look that the budget allows would change the choice" + (" enough for its price" if priced else "")
     else:
         act = f"run {again[0]} to {compute_text(again[1])} {unit}, then look again"
     return f"{head}: {act}{_dropped(arms)}."
@@ -59,7 +65,8 @@ def _caveat(own: Outlook) -> str:
     return ""
 
 
-def finish_reason(own: Outlook, horizon: float, unit: str, *, reaches: bool) -> str:
-    """Why the chosen arm is run on."""
-    short = "" if reaches else "; the budget does not reach that far"
-    return f"the choice: {gain_text(own.gain)} expected to {compute_text(horizon)} {unit}{short}{_caveat(own)}"
+def finish_reason(own: Outlook, gain: Estimate, to: float, horizon: float, unit: str) -> str:
+    """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way."""
+    reaches = to >= horizon * (1 - 1e-9)
+    short = "" if reaches else f"; the budget does not reach {compute_text(horizon)}"
+    return f"the choice: {gain_text(gain)} expected on the way to {compute_text(to)} {unit}{short}{_caveat(own)}"

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from .. import checks, errors
 from ..arrays import FloatArray
+from ..fitting.fit import Fit
 from ..values import Estimate, jsonable
 from ..wording import compute_text, level_text
 from .evidence import Evidence, evidence
@@ -33,7 +34,6 @@ from .surprise import Mixture, innovations
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from ..fitting.fit import Fit
 
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
@@ -182,7 +182,10 @@ def watch(
 
 
 def _check_same_end(fit: Fit | None, last: float) -> None:
-    if fit is not None and fit.curve.now != last:
+    if fit is None:
+        return
+    checks.check_kind("fit", fit, Fit, "pass fit(curve) of the whole run", errors.FrozenError)
+    if fit.curve.now != last:
         raise errors.FrozenError(
             "fit", f"it ends at {fit.curve.now:g}", f"the evaluations end at {last:g}", "fit the run up to the last one"
         )

@@ -109,6 +109,21 @@ def test_past_sweeps_tell_how_far_seeds_lie_apart(
     assert f"S{body['seed_note'][1:]}.\n" in capsys.readouterr().out
 
 
+def test_a_run_counts_once_however_many_files_of_past_sweeps_have_it(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    past, again = tmp_path / "past.csv", tmp_path / "again.csv"
+    past.write_text(HEADER + "".join(_series("old", seed, 0.58, 40 + seed) for seed in range(4)))
+    again.write_text(past.read_text() + file.read_text().removeprefix(HEADER))  # and the sweep itself
+    seen = []
+    for files in ([past], [past, again], [again]):
+        told = [argument for one in files for argument in ("--past", str(one))]
+        assert main(["compare", str(file), "--control", "base", *told, "--json"]) in (0, None)
+        seen.append(json.loads(capsys.readouterr().out)["seed_spread"])
+    assert seen[0]["past"] == 3
+    assert seen == [seen[0]] * 3
+
+
 def test_a_past_without_seeds_says_that_it_tells_nothing(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +131,7 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
     past.write_text(HEADER + _series("x", None, 0.6, 1) + _series("y", None, 0.5, 2))
     assert main(["compare", str(file), "--control", "base", "--past", str(past), "--json"]) in (0, None)
     captured = capsys.readouterr()
-    assert "--past: no arm in it has two seeds" in captured.err
+    assert "--past: beside the sweep's own runs no arm in it has two seeds" in captured.err
     assert json.loads(captured.out)["seed_spread"]["past"] == 0
 
 

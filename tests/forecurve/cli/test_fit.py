@@ -68,7 +68,7 @@ def test_how_the_other_series_turned_out_moves_the_advice(tmp_path: Path, capsys
     assert told["action"] != "stop"
     assert "by what 5 past runs gained" in told["reason"]
     assert main(["fit", *asked, "--prior", "siblings"]) in (0, None)
-    assert "on top by 5 past runs" in capsys.readouterr().out
+    assert "on top to the end by 5 past runs" in capsys.readouterr().out
 
 
 def _late(step: float, at: int) -> float:
@@ -134,6 +134,34 @@ def test_series_as_far_as_the_run_itself_tell_nothing_of_a_budget_and_those_far_
     for name in ("young0", "young1", "young2"):
         assert _width(series[name]["A"]) < 0.5 * _width(alone[name]["A"])
         assert name not in told.err
+
+
+def test_one_seed_of_a_series_is_asked_for_by_the_name_that_the_answer_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "seeds.csv"
+    rows = [_series("e", 200, 30, seed).replace("16,\n", f"16,{seed}\n") for seed in (1, 2)]
+    path.write_text(HEADER + "".join(rows) + _series("only", 200, 30, 3).replace("16,\n", "16,4\n"))
+    every = {one["series"]: one for one in _json(capsys, str(path))["series"]}
+    assert list(every) == ["e (seed 1)", "e (seed 2)", "only"]
+    for prior in ("none", "siblings"):
+        asked = (str(path), "--series", "e (seed 2)", "--prior", prior)
+        assert [one["series"] for one in _json(capsys, *asked)["series"]] == ["e (seed 2)"]
+    one = _json(capsys, str(path), "--series", "e (seed 2)")["series"][0]
+    assert one["A"] == every["e (seed 2)"]["A"]
+    both = _json(capsys, str(path), "--series", "e (seed 2)", "--series", "only")["series"]
+    assert [one["series"] for one in both] == ["e (seed 2)", "only"]
+    for missing in ("e (seed 3)", "only (seed 4)"):
+        assert main(["fit", str(path), "--series", missing]) == 2
+        assert "has no such series" in capsys.readouterr().err
+
+
+def test_where_no_ceiling_can_be_read_the_table_shows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "flat.csv"
+    path.write_text("series,compute,reward\n" + "".join(f"flat,{step},0.3\n" for step in range(1, 31)))
+    assert main(["fit", str(path), "--budget", "60", "--target", "0.5"]) in (0, None)
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split()[3:6] == ["withheld"] * 3
 
 
 def _width(interval: dict[str, float]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
-from forecurve.science import Curve, Evaluation, backtest, fit
+from forecurve.science import Curve, Evaluation, backtest, fit, score
 from forecurve.science.errors import NotFinite
 
 from .synthetic import noisy_curve
@@ -55,6 +55,16 @@ FIT = fit(CURVE)
         (lambda: freeze(FIT, horizon="far"), "horizon: "),
         (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),
         (lambda: Siblings(CURVE), "curves: a Sequence is needed, got Curve"),
+        (lambda: Siblings([CURVE]).hindsight(CURVE, 9_000), "forecast: a Fit is needed, got Curve"),
+        (lambda: advise(FIT, budget=9_000, hindsight=3), "hindsight: a Hindsight is needed, got int"),
+        (lambda: advise(FIT, target="1"), "target: numbers are needed"),
+        (lambda: advise(FIT, delta=2.0), "delta: no two rewards are so far apart"),
+        (lambda: plan([FIT], 9_000, delta=3.0), "delta: no two rewards are so far apart"),
+        (lambda: compare({"a": CURVE, "b": CURVE}, "a", rope=2.0), "rope: no two rewards are so far apart"),
+        (lambda: compare({1: CURVE, 2: CURVE}, 1), "arms: a str is needed, got int; call each arm by a text"),
+        (lambda: backtest([CURVE], fractions=0.5), "fractions: a Sequence is needed, got float"),
+        (lambda: score(3, {}), "forecasts: a Iterable is needed, got int"),
+        (lambda: FIT.draws(-1, 0), "n: a whole number is needed"),
         (lambda: Siblings([CURVE, FIT]), "curves[1]: a Curve is needed, got Fit"),
         (lambda: backtest(3), "curves: a Sequence is needed, got int"),
         (lambda: backtest([FIT]), "curves[0]: a Curve is needed, got Fit"),

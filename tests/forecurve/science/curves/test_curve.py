@@ -33,7 +33,10 @@ X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
         ({"compute": [1, 2, 2, 4]}, e.ComputeOrder, "compute"),
         ({"compute": [1, 3, 2, 4]}, e.ComputeOrder, "compute"),
         ({"compute": [0, 1, 2, 3], "start": 0.2}, e.ComputeOrder, "start"),
-        ({"start": 1.5}, e.RewardRange, "reward"),
+        ({"start": 1.5}, e.RewardRange, "start"),
+        ({"start": float("nan")}, e.NotFinite, "start"),
+        ({"bounds": (0, 1e13)}, e.RewardRange, "bounds"),
+        ({"counts": 5, "samples": 4}, e.BadCount, "counts"),
         ({"prompts": [10, 10]}, e.UnequalLengths, "prompts"),
         ({"prompts": 0}, e.BadCount, "prompts"),
         ({"samples": float("inf")}, e.BadCount, "samples"),
@@ -56,6 +59,21 @@ def test_a_bad_curve_is_refused_by_name_with_the_way_out(arguments: dict[str, An
 def test_the_message_names_the_offending_evaluation() -> None:
     with pytest.raises(e.ComputeOrder, match=r"1\.5 at evaluation 3"):
         Curve([1, 2, 1.5, 4], Y)
+
+
+def test_with_a_start_too_the_place_is_that_among_those_that_were_given() -> None:
+    with pytest.raises(e.ComputeOrder, match="2 at evaluation 3") as caught:
+        Curve([1, 2, 2, 3], Y, start=0.1)
+    assert caught.value.at == 2
+
+
+def test_of_an_evaluation_with_one_of_two_sizes_the_noise_is_that_of_the_others() -> None:
+    """Its samples alone would be a size of 16: noise forty times as large as that of its neighbours."""
+    whole = Curve(X, Y, prompts=[100.0] * 4, samples=16)
+    blank = Curve(X, Y, prompts=[100.0, 100.0, 100.0, float("nan")], samples=16)
+    assert blank.noise.source == whole.noise.source == "binomial"
+    assert blank.noise.variance[:3] == pytest.approx(whole.noise.variance[:3])
+    assert blank.noise.variance[3] == pytest.approx(np.median(whole.noise.variance[:3]))
 
 
 @given(st.permutations([1.0, 2.0, 3.0, 4.0, 5.0]))

@@ -76,7 +76,7 @@ def test_the_sentence_names_what_past_runs_had_on_top() -> None:
     hindsight = _told(0.03 + 0.003 * np.random.default_rng(0).normal(size=12))
     assert PLATEAU.sentence(budget=BUDGET).endswith("GPU-hours more would buy +0.01: stop.")
     told = PLATEAU.sentence(budget=BUDGET, hindsight=hindsight)
-    assert told.endswith("GPU-hours more would buy +0.01 by its own data, +0.03 on top by 12 past runs: continue.")
+    assert told.endswith("more would buy +0.01 by its curve, +0.03 on top to the end by 12 past runs: continue.")
 
 
 def test_what_is_shared_becomes_sure_with_many_runs_and_what_is_a_run_s_own_does_not() -> None:

@@ -70,6 +70,25 @@ def test_the_chosen_arm_is_finished_from_where_it_was_looked_at() -> None:
     assert finish.value == pytest.approx(PLANNED.chosen.gain.median, abs=0.02)
 
 
+def test_what_the_choice_is_worth_is_counted_as_far_as_the_budget_goes() -> None:
+    fitted = fit(_arm("one", 3, 4_000, 40, A=0.65, B=1.9, C_mid=2500.0))
+    whole, part = (plan([fitted], budget, horizon=16_000) for budget in (12_000, 4_000))
+    here, there, end = fitted.predict([4_000, 8_000, 16_000]).median
+    assert whole.allocation[0].value == pytest.approx(end - here, abs=0.01)
+    assert (part.allocation[0].to, part.horizon) == (8_000, 16_000)
+    assert part.allocation[0].value == pytest.approx(there - here, abs=0.01)
+    assert "on the way to 8,000 GPU-hours; the budget does not reach 16,000" in part.allocation[0].reason
+    assert part.sentence.endswith("expected to 16,000 GPU-hours; the budget ends at 8,000.")
+    assert "budget" not in whole.sentence
+
+
+def test_a_price_that_keeps_from_looking_is_named() -> None:
+    close = [_arm(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
+    dear = plan(close, 40_000, horizon=16_000, price=1.0)
+    assert (dear.allocation, dear.settled) == ((), False)
+    assert "no look that the budget allows would change the choice enough for its price" in dear.sentence
+
+
 def test_a_clear_winner_needs_no_look() -> None:
     curves = [
         _arm("good", 1, 16_000, 60, A=0.65, B=1.9, C_mid=2500.0),
