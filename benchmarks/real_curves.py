@@ -26,6 +26,7 @@ from forecurve.curve_files import read_curves
 from forecurve.curve_formats import FORMATS
 from forecurve.science import Curve
 from forecurve.science.backtesting.backtest import BASELINES, OURS, Backtest, Summary, backtest
+from forecurve.science.past.reach import RANKS_FROM
 
 COLUMNS = ("set", "seen", "method", "n", "MAE", "median", "max", "posterior MAE", "coverage", "width", "posterior's",
            "its width", "withheld", "past runs")  # fmt: skip
@@ -95,7 +96,7 @@ def _levels(name: str, found: Backtest) -> Iterator[tuple[Any, ...]]:
         if ours.mae is None or paper.mae is None:
             continue
         yield name, f"MAE at {fraction:g}, paper's", f"< {paper.mae:.4f}", ours.mae, _word(ours.mae < paper.mae)
-        if _past_runs(found, ours) and ours.coverage is not None:
+        if (_past_runs(found, ours) or 0) >= RANKS_FROM and ours.coverage is not None:
             fine = 0.80 <= ours.coverage <= 0.97
             yield name, f"coverage at {fraction:g}, conformal", "0.80 to 0.97", ours.coverage, _word(fine)
     early, late = by.get((0.25, OURS)), by.get((0.5, "paper-grid"))

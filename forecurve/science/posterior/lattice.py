@@ -80,7 +80,8 @@ def lattice_about(node: FloatArray, covariance: FloatArray, reach: float, box: B
     across = _rounded(reach * float(np.sqrt(covariance[0, 0])))
     slope = round(covariance[0, 1] / covariance[0, 0], 2)
     along = _rounded(reach * float(np.sqrt(max(covariance[1, 1] - slope * covariance[0, 1], 0.0))))
-    node = np.array([round(node[0] / across, 2) * across, round(node[1] / along, 2) * along])
+    corner = np.array([box.log_b[0], box.log_mid[0]])  # from there, so that the unit of compute has no say
+    node = corner + np.round((node - corner) / (across, along), 2) * (across, along)
     far = along + abs(slope) * across
     log_b, log_mid = (node[0] - across, node[0] + across), (node[1] - far, node[1] + far)
     within = box.log_b[0] < log_b[0] and log_b[1] < box.log_b[1]

@@ -31,7 +31,7 @@ from forecurve.science import (
 )
 from forecurve.science.wording import compute_text, level_text
 
-from .synthetic import noisy_curve
+from .synthetic import noisy_curve, sigmoid
 
 PERCENT = (0.0, 100.0)
 RANGES = [PERCENT, (-1.0, 1.0), (-3.0, -2.5)]
@@ -283,3 +283,23 @@ def test_a_sentence_about_floating_point_operations_stays_short() -> None:
 def test_words_in_percent_have_no_more_digits_than_their_interval_supports() -> None:
     wide, narrow = Estimate(40.123, 20.0, 60.0), Estimate(40.123, 38.0, 43.0)
     assert (level_text(wide), level_text(narrow)) == ("40 (90 %: 20 to 60)", "40.1 (90 %: 38.0 to 43.0)")
+
+
+@pytest.mark.parametrize("unit", [1e-3, 7.3, 3600.0])
+@pytest.mark.parametrize("points", [12, 25, 60])
+def test_the_unit_of_compute_has_no_say(points: int, unit: float) -> None:
+    """An hour is 3600 seconds: the same posterior, to the last digits, and so the same alarm."""
+    rng = np.random.default_rng(3)
+    compute = np.linspace(200.0, 12_000.0, 60)
+    reward = sigmoid(compute, 0.6, 1.9, 2500.0, 0.2) + rng.normal(0, 0.004, 60) - 0.02 * (np.arange(60) > 40)
+    one, other = (Curve(compute[:points] * by, reward[:points], prompts=1000, samples=16) for by in (1.0, unit))
+    told, same = fit(one), fit(other)
+    assert same.A.to_dict() == pytest.approx(told.A.to_dict(), rel=1e-9)
+    assert same.C_mid.median / unit == pytest.approx(told.C_mid.median, rel=1e-9)
+    assert same.predict([16_000 * unit]).lower90 == pytest.approx(told.predict([16_000]).lower90, rel=1e-9)
+    if points < 60:
+        alarms = [
+            watch(freeze(fitted), compute[points:] * by, reward[points:]) for fitted, by in ((told, 1.0), (same, unit))
+        ]
+        assert alarms[0].level == alarms[1].level
+        assert alarms[1].e_value == pytest.approx(alarms[0].e_value, rel=1e-5)
