@@ -52,7 +52,7 @@ X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
         ({"bounds": (0, 1, 2)}, e.RewardRange, "(low, high)"),
         ({"bounds": "ab"}, e.RewardRange, "'ab'"),
         ({"bounds": (0, float("inf"))}, e.RewardRange, "inf"),
-        ({"bounds": (-1e300, 1e300)}, e.RewardRange, "finite"),
+        ({"bounds": (-1e300, 1e300)}, e.RewardRange, "at most 1e+12 wide"),
         ({"counts": [[1.5]] * 4, "samples": 4}, e.BadCount, "1.5"),
         ({"counts": [["a"]] * 4, "samples": 4}, e.BadCount, "'a'"),
     ],
