@@ -5,7 +5,7 @@
 Synthetic runs of one task in a store of its own (an embedded Postgres), refitted by the worker's own code. Every live
 run is refitted once before it is measured: what a process keeps in memory is there. The CPU of the database is not in
 it. Runs --ahead are live ones at four fifths of their budgets, each with one more evaluation before every refit that is
-measured: nothing of them is in memory (nine refits; from then on they are through).
+measured (nine of them; then they are through): their curves are read anew, and fitted anew where that is another stage.
 """
 
 from __future__ import annotations

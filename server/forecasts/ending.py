@@ -44,7 +44,7 @@ def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> st
         return WITHOUT
     known, ahead = len(prior.get("runs") or ()), prior.get("ahead", 0)  # older forecasts did not keep them
     if ahead and ahead == known:
-        return f"with {ahead} runs further along"
+        return f"with {ahead} run{'' if ahead == 1 else 's'} further along"
     past = f"with {f'{known - ahead} ' if known else ''}past run{'' if known - ahead == 1 else 's'}"
     return f"{past} and {ahead} further along" if ahead else past
 

@@ -84,6 +84,9 @@ class Siblings:
         Args:
             arm: of a run whose curve does not say it.
             share: at which they are made, where it need not be exactly the same; what is made once is kept.
+
+        Raises:
+            PriorError: the run has another unit of compute, or range of rewards, than they have.
         """
         check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
         curve, budget = forecast.curve, number("budget", budget)
@@ -114,7 +117,7 @@ class Siblings:
             own = getattr(curve, name)
             others = {getattr(one, name) for one in self._kin.curves} - {own}
             if others:
-                needed = f"the siblings have {own}, as the run has"
+                needed = f"the run has {own}, and its siblings must too"
                 raise errors.PriorError(name, next(iter(others)), needed, way_out)
 
     def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:

@@ -97,11 +97,9 @@ class Kin:
             arm: of a run that is not one of them; without a meaning for one that is.
         """
         seeds = self._seeds.get(arm if at is None else self._arms[at], ())
-        told = set(self.others(at)).intersection(seeds)
-        went = {one: self.curves[one].now for one in sorted(told)}
-        return [
-            one for one, now_ in went.items() if least_to_tell(now, budget) <= now_ and not is_finished(now_, budget)
-        ]
+        told, least = set(self.others(at)).intersection(seeds), least_to_tell(now, budget)
+        far = [one for one in sorted(told) if self.curves[one].now >= least]
+        return [one for one in far if not is_finished(self.curves[one].now, budget)]
 
     @cached_property
     def _seeds(self) -> dict[str | None, list[int]]:
