@@ -39,13 +39,23 @@ def sentence(
         return _misfit_sentence(fit)
     advice = None if budget is None else advise(fit, now=here, budget=budget, target=target, hindsight=hindsight)
     if not fit.ceiling_known:
-        return _unknown_sentence(fit, here, budget, advice)
+        return _unknown_sentence(fit, here, budget, advice) + _cut_off(fit)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here, advice)
     action = "" if advice is None else f": {advice.action}"
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
-    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}"
+    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}{_cut_off(fit)}"
+
+
+def _cut_off(fit: Fit) -> str:
+    """That the ceiling is not read from the first evaluations."""
+    found = fit.cutoff
+    if found is None:
+        return ""
+    return (
+        f" The {found.evaluations} evaluations before {compute_text(found.compute)} {fit.unit} do not follow the curve."
+    )
 
 
 def _misfit_sentence(fit: Fit) -> str:

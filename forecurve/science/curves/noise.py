@@ -17,11 +17,9 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.linalg.lapack import dpttrf, dpttrs
 
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
@@ -45,28 +43,11 @@ class SamplingNoise:
 
 
 @dataclass(frozen=True)
-class NoiseHypothesis:
-    """One guess at what an evaluation holds beside the curve and sampling noise.
-
-    Attributes:
-        eta: variance of the wandering part relative to sampling noise.
-        rho: its correlation over one usual gap.
-        weight: prior weight, up to a common factor.
-        early: so many evaluations at the head belong to an early regime that the sigmoid does not describe.
-    """
-
-    eta: float
-    rho: float
-    weight: float
-    early: int = 0
-
-
-@dataclass(frozen=True)
 class NoiseKnown:
     """What is known of a run's noise before its own data, see `family_noise`.
 
     Attributes:
-        weights: of `HYPOTHESES`, adding up to 1.
+        weights: of `wandering.HYPOTHESES`, adding up to 1.
         sizes: (source, shape, rate) of alpha's inverse-gamma, for sources of the sampling variance that are known.
     """
 
@@ -79,36 +60,9 @@ class NoiseKnown:
         return known.get(source, ALPHA_PRIOR[source])
 
 
-_KINDS = (
-    (0.50, ((0.0, 0.0),)),
-    # Nothing weaker: wandering no larger than sampling noise is as good as white in a short run, and takes from it.
-    (0.44, tuple((eta, rho) for eta in (3.0, 8.0, 20.0) for rho in (0.5, 0.8, 0.95))),
-    # Slow waves: hidden by the noise of a single evaluation, they outweigh that of the mean of a hundred. In a short
-    # run they are as good as white, so that the two share what white noise alone would have there.
-    (0.06, ((0.25, 0.95), (0.06, 0.99), (0.25, 0.99))),
-)
-# The weights are chosen on synthetic runs, half of which have white noise and half a wandering part, so that intervals
-# of both kinds cover what they say (benchmarks/calibration.py): too little weight for either and its own cells fail.
-HYPOTHESES = tuple(NoiseHypothesis(*kind, weight / len(kinds)) for weight, kinds in _KINDS for kind in kinds)
-EARLY_SD = 0.05  # of the reward's range: how far an early regime may lie from the sigmoid
-_EARLY_NOISE = ((0.0, 0.0), (2.0, 0.7))
-_EARLY_COUNTS = (3, 8, 20)
-_EARLY_WEIGHT = 0.015  # each; 0.09 in all when every cut-off is possible
 REFERENCE_POINTS = 8  # evaluations whose mean nominal variance is the unit of the noise model
 TICKS = (0.2, 5.0)  # so that log-spaced evaluations are neither glued together nor cut apart
 WINDOW = 32  # latest values whose median is the usual one; what lies behind is never looked at again
-
-
-@cache
-def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
-    """The noise hypotheses of N evaluations: early cut-offs only where twice as many evaluations remain.
-
-    The paper cuts the first 1.5k GPU-hours by eye (A.5, A.7). Here a cut-off is a hypothesis: early evaluations get
-    the further variance EARLY_SD^2 each, which costs likelihood unless they really lie off the sigmoid.
-    """
-    cuts = [count for count in _EARLY_COUNTS if size >= 3 * count]
-    early = (NoiseHypothesis(eta, rho, _EARLY_WEIGHT, count) for count in cuts for eta, rho in _EARLY_NOISE)
-    return (*HYPOTHESES, *early)
 
 
 def levels_of(rate: FloatArray) -> FloatArray:
@@ -298,47 +252,3 @@ def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     spikes = aside > SPIKE_SCALE * np.maximum(usual, least)
     extra[2:-2][spikes] = distance[spikes] ** 2
     return extra
-
-
-class Whitener:
-    """The inner product x' M^-1 y with M = diag(w) + eta K, for one hypothesis, at O(N) a column.
-
-    Args:
-        hypothesis: eta and rho.
-        shares: w, shape (N,), mean 1.
-        ticks: of the clock since the evaluation before, shape (N,).
-    """
-
-    def __init__(self, hypothesis: NoiseHypothesis, shares: FloatArray, ticks: FloatArray):
-        self.hypothesis = hypothesis
-        self._weights = 1.0 / shares
-        self.logdet = float(np.log(shares).sum())
-        if hypothesis.eta == 0:
-            return
-        rho = hypothesis.rho ** ticks[1:]
-        # K^-1 of an OU process: tridiagonal; P = K^-1/eta + W^-1 = L D L'
-        steps = 1.0 / (1.0 - rho**2)
-        diagonal = np.ones(len(shares))
-        diagonal[:-1] += rho**2 * steps
-        diagonal[1:] += rho**2 * steps
-        self._d, self._e, info = dpttrf(diagonal / hypothesis.eta + self._weights, -rho * steps / hypothesis.eta)
-        assert info == 0, "the precision of an OU process is positive definite"
-        self.logdet += len(shares) * np.log(hypothesis.eta) + float(np.log(1.0 - rho**2).sum() + np.log(self._d).sum())
-
-    def solve(self, columns: FloatArray) -> FloatArray:
-        """M^-1 columns, for shape (N,) or (N, K)."""
-        weights = self._weights if columns.ndim == 1 else self._weights[:, None]
-        scaled = weights * columns
-        if self.hypothesis.eta == 0:
-            return scaled
-        inner, _ = dpttrs(self._d, self._e, scaled)
-        return np.asarray(scaled - weights * inner.reshape(scaled.shape))
-
-    def squares(self, columns: FloatArray) -> FloatArray:
-        """x' M^-1 x of every column: (N, K) -> (K,)."""
-        scaled = self._weights[:, None] * columns
-        total = np.einsum("nk,nk->k", columns, scaled)
-        if self.hypothesis.eta > 0:
-            inner, _ = dpttrs(self._d, self._e, scaled)
-            total -= np.einsum("nk,nk->k", scaled, inner)
-        return np.asarray(total)

@@ -12,16 +12,15 @@ posterior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from ..posterior.drawing import Posterior
 from ..posterior.integral import inner_products
+from ..posterior.kernels import noise_filter
 from ..posterior.linear import Quadratic, best_at_node, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
@@ -31,7 +30,6 @@ _LATTICE = (10, 14)  # in ln B and ln C_mid
 _PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own best node is looked for
 _ROUNDS = 2
 _LOCAL = 7  # nodes a side
-_FORGOTTEN = 1e4  # ticks over a restart, after which nothing of the wandering part is left
 _HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
 
 
@@ -58,14 +56,16 @@ class Extended:
 class Comparison:
     """Least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
 
+    Attributes:
+        gained_by_cutting: log likelihood of the best sigmoid over that of the best without an early regime.
+
     Args:
         problem: the scaled curve.
         nodes: (ln B, ln C_mid), shape (2, K).
         cell: spacing of the nodes that an extension may need, (2,).
-        top: log likelihood of the best sigmoid; that of the best node when left out.
     """
 
-    def __init__(self, problem: Problem, nodes: FloatArray, cell: FloatArray, top: float | None = None):
+    def __init__(self, problem: Problem, nodes: FloatArray, cell: FloatArray):
         self.problem = problem
         self.nodes = nodes
         self.cell = cell
@@ -75,8 +75,13 @@ class Comparison:
         logdet = np.array([whitener.logdet for whitener in problem.whiteners])
         self._constant = (problem.setting.log_weights - logdet / 2)[:, None]
         self.likelihood = self._log_likelihood(self.least)  # (H, K)
-        self.top = float(self.likelihood.max()) if top is None else top
-        self._alive = self._hopeful()
+        self.top = float(self.likelihood.max())
+        early = np.array([hypothesis.early > 0 for hypothesis in problem.setting.hypotheses])
+        best = self.likelihood.max(axis=1)
+        self._whole = np.flatnonzero(~early)
+        # all without an early regime, which a further term may make the best, and early ones that are not hopeless
+        self._alive = np.flatnonzero(~early | (best > best.max() - _HOPELESS))
+        self.gained_by_cutting = float(best.max() - best[self._whole].max())
 
     @classmethod
     def of(cls, problem: Problem, found: Posterior) -> Comparison:
@@ -90,6 +95,11 @@ class Comparison:
         return cls(problem, np.concatenate([own, top, lattice], axis=1), cell)
 
     @property
+    def early(self) -> int:
+        """Evaluations of the best sigmoid's early regime."""
+        return self.problem.setting.hypotheses[self.best[0]].early
+
+    @property
     def best(self) -> tuple[int, int]:
         """(hypothesis, node) of the best sigmoid."""
         hypothesis, node = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
@@ -101,23 +111,25 @@ class Comparison:
         R0, A = self.R0[at], self.A[at]
         return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, at[1]]))
 
-    def extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
+    def extend(self, columns: FloatArray, signs: FloatArray, whole: bool = False) -> Extended:
         """The best extension by one of the columns, its nodes refined where it promises anything.
 
         Args:
             columns: (N, T).
             signs: of delta for each column, (T,); 0 allows both.
+            whole: without an early regime on either side.
         """
-        best, cell = self._extend(columns, signs), self.cell
+        alive, top = (self._whole, self.top - self.gained_by_cutting) if whole else (self._alive, self.top)
+        best, cell = self._extend(columns, signs, alive, top), self.cell
         for _ in range(_ROUNDS if best.ratio > _PROMISING else 0):
             steps = [np.linspace(-size, size, _LOCAL) for size in cell]
             local = best.node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
-            finer = Comparison(self.problem, local, cell, self.top)._extend(columns, signs)
+            finer = Comparison(self.problem, local, cell)._extend(columns, signs, alive, top)
             best, cell = max(best, finer, key=lambda found: found.ratio), cell * 2 / (_LOCAL - 1)
         return best
 
-    def _extend(self, columns: FloatArray, signs: FloatArray) -> Extended:
-        y, g, alive = self.problem.reward, self.g, self._alive
+    def _extend(self, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> Extended:
+        y, g = self.problem.reward, self.g
         unit, setting = self.problem.setting.unit_variance, self.problem.setting
         rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
         own = np.einsum("htn,nt->ht", rows, columns)
@@ -131,7 +143,7 @@ class Comparison:
         if step == 0.0:
             start, ceiling = float(self.R0[alive[h], k]), float(self.A[alive[h], k])
         return Extended(
-            ratio=2 * (likelihood - self.top),
+            ratio=2 * (likelihood - top),
             delta=step,
             values=start + (ceiling - start) * g[:, k] + step * columns[:, t],
             height=ceiling - start,
@@ -141,11 +153,10 @@ class Comparison:
 
     def whitened_residual(self) -> FloatArray:
         """Of the best sigmoid under its own noise hypothesis: independent with one variance if it holds, (N,)."""
-        hypothesis = self.best[0]
-        eta, rho = (float(values[hypothesis]) for values in self.problem.setting.wandering)
-        shares, clock = self.problem.shares[hypothesis], self._clock
-        covariance = np.diag(shares) + (eta * rho ** np.abs(clock[:, None] - clock) if eta else 0.0)
-        return np.asarray(solve_triangular(np.linalg.cholesky(covariance), self.residual(), lower=True))
+        at = slice(self.best[0], self.best[0] + 1)
+        laid = self.problem.wandering
+        found = noise_filter(self.problem.shares, laid.variance[at], laid.decay[at], self.residual())
+        return np.asarray(found.reward[0] / np.sqrt(found.inverse[0]))
 
     def explained_correlation(self) -> float:
         """Correlation of neighbouring evaluations that the best noise hypothesis itself implies."""
@@ -159,16 +170,6 @@ class Comparison:
         """
         seen = float(self.least[self.best]) / 2
         return float(np.sqrt(1 + self.problem.setting.rate / seen)) if seen > 0 else np.inf
-
-    @cached_property
-    def _clock(self) -> FloatArray:
-        return np.cumsum(np.minimum(self.problem.ticks, _FORGOTTEN))
-
-    def _hopeful(self) -> IntArray:
-        """Hypotheses that are worth extending: all without an early regime, which a further term may make the best."""
-        best = self.likelihood.max(axis=1)
-        early = np.array([hypothesis.early > 0 for hypothesis in self.problem.setting.hypotheses])
-        return np.flatnonzero(~early | (best > best.max() - _HOPELESS))
 
     def _log_likelihood(self, least: FloatArray) -> FloatArray:
         setting = self.problem.setting

@@ -29,6 +29,7 @@ SHAPELESS = ("pinned", "constant")
 
 _RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, more after the search over change points
 _BREAK_RATIO = 24.0  # a break may go either way and look like anything: more is asked of it
+_OVER_CUT = 6.0  # of a change within what would else be an early regime, over the sigmoid with that regime
 _FAR = 4.0  # standard errors of a difference
 _LEAST_FALL = 0.02  # of the reward's range: smaller falls are no reason to act
 _LEAST_SECOND = 0.05
@@ -140,7 +141,8 @@ def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | No
         return None
     comparison = Comparison.of(problem, found)
     changes = _Changes.of(problem, compute)
-    changed = _fall(comparison, changes, compute, width) or _another_shape(comparison, changes, found, compute, width)
+    changed = _fall(comparison, changes, found.cut, compute, width)
+    changed = changed or _another_shape(comparison, changes, found, compute, width)
     if changed is not None and changed.withheld:
         return changed
     hanging = _residual_runs(comparison)
@@ -168,10 +170,14 @@ class _Changes:
             columns=np.concatenate([ramps(compute, slow), steps(len(compute), sharp)], axis=1),
         )
 
-    def from_evaluation(self, first: int) -> _Changes:
-        """Those with so many evaluations before them."""
-        kept = self.starts >= first
+    def from_evaluation(self, first: int, last: int | None = None) -> _Changes:
+        """Those with so many evaluations before them, and no more than `last`."""
+        kept = (self.starts >= first) & (last is None or self.starts <= last)
         return _Changes(self.starts[kept], self.sudden[kept], self.columns[:, kept])
+
+    def fall_of(self, comparison: Comparison, whole: bool = False) -> Extended:
+        """The best of them as a fall."""
+        return comparison.extend(self.columns, np.full(len(self.starts), -1.0), whole)
 
     def about(self, column: int, compute: FloatArray) -> _Changes:
         """Bends and jumps at every evaluation near that of one column."""
@@ -196,8 +202,21 @@ def _sharpest_jumps(reward: FloatArray) -> IntArray:
 # --- collapse and decline ---
 
 
-def _fall(comparison: Comparison, changes: _Changes, compute: FloatArray, width: float) -> Misfit | None:
-    best = comparison.extend(changes.columns, signs=np.full(len(changes.starts), -1.0))
+def _fall(comparison: Comparison, changes: _Changes, cut: int, compute: FloatArray, width: float) -> Misfit | None:
+    """A fall after an early regime of `cut` evaluations, or one that describes them better than such a regime does."""
+    after = changes.from_evaluation(cut + 1)
+    found = _fallen(comparison, after, after.fall_of(comparison), compute, width)
+    if found is not None or not comparison.early:
+        return found
+    within = changes.from_evaluation(1, comparison.early)
+    best = within.fall_of(comparison, whole=True)
+    says_more = best.ratio - 2 * comparison.gained_by_cutting >= _OVER_CUT
+    return _fallen(comparison, within, best, compute, width) if says_more else None
+
+
+def _fallen(
+    comparison: Comparison, changes: _Changes, best: Extended, compute: FloatArray, width: float
+) -> Misfit | None:
     since = int(changes.starts[best.column]) - 1  # the last evaluation before it
     peak = float(best.values[: since + 1].max())
     fall = peak - float(best.values[-1])
@@ -243,16 +262,20 @@ def _another_shape(
     """A second rise, a break, or a smooth curve that is no sigmoid: whichever explains more than the gentler ones."""
     if len(compute) < _PHASE_POINTS:
         return None
-    log_c = comparison.problem.log_c
+    log_c, cut = comparison.problem.log_c, found.cut  # within an early regime nothing changes: it is off the curve
     seen = log_c[np.isfinite(log_c)]
-    inside = float(seen[min(3, len(seen) - 1)]), float(seen[-4])  # of a later rise too little would have been seen
+    inside = float(seen[min(max(cut, 1) + 2, len(seen) - 1)]), float(seen[-4])  # too little of a later rise is seen
     centres = np.linspace(*inside, _CENTRES)
-    second = comparison.extend(logistic(log_c, centres, _STEEPNESS), signs=np.ones(_CENTRES))
-    late = changes.from_evaluation(_BREAK_BEFORE)
+    columns = logistic(log_c, centres, _STEEPNESS)
+    first = _first_phase(comparison, columns, centres, seen) if comparison.early else None
+    if first is not None:
+        return _two_phase(first, float(np.exp(centres[first.column])), width)
+    second = comparison.extend(columns, signs=np.ones(_CENTRES))
+    late = changes.from_evaluation(cut + _BREAK_BEFORE)
     sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
     if max(second.ratio, sharp.ratio) < _WORTH:
         return None
-    late = late.about(sharp.column, compute)  # as finely laid as the gentle ones
+    late = late.about(sharp.column, compute).from_evaluation(cut + _BREAK_BEFORE)  # as finely laid as the gentle ones
     sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
     ranked = rivals(comparison, inside)
     smoothest = ranked[0].found.ratio
@@ -268,6 +291,14 @@ def _another_shape(
     if smoothest < _BREAK_RATIO or len(compute) < _SHAPE_POINTS:
         return None
     return _shape(smoothest, widening(comparison, found, ranked))
+
+
+def _first_phase(comparison: Comparison, columns: FloatArray, centres: FloatArray, seen: FloatArray) -> Extended | None:
+    """A second rise of which what would else be an early regime is the first phase."""
+    found = comparison.extend(columns, np.ones(_CENTRES), whole=True)
+    says_more = found.ratio - 2 * comparison.gained_by_cutting >= _OVER_CUT
+    rises = says_more and found.ratio >= _RATIO and found.delta >= _LEAST_SECOND
+    return found if rises and _has_shoulder(found, seen, float(centres[found.column])) else None
 
 
 def _shape(ratio: float, wider: float) -> Misfit:
@@ -314,7 +345,7 @@ def _residual_runs(comparison: Comparison) -> Misfit | None:
     size = len(whitened)
     if size < _RUNS_POINTS or comparison.excess_noise() > _NEXT_TO_NONE or _chance_of_runs(whitened) >= _RUNS_P:
         return None
-    lag = lag_correlation(comparison.residual())
+    lag = lag_correlation(comparison.residual()[comparison.early :])
     if lag < _LEAST_LAG:
         return None
     widening = _inflation(lag) / _inflation(comparison.explained_correlation())

@@ -152,11 +152,8 @@ class Fit:
     @property
     def cutoff(self) -> Cutoff | None:
         """The early regime that the fit most likely set apart, or None where there is hardly one."""
-        early = self.posterior.early
-        if sum(early.values()) < 0.5:
-            return None
-        count = max(early, key=lambda size: early[size])
-        return Cutoff(float(self.problem.compute[count]), count, float(sum(early.values())))
+        count, early = self.posterior.cut, self.posterior.early
+        return Cutoff(float(self.problem.compute[count]), count, float(sum(early.values()))) if count else None
 
     @property
     def outliers(self) -> FloatArray:

@@ -24,7 +24,8 @@ from scipy.special import digamma, logsumexp, polygamma
 from scipy.stats import invgamma
 
 from ..arrays import FloatArray
-from ..curves.noise import ALPHA_PRIOR, HYPOTHESES, NoiseKnown
+from ..curves.noise import ALPHA_PRIOR, NoiseKnown
+from ..curves.wandering import HYPOTHESES
 from ..departures.misfit import HOLDS
 from .exchangeable import TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .remembered import remembered

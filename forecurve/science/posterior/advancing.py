@@ -132,10 +132,15 @@ def _advance_loop(
 ) -> None:
     hypotheses, size = after.shape[1:]
     rows, columns = middle.shape
-    inverse, gain, decay = np.empty((hypotheses, 1)), np.empty((hypotheses, 1)), np.empty((hypotheses, 1))
+    inverse, gain, decay = np.empty((hypotheses, 1)), np.empty((hypotheses, 1)), np.zeros((hypotheses, 1))
+    own = np.empty((hypotheses, 1))
+    for h in range(hypotheses):
+        own[h, 0] = eta[h]
+        if eta[h] > 0:
+            decay[h, 0] = rho[h] ** tick
     one, white = np.empty((hypotheses, 1)), np.empty((hypotheses, 1))
     out = (inverse, gain, decay, one, white, totals, last)
-    _filter_loop(np.full((hypotheses, 1), share), np.full(1, tick), eta, rho, np.full(1, reward), out)
+    _filter_loop(np.full(1, share), own, np.full(1, reward), out)
     g = np.zeros(size)
     if log_c > -np.inf:
         for i in range(rows):
@@ -203,9 +208,10 @@ def _advance_rows(
 ) -> None:
     """`_advance_loop`, all nodes and hypotheses at once."""
     size = (len(eta), 1)
-    inverse, gain, decay, one, white = (np.empty(size) for _ in range(5))
+    inverse, gain, one, white = (np.empty(size) for _ in range(4))
+    decay = np.where(eta > 0, rho**tick, 0.0)[:, None]
     filtered = Filtered(inverse, gain, decay, one, white, totals, last)
-    _filter_rows(np.full(size, share), [tick], eta, rho, [reward], filtered)
+    _filter_rows([share], eta[:, None], [reward], filtered)
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-B * (log_c - centre)), 1 / HUGE, HUGE)[None]
     after[:] = before

@@ -49,6 +49,11 @@ class Posterior:
     nodes: FloatArray
     early: dict[int, float]
 
+    @property
+    def cut(self) -> int:
+        """How many evaluations an early regime most likely has, 0 where there is hardly one."""
+        return max(self.early, key=lambda size: self.early[size]) if sum(self.early.values()) >= 0.5 else 0
+
 
 def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
     """Draw DRAWS times.

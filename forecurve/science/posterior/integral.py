@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..curves.noise import HYPOTHESES
+from ..curves.wandering import HYPOTHESES
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, open_edges
 from .linear import Quadratic, quadratic

@@ -67,24 +67,23 @@ class Factors(NamedTuple):
 
 def noise_filter(
     shares: FloatArray,
-    ticks: FloatArray,
-    eta: FloatArray,
-    rho: FloatArray,
+    variance: FloatArray,
+    decay: FloatArray,
     reward: FloatArray,
 ) -> Filtered:
     """Filter the constant and the reward.
 
     Args:
-        shares: sampling variance of each evaluation under each hypothesis, (H, N).
-        ticks: clock ticks since the evaluation before, (N,).
-        eta, rho: variance of the wandering part and its correlation over one tick, (H,).
+        shares: sampling variance of each evaluation, (N,).
+        variance, decay: of the wandering part at each, and its correlation with the evaluation before, (H, N).
         reward: (N,).
     """
-    size = shares.shape
-    sums, last = np.zeros((size[0], 4)), np.stack([eta, 0 * eta, 0 * eta], axis=1)
-    inverse, gain, decay, one, white = (np.empty(size) for _ in range(5))
+    size = variance.shape
+    first = variance[:, 0]  # before the first evaluation the wandering part has its own mean and variance
+    sums, last = np.zeros((size[0], 4)), np.stack([first, 0 * first, 0 * first], axis=1)
+    inverse, gain, one, white = (np.empty(size) for _ in range(4))
     out = Filtered(inverse, gain, decay, one, white, sums, last)
-    compiled(_filter_loop, _filter_rows)(shares, ticks, eta, rho, reward, out)
+    compiled(_filter_loop, _filter_rows)(shares, variance, reward, out)
     return out
 
 
@@ -111,21 +110,20 @@ def lattice_sums(
 # --- the loops themselves: plain enough for numba ---
 
 
-def _filter_loop(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: Any) -> None:
+def _filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
+    """`own` is the wandering part's variance where nothing is known of it, (H, N)."""
     inverse, gain, decay, one, white, sums, last = out
-    for h in range(shares.shape[0]):
+    for h in range(own.shape[0]):
         variance, s1, sy = last[h, 0], last[h, 1], last[h, 2]
-        for t in range(shares.shape[1]):
-            d = 0.0
-            if eta[h] > 0:  # before the first evaluation the wandering part has its own mean and variance: 0 and eta
-                d = rho[h] ** ticks[t]
-                variance = variance * d * d + eta[h] * (1.0 - d * d)
+        for t in range(own.shape[1]):
+            d = decay[h, t]
+            variance = variance * d * d + own[h, t] * (1.0 - d * d)
             s1 *= d
             sy *= d
-            total = variance + shares[h, t]
+            total = variance + shares[t]
             k = variance / total
             e1, ey = 1.0 - s1, reward[t] - sy
-            inverse[h, t], gain[h, t], decay[h, t] = 1.0 / total, k, d
+            inverse[h, t], gain[h, t] = 1.0 / total, k
             one[h, t], white[h, t] = e1 / total, ey / total
             sums[h, 0] += e1 * e1 / total
             sums[h, 1] += e1 * ey / total
@@ -199,18 +197,18 @@ def _sums_loop(
                 at_state[n] = s + k * e
 
 
-def _filter_rows(shares: Any, ticks: Any, eta: Any, rho: Any, reward: Any, out: Any) -> None:
+def _filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
     """`_filter_loop`, all hypotheses at once."""
     inverse, gain, decay, one, white, sums, last = out
     variance, s1, sy = last.T.copy()
-    for t in range(shares.shape[1]):
-        d = np.where(eta > 0, rho ** ticks[t], 0.0)
-        variance = np.where(eta > 0, variance * d * d + eta * (1.0 - d * d), 0.0)
+    for t in range(own.shape[1]):
+        d = decay[:, t]
+        variance = variance * d * d + own[:, t] * (1.0 - d * d)
         s1, sy = s1 * d, sy * d
-        total = variance + shares[:, t]
+        total = variance + shares[t]
         k = variance / total
         e1, ey = 1.0 - s1, reward[t] - sy
-        inverse[:, t], gain[:, t], decay[:, t] = 1.0 / total, k, d
+        inverse[:, t], gain[:, t] = 1.0 / total, k
         one[:, t], white[:, t] = e1 / total, ey / total
         sums += np.stack([e1 * e1 / total, e1 * ey / total, ey * ey / total, np.log(total)], axis=1)
         s1, sy, variance = s1 + k * e1, sy + k * ey, variance * (1.0 - k)

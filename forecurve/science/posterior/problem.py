@@ -10,15 +10,11 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray
 from ..curves.noise import (
     ALPHA_PRIOR,
-    EARLY_SD,
-    HYPOTHESES,
     REFERENCE_POINTS,
-    NoiseHypothesis,
-    Whitener,
     evaluation_clock,
-    hypotheses_for,
     spike_variance,
 )
+from ..curves.wandering import HYPOTHESES, NoiseHypothesis, Wandering, Whitener, hypotheses_for
 from .kernels import Filtered, noise_filter
 from .prior import Box, Prior, box_of
 from .sigmoid import log_compute
@@ -94,7 +90,8 @@ class Problem:
         setting: all else.
         compute, log_c, reward: of the evaluations, (N,). What is said of single ones goes by `compute`: a logarithm
             and back is a little off.
-        shares: variance of each evaluation / v without the wandering part, under each hypothesis, (H, N).
+        shares: variance of each evaluation / v without the wandering part, (N,).
+        wandering: that part under each hypothesis.
         ticks: of the evaluation clock, (N,).
         filtered: what the noise filter says of them.
         spikes: which evaluations count as outliers, (N,).
@@ -105,6 +102,7 @@ class Problem:
     log_c: FloatArray
     reward: FloatArray
     shares: FloatArray
+    wandering: Wandering
     ticks: FloatArray
     filtered: Filtered
     spikes: BoolArray
@@ -112,8 +110,8 @@ class Problem:
     @cached_property
     def whiteners(self) -> tuple[Whitener, ...]:
         """Inner products of any column, one for each hypothesis."""
-        pairs = zip(self.setting.hypotheses, self.shares, strict=True)
-        return tuple(Whitener(hypothesis, shares, self.ticks) for hypothesis, shares in pairs)
+        rows = zip(self.wandering.variance, self.wandering.decay, strict=True)
+        return tuple(Whitener(self.shares, *row) for row in rows)
 
 
 def make_problem(
@@ -134,9 +132,7 @@ def make_problem(
     """
     ticks, usual = evaluation_clock(compute, restarts)
     hypotheses = hypotheses_for(len(compute))
-    eta, rho, weight, early = (
-        np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight", "early")
-    )
+    eta, rho, weight = (np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight"))
     if prior.noise is not None:
         weight[: len(HYPOTHESES)] = prior.noise.weights
     setting = Setting(
@@ -150,15 +146,16 @@ def make_problem(
         columns=(eta, rho, np.log(weight)),
     )
     spikes = spike_variance(reward, variance)
-    head = np.arange(len(compute)) < early[:, None]
-    shares = (variance + spikes + head * EARLY_SD**2) / setting.unit_variance
+    shares = (variance + spikes) / setting.unit_variance
+    wandering = Wandering.of(hypotheses, ticks, setting.unit_variance)
     return Problem(
         setting=setting,
         compute=compute,
         log_c=log_compute(compute),
         reward=reward,
         shares=shares,
+        wandering=wandering,
         ticks=ticks,
-        filtered=noise_filter(shares, ticks, eta, rho, reward),
+        filtered=noise_filter(shares, wandering.variance, wandering.decay, reward),
         spikes=spikes > 0,
     )

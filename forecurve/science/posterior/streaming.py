@@ -15,7 +15,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
-from ..curves.noise import REFERENCE_POINTS, SPIKE_SCALE, TICKS, WINDOW, hypotheses_for, least_spike, spike_variance
+from ..curves.noise import REFERENCE_POINTS, SPIKE_SCALE, TICKS, WINDOW, least_spike, spike_variance
+from ..curves.wandering import hypotheses_for
 from .advancing import After, New, Spread, Sums, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
 from .lattice import Lattice

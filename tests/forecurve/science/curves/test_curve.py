@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from forecurve.science import Curve, CurveError
 from forecurve.science import errors as e
-from forecurve.science.curves.noise import NoiseHypothesis, Whitener, counts_variance
+from forecurve.science.curves.noise import counts_variance
+from forecurve.science.curves.wandering import NoiseHypothesis, Wandering, Whitener
+
+from ..dense import wandering_covariance
 
 X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
 
@@ -143,12 +146,15 @@ def test_an_evaluation_with_no_or_all_successes_still_has_a_variance() -> None:
 
 
 @pytest.mark.parametrize(("eta", "rho"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.85)])
-def test_the_banded_whitener_agrees_with_the_dense_covariance(eta: float, rho: float) -> None:
+@pytest.mark.parametrize("early", [0, 4])
+def test_the_banded_whitener_agrees_with_the_dense_covariance(eta: float, rho: float, early: int) -> None:
     rng = np.random.default_rng(3)
     clock = np.cumsum(rng.uniform(0.3, 3.0, 12))
     shares = rng.uniform(0.5, 2.0, 12)
-    dense = np.diag(shares) + eta * rho ** np.abs(clock[:, None] - clock[None, :])
-    whitener = Whitener(NoiseHypothesis(eta, rho, 1.0), shares, np.diff(clock, prepend=clock[0]))
+    guess = NoiseHypothesis(eta, rho, 1.0, early, 0.9)
+    dense = np.diag(shares) + wandering_covariance(guess, clock, 0.01)
+    laid = Wandering.of([guess], np.diff(clock, prepend=clock[0]), 0.01)
+    whitener = Whitener(shares, laid.variance[0], laid.decay[0])
     columns = rng.normal(size=(12, 4))
     expected = np.linalg.solve(dense, columns)
     np.testing.assert_allclose(whitener.solve(columns), expected, rtol=1e-9)

@@ -244,11 +244,12 @@ def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int
     problem = fit(_curve(np.where(X > 200, 0.4, sigmoid(X, 0.7, 1.6, 30, 0.2)), seed)).problem
     node = np.log([[1.6], [30.0]])
     columns = steps(len(X), np.array([21]))
-    found = Comparison(problem, node, cell=np.zeros(2))._extend(columns, np.array([-1.0]))
+    comparison = Comparison(problem, node, cell=np.zeros(2))
+    white = np.array([0])  # the first hypothesis: no wandering part, no early regime
+    found = comparison._extend(columns, np.array([-1.0]), white, comparison.top)
     g = rise(problem.log_c, node[0], node[1])
     design = np.concatenate([1 - g, g, columns], axis=1)
-    white = 0  # the first hypothesis: no wandering part, no early regime
-    scale = 1 / np.sqrt(problem.shares[white])
+    scale = 1 / np.sqrt(problem.shares)
     solution = np.linalg.lstsq(design * scale[:, None], problem.reward * scale, rcond=None)[0]
     assert found.delta == pytest.approx(solution[2], rel=1e-6)
     np.testing.assert_allclose(found.values, design @ solution, atol=1e-9)

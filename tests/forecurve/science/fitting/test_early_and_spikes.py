@@ -7,6 +7,7 @@ import pytest
 
 from forecurve.science import Curve, fit
 from forecurve.science.curves.noise import spike_variance
+from forecurve.science.departures.misfit import HOLDS
 
 from ..synthetic import sigmoid
 
@@ -34,6 +35,69 @@ def test_a_healthy_run_has_no_early_regime() -> None:
 def test_an_early_regime_moves_the_ceiling_less_than_its_interval() -> None:
     errors = [fit(_curve(early=0.12, seed=seed)).A.median - 0.61 for seed in range(8)]
     assert abs(np.mean(errors)) < 0.01
+
+
+def _regime(kind: str, count: int, points: int, size: float, seed: int) -> tuple[Curve, float]:
+    """A run of 8,000 GPU-hours whose first evaluations lie off its sigmoid, and where that is at 16,000."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(8_000 / points, 8_000, points)
+    off = {"low": -size * np.ones(count), "jumping": rng.normal(0, size, count)}[kind]
+    reward = sigmoid(x, 0.6, 1.4, 1500, 0.3) + rng.normal(0, 0.005, points)
+    reward[:count] += off
+    return Curve(x, reward), float(sigmoid(np.array([16_000.0]), 0.6, 1.4, 1500, 0.3)[0])
+
+
+@pytest.mark.parametrize(("count", "points"), [(3, 20), (5, 60), (10, 60), (12, 100), (25, 100), (35, 200)])
+@pytest.mark.parametrize("size", [0.06, 0.12, 0.2])
+def test_an_early_regime_of_any_size_and_length_is_no_break_and_the_forecast_holds(
+    count: int, points: int, size: float
+) -> None:
+    """Its evaluations were given a further variance of .05 at most, of which little was left where the noise was small:
+    it was said to have broken, and the band of 90 % held 1 end of 15."""
+    held = 0
+    for seed in range(6):
+        curve, end = _regime("low", count, points, size, seed)
+        found = fit(curve)
+        assert found.misfit in HOLDS
+        assert found.cutoff is not None
+        assert count <= found.cutoff.evaluations <= 1.7 * count
+        band = found.predict([16_000.0])
+        held += bool(band.lower90[0] <= end <= band.upper90[0])
+    assert held >= 4
+
+
+@pytest.mark.parametrize("size", [0.03, 0.1])
+def test_early_evaluations_that_jump_about_are_an_early_regime(size: float) -> None:
+    found = [fit(_regime("jumping", 8, 50, size, seed)[0]) for seed in range(8)]
+    assert sum(one.cutoff is not None for one in found) >= 7
+    assert {one.misfit for one in found} <= set(HOLDS)
+
+
+def test_a_first_phase_is_no_early_regime() -> None:
+    """It is a curve of its own, and describes the evaluations better than a cut-off does."""
+    x = np.linspace(0, 300, 31)
+    for seed in range(4):
+        noise = np.random.default_rng(seed).normal(0, 0.004, 31)
+        reward = sigmoid(x, 0.45, 2.5, 15, 0.1) + 0.3 / (1 + np.exp(-(x - 170) / 12)) + noise
+        assert fit(Curve(x, reward, prompts=512, samples=16)).misfit == "two-phase"
+
+
+def test_a_fall_that_came_early_is_no_early_regime() -> None:
+    """Its last evaluations lie below what it once had, whatever the evaluations before the fall are called."""
+    x = np.linspace(100, 4_000, 40)
+    for seed in range(4):
+        reward = sigmoid(x, 0.6, 1.4, 800, 0.2) + np.random.default_rng(seed).normal(0, 0.005, 40)
+        reward[12:] -= 0.3
+        detail = fit(Curve(x, reward)).misfit_detail
+        assert detail is not None
+        assert detail.fallen
+        assert detail.since == x[11]
+
+
+def test_the_sentence_says_which_evaluations_do_not_follow_the_curve() -> None:
+    said = fit(_regime("low", 12, 100, 0.12, 0)[0]).sentence()
+    assert said.endswith("The 12 evaluations before 1,000 GPU-hours do not follow the curve.")
+    assert "do not follow" not in fit(_curve()).sentence()
 
 
 def test_a_single_bad_evaluation_hardly_moves_the_forecast() -> None:

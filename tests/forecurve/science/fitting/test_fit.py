@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from forecurve.science import Curve, CurveError, Prior, PriorError, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
-from forecurve.science.curves.noise import ALPHA_PRIOR, EARLY_SD, hypotheses_for
+from forecurve.science.curves.noise import ALPHA_PRIOR
+from forecurve.science.curves.wandering import hypotheses_for
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX
 from forecurve.science.wording import compute_text
 
+from ..dense import wandering_covariance
 from ..synthetic import exact_curve, noisy_curve, sigmoid
 
 
@@ -38,12 +40,7 @@ def _mcmc(curve: Curve, walkers: int = 60, steps: int = 6000) -> FloatArray:
     unit, (shape, rate) = v[:8].mean(), ALPHA_PRIOR[curve.noise.source]
     guesses = hypotheses_for(len(x))
     clock = np.concatenate([[0.0], np.cumsum(np.clip(np.diff(x) / np.median(np.diff(x)), 0.2, 5))])
-    apart = np.abs(clock[:, None] - clock[None, :])
-    early = [np.where(np.arange(len(x)) < h.early, EARLY_SD**2, 0.0) for h in guesses]
-    dense = [
-        np.diag((v + extra) / unit) + h.eta * (h.rho**apart if h.eta else 0 * apart)
-        for h, extra in zip(guesses, early, strict=True)
-    ]
+    dense = [np.diag(v / unit) + wandering_covariance(guess, clock, unit) for guess in guesses]
     inverses = np.stack([np.linalg.inv(m) for m in dense])
     constants = np.array([np.log(h.weight) - np.linalg.slogdet(m)[1] / 2 for h, m in zip(guesses, dense, strict=True)])
     low = np.array([0, 0, LOG_B_BOX[0], np.log(x[x > 0][0] / C_MID_REACH)])

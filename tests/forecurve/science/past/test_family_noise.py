@@ -9,7 +9,8 @@ import pytest
 
 from forecurve.science import Curve, Fit, fit, sibling_prior
 from forecurve.science.backtesting.siblings import Siblings
-from forecurve.science.curves.noise import ALPHA_PRIOR, HYPOTHESES, UNKNOWN_SD, NoiseKnown
+from forecurve.science.curves.noise import ALPHA_PRIOR, UNKNOWN_SD, NoiseKnown
+from forecurve.science.curves.wandering import HYPOTHESES
 from forecurve.science.past.family_noise import noise_known
 from forecurve.science.posterior.prior import FLAT
 

@@ -13,20 +13,24 @@ from scipy.optimize import minimize
 
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
+from forecurve.science.curves.wandering import NoiseHypothesis, Wandering
 from forecurve.science.departures.extension import Comparison
 from forecurve.science.posterior.advancing import New, Sums, Wanted, advance
-from forecurve.science.posterior.kernels import LatticeSums, lattice_sums, noise_filter
+from forecurve.science.posterior.kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from forecurve.science.posterior.lattice import Lattice
 from forecurve.science.posterior.masses import constants_of, log_masses, pulls
 from forecurve.science.posterior.prior import Prior
 
+from ..dense import wandering_covariance
 from ..synthetic import noisy_curve
 
 RNG = np.random.default_rng(5)
 SIZE = 15
 TICKS = np.concatenate([[0.0], RNG.uniform(0.2, 5.0, SIZE - 1)])
 ETA, RHO = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.5, 0.85])
-SHARES = RNG.uniform(0.5, 2.0, (3, SIZE))
+GUESSES = [NoiseHypothesis(0.0, 0.0, 1.0), NoiseHypothesis(1.0, 0.5, 1.0), NoiseHypothesis(4.0, 0.85, 1.0, 5, 0.9)]
+UNIT = 1e-3
+SHARES = RNG.uniform(0.5, 2.0, SIZE)
 LOG_C = np.concatenate([[-np.inf], np.linspace(0.0, 4.0, SIZE - 1)])
 REWARD = RNG.uniform(0.2, 0.6, SIZE)
 LOG_B, LOG_MID = np.linspace(-1.0, 2.0, 4), np.linspace(-2.0, 6.0, 20).reshape(4, 5)
@@ -43,14 +47,18 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def _dense(h: int) -> np.ndarray:
-    clock = np.cumsum(TICKS)
-    return np.diag(SHARES[h]) + ETA[h] * (RHO[h] ** np.abs(clock[:, None] - clock) if ETA[h] else 0.0)
+    return np.diag(SHARES) + wandering_covariance(GUESSES[h], np.cumsum(TICKS), UNIT)
+
+
+def _filtered(shares: np.ndarray, ticks: np.ndarray, reward: np.ndarray) -> Filtered:
+    laid = Wandering.of(GUESSES, ticks, UNIT)
+    return noise_filter(shares, laid.variance, laid.decay, reward)
 
 
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("burr", [False, True])
 def test_the_filter_gives_the_inner_products_of_the_dense_covariance(burr: bool) -> None:
-    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
+    filtered = _filtered(SHARES, TICKS, REWARD)
     sums = LatticeSums.zeros(3, LOG_MID.size)
     lattice_sums(LOG_C, Lattice(LOG_B, LOG_MID).factors, filtered, sums, burr)
     nodes_b = np.exp(np.repeat(LOG_B, 5))
@@ -69,10 +77,9 @@ def test_the_filter_gives_the_inner_products_of_the_dense_covariance(burr: bool)
 
 @pytest.mark.usefixtures("loops")
 def test_the_wandering_part_is_known_as_well_as_a_dense_regression_knows_it() -> None:
-    filtered = noise_filter(SHARES, TICKS, ETA, RHO, REWARD)
-    clock = np.cumsum(TICKS)
+    filtered = _filtered(SHARES, TICKS, REWARD)
     for h in (1, 2):
-        dense, last = _dense(h), ETA[h] * RHO[h] ** (clock[-1] - clock)
+        dense, last = _dense(h), wandering_covariance(GUESSES[h], np.cumsum(TICKS), UNIT)[-1]
         gain = np.linalg.solve(dense, last)
         np.testing.assert_allclose(filtered.last[h], [ETA[h] - last @ gain, gain.sum(), gain @ REWARD], rtol=1e-8)
 
@@ -96,9 +103,11 @@ def test_nothing_carries_over_a_restart() -> None:
     compute = np.linspace(1.0, 15.0, SIZE)
     ticks, _ = evaluation_clock(compute, restarts=(8.2,))
     assert np.isinf(ticks).tolist() == [at == 8 for at in range(SIZE)]
-    whole = noise_filter(SHARES, ticks, ETA, RHO, REWARD)
+    laid = Wandering.of(GUESSES, ticks, UNIT)
+    assert (laid.decay[:, 8] == 0).all()
+    whole = _filtered(SHARES, ticks, REWARD)
     blocks = [
-        noise_filter(SHARES[:, part], np.where(np.isinf(ticks[part]), 0.0, ticks[part]), ETA, RHO, REWARD[part])
+        noise_filter(SHARES[part], laid.variance[:, part], laid.decay[:, part], REWARD[part])
         for part in (slice(0, 8), slice(8, SIZE))
     ]
     np.testing.assert_allclose(whole.sums, blocks[0].sums + blocks[1].sums, rtol=1e-9)
@@ -129,8 +138,8 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
 def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.ndarray]:
     """Sums of the first `size` evaluations, the last of all with the variance that the test gives it."""
     shares = SHARES.copy()
-    shares[:, -1] = 1.3
-    filtered = noise_filter(shares[:, :size], TICKS[:size], ETA, RHO, REWARD[:size])
+    shares[-1] = 1.3
+    filtered = _filtered(shares[:size], TICKS[:size], REWARD[:size])
     sums = LatticeSums.zeros(3, LOG_MID.size)
     lattice_sums(LOG_C[:size], lattice.factors, filtered, sums)
     return sums, filtered.sums, filtered.last
@@ -165,7 +174,8 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
     nodes = np.array([[0.2, 0.6, 1.1], [7.0, 7.6, 8.2]])
     comparison = Comparison(problem, nodes, np.array([0.1, 0.1]))
     column = np.linspace(0.0, 1.0, len(problem.reward))[:, None] ** 2
-    found = comparison._extend(-column if falls else column, np.array([sign]))
+    signed = -column if falls else column
+    found = comparison._extend(signed, np.array([sign]), comparison._alive, comparison.top)
     at = int(np.flatnonzero((nodes == found.node[:, None]).all(axis=0))[0])
     likelihoods = []
     for h, whitener in enumerate(problem.whiteners):

@@ -13,10 +13,12 @@ from scipy.stats import t as student
 
 from forecurve.science import Curve, Fit, Prior, fit, least_squares
 from forecurve.science.arrays import FloatArray
-from forecurve.science.curves.noise import ALPHA_PRIOR, EARLY_SD, HYPOTHESES, NoiseKnown, hypotheses_for
+from forecurve.science.curves.noise import ALPHA_PRIOR, NoiseKnown
+from forecurve.science.curves.wandering import HYPOTHESES, hypotheses_for
 from forecurve.science.posterior.drawing import over_cells
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
+from ..dense import wandering_covariance
 from ..synthetic import noisy_curve, sigmoid
 
 
@@ -24,13 +26,9 @@ def _covariances(curve: Curve, noise: NoiseKnown | None = None) -> tuple[list[Fl
     """Dense covariance of the evaluations under each noise hypothesis in units of v, and its log prior weight."""
     x, v = curve.compute, curve.noise.variance
     clock = np.concatenate([[0.0], np.cumsum(np.clip(np.diff(x) / np.median(np.diff(x)), 0.2, 5))])
-    apart = np.abs(clock[:, None] - clock[None, :])
     guesses = hypotheses_for(len(x))
     unit = v[:8].mean()
-    dense = []
-    for guess in guesses:
-        early = np.where(np.arange(len(x)) < guess.early, EARLY_SD**2, 0.0)
-        dense.append(np.diag((v + early) / unit) + guess.eta * (guess.rho**apart if guess.eta else 0 * apart))
+    dense = [np.diag(v / unit) + wandering_covariance(guess, clock, unit) for guess in guesses]
     weights = np.array([guess.weight for guess in guesses])
     if noise is not None:
         weights[: len(noise.weights)] = noise.weights
@@ -258,7 +256,7 @@ def test_with_exponent_and_midpoint_known_the_ceiling_is_a_dense_integral() -> N
     log_p = log_likelihood(curve)(pairs[1][:, None] + (pairs[0] - pairs[1])[:, None] * g) - np.log(1 - pairs[1])
     density = np.exp(log_p - log_p.max()).reshape(len(A), len(R0))
     for marginal, values, ours in ((density.sum(axis=1), A, "A"), (density.sum(axis=0), R0, "R0")):
-        cumulative = np.cumsum(marginal) / marginal.sum()
+        cumulative = (np.cumsum(marginal) - marginal / 2) / marginal.sum()  # half of a cell lies below its value
         expected = np.interp((0.05, 0.5, 0.95), cumulative, values)
         estimate = getattr(fit(curve, prior=known), ours)
         width = expected[2] - expected[0]
