@@ -85,6 +85,14 @@ class PriorView(BaseModel):
     runs: list[str] = Field([], description="Their ids, newest first; none in forecasts that were made before it was.")
 
 
+class CutoffView(BaseModel):
+    """An early regime that the curve does not describe: its evaluations tell nothing of the ceiling."""
+
+    compute: float = Field(description="Of the first evaluation after it.")
+    evaluations: int = Field(description="How many belong to it.")
+    probability: float = Field(description="That there is one, at least .5.")
+
+
 class Advice(BaseModel):
     action: Action
     reason: str
@@ -112,6 +120,8 @@ class ForecastView(BaseModel):
     prior: PriorView | None = Field(description="Null where the fit rests on the run's own data alone.")
     misfit: str | None
     withheld: bool = Field(description="The misfit forbids a forecast: `band` is not to be drawn beyond the data.")
+    cutoff: CutoffView | None = Field(description="The early regime that the fit set apart, if any.")
+    outliers: list[float] = Field(description="Compute of single evaluations that were given hardly any weight.")
     sentence: str
     band: BandView
     at_budget: AtBudget | None
@@ -133,6 +143,8 @@ class ForecastView(BaseModel):
             seconds=forecast.seconds,
             band=BandView.model_validate(forecast.band),
             withheld=is_withheld(said),
+            cutoff=said.get("cutoff"),
+            outliers=said.get("outliers") or [],
             **{name: said[name] for name in ("A", "B", "C_mid", "R0", "identified", "misfit")},
             ceiling_known=bool(said.get("ceiling_known")),
             ceiling_quantiles=said.get("ceiling_quantiles"),

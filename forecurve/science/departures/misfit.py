@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
@@ -20,7 +19,8 @@ from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
 from ..wording import compute_text
 from .extension import Comparison, Extended, ramps, steps
-from .shape import logistic, rivals, widening
+from .residuals import hanging
+from .shape import Rise, Rival, logistic, rivals, widening
 
 HOLDS = (None, "residuals", "shape")  # misfits with which the forecast is still given
 FALLEN = ("collapse", "decline")
@@ -41,16 +41,14 @@ _AT_ONCE = 0.6  # of the loss
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 _SHOULDER = 0.6  # the slope between two phases is below this share of the smaller one's peak
 _STEEPNESS = 6.0  # of the second phase, in log compute
+_STEEP = 4.0  # at least so where the first phase still grows
+_LATER = float(np.log(2.0))  # and so much later in log compute
 _MIN_POINTS = 6
 _PHASE_POINTS = 10  # below, a second rise or a break can hardly be told from noise
 _BREAK_BEFORE = 3  # evaluations before a break: fewer say nothing of what it broke with
 _SHARPER = 6.0  # by how much a sharp change must beat every gentle one: odds of 20 to 1
 _SHAPE_POINTS = 20  # below, gentle rivals have as many freedoms as the noise has turns
 _WORTH = 12.0  # a sharp change or a second rise from which gentle rivals are asked
-_RUNS_POINTS = 12
-_RUNS_P = 1e-3
-_LEAST_LAG = 0.4
-_NEXT_TO_NONE = 3.0  # residuals of a computed curve: the noise that the fit allows for is so many times theirs
 _CHANGES = 16
 _CENTRES = 16
 _SHARPEST = 5  # jumps between neighbours that are tried as sudden
@@ -145,10 +143,19 @@ def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | No
     changed = changed or _another_shape(comparison, changes, found, compute, width)
     if changed is not None and changed.withheld:
         return changed
-    hanging = _residual_runs(comparison)
-    if changed is None or hanging is None:
-        return changed or hanging
-    return replace(changed, widening=max(changed.widening or 1.0, hanging.widening or 1.0))
+    residuals = _residuals(comparison)
+    if changed is None or residuals is None:
+        return changed or residuals
+    return replace(changed, widening=max(changed.widening or 1.0, residuals.widening or 1.0))
+
+
+def _residuals(comparison: Comparison) -> Misfit | None:
+    found = hanging(comparison)
+    if found is None:
+        return None
+    lag, wider = found
+    text = f"Residuals hang together along the curve (correlation {lag:.2f})"
+    return Misfit("residuals", None, lag, text, float(np.clip(wider, 1.0, _MOST_WIDENING)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +276,7 @@ def _another_shape(
     columns = logistic(log_c, centres, _STEEPNESS)
     first = _first_phase(comparison, columns, centres, seen) if comparison.early else None
     if first is not None:
-        return _two_phase(first, float(np.exp(centres[first.column])), width)
+        return _two_phase(first.delta, float(centres[first.column]), width)
     second = comparison.extend(columns, signs=np.ones(_CENTRES))
     late = changes.from_evaluation(cut + _BREAK_BEFORE)
     sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
@@ -284,7 +291,10 @@ def _another_shape(
     rises = second.ratio >= max(_RATIO, smoothest) and second.delta >= _LEAST_SECOND
     # a shoulder shows two phases by itself; without one, a second rise must say more than any other change
     if rises and (second.ratio >= sharp.ratio if broken else _has_shoulder(second, seen, centre)):
-        return _two_phase(second, float(np.exp(centre)), width)
+        return _two_phase(second.delta, centre, width)
+    later = _steep_second_rise(ranked, inside, sharp.ratio if broken else 0.0)
+    if later is not None:
+        return _two_phase(later.height, later.centre, width)
     if broken:
         sudden = bool(late.sudden[sharp.column])
         return _break(sharp, sudden, float(compute[late.starts[sharp.column] - 1]), width)
@@ -306,11 +316,29 @@ def _shape(ratio: float, wider: float) -> Misfit:
     return Misfit("shape", None, ratio, text, float(np.clip(wider, 1.0, _MOST_WIDENING)))
 
 
-def _two_phase(second: Extended, since: float, width: float) -> Misfit:
-    size = second.delta * width
-    return Misfit(
-        "two-phase", since, size, f"Growth has two phases: a second rise of {size:.2f} about {compute_text(since)}"
+def _steep_second_rise(ranked: list[Rival], inside: tuple[float, float], sharp: float) -> Rise | None:
+    """A second rise while the first phase still grows, without a dip between them.
+
+    Of the best pairs of smooth rises the later one is steep and far from the earlier one, and no other pair describes
+    the evaluations nearly as well, nor a sharp change as well.
+    """
+    steep = [rival for rival in ranked if _is_second_rise(*rival.in_turn, inside)]
+    others = max((rival.found.ratio for rival in ranked if rival not in steep), default=0.0)
+    least = max(_BREAK_RATIO, others + _SHARPER, sharp)
+    return steep[0].in_turn[1] if steep and steep[0].found.ratio >= least else None
+
+
+def _is_second_rise(early: Rise, late: Rise, inside: tuple[float, float]) -> bool:
+    large = min(early.height, late.height) >= _LEAST_SECOND
+    return (
+        large and late.slope >= _STEEP and late.centre - early.centre >= _LATER and inside[0] < late.centre < inside[1]
     )
+
+
+def _two_phase(size: float, log_since: float, width: float) -> Misfit:
+    size, since = size * width, float(np.exp(log_since))
+    text = f"Growth has two phases: a second rise of {size:.2f} about {compute_text(since)}"
+    return Misfit("two-phase", since, size, text)
 
 
 def _break(sharp: Extended, sudden: bool, since: float, width: float) -> Misfit:
@@ -329,47 +357,3 @@ def _has_shoulder(best: Extended, seen: FloatArray, centre: float) -> bool:
     slope = np.gradient(best.height * first + best.delta * second, fine)
     steepest_before, steepest_after = np.maximum.accumulate(slope), np.maximum.accumulate(slope[::-1])[::-1]
     return bool((slope < _SHOULDER * np.minimum(steepest_before, steepest_after)).any())
-
-
-# --- residuals ---
-
-
-def _residual_runs(comparison: Comparison) -> Misfit | None:
-    """Wald and Wolfowitz's runs test on residuals that the noise model has whitened: what it does not explain.
-
-    The interval of a level that is read from evaluations with lag-1 correlation r is sqrt((1 + r) / (1 - r)) times as
-    wide as from independent ones; the factor returned is that of the raw residuals over what the best noise
-    hypothesis already allows for.
-    """
-    whitened = comparison.whitened_residual()
-    size = len(whitened)
-    if size < _RUNS_POINTS or comparison.excess_noise() > _NEXT_TO_NONE or _chance_of_runs(whitened) >= _RUNS_P:
-        return None
-    lag = lag_correlation(comparison.residual()[comparison.early :])
-    if lag < _LEAST_LAG:
-        return None
-    widening = _inflation(lag) / _inflation(comparison.explained_correlation())
-    text = f"Residuals hang together along the curve (correlation {lag:.2f})"
-    return Misfit("residuals", None, lag, text, float(np.clip(widening, 1.0, _MOST_WIDENING)))
-
-
-def _chance_of_runs(values: FloatArray) -> float:
-    """P(so few changes of sign about the median) for independent values."""
-    signs = values > np.median(values)
-    above, below = int(signs.sum()), int((~signs).sum())
-    runs = 1 + int((signs[1:] != signs[:-1]).sum())
-    mean = 2 * above * below / len(values) + 1
-    variance = (mean - 1) * (mean - 2) / (len(values) - 1)
-    return float(ndtr((runs + 0.5 - mean) / np.sqrt(variance))) if variance > 0 else 1.0
-
-
-def lag_correlation(values: FloatArray) -> float:
-    """Of neighbours; 0 where all are the same."""
-    centred = values - values.mean()
-    total = float(centred @ centred)
-    return float(centred[1:] @ centred[:-1] / total) if total > 0 else 0.0
-
-
-def _inflation(correlation: float) -> float:
-    bounded = min(max(correlation, 0.0), 0.95)
-    return float(np.sqrt((1 + bounded) / (1 - bounded)))

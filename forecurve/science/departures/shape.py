@@ -42,7 +42,18 @@ def exponential(log_compute: FloatArray, centres: FloatArray) -> FloatArray:
     return np.asarray(-np.expm1(-np.exp(np.minimum(log_compute[:, None] - centres, 700.0))))
 
 
-_FAMILIES: tuple[Rises, ...] = (*(partial(logistic, slope=slope) for slope in (1.0, 2.0, 4.0)), exponential)
+_LOGISTIC: tuple[tuple[Rises, float], ...] = tuple((partial(logistic, slope=one), one) for one in (1.0, 2.0, 4.0))
+# an exponential's slope is steepest where a logistic's of 4 / e would be as steep
+_FAMILIES = (*_LOGISTIC, (exponential, 4 / np.e))
+
+
+@dataclass(frozen=True)
+class Rise:
+    """One of the two rises of a curve: its slope and middle in log compute, and its height."""
+
+    slope: float
+    centre: float
+    height: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,16 @@ class Rival:
 
     found: Extended
     rises: Rises
+    slope: float
     centre: float
+
+    @property
+    def in_turn(self) -> tuple[Rise, Rise]:
+        """The sigmoid and the other rise, the earlier one first."""
+        log_b, log_mid = self.found.node
+        sigmoid = Rise(float(np.exp(log_b)), float(log_mid), self.found.height)
+        other = Rise(self.slope, self.centre, self.found.delta)
+        return (sigmoid, other) if sigmoid.centre < other.centre else (other, sigmoid)
 
     def beyond(self, comparison: Comparison, log_compute: float) -> float:
         """Its value at a later compute, in the scale where rewards lie in [0, 1]."""
@@ -75,11 +95,11 @@ def rivals(comparison: Comparison, centres: tuple[float, float]) -> list[Rival]:
 
 
 def _each(comparison: Comparison, places: FloatArray) -> Iterator[Rival]:
-    for rises in _FAMILIES:
+    for rises, slope in _FAMILIES:
         for part in np.array_split(places, _GROUPS):
             columns = rises(comparison.problem.log_c, part)
             best = comparison.extend(columns, signs=np.zeros(len(part)))
-            yield Rival(best, rises, float(part[best.column]))
+            yield Rival(best, rises, slope, float(part[best.column]))
 
 
 def widening(comparison: Comparison, posterior: Posterior, ranked: list[Rival]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 
 from server.alerts.models import Alert
 from server.dependencies import session_cookie
@@ -73,6 +73,31 @@ def test_a_hover_tells_compute_and_interval_of_the_fit_the_forecast_and_the_froz
     assert frozen["hovertemplate"].startswith(said)
     assert len(frozen["customdata"]) == len(frozen["x"])
     assert "60 CPU-seconds, the budget" in hovered(page, "at budget", 60)
+
+
+def test_an_early_regime_is_grey_an_outlier_hollow_and_both_say_so(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = session.get_one(Run, site.control)
+        computes = sorted(session.scalars(select(Evaluation.compute).where(Evaluation.run_id == run.id)))
+        forecast = session.scalars(
+            select(Forecast).where(Forecast.run_id == run.id).order_by(Forecast.id.desc())
+        ).first()
+        assert forecast is not None
+        early = {"compute": computes[3], "evaluations": 3, "probability": 0.97}
+        forecast.summary = forecast.summary | {"cutoff": early, "outliers": [computes[6]]}
+    opened(page, f"/runs/{site.control}")
+    fills, edges, ink, quiet = page.evaluate(
+        """() => { const {marker} = document.querySelector('#plot').data.find(t => t.name === 'evaluations')
+                   const read = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+                   return [marker.color, marker.line.color, read('--ink'), read('--quiet')] }"""
+    )
+    assert edges[:8] == [quiet] * 3 + [ink] * 5
+    assert len(set(fills[:3])) == 1
+    assert len({fills[0], fills[3], fills[6]}) == 3
+    assert fills[3] == fills[5] == fills[7]
+    assert "does not follow the curve" in hovered(page, "evaluations", computes[1])
+    assert "outlier: hardly counts" in hovered(page, "evaluations", computes[6])
+    assert "curve" not in hovered(page, "evaluations", computes[8])
 
 
 def test_in_a_sweep_the_forecast_beyond_the_data_can_be_read(page: Any, site: Site) -> None:

@@ -147,7 +147,8 @@ function evaluations({ view, forecast, replay, axis, ink }) {
   const { points } = view;
   const share = Math.min(1, Math.sqrt(CROWD / points.length));
   const [size, alpha] = [Math.max(2.5, 6 * share), Math.max(0.25, share)];
-  const colour = (point) => (!seen(point) ? ink.paper : fade(point.attempt === INHERITED ? ink.quiet : ink.ink, alpha));
+  const aside = (point) => point.attempt === INHERITED || isEarly(point, forecast);
+  const colour = (point) => (!seen(point) || isOutlier(point, forecast) ? ink.paper : fade(aside(point) ? ink.quiet : ink.ink, alpha));
   return [
     {
       name: "evaluations",
@@ -155,10 +156,10 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       x: points.map((point) => axis.place(point.compute)),
       y: points.map((point) => point.reward),
       mode: "markers",
-      marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
+      marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) && !isEarly(p, forecast) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), predicted(drawnBand(forecast), point.compute), clock(point.time), whose(point)]),
-      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}<br>%{customdata[4]}<extra></extra>`,
+      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), predicted(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast)]),
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>predicted, 90 %: %{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
@@ -168,11 +169,16 @@ export function evaluationWords(view, forecast, id) {
   const point = view.points.find((one) => idOf(one) === id);
   if (!point) return "";
   const expected = drawnBand(forecast) ? `; predicted, 90 %: ${predicted(forecast.band, point.compute)}` : "";
-  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${expected}; ${clock(point.time)}.`;
+  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${expected}${weighed(point, forecast).replace("<br>", "; ")}; ${clock(point.time)}.`;
 }
 
 const idOf = ({ attempt, step }) => `${attempt}-${step}`;
 const spread = ({ se }) => (se === null ? "" : ` ± ${se.toFixed(3)}`);
+/** Of an early regime: grey, as the fit reads no ceiling from it. */
+const isEarly = (point, forecast) => Boolean(forecast?.cutoff && point.compute < forecast.cutoff.compute);
+/** Hollow: it lies far off its neighbours. */
+const isOutlier = (point, forecast) => Boolean(forecast?.outliers.includes(point.compute));
+const weighed = (point, forecast) => (isOutlier(point, forecast) ? "<br>outlier: hardly counts" : isEarly(point, forecast) ? "<br>does not follow the curve" : "");
 const whose = ({ attempt }) => (attempt === INHERITED ? " of the parent" : "");
 const drawnBand = (forecast) => (holds(forecast) ? forecast.band : null);
 
