@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ..fitting.fit import Fit
     from ..past.hindsight import Hindsight
 
+_MOST_STRETCHES = 2  # that a sentence names
+
 
 def sentence(
     fit: Fit,
@@ -39,23 +41,25 @@ def sentence(
         return _misfit_sentence(fit)
     advice = None if budget is None else advise(fit, now=here, budget=budget, target=target, hindsight=hindsight)
     if not fit.ceiling_known:
-        return _unknown_sentence(fit, here, budget, advice) + _cut_off(fit)
+        return _unknown_sentence(fit, here, budget, advice) + _set_apart(fit)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here, advice)
     action = "" if advice is None else f": {advice.action}"
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
-    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}{_cut_off(fit)}"
+    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}{_set_apart(fit)}"
 
 
-def _cut_off(fit: Fit) -> str:
-    """That the ceiling is not read from the first evaluations."""
-    found = fit.cutoff
-    if found is None:
-        return ""
-    return (
-        f" The {found.evaluations} evaluations before {compute_text(found.compute)} {fit.unit} do not follow the curve."
-    )
+def _set_apart(fit: Fit) -> str:
+    """Which evaluations the ceiling is not read from: an early regime, and stretches far off both sides."""
+    said, early = "", fit.cutoff
+    if early is not None:
+        before = f"{compute_text(early.compute)} {fit.unit}"
+        said += f" The {early.evaluations} evaluations before {before} do not follow the curve."
+    for stretch in fit.stretches[:_MOST_STRETCHES]:
+        between = f"{compute_text(float(stretch[0]))} to {compute_text(float(stretch[-1]))} {fit.unit}"
+        said += f" The {len(stretch)} evaluations from {between} lie far off both sides and hardly count."
+    return said
 
 
 def _misfit_sentence(fit: Fit) -> str:

@@ -31,7 +31,6 @@ ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.
 UNKNOWN_SD = 0.015
 LEVEL_OF = 4  # latest evaluations that tell the level of one: few, so that a jump is soon known
 Number = TypeVar("Number", FloatArray, float)
-SPIKE_SCALE = 6.0
 
 
 @dataclass(frozen=True)
@@ -181,14 +180,14 @@ def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> t
     A tick is a gap over the median of the latest gaps up to it, so that later evaluations change nothing behind them.
     """
     gaps = np.diff(compute)
-    usual = _running_median(gaps)
+    usual = running_median(gaps)
     ticks = np.concatenate([[0.0], clock_ticks(gaps, usual)])
     first = np.searchsorted(compute, restarts, side="right")
     ticks[first[(first > 0) & (first < len(compute))]] = np.inf  # nothing carries over a restart
     return ticks, float(usual[-1])
 
 
-def _running_median(values: FloatArray) -> FloatArray:
+def running_median(values: FloatArray) -> FloatArray:
     """The median of the latest WINDOW values up to each, shape (N,)."""
     medians = np.empty(len(values))
     compiled(_median_loop, _median_rows)(values, medians)
@@ -224,31 +223,3 @@ def _median_rows(values: Any, medians: Any) -> None:
 def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
     """Gaps in compute turned into ticks of the evaluation clock."""
     return np.clip(gaps / usual, *TICKS)
-
-
-def least_spike(variance: FloatArray | float) -> FloatArray:
-    """The least standard deviation of a distance between an evaluation and its neighbours' median."""
-    return np.maximum(np.sqrt(1.25 * np.asarray(variance)), 0.005)
-
-
-def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
-    """Further variance of single evaluations that lie far off both neighbours, else 0; shape (N,).
-
-    Hampel's identifier: an evaluation is compared with the median of its two neighbours on each side; beyond
-    SPIKE_SCALE robust standard deviations it gets its own squared distance as variance, which takes nearly all of its
-    weight. A fall that stays is none: its second evaluation agrees with the first. Later evaluations change nothing.
-    """
-    size = len(reward)
-    extra = np.zeros(size)
-    if size < 7:
-        return extra
-    around = np.sort([reward[:-4], reward[1:-3], reward[3:-1], reward[4:]], axis=0)
-    distance = reward[2:-2] - (around[1] + around[2]) / 2
-    neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
-    aside, least = np.minimum(np.abs(distance), neighbours), least_spike(variance[2:-2])
-    if not (aside > SPIKE_SCALE * least).any():  # nearly always
-        return extra
-    usual = 1.4826 * _running_median(np.abs(distance))
-    spikes = aside > SPIKE_SCALE * np.maximum(usual, least)
-    extra[2:-2][spikes] = distance[spikes] ** 2
-    return extra

@@ -157,8 +157,15 @@ class Fit:
 
     @property
     def outliers(self) -> FloatArray:
-        """Compute of the evaluations that lie far off both neighbours and were given hardly any weight."""
+        """Compute of the evaluations that lie far off what is on both sides and were given hardly any weight."""
         return self.problem.compute[self.problem.spikes]
+
+    @property
+    def stretches(self) -> list[FloatArray]:
+        """Compute of the outliers that are neighbours, two or more together."""
+        at = np.flatnonzero(self.problem.spikes)
+        groups = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
+        return [self.problem.compute[group] for group in groups if len(group) > 1]
 
     @property
     def state_variance(self) -> FloatArray:

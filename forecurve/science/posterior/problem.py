@@ -12,8 +12,8 @@ from ..curves.noise import (
     ALPHA_PRIOR,
     REFERENCE_POINTS,
     evaluation_clock,
-    spike_variance,
 )
+from ..curves.outliers import outlier_variance
 from ..curves.wandering import HYPOTHESES, NoiseHypothesis, Wandering, Whitener, hypotheses_for
 from .kernels import Filtered, noise_filter
 from .prior import Box, Prior, box_of
@@ -145,7 +145,7 @@ def make_problem(
         usual_gap=usual,
         columns=(eta, rho, np.log(weight)),
     )
-    spikes = spike_variance(reward, variance)
+    spikes = outlier_variance(reward, variance)
     shares = (variance + spikes) / setting.unit_variance
     wandering = Wandering.of(hypotheses, ticks, setting.unit_variance)
     return Problem(

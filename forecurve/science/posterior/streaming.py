@@ -15,7 +15,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
-from ..curves.noise import REFERENCE_POINTS, SPIKE_SCALE, TICKS, WINDOW, least_spike, spike_variance
+from ..curves.noise import REFERENCE_POINTS, TICKS, WINDOW
+from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, outlier_variance
 from ..curves.wandering import hypotheses_for
 from .advancing import After, New, Spread, Sums, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
@@ -32,7 +33,6 @@ _EDGE_MASS = 2e-3
 _DEAD = 9.0  # a node exp(-9) below the best one is left out until all are looked at again,
 _FAINT = 7.0  # and a hypothesis whose best node is exp(-7) below
 _LOOK_AGAIN = 8  # evaluations after which hypotheses that were left out are looked at again
-_NEIGHBOURS = 4  # of a spike
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +135,15 @@ def _clock(curve: Curve) -> tuple[float, float]:
 
 
 def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
-    """Whether a hypothesis joins, or the evaluation before the last two turns out to be a spike."""
+    """Whether a hypothesis joins, or the evaluation before the last two, far off the next, turns out an outlier."""
     if len(hypotheses_for(fit.setting.points + 1)) != len(fit.setting.hypotheses):
         return True
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
-    a, b, middle, d, e = ((curve.reward[-5:] - low) / width).tolist()
-    aside = sorted((a, b, d, e))
-    variance = curve.noise.variance[-3] / width**2
-    if abs(middle - (aside[1] + aside[2]) / 2) <= SPIKE_SCALE * float(least_spike(variance)):
+    middle, after = curve.reward[-3:-1].tolist()
+    if abs(middle - after) <= width * SCALE * LEAST_SD:
         return False
-    tail = WINDOW + _NEIGHBOURS
-    reward, variances = (curve.reward[-tail:] - low) / width, curve.noise.variance[-tail:] / width**2
-    return bool(spike_variance(reward, variances)[-3] > 0)
+    latest = (curve.reward[-ENOUGH:] - low) / width, curve.noise.variance[-ENOUGH:] / width**2
+    return bool(outlier_variance(*latest)[-3] > 0)
 
 
 def _fits(spread: Spread, stream: Stream, box: Box) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forecurve.science import Curve, fit
-from forecurve.science.curves.noise import spike_variance
+from forecurve.science.curves.outliers import outlier_variance, stretch_variance
 from forecurve.science.departures.misfit import HOLDS
 
 from ..synthetic import sigmoid
@@ -121,12 +121,77 @@ def test_a_single_bad_evaluation_is_named_by_its_own_compute_to_the_last_digit()
 def test_a_fall_that_stays_is_no_spike() -> None:
     reward = _curve().reward.copy()
     reward[30:] -= 0.3
-    assert not spike_variance(reward, np.full(50, 1.2e-5)).any()
+    assert not outlier_variance(reward, np.full(50, 1.2e-5)).any()
 
 
 def test_healthy_noise_is_seldom_called_a_spike() -> None:
     rng = np.random.default_rng(0)
     flagged = [
-        (spike_variance(0.4 + rng.normal(0, 0.0035, 100), np.full(100, 0.0035**2)) > 0).sum() for _ in range(200)
+        (outlier_variance(0.4 + rng.normal(0, 0.0035, 100), np.full(100, 0.0035**2)) > 0).sum() for _ in range(200)
     ]
     assert sum(flagged) <= 2
+
+
+# --- stretches: while a verifier is down ---
+
+
+def _outage(first: int, count: int, size: float, points: int = 50, seed: int = 0) -> Curve:
+    x = np.linspace(8_000 / points, 8_000, points)
+    reward = sigmoid(x, 0.6, 1.4, 1500, 0.25) + np.random.default_rng(seed).normal(0, 0.005, points)
+    reward[first : first + count] -= size
+    return Curve(x, np.clip(reward, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "points"), [(10, 4, 20), (25, 4, 50), (25, 8, 50), (60, 12, 100), (44, 4, 50)]
+)
+@pytest.mark.parametrize("size", [0.3, -0.3, 1.0])
+def test_a_stretch_that_is_over_hardly_counts(first: int, count: int, points: int, size: float) -> None:
+    """It was called a `break` and the forecast withheld, or had no name and made the interval many times as wide."""
+    spoiled, clean = fit(_outage(first, count, size, points)), fit(_outage(first, count, 0.0, points))
+    assert spoiled.misfit is None
+    assert [len(one) for one in spoiled.stretches] == [count]
+    assert spoiled.outliers == pytest.approx(spoiled.curve.compute[first : first + count])
+    assert abs(spoiled.A.median - clean.A.median) < 0.5 * clean.A.width
+    assert spoiled.A.width < 2 * clean.A.width
+
+
+def test_a_stretch_is_known_two_evaluations_after_it_and_a_fall_until_then() -> None:
+    whole = _outage(25, 4, 0.3)
+    for points in range(27, 33):
+        found = fit(Curve(whole.compute[:points], whole.reward[:points]))
+        assert bool(found.stretches) == (points >= 31)
+        assert (found.misfit in HOLDS) == (points >= 31)
+
+
+def test_updates_find_a_stretch_as_a_refit_does() -> None:
+    whole = _outage(25, 4, 0.3)
+    found = fit(Curve(whole.compute[:24], whole.reward[:24]))
+    for compute, reward in zip(whole.compute[24:], whole.reward[24:], strict=True):
+        found = found.update((float(compute), float(reward)))
+    again = fit(whole)
+    assert found.outliers.tolist() == again.outliers.tolist()
+    assert found.A.median == pytest.approx(again.A.median, abs=0.05 * again.A.width)
+
+
+@pytest.mark.parametrize("after", [-0.15, 0.3])
+def test_a_fall_that_is_half_made_good_and_a_rise_behind_a_dip_are_no_stretches(after: float) -> None:
+    reward = _outage(25, 4, 0.3).reward.copy()
+    reward[29:] += after
+    assert not outlier_variance(reward, np.full(50, 1.2e-5)).any()
+
+
+def test_noise_that_wanders_is_hardly_ever_a_stretch() -> None:
+    rng = np.random.default_rng(0)
+    flagged = 0
+    for _ in range(200):
+        walk = np.zeros(100)
+        for at in range(1, 100):
+            walk[at] = 0.8 * walk[at - 1] + rng.normal(0, 0.01)
+        flagged += bool((stretch_variance(0.4 + walk + rng.normal(0, 0.0035, 100), np.full(100, 0.0035**2)) > 0).any())
+    assert flagged <= 1
+
+
+def test_the_sentence_says_which_stretch_hardly_counts() -> None:
+    said = fit(_outage(25, 4, 0.3)).sentence()
+    assert said.endswith("The 4 evaluations from 4,200 to 4,600 GPU-hours lie far off both sides and hardly count.")
