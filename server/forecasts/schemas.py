@@ -121,7 +121,7 @@ class ForecastView(BaseModel):
     misfit: str | None
     withheld: bool = Field(description="The misfit forbids a forecast: `band` is not to be drawn beyond the data.")
     cutoff: CutoffView | None = Field(description="The early regime that the fit set apart, if any.")
-    outliers: list[float] = Field(description="Compute of single evaluations that were given hardly any weight.")
+    outliers: list[float] = Field(description="Compute of evaluations, far off both sides, that hardly count.")
     sentence: str
     band: BandView
     at_budget: AtBudget | None

@@ -218,6 +218,20 @@ def test_a_smooth_second_rise_is_named_without_a_measured_start() -> None:
     assert {fit(Curve(LATE, growing + one, prompts=1000, samples=16)).misfit for one in noise} == {"two-phase"}
 
 
+@pytest.mark.parametrize("points", [25, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_steep_second_rise_while_the_first_phase_still_grows_is_named(points: int, seed: int) -> None:
+    """There is no dip between them. It was `shape`, and the widened interval held the end of every second such run."""
+    compute = np.linspace(8000 / points, 8000, points)
+    growing = sigmoid(compute, 0.6, 1.2, 1500, 0.2) + 0.2 / (1 + (5500 / compute) ** 6)
+    noise = np.random.default_rng(seed).normal(0, 0.0035, points)
+    detail = fit(Curve(compute, growing + noise, prompts=1000, samples=16)).misfit_detail
+    assert detail is not None
+    assert (detail.name, detail.withheld) == ("two-phase", True)
+    assert detail.since == pytest.approx(5500, rel=0.25)
+    assert 0.1 < detail.size < 0.45
+
+
 def test_the_best_sigmoid_is_one_where_the_evaluations_do_not_tell_its_start() -> None:
     """With its midpoint far before the first evaluation g is 1 to the last digit and free least squares is 0 / 0."""
     from forecurve.science.departures.extension import Comparison
