@@ -1,7 +1,7 @@
 """Evaluations that tell nothing of the curve: single bad ones, and stretches such as while a verifier was down.
 
 They get their own squared distance from their neighbours as further variance, which takes nearly all of their weight;
-none is deleted. Both looks are backwards only, and each is over two evaluations after the last that it flags.
+none is deleted. Both looks are backwards only: a spike is known two evaluations later, a stretch three after its last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _MIN_POINTS = 7
 _KNOWN_FROM = 14  # evaluations before a stretch that tell the noise by themselves
 _BEFORE = 6  # a stretch has so many evaluations before it, and as many as it has itself
 _LONGEST = 20
-_OFF_COURSE = 0.5  # of its depth: how far apart the run may be on both sides of it
+_AFTER = 3  # evaluations behind it that tell whether the run goes on as before
+_SHARP = 0.5  # of its depth: every evaluation of it is as deep, and the sides are no further apart
 
 
 def outlier_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
@@ -53,17 +54,18 @@ def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
 def stretch_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     """Further variance of two evaluations and more in a row that lie far off both sides, (N,), N >= 7.
 
-    All of them lie as far below, or above, the two evaluations before and the two after as a spike would, and after it
-    the run is where it was, or has grown. A fall that is not made good is none, nor is a rise that stays.
+    All of them lie as far below, or above, the two evaluations before and the three after as a spike would, and from
+    one evaluation to the next the run is where it was, or has grown, and goes on so. A fall that is not made good is
+    none, nor one from which the run climbs back, nor a rise that stays.
     """
     extra, far = np.zeros(len(reward)), _far(reward, variance)
     jumps = np.flatnonzero(np.abs(np.diff(reward)) > far[1:]) + 1
     end = 0
-    for start in jumps[(jumps >= _BEFORE) & (jumps < len(reward) - 3)].tolist():
+    for start in jumps[(jumps >= _BEFORE) & (jumps < len(reward) - _AFTER - 1)].tolist():
         if start < end:
             continue
         end = _end_of_stretch(reward, start, float(far[start]))
-        level = (reward[start - 2 : start].mean() + reward[end : end + 2].mean()) / 2
+        level = (reward[start - 2 : start].mean() + reward[end : end + _AFTER].mean()) / 2
         extra[start:end] = (reward[start:end] - level) ** 2
     return extra
 
@@ -83,13 +85,15 @@ def _end_of_stretch(reward: FloatArray, start: int, far: float) -> int:
     """The first evaluation after the stretch that begins at `start`; `start` itself where none does."""
     way = 1 if reward[start] < reward[start - 1] else -1  # turned so that the stretch lies below
     before = way * reward[start - 2 : start]
-    for end in range(start + 2, min(start + min(_LONGEST, start), len(reward) - 2) + 1):
-        inside, after = way * reward[start:end], way * reward[end : end + 2]
+    for end in range(start + 2, min(start + min(_LONGEST, start), len(reward) - _AFTER) + 1):
+        inside, after = way * reward[start:end], way * reward[end : end + _AFTER]
         if inside[-1] >= before.min() - far:
             return start
-        depth = min(before.min(), after.min()) - inside.max()
-        grown = float(reward[end : end + 2].mean() - reward[start - 2 : start].mean())
-        if depth > far and -far <= grown <= _OFF_COURSE * depth:
+        level = min(before.min(), after.min())
+        least, most = level - inside.max(), level - inside.min()
+        grown = way * float(after.mean() - before.mean())
+        goes_on = abs(after[-1] - after[0]) <= far / 2 + abs(grown) * (_AFTER - 1) / (end - start)
+        if least > max(far, _SHARP * most) and -far <= way * grown <= _SHARP * least and goes_on:
             return end
     return start
 

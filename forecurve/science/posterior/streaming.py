@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
 from ..curves.noise import REFERENCE_POINTS, TICKS, WINDOW
-from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, outlier_variance
+from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, spike_variance, stretch_variance
 from ..curves.wandering import hypotheses_for
 from .advancing import After, New, Spread, Sums, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
@@ -135,15 +135,16 @@ def _clock(curve: Curve) -> tuple[float, float]:
 
 
 def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
-    """Whether a hypothesis joins, or the evaluation before the last two, far off the next, turns out an outlier."""
+    """Whether a hypothesis joins, or one of the latest evaluations, far off the next, turns out to be an outlier."""
     if len(hypotheses_for(fit.setting.points + 1)) != len(fit.setting.hypotheses):
         return True
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
-    middle, after = curve.reward[-3:-1].tolist()
-    if abs(middle - after) <= width * SCALE * LEAST_SD:
+    a, b, c = curve.reward[-4:-1].tolist()
+    if max(abs(b - a), abs(c - b)) <= width * SCALE * LEAST_SD:
         return False
     latest = (curve.reward[-ENOUGH:] - low) / width, curve.noise.variance[-ENOUGH:] / width**2
-    return bool(outlier_variance(*latest)[-3] > 0)
+    single, stretch = spike_variance(*latest), stretch_variance(*latest)
+    return bool(single[-3] > 0 or stretch[-4] > 0)
 
 
 def _fits(spread: Spread, stream: Stream, box: Box) -> bool:
