@@ -91,9 +91,9 @@ def _end_of_stretch(reward: FloatArray, start: int, far: float) -> int:
             return start
         level = min(before.min(), after.min())
         least, most = level - inside.max(), level - inside.min()
-        grown = way * float(after.mean() - before.mean())
+        grown = way * float(after.mean() - before.mean())  # upwards, whichever way the stretch lies
         goes_on = abs(after[-1] - after[0]) <= far / 2 + abs(grown) * (_AFTER - 1) / (end - start)
-        if least > max(far, _SHARP * most) and -far <= way * grown <= _SHARP * least and goes_on:
+        if least > max(far, _SHARP * most) and -far <= grown <= _SHARP * least and goes_on:
             return end
     return start
 

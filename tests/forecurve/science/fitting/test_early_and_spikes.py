@@ -193,6 +193,15 @@ def test_a_run_that_climbs_back_from_a_fall_has_no_stretch(pace: float) -> None:
         assert not stretch_variance(reward[:points], np.full(points, 1.6e-5)).any()
 
 
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_run_may_grow_over_a_stretch_but_not_fall(way: int) -> None:
+    growing = 0.2 + 0.01 * np.arange(30) + np.random.default_rng(0).normal(0, 0.003, 30)
+    growing[14:18] += way * 0.3
+    known = np.full(30, 9e-6)
+    assert np.flatnonzero(stretch_variance(growing, known)).tolist() == [14, 15, 16, 17]
+    assert not stretch_variance(1 - growing, known).any()
+
+
 def test_noise_that_wanders_is_hardly_ever_a_stretch() -> None:
     rng = np.random.default_rng(0)
     flagged = 0
