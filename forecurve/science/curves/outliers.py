@@ -58,8 +58,11 @@ def stretch_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     one evaluation to the next the run is where it was, or has grown, and goes on so. A fall that is not made good is
     none, nor one from which the run climbs back, nor a rise that stays.
     """
-    extra, far = np.zeros(len(reward)), _far(reward, variance)
-    jumps = np.flatnonzero(np.abs(np.diff(reward)) > far[1:]) + 1
+    extra, steps = np.zeros(len(reward)), np.abs(np.diff(reward))
+    if not (steps > SCALE * LEAST_SD).any():  # nearly always
+        return extra
+    far = _far(reward, variance)
+    jumps = np.flatnonzero(steps > far[1:]) + 1
     end = 0
     for start in jumps[(jumps >= _BEFORE) & (jumps < len(reward) - _AFTER - 1)].tolist():
         if start < end:

@@ -85,7 +85,8 @@ class Wandering:
         """
         eta, rho = (np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho"))
         variance = np.repeat(eta[:, None], len(ticks), axis=1)
-        decay = np.where(variance > 0, rho[:, None] ** ticks, 0.0)
+        few, which = np.unique(rho, return_inverse=True)  # powers are dear
+        decay = np.where(variance > 0, (few[:, None] ** ticks)[which], 0.0)
         for at, one in enumerate(hypotheses):
             if one.early:
                 variance[at, : one.early] = EARLY_SD**2 / unit
