@@ -221,7 +221,7 @@ def test_a_smooth_second_rise_is_named_without_a_measured_start() -> None:
 @pytest.mark.parametrize("points", [25, 100])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_steep_second_rise_while_the_first_phase_still_grows_is_named(points: int, seed: int) -> None:
-    """There is no dip between them. It was `shape`, and the longer such a run, the seldomer its interval held the end."""
+    """There is no dip between them. It was `shape`, and its interval seldom held the end of a long one."""
     compute = np.linspace(8000 / points, 8000, points)
     growing = sigmoid(compute, 0.6, 1.2, 1500, 0.2) + 0.2 / (1 + (5500 / compute) ** 6)
     noise = np.random.default_rng(seed).normal(0, 0.0035, points)
