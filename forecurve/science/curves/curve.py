@@ -15,6 +15,7 @@ from .. import checks, errors
 from ..arrays import FloatArray, IntArray
 from .arms import arm_of
 from .noise import LEVEL_OF, SamplingNoise, levels_of, next_level, next_noise, sampling_noise
+from .room import Columns, Room, one_more
 
 DEFAULT_UNIT = "GPU-hours"
 
@@ -92,6 +93,7 @@ class Curve:
     bounds: tuple[float, float] = (0.0, 1.0)
     restarts: tuple[float, ...] = ()
     noise: SamplingNoise = field(init=False)
+    _room: Room | None = field(init=False, default=None)
 
     def __init__(
         self,
@@ -203,7 +205,7 @@ class Curve:
         Raises:
             CurveError: as for a whole curve.
         """
-        size, (low, high) = self.points + 1, self.bounds
+        low, high = self.bounds
         compute, reward = checks.number("compute", new.compute), checks.number("reward", new.reward)
         x, y = np.array([compute]), np.array([reward])
         if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):  # says which of them
@@ -228,26 +230,37 @@ class Curve:
             one = sampling_noise(np.array([level]), scale, **given, counts=tallies)
         if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
             return self._rebuilt(x, y, given, tallies)
-        longer = Curve.__new__(Curve)
-        columns = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
+        columns, room = self._one_more(compute, reward, given, one)
+        noise = SamplingNoise(columns.pop("noise"), one.source)
         values: dict[str, Any] = {
-            "compute": np.concatenate([self.compute, x]),
-            "reward": np.concatenate([self.reward, y]),
+            **{name: columns.get(name) for name in ("compute", "reward", *given)},
             "unit": self.unit,
             "name": self.name,
-            **columns,
             "counts": None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,))),
             "start": self.start,
             "seed": self.seed,
             "bounds": self.bounds,
             "restarts": self.restarts,
-            "noise": SamplingNoise(np.concatenate([self.noise.variance, one.variance]), one.source),
+            "noise": noise,
+            "_room": room,
         }
+        longer = Curve.__new__(Curve)
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
             object.__setattr__(longer, name, value)
         return longer
+
+    def _one_more(
+        self, compute: float, reward: float, given: dict[str, FloatArray | None], noise: SamplingNoise
+    ) -> tuple[Columns, Room]:
+        """Every column with its next value, NaN where unknown, and their room."""
+        columns = {"compute": self.compute, "reward": self.reward, "noise": self.noise.variance}
+        values = {"compute": compute, "reward": reward, "noise": float(noise.variance[0])}
+        for name, last in given.items():
+            column = getattr(self, name)
+            if column is not None or last is not None:
+                columns[name] = np.full(self.points, np.nan) if column is None else column
+                values[name] = np.nan if last is None else float(last[0])
+        return one_more(columns, values, self._room)
 
     def _rows(self) -> tuple[IntArray | None, ...]:
         return (None,) * self.points if self.counts is None else self.counts

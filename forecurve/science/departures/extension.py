@@ -24,6 +24,7 @@ from ..posterior.kernels import noise_filter
 from ..posterior.linear import Quadratic, best_at_node, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
+from .climbing import climb
 
 _OWN_NODES = 40  # of the posterior's own; the lattice over the whole box stands for curves that it rules out
 _LATTICE = (10, 14)  # in ln B and ln C_mid
@@ -85,14 +86,23 @@ class Comparison:
 
     @classmethod
     def of(cls, problem: Problem, found: Posterior) -> Comparison:
-        """On nodes of the posterior and a coarse lattice over the whole box."""
+        """On nodes of the posterior, a coarse lattice over the whole box, and the best of all with and without an early
+        regime."""
         box = problem.setting.box
         axes = [np.linspace(*ends, size) for ends, size in zip((box.log_b, box.log_mid), _LATTICE, strict=True)]
         lattice = np.stack(np.meshgrid(*axes, indexing="ij")).reshape(2, -1)
         own = found.nodes[:, :: max(1, found.nodes.shape[1] // _OWN_NODES)]
         top = np.stack([np.log(np.median(found.B)), np.log(np.median(found.C_mid))])[:, None]
         cell = np.array([axis[1] - axis[0] for axis in axes])
-        return cls(problem, np.concatenate([own, top, lattice], axis=1), cell)
+        nodes = np.concatenate([own, top, lattice], axis=1)
+        near = cls(problem, nodes, cell)
+        starts = {near.best[1]: near._alive, near._best_of(near._whole): near._whole}
+        best = [climb(problem, nodes[:, start], hypotheses) for start, hypotheses in starts.items()]
+        return cls(problem, np.concatenate([nodes, np.stack(best, axis=1)], axis=1), cell)
+
+    def _best_of(self, hypotheses: IntArray) -> int:
+        """The node that is likeliest under one of these."""
+        return int(self.likelihood[hypotheses].max(axis=0).argmax())
 
     @property
     def early(self) -> int:

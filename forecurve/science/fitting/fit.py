@@ -115,12 +115,12 @@ class Fit:
     @cached_property
     def B(self) -> Estimate:
         """The exponent."""
-        return self._of_nodes(self.posterior.B, self.table.lattice.cell[0])
+        return self._of_nodes(self.posterior.B, self.posterior.cells[0])
 
     @cached_property
     def C_mid(self) -> Estimate:
         """The midpoint, in the curve's unit of compute."""
-        return self._of_nodes(self.posterior.C_mid, self.table.lattice.cell[1])
+        return self._of_nodes(self.posterior.C_mid, self.posterior.cells[1])
 
     @cached_property
     def R0(self) -> Estimate:
@@ -321,7 +321,7 @@ class Fit:
             f"B {self.B.median:.2f}, C_mid {self.C_mid.median:.3g}, R0 {self.R0.median:.3f}{note})"
         )
 
-    def _of_nodes(self, values: FloatArray, cell: float) -> Estimate:
+    def _of_nodes(self, values: FloatArray, cell: FloatArray) -> Estimate:
         """Of a parameter whose draws lie on the lattice: each stands for its whole cell."""
         return estimate_of(np.exp(over_cells(np.log(values), cell)))
 

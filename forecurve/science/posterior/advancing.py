@@ -16,6 +16,7 @@ from .elementary import exps, logs
 from .kernels import HUGE, Factors, Filtered, LatticeSums, _filter_loop, _filter_rows, _sums_rows
 from .linear import best_at_node
 from .masses import Constants, Masses, _mass_loop, _mass_rows
+from .patches import coarse_loop, coarse_rows
 
 
 class Sums(NamedTuple):
@@ -38,6 +39,7 @@ class Wanted(NamedTuple):
         alive: hypotheses, (L,).
         log_weights: their log prior weight, (L,).
         log_node_prior: of each part of the prior, -inf where a node is left out, (P, K).
+        outer: rows of the lattice that finer nodes lie in, see `Lattice`.
         pulled: whether the second part of the prior says anything of A.
         constants: of the masses, with the new evaluation counted.
     """
@@ -45,6 +47,7 @@ class Wanted(NamedTuple):
     alive: IntArray
     log_weights: FloatArray
     log_node_prior: FloatArray
+    outer: int
     pulled: bool
     constants: Constants
 
@@ -76,9 +79,10 @@ class After(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Nodes that carry the mass, (sum w)^2 / sum w^2, and its share in the first and last row and column."""
+    """The share of the mass at nodes that lie too far apart for it (see `patches`), and in the first and last row and
+    column of the lattice as it was laid."""
 
-    nodes: float
+    coarse: float
     low_b: float
     high_b: float
     low_mid: float
@@ -100,7 +104,9 @@ def advance(
     masses = Masses(np.empty((len(wanted.log_node_prior), alive, size)), np.empty(size))
     spread = np.empty(5)
     log_c = log(new.compute) if new.compute > 0 else -inf
-    run = compiled(_advance_loop, _advance_rows, _filter_loop, best_at_node, logs, exps, _mass_loop, _spread_loop)
+    run = compiled(
+        _advance_loop, _advance_rows, _filter_loop, best_at_node, logs, exps, _mass_loop, coarse_loop, _spread_loop
+    )
     run(log_c, *new[1:], *factors, *wandering, before.nodes, *wanted, *sums, few, few_totals, *masses, spread)
     return After(sums, LatticeSums(*few), few_totals, masses, Spread(*spread.tolist()))
 
@@ -119,6 +125,7 @@ def _advance_loop(
     alive: Any,
     log_weights: Any,
     log_node_prior: Any,
+    outer: Any,
     pulled: Any,
     constants: Any,
     after: Any,
@@ -160,16 +167,19 @@ def _advance_loop(
         few[:, a] = after[:, alive[a]]
         few_totals[a] = totals[alive[a]]
     _mass_loop(few[0], few[1], few[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    _spread_loop(nodes, rows, columns, spread)
+    _spread_loop(nodes, outer, columns, spread)
 
 
 def _spread_loop(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+    coarse = np.zeros(len(nodes), dtype=np.bool_)
+    coarse_loop(nodes, rows, columns, coarse)
     mass = nodes - nodes.max()
     exps(mass)
-    total, squares = 0.0, 0.0
+    total, rough = 0.0, 0.0
     for k in range(len(mass)):
         total += mass[k]
-        squares += mass[k] * mass[k]
+        if coarse[k]:
+            rough += mass[k]
     low_b, high_b, low_mid, high_mid = 0.0, 0.0, 0.0, 0.0
     for j in range(columns):
         low_b += mass[j]
@@ -177,7 +187,7 @@ def _spread_loop(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
     for i in range(rows):
         low_mid += mass[i * columns]
         high_mid += mass[(i + 1) * columns - 1]
-    spread[0] = total * total / squares
+    spread[0] = rough / total
     spread[1], spread[2], spread[3], spread[4] = low_b / total, high_b / total, low_mid / total, high_mid / total
 
 
@@ -195,6 +205,7 @@ def _advance_rows(
     alive: Any,
     log_weights: Any,
     log_node_prior: Any,
+    outer: Any,
     pulled: Any,
     constants: Any,
     after: Any,
@@ -219,13 +230,14 @@ def _advance_rows(
     few[:], few_totals[:] = after[:, alive], totals[alive]
     gg, g1, gy, _ = few
     _mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    rows, columns = middle.shape
-    _spread_rows(nodes, rows, columns, spread)
+    _spread_rows(nodes, outer, middle.shape[1], spread)
 
 
 def _spread_rows(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
     """`_spread_loop`, all at once."""
-    mass = np.exp(nodes - nodes.max()).reshape(rows, columns)
-    edges = mass[0].sum(), mass[-1].sum(), mass[:, 0].sum(), mass[:, -1].sum()
-    total = mass.sum()
-    spread[:] = total**2 / (mass**2).sum(), *(edge / total for edge in edges)
+    coarse = np.zeros(len(nodes), dtype=bool)
+    coarse_rows(nodes, rows, columns, coarse)
+    mass = np.exp(nodes - nodes.max())
+    outer = mass[: rows * columns].reshape(rows, columns)
+    edges = outer[0].sum(), outer[-1].sum(), outer[:, 0].sum(), outer[:, -1].sum()
+    spread[:] = np.array([mass[coarse].sum(), *edges]) / mass.sum()

@@ -12,14 +12,13 @@ from scipy.special import ndtri
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from .integral import Table, effective_nodes
-from .lattice import CUT
+from .lattice import least_log_mass
 from .problem import Setting
-from .weighing import Pairs, weigh
+from .weighing import EVENLY, Pairs, weigh
 
 DRAWS = 2000
-_PROPOSALS = 2600
+_PROPOSALS = 2600  # and twice as many where no plain lattice fits the mass
 _GOLDEN = 0.6180339887498949
-_PLASTIC = 0.7548776662466927
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +32,7 @@ class Posterior:
         node_ess: how many nodes of the lattice carry the mass.
         passes: lattices laid.
         nodes: the last lattice's (ln B, ln C_mid), shape (2, n).
+        cells: the range of ln B and ln C_mid that the node of each draw stands for, (2, K).
         early: posterior probability that an early regime was set apart, by its number of evaluations.
     """
 
@@ -47,6 +47,7 @@ class Posterior:
     node_ess: float
     passes: int
     nodes: FloatArray
+    cells: FloatArray
     early: dict[int, float]
 
     @property
@@ -55,18 +56,20 @@ class Posterior:
         return max(self.early, key=lambda size: self.early[size]) if sum(self.early.values()) >= 0.5 else 0
 
 
-def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
+def draw(setting: Setting, table: Table, last: FloatArray, times: int = 1) -> Posterior:
     """Draw DRAWS times.
 
     Args:
         setting: of the curve.
         table: its densities.
         last: `Filtered.last` of the hypotheses that are alive, (H, 3).
+        times: so many times as often, of as many times the proposals.
     """
-    pairs, log_share = _allocate(table.masses.pairs)
+    proposals = times * _PROPOSALS * (1 if table.lattice.plainly_laid else 2)
+    pairs, log_share = _allocate(table.masses.pairs, proposals)
     found = weigh(setting, table, pairs, *_sequence(len(pairs.node)))
     log_weight = found.log_weight - log_share
-    chosen = resample(np.exp(log_weight - log_weight.max()), found.A, DRAWS)
+    chosen = resample(np.exp(log_weight - log_weight.max()), found.A, times * DRAWS)
     at_node, at_hypothesis = pairs.node[chosen], pairs.hypothesis[chosen]
     A, R0 = found.A[chosen], found.R0[chosen]
     nodes = table.lattice.nodes
@@ -85,6 +88,7 @@ def draw(setting: Setting, table: Table, last: FloatArray) -> Posterior:
         node_ess=effective_nodes(table.masses.nodes),
         passes=table.passes,
         nodes=nodes,
+        cells=table.lattice.cells[:, at_node // table.lattice.log_mid.shape[1]],
         early=_early(setting, index),
     )
 
@@ -98,29 +102,30 @@ def _early(setting: Setting, hypothesis: IntArray) -> dict[int, float]:
     return found
 
 
-def _allocate(log_weight: FloatArray) -> tuple[Pairs, FloatArray]:
+def _allocate(log_weight: FloatArray, proposals: int) -> tuple[Pairs, FloatArray]:
     """The pair of each proposal, and the log share with which it was proposed.
 
     Half by the estimated mass, half by its square root, so that pairs whose mass was underestimated are there too.
+    Many small ones may carry what few large ones do, so what is left out goes by their number.
     """
     flat = log_weight.ravel()
-    kept = np.flatnonzero(flat > flat.max() - CUT - 1)
+    kept = np.flatnonzero(flat > least_log_mass(log_weight))
     mass = np.exp(flat[kept] - flat.max())
     root = np.sqrt(mass)
     share = 0.5 * mass / mass.sum() + 0.5 * root / root.sum()
-    picks = _evenly(np.cumsum(share), _PROPOSALS)
+    picks = _evenly(np.cumsum(share), proposals)
     return Pairs(*np.unravel_index(kept[picks], log_weight.shape)), np.log(share)[picks]
 
 
 @cache
 def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
-    """Two coordinates in (0, 1), evenly spread together: Kronecker sequences of the golden and plastic numbers."""
+    """Two coordinates in (0, 1), evenly spread together and with `weighing.scales`: Kronecker sequences."""
     index = np.arange(1, size + 1)
-    u, w = ((0.5 + step * index) % 1.0 for step in (_GOLDEN, _PLASTIC))
+    u, w = ((0.5 + step * index) % 1.0 for step in (EVENLY[2], EVENLY[0]))
     return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
 
 
-def over_cells(log_values: FloatArray, cell: float) -> FloatArray:
+def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
     """Draws of a node's coordinate spread over the cell that the node stands for, (K,).
 
     20 rows and 1 in 20 of the mass beyond a quantile: without it an interval's end would jump by a row.

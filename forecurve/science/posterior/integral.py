@@ -16,9 +16,10 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..curves.wandering import HYPOTHESES
 from .kernels import Filtered, LatticeSums, lattice_sums
-from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, open_edges
+from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, mass_beyond
 from .linear import Quadratic, quadratic
 from .masses import Masses, log_masses
+from .patches import patched, rough_tiles
 from .point import search
 from .prior import student_t
 from .problem import Problem, Setting
@@ -28,10 +29,9 @@ MAX_PASSES = 8
 _TRUSTED_POINTS = 20
 _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
-_EDGE_SHARE = 1e-3
 _FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller
-_LEAST_NODES = 20.0  # below, the last lattice is laid with more rows and columns; a stream needs as many
-_FINEST = 4  # times as many rows and columns
+_NEARLY_ALL = 0.05  # of the mass may lie beyond a first lattice about the optimum
+_FINEST = 4  # times that nodes are made finer
 _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
@@ -73,7 +73,7 @@ def integrate(problem: Problem) -> Table:
     near = _near_optimum(problem)
     if near is not None:
         table = tabulate(problem, near, everyone)
-        if open_edges(near, table.masses.nodes, setting.box).max() < _EDGE_SHARE:
+        if mass_beyond(near, table.masses.nodes, setting.box).max() <= _NEARLY_ALL:
             return _closer(problem, table, everyone)
     scouts = _scouts(setting)
     return _closer(problem, tabulate(problem, first_lattice(setting.box), scouts), scouts)
@@ -85,37 +85,40 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
     everyone = np.arange(len(setting.hypotheses))
     all_asked = near = len(scouts) == len(everyone)  # near: laid about a sharp optimum
     last_area = np.inf
-    for passes in range(2, MAX_PASSES + 2):
+    while table.passes < MAX_PASSES:
         log_node = table.masses.nodes
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
-        edges = open_edges(table.lattice, log_node, setting.box)
-        ready = power == 1.0 and all_asked and edges.max() <= CUT_OFF
-        settled = carry >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area
-        if (ready and settled) or passes > MAX_PASSES:
-            break
-        lattice = closer_lattice(table.lattice, log_node, power, setting.box, edges)
-        if ready and near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area:
+        beyond = mass_beyond(table.lattice, log_node, setting.box)
+        inside = beyond.max() <= CUT_OFF
+        if inside and (carry >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area):
+            if all_asked:
+                break
+            table, all_asked = tabulate(problem, table.lattice, everyone, table.passes + 1), True
+            continue
+        lattice = closer_lattice(table.lattice, log_node, power, setting.box, beyond)
+        if inside and near and carry >= _FAIR_NODES and lattice.cell_area > _STILL_SHRINKING * area:
             break
         alive = table.alive
         if power == 1.0:
             alive = alive[hopeful(table.masses.pairs)] if all_asked else everyone
             all_asked = True
-        table, last_area = tabulate(problem, lattice, alive, passes), area
-    if not all_asked:  # no lattice was small enough for it: a peak, and tails as wide as the box
+        table, last_area = tabulate(problem, lattice, alive, table.passes + 1), area
+    if not all_asked:
         table = tabulate(problem, table.lattice, everyone, table.passes)
     return _finer(problem, table)
 
 
 def _finer(problem: Problem, table: Table) -> Table:
-    """With more rows and columns where a few nodes carry the mass: it lies in two places, or has a peak and tails as
-    wide as the box, and no smaller lattice holds it."""
-    carry = effective_nodes(table.masses.nodes)
-    if carry >= _LEAST_NODES:
-        return table
-    times = min(int(np.ceil(np.sqrt(ENOUGH_NODES / carry))), _FINEST)
-    log_node, box = table.masses.nodes, problem.setting.box
-    lattice = closer_lattice(table.lattice, log_node, 1.0, box, open_edges(table.lattice, log_node, box), times)
-    return tabulate(problem, lattice, table.alive, table.passes + 1)
+    """With finer nodes where the mass still steps from node to node, and in these again."""
+    for _ in range(_FINEST):
+        tiles = rough_tiles(table.lattice, table.masses.nodes)
+        if not tiles.any():
+            break
+        lattice, fine = patched(table.lattice, tiles)
+        both = zip(table.sums, sums_at(problem, fine, table.alive), strict=True)
+        sums = LatticeSums(*(np.concatenate(parts, axis=1) for parts in both))
+        table = table_of(problem.setting, lattice, table.alive, sums, table.totals, table.passes + 1)
+    return table
 
 
 def _near_optimum(problem: Problem) -> Lattice | None:
@@ -141,10 +144,16 @@ def _scouts(setting: Setting) -> IntArray:
 
 def tabulate(problem: Problem, lattice: Lattice, alive: IntArray, passes: int = 1) -> Table:
     """Everything at the nodes of one lattice."""
+    sums = sums_at(problem, lattice, alive)
+    return table_of(problem.setting, lattice, alive, sums, problem.filtered.sums[alive], passes)
+
+
+def sums_at(problem: Problem, lattice: Lattice, alive: IntArray) -> LatticeSums:
+    """Inner products at the nodes of a lattice under those hypotheses."""
     filtered = Filtered(*(part[alive] for part in problem.filtered))
     sums = LatticeSums.zeros(len(alive), lattice.log_mid.size)
     lattice_sums(problem.log_c, lattice.factors, filtered, sums, problem.setting.burr)
-    return table_of(problem.setting, lattice, alive, sums, filtered.sums, passes)
+    return sums
 
 
 def table_of(
@@ -227,7 +236,7 @@ def log_node_priors(setting: Setting, lattice: Lattice) -> FloatArray:
 def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> FloatArray:
     prior, box, nodes = setting.prior, setting.box, lattice.nodes
     with np.errstate(divide="ignore"):
-        total = np.log(lattice.inside(box) * lattice.cell_area)
+        total = np.log(lattice.areas(box))
     if not informative:
         return np.asarray(total + np.log(1 - prior.weight) + box.log_density)
     total += np.log(prior.weight)

@@ -18,19 +18,37 @@ from .kernels import HUGE, Factors
 from .prior import Box
 
 ROWS = COLUMNS = 20
-CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out
+CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out, unless they carry more than LOST together
+LOST = 1e-3  # of the mass
 _WIDEST = 1.5  # in ln B and ln C_mid: beyond, a normal approximation says little
-CUT_OFF = 3e-3  # of the mass on an edge: there is more beyond it,
-FURTHER = 8  # so many cells of which the next lattice reaches
+CUT_OFF = 3e-3  # of the mass beyond an edge: too much,
+FURTHER = 8  # and the next lattice reaches so many cells further
 _TEMPERED_CUT = 3.0  # while the lattice is too coarse to trust, in tempered units (many more of the true ones)
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """ln B of each row, (ROWS,), and ln C_mid of each node, (ROWS, COLUMNS)."""
+    """Rows of nodes, and where they were too coarse finer rows in their place (see `patches`).
+
+    Attributes:
+        log_b: ln B of each row, (R,).
+        log_mid: ln C_mid of each node, (R, COLUMNS).
+        cells: distance to the next row and to the next node of each row, (2, R).
+        outer: rows of the lattice as it was laid, which come first.
+        replaced: nodes in whose place there are finer ones, (R * COLUMNS,).
+    """
 
     log_b: FloatArray
     log_mid: FloatArray
+    cells: FloatArray
+    outer: int
+    replaced: BoolArray
+
+    @classmethod
+    def plain(cls, log_b: FloatArray, log_mid: FloatArray) -> Lattice:
+        """Evenly spaced rows, (R,), of evenly spaced nodes, (R, COLUMNS)."""
+        cell = np.array([[log_b[1] - log_b[0]], [log_mid[0, 1] - log_mid[0, 0]]])
+        return cls(log_b, log_mid, cell.repeat(len(log_b), axis=1), len(log_b), np.zeros(log_mid.size, dtype=bool))
 
     @cached_property
     def nodes(self) -> FloatArray:
@@ -46,21 +64,27 @@ class Lattice:
             return Factors(B, centre, np.clip(np.exp(B[:, None] * (self.log_mid - centre)), 1 / HUGE, HUGE))
 
     @property
+    def plainly_laid(self) -> bool:
+        """Whether it has no finer nodes anywhere."""
+        return len(self.log_b) == self.outer
+
+    @property
     def cell(self) -> tuple[float, float]:
-        """Distance between rows and between columns."""
-        return float(self.log_b[1] - self.log_b[0]), float(self.log_mid[0, 1] - self.log_mid[0, 0])
+        """Distance between rows and between columns of the lattice as it was laid."""
+        return float(self.cells[0, 0]), float(self.cells[1, 0])
 
     @property
     def cell_area(self) -> float:
-        """The area that one node stands for."""
+        """The area that one node of it stands for."""
         across, along = self.cell
         return across * along
 
-    def inside(self, box: Box) -> BoolArray:
-        """Which nodes lie in the box, (ROWS * COLUMNS,)."""
+    def areas(self, box: Box) -> FloatArray:
+        """The area that each node stands for, 0 for one outside the box or replaced, (R * COLUMNS,)."""
         log_b, log_mid = self.nodes
         (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
-        return np.asarray((log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high))
+        inside = (log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high)
+        return np.asarray(np.repeat(self.cells[0] * self.cells[1], self.log_mid.shape[1]) * (inside & ~self.replaced))
 
 
 def first_lattice(box: Box) -> Lattice:
@@ -88,7 +112,7 @@ def lattice_about(node: FloatArray, covariance: FloatArray, reach: float, box: B
     within = within and box.log_mid[0] < log_mid[0] and log_mid[1] < box.log_mid[1]
     if not within or across > _WIDEST or far > _WIDEST:
         return None
-    middle = node[1] + slope * (_centres(*log_b, ROWS) - node[0])
+    middle = node[1] + slope * (centres(*log_b, ROWS) - node[0])
     return _lay(log_b, middle, (-along, along))
 
 
@@ -97,33 +121,36 @@ def _rounded(value: float) -> float:
     return float(1.1 ** round(np.log(max(value, 1e-9)) / np.log(1.1)))
 
 
-def open_edges(lattice: Lattice, log_mass: FloatArray, box: Box) -> FloatArray:
-    """The share of the mass on the first and last row and column, (4,), as far as the box goes on beyond them."""
+def mass_beyond(lattice: Lattice, log_mass: FloatArray, box: Box) -> FloatArray:
+    """About what share of the mass lies beyond the first and last row and column, (4,), as far as the box goes on.
+
+    As from the row before the last to the last one it goes on from there: a peak's tail ends soon, a plateau with the
+    box.
+    """
     mass = np.exp(log_mass - log_mass.max()).reshape(lattice.log_mid.shape)
     (across, along), log_b, log_mid = lattice.cell, lattice.log_b, lattice.log_mid
     (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
-    edges = (
-        mass[0].sum() * (log_b[0] - across > b_low),
-        mass[-1].sum() * (log_b[-1] + across < b_high),
-        mass[:, 0] @ (log_mid[:, 0] - along > mid_low),
-        mass[:, -1] @ (log_mid[:, -1] + along < mid_high),
-    )
-    return np.asarray(np.array(edges) / mass.sum())
+    rows, columns = mass.sum(axis=1), mass.sum(axis=0)
+    cells = np.array([log_b[0] - b_low, b_high - log_b[-1], 0.0, 0.0]) / across - 0.5
+    cells[2:] = np.array([(log_mid[:, 0] - mid_low).max(), (mid_high - log_mid[:, -1]).max()]) / along - 0.5
+    edge = np.array([rows[0], rows[-1], columns[0], columns[-1]])
+    before = np.array([rows[1], rows[-2], columns[1], columns[-2]])
+    ratio = np.clip(edge / np.maximum(before, 1e-300), 0.0, 0.99)
+    beyond = np.minimum(ratio / (1 - ratio), np.maximum(cells, 0.0)) * edge
+    return np.asarray(np.where(cells > 0.5, beyond, 0.0) / mass.sum())
 
 
-def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float], finer: int = 1) -> Lattice:
+def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float]) -> Lattice:
     """Cell centres over a range of ln B and a range of offsets from each row's middle."""
-    rows = _centres(*log_b, finer * ROWS)
-    return Lattice(rows, middle[:, None] + _centres(*offsets, finer * COLUMNS))
+    return Lattice.plain(centres(*log_b, ROWS), middle[:, None] + centres(*offsets, COLUMNS))
 
 
-def _centres(low: float, high: float, size: int) -> FloatArray:
+def centres(low: float, high: float, size: int) -> FloatArray:
+    """Of so many equal cells of a range."""
     return low + (np.arange(size) + 0.5) / size * (high - low)
 
 
-def closer_lattice(
-    lattice: Lattice, log_mass: FloatArray, power: float, box: Box, edges: FloatArray, finer: int = 1
-) -> Lattice:
+def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Box, edges: FloatArray) -> Lattice:
     """The next lattice: along the ridge of the (tempered) mass, or straight where that is smaller, just large enough.
 
     Args:
@@ -131,11 +158,11 @@ def closer_lattice(
         log_mass: of its nodes, (ROWS * COLUMNS,).
         power: below 1 while too few nodes carry the mass.
         box: outside of which nothing is looked for.
-        edges: `open_edges` of it.
-        finer: times as many rows and columns.
+        edges: `mass_beyond` it.
     """
     tempered = power * (log_mass - log_mass.max())
-    cut = -max(_TEMPERED_CUT, power * CUT)  # never closer than CUT in true units: what is cut is lost
+    lost = _depth(log_mass)
+    cut = -max(_TEMPERED_CUT, power * max(CUT, lost))  # never closer than that in true units: what is cut is lost
     cells = np.where(edges > CUT_OFF, float(FURTHER), 1.0) * np.repeat(lattice.cell, 2)
     limits = np.array([*box.log_b, *box.log_mid])
     found = np.empty(9)
@@ -143,9 +170,24 @@ def closer_lattice(
     compiled(_outline, _outline, *parts)(lattice.log_b, lattice.log_mid, tempered, cut, cells, limits, found)
     low, high, straight, bent, ridge = found[0], found[1], (found[2], found[3]), (found[4], found[5]), found[6:]
     if bent[1] - bent[0] > straight[1] - straight[0]:  # mass that fills the box, which is straight, has no ridge
-        return _lay((low, high), np.zeros(finer * ROWS), straight, finer)
-    x = _centres(-1.0, 1.0, finer * ROWS)
-    return _lay((low, high), ridge[0] + ridge[1] * x + ridge[2] * x * x, bent, finer)
+        return _lay((low, high), np.zeros(ROWS), straight)
+    x = centres(-1.0, 1.0, ROWS)
+    return _lay((low, high), ridge[0] + ridge[1] * x + ridge[2] * x * x, bent)
+
+
+def _depth(log_mass: FloatArray) -> float:
+    """How far below the best node those lie that carry LOST of the mass together."""
+    mass = np.sort(np.exp(log_mass - log_mass.max()))
+    cumulative = np.cumsum(mass)
+    least = mass[np.searchsorted(cumulative, LOST * cumulative[-1])]
+    return -float(np.log(least))
+
+
+def least_log_mass(log_mass: FloatArray) -> float:
+    """All that lie below it carry LOST of the mass together, at most."""
+    top = float(log_mass.max())
+    total = float(np.exp(log_mass - top).sum())
+    return top + float(np.log(LOST * total / log_mass.size))
 
 
 # --- where the mass lies; without twins in numpy, as nodes are few ---

@@ -20,19 +20,21 @@ from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, spike_variance, stretch_v
 from ..curves.wandering import hypotheses_for
 from .advancing import After, New, Spread, Sums, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
-from .lattice import Lattice
+from .lattice import Lattice, least_log_mass
 from .masses import constants_of, pulls
+from .patches import ROUGH
 from .prior import Box, box_of
 from .problem import Setting
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
 
-_LEAST_NODES = 20.0
+_MOST_COARSE = 2 * ROUGH
 _EDGE_MASS = 2e-3
-_DEAD = 9.0  # a node exp(-9) below the best one is left out until all are looked at again,
-_FAINT = 7.0  # and a hypothesis whose best node is exp(-7) below
-_LOOK_AGAIN = 8  # evaluations after which hypotheses that were left out are looked at again
+_FAINT = 7.0  # a hypothesis whose best node is exp(-7) below the best of all is left out, as nodes are,
+_LOOK_AGAIN = 8  # and after so many evaluations those that were left out are looked at again,
+_SURPRISE = 2.0  # or when an evaluation makes a node exp(2) times likelier against another
+_CARRIED = 5.0  # of those within exp(-5) of the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +93,11 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     tick, usual = _clock(curve)
     setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
     if looking_again:
-        everyone = np.arange(len(setting.hypotheses))
-        priors = log_node_priors(setting, stream.lattice)
-        stream = replace(stream, alive=everyone, log_weights=setting.log_weights, priors=priors)
+        stream = _woken(setting, stream)
     after = _advanced(setting, stream, curve, tick)
+    if not looking_again and _moved(fit.table.masses.nodes, after.masses.nodes) > _SURPRISE:
+        looking_again, stream = True, _woken(setting, stream)
+        after = _advanced(setting, stream, curve, tick)
     if not _fits(after.spread, stream, setting.box):
         return None
     table = Table(
@@ -108,19 +111,33 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     return Step(setting, table, after.sums.last, stream)
 
 
+def _woken(setting: Setting, stream: Stream) -> Stream:
+    """The stream with every hypothesis and node."""
+    everyone, priors = np.arange(len(setting.hypotheses)), log_node_priors(setting, stream.lattice)
+    return replace(stream, alive=everyone, log_weights=setting.log_weights, priors=priors)
+
+
+def _moved(before: FloatArray, after: FloatArray) -> float:
+    """By how much the new evaluation speaks for one node against another, among those that carried the mass."""
+    carried = before > before.max() - _CARRIED
+    said = after[carried] - before[carried]
+    return float(said.max() - said.min())
+
+
 def _advanced(setting: Setting, stream: Stream, curve: Curve, tick: float) -> After:
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
     share = float(curve.noise.variance[-1]) / width**2 / setting.unit_variance
     new = New(curve.now, (float(curve.reward[-1]) - low) / width, share, tick)
     constants = constants_of(setting.prior, setting.unit_variance, setting.rate, setting.nu)
-    wanted = Wanted(stream.alive, stream.log_weights, stream.priors, pulls(setting.prior), constants)
+    outer = stream.lattice.outer
+    wanted = Wanted(stream.alive, stream.log_weights, stream.priors, outer, pulls(setting.prior), constants)
     return advance(stream.sums, new, stream.lattice.factors, setting.wandering, wanted)
 
 
 def _live(table: Table) -> FloatArray:
     """The nodes' prior mass without the nodes that carry next to nothing."""
     logs = table.masses.nodes
-    return np.where(logs > logs.max() - _DEAD, table.log_node_prior, -np.inf)
+    return np.where(logs > least_log_mass(logs), table.log_node_prior, -np.inf)
 
 
 def _clock(curve: Curve) -> tuple[float, float]:
@@ -148,17 +165,17 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
 
 
 def _fits(spread: Spread, stream: Stream, box: Box) -> bool:
-    """Whether the mass still lies well inside the lattice and is spread over enough of its nodes."""
+    """Whether the mass still lies well inside the lattice, whose nodes lie close enough for it."""
     lattice, laid = stream.lattice, stream.box
-    if spread.nodes < _LEAST_NODES or spread.low_mid > _EDGE_MASS:
+    if spread.coarse > _MOST_COARSE or spread.low_mid > _EDGE_MASS:
         return False
     (low, high), across = laid.log_b, lattice.cell[0]
     if spread.low_b > _EDGE_MASS and lattice.log_b[0] > low + across:
         return False
-    if spread.high_b > _EDGE_MASS and lattice.log_b[-1] < high - across:
+    if spread.high_b > _EDGE_MASS and lattice.log_b[lattice.outer - 1] < high - across:
         return False
     if spread.high_mid <= _EDGE_MASS:
         return True
     # a lattice that reaches to the box's own end cannot be laid wider, but the box grows with the run
-    at_end = lattice.log_mid[:, -1].max() > laid.log_mid[1] - lattice.cell[1]
+    at_end = lattice.log_mid[: lattice.outer, -1].max() > laid.log_mid[1] - lattice.cell[1]
     return bool(at_end and box.log_mid[1] - laid.log_mid[1] < 0.02)

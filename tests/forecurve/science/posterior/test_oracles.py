@@ -15,7 +15,9 @@ from forecurve.science import Curve, Fit, Prior, fit, least_squares
 from forecurve.science.arrays import FloatArray
 from forecurve.science.curves.noise import ALPHA_PRIOR, NoiseKnown
 from forecurve.science.curves.wandering import HYPOTHESES, hypotheses_for
-from forecurve.science.posterior.drawing import over_cells
+from forecurve.science.posterior.drawing import draw, over_cells
+from forecurve.science.posterior.integral import tabulate
+from forecurve.science.posterior.lattice import Lattice, centres
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
 from ..dense import wandering_covariance
@@ -100,7 +102,7 @@ def _emcee(curve: Curve, prior: Prior, steps: int) -> FloatArray:
 
 def _read(found: Fit) -> tuple[FloatArray, ...]:
     """Draws of (A, R0, ln B, ln C_mid) as intervals are read off them: a node stands for its cell of the lattice."""
-    draws, (b, mid) = found.all_draws, found.table.lattice.cell
+    draws, (b, mid) = found.all_draws, found.posterior.cells
     return draws.A, draws.R0, over_cells(np.log(draws.B), b), over_cells(np.log(draws.C_mid), mid)
 
 
@@ -168,6 +170,29 @@ def test_the_heavy_tails_of_a_few_noisy_evaluations_agree_with_dense_integration
     reward = [0.0522, 0.0, 0.0963, 0.0, 0.1406, 0.1735, 0.259, 0.3735]
     curve = Curve(np.linspace(0, 8000, 8), reward)
     _agrees_with(_dense(curve), fit(curve), slack=0.1)
+
+
+STEP = [0.0] * 17 + [1.0, 1.0, 1.0, 0.9] + [1.0] * 10
+BUMPY = [0.0, 0.0, 0.0, 0.0, 0.4, 0.9, 1.0, 1.0, 0.8, 1.0, 1.0, 0.6, 0.9, 1.0, 1.0, 1.0]
+BEGINNING = [0.0] * 21 + [0.1, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.7, 0.4]
+
+
+@pytest.mark.parametrize("reward", [STEP, BUMPY, BEGINNING], ids=["step", "bumpy", "beginning"])
+@pytest.mark.parametrize("prior", ["none", "paper"])
+def test_a_narrow_peak_with_tails_as_wide_as_the_box_agrees_with_very_many_nodes(
+    reward: list[float], prior: str
+) -> None:
+    """A rise between two evaluations: its ridge is narrower than the cells of any lattice that holds the tails."""
+    found = fit(Curve(np.arange(1, len(reward) + 1) * 5e4, reward), prior=prior)
+    box, size = found.setting.box, 300
+    lattice = Lattice.plain(centres(*box.log_b, size), np.tile(centres(*box.log_mid, size), (size, 1)))
+    table = tabulate(found.problem, lattice, np.arange(len(found.setting.hypotheses)))
+    dense = draw(found.setting, table, found.problem.filtered.last, times=50)
+    x = 2 * found.curve.now
+    ours, theirs = ((p.A, p.R0 + (p.A - p.R0) / (1 + (p.C_mid / x) ** p.B)) for p in (found.posterior, dense))
+    for value, expected in zip(ours, theirs, strict=True):
+        ends = np.quantile(expected, (0.05, 0.5, 0.95))
+        np.testing.assert_allclose(np.quantile(value, (0.05, 0.5, 0.95)), ends, atol=0.06 * (ends[2] - ends[0]))
 
 
 @pytest.mark.parametrize("prior", ["none", "paper"])

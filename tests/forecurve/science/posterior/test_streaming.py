@@ -67,6 +67,20 @@ def test_a_spike_is_found_two_evaluations_later_by_the_stream_as_by_a_refit() ->
     assert _distance(streamed, fit(whole.until(whole.compute[49]))) < 0.1
 
 
+@pytest.mark.parametrize("size", [0.02, 0.15, 0.4])
+def test_what_nobody_expected_is_known_at_once_as_to_a_refit(size: float) -> None:
+    """A fall, or an outlier to be: hypotheses and nodes that had carried nothing may now carry all."""
+    whole = _run(seed=5)
+    streamed = fit(whole.until(whole.compute[40]))
+    for at in (41, 42, 43):
+        streamed = streamed.update((whole.compute[at], whole.reward[at]))
+    for at in (44, 45):
+        streamed = streamed.update((whole.compute[at], whole.reward[at] - size))
+        again = fit(streamed.curve)
+        assert _distance(streamed, again) < 0.045
+        assert streamed.misfit == again.misfit
+
+
 def test_an_update_leaves_the_old_fit_as_it_was() -> None:
     whole = _run(seed=3)
     before = fit(whole.until(8000))
