@@ -32,6 +32,7 @@ from forecurve.science.posterior.lattice import Lattice, centres
 
 KINDS = ("white", "wandering", "outliers", "fall", "outage")
 SHORTEST, LONGEST = 5, 400
+FIRST_STREAMED = 9
 SCOUTED, DENSE, LEFT_OUT = 150, 240, 1e-4
 COLUMNS = ("set", "fits", "mean", "90 %", "99 %", "most", "over .1", "over .2")
 QUANTILES = (0.05, 0.5, 0.95)
@@ -45,7 +46,8 @@ def main() -> None:
     rng = np.random.default_rng(5)
     sets = list(_sets(options.files, options.runs, rng))
     fits = [(name, _off_all([_stopped(curve, rng) for curve in curves])) for name, curves in sets]
-    streams = [(name, *_streamed(curves[: options.updates])) for name, curves in sets]
+    long = [(name, [curve for curve in curves if curve.points > FIRST_STREAMED]) for name, curves in sets]
+    streams = [(name, *_streamed(curves[: options.updates])) for name, curves in long if curves]
     if options.json:
         common.answer({
             "fits": [_row(name, np.array(off)) for name, off in fits],
@@ -77,7 +79,8 @@ def _sets(files: list[Path], runs: int, rng: np.random.Generator) -> Iterator[tu
         for file in sorted(path.glob("*.csv")) if path.is_dir() else [path]:
             usable = [c for c in read_curves(file) if SHORTEST < c.points <= LONGEST and np.ptp(c.reward) > 0]
             chosen = rng.choice(len(usable), min(runs, len(usable)), replace=False)
-            yield file.stem, [usable[at] for at in chosen]
+            if usable:
+                yield file.stem, [usable[at] for at in chosen]
 
 
 def _synthetic(kind: str, rng: np.random.Generator) -> Curve:
@@ -155,7 +158,7 @@ def _off(ours: FloatArray, true: FloatArray, width: float) -> float:
 def _streamed(curves: list[Curve]) -> tuple[FloatArray, float]:
     off, otherwise = [], 0
     for curve in curves:
-        streamed = fit(curve.until(curve.compute[min(8, curve.points - 2)]))
+        streamed = fit(curve.until(curve.compute[FIRST_STREAMED - 1]))
         for at in range(streamed.points, curve.points):
             streamed = streamed.update(_evaluation(curve, at))
             again = fit(streamed.curve)

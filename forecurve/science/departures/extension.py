@@ -54,6 +54,10 @@ class Extended:
     column: int
 
 
+def _ratio(found: Extended) -> float:
+    return found.ratio
+
+
 class Comparison:
     """Least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
 
@@ -121,22 +125,35 @@ class Comparison:
         R0, A = self.R0[at], self.A[at]
         return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, at[1]]))
 
-    def extend(self, columns: FloatArray, signs: FloatArray, whole: bool = False) -> Extended:
+    def extend(
+        self, columns: FloatArray, signs: FloatArray, whole: bool = False, near: Extended | None = None
+    ) -> Extended:
         """The best extension by one of the columns, its nodes refined where it promises anything.
 
         Args:
             columns: (N, T).
             signs: of delta for each column, (T,); 0 allows both.
             whole: without an early regime on either side.
+            near: of other columns; this one's nodes are looked for about its node too.
         """
         alive, top = (self._whole, self.top - self.gained_by_cutting) if whole else (self._alive, self.top)
         best, cell = self._extend(columns, signs, alive, top), self.cell
+        if near is not None:
+            best = max(best, self._about(near.node, cell, columns, signs, alive, top), key=_ratio)
         for _ in range(_ROUNDS if best.ratio > _PROMISING else 0):
-            steps = [np.linspace(-size, size, _LOCAL) for size in cell]
-            local = best.node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
-            finer = Comparison(self.problem, local, cell)._extend(columns, signs, alive, top)
-            best, cell = max(best, finer, key=lambda found: found.ratio), cell * 2 / (_LOCAL - 1)
+            finer = self._about(best.node, cell, columns, signs, alive, top)
+            at_edge = bool((np.abs(finer.node - best.node) > 0.99 * cell).any())
+            best = max(best, finer, key=_ratio)
+            cell = cell if at_edge else cell * 2 / (_LOCAL - 1)
         return best
+
+    def _about(
+        self, node: FloatArray, cell: FloatArray, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float
+    ) -> Extended:
+        """The best extension on a lattice about a node, a cell to each side."""
+        steps = [np.linspace(-size, size, _LOCAL) for size in cell]
+        local = node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
+        return Comparison(self.problem, local, cell)._extend(columns, signs, alive, top)
 
     def _extend(self, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> Extended:
         y, g = self.problem.reward, self.g

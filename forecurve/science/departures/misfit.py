@@ -283,7 +283,7 @@ def _another_shape(
     if max(second.ratio, sharp.ratio) < _WORTH:
         return None
     late = late.about(sharp.column, compute).from_evaluation(cut + _BREAK_BEFORE)  # as finely laid as the gentle ones
-    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
+    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)), near=sharp)
     ranked = rivals(comparison, inside)
     smoothest = ranked[0].found.ratio
     centre = float(centres[second.column])

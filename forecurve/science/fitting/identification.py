@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..posterior.prior import USUAL_LOG_B
 from ..posterior.sigmoid import reward_at
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
     reference = {
         "A": _smaller(max((1 - top) / np.sqrt(12), _LEAST_SD), prior.A),
-        "B": _smaller((box.log_b[1] - box.log_b[0]) / np.sqrt(12), prior.log_B),
+        "B": _smaller(USUAL_LOG_B[1], prior.log_B),
         "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
         "R0": max(bottom / np.sqrt(12), _LEAST_SD),
     }

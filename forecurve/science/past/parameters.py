@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of, student_t
+from ..posterior.prior import FLAT, Box, Prior, box_of, student_t
 from .remembered import remembered
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 class Parameters:
     """Draws of one run: theta (D, 3), A as a share of the range of rewards, and the log prior density of each (D,).
 
-    `prior` is that of A in [0, 1]; `log_flat` the log density of its flat part, without A's. `index` are the places of
+    `prior` is that of A in [0, 1]; `box` that of its flat part. `index` are the places of
     the draws among the fit's own.
     """
 
     theta: FloatArray
     log_prior: FloatArray
     prior: Prior
-    log_flat: float
+    box: Box
     index: IntArray
 
     def thinned(self, most: int) -> Parameters:
         """At most so many of the draws, evenly spread."""
         at = np.linspace(0, len(self.theta) - 1, min(most, len(self.theta))).astype(np.int64)
-        return Parameters(self.theta[at], self.log_prior[at], self.prior, self.log_flat, self.index[at])
+        return Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
 
 
 @remembered
@@ -44,26 +44,20 @@ def parameters_of(fit: Fit) -> Parameters:
     low, width = fit.curve.bounds[0], fit.curve.width
     d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
     theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
-    log_flat = box_of(FLAT, fit.curve.compute).log_density
+    box = box_of(FLAT, fit.curve.compute)
     headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
-    log_prior = log_density(prior, theta, log_flat, -np.log(headroom))
-    return Parameters(theta, log_prior, prior, log_flat, np.arange(len(theta)))
+    log_prior = log_density(prior, theta, box, -np.log(headroom))
+    return Parameters(theta, log_prior, prior, box, np.arange(len(theta)))
 
 
-def log_density(prior: Prior, theta: FloatArray, log_flat: float, log_flat_A: FloatArray | float) -> FloatArray:
+def log_density(prior: Prior, theta: FloatArray, box: Box, log_flat_A: FloatArray | float) -> FloatArray:
     """Log density of a prior at theta (D, 3): its Student-t part and its flat part."""
-    flat = np.full(len(theta), log_flat) + log_flat_A
+    flat = log_flat_A, box.log_density_b(theta[:, 1]), box.log_density_mid
+    every_flat = np.asarray(sum(flat))
     if not prior.informative:
-        return flat
-    known = np.zeros(len(theta))
+        return every_flat
     pairs = (prior.A, prior.log_B, prior.log_C_mid)
-    for at, pair in enumerate(pairs):
-        if pair is not None:
-            known += student_t(theta[:, at], *pair, prior.dof)
-    if prior.A is None:
-        known += log_flat_A
-    if prior.log_B is None:
-        known -= np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
-    if prior.log_C_mid is None:
-        known += log_flat + np.log(LOG_B_BOX[1] - LOG_B_BOX[0])
-    return np.asarray(np.logaddexp(np.log(prior.weight) + known, np.log(1 - prior.weight) + flat))
+    known = np.zeros(len(theta))
+    for at, (pair, open_one) in enumerate(zip(pairs, flat, strict=True)):
+        known += open_one if pair is None else student_t(theta[:, at], *pair, prior.dof)
+    return np.asarray(np.logaddexp(np.log(prior.weight) + known, np.log(1 - prior.weight) + every_flat))

@@ -125,7 +125,7 @@ class _Siblings:
 
     def _log_centre(self, mu: FloatArray) -> FloatArray:
         """Log prior of the centre: that under which the arms were fitted, averaged where they differ."""
-        densities = [log_density(arm.prior, mu, arm.log_flat, 0.0) for arm in self.arms]
+        densities = [log_density(arm.prior, mu, arm.box, 0.0) for arm in self.arms]
         inside = np.where((mu[:, 0] > 0) & (mu[:, 0] < 1), 0.0, -50.0)  # a ceiling lies in the reward's range
         return np.asarray(np.mean(densities, axis=0) + inside)
 

@@ -237,9 +237,10 @@ def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> Fl
     prior, box, nodes = setting.prior, setting.box, lattice.nodes
     with np.errstate(divide="ignore"):
         total = np.log(lattice.areas(box))
+    usual = box.log_density_b(nodes[0])
     if not informative:
-        return np.asarray(total + np.log(1 - prior.weight) + box.log_density)
+        return np.asarray(total + np.log(1 - prior.weight) + usual + box.log_density_mid)
     total += np.log(prior.weight)
-    for pair, values, (low, high) in ((prior.log_B, nodes[0], box.log_b), (prior.log_C_mid, nodes[1], box.log_mid)):
-        total += -np.log(high - low) if pair is None else student_t(values, *pair, prior.dof)
+    total += usual if prior.log_B is None else student_t(nodes[0], *prior.log_B, prior.dof)
+    total += box.log_density_mid if prior.log_C_mid is None else student_t(nodes[1], *prior.log_C_mid, prior.dof)
     return np.asarray(total)

@@ -1,7 +1,8 @@
 """Priors of (A, ln B, ln C_mid): always proper, always with a flat part that lets the data overrule them.
 
-The flat part: R0 ~ U(0, 1), A | R0 ~ U(R0, 1), ln B and ln C_mid uniform on a box relative to the data's range of
-compute. An informative prior is 0.9 x (independent Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
+The flat part: R0 ~ U(0, 1), A | R0 ~ U(R0, 1), ln C_mid uniform on a box relative to the data's range of compute, ln B
+about the usual exponents, wide enough to leave all of its box open. An informative prior is 0.9 x (independent
+Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr
 
 from .. import errors
 from ..arrays import FloatArray
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 
 # B outside 0.2 to 10 is a straight line or a step on any real run.
 LOG_B_BOX = (float(np.log(0.2)), float(np.log(10.0)))
+USUAL_LOG_B = (0.61, 1.0)
+"""Mean and sd of ln B in the flat part, cut to the box: the centre of ScaleRL's Table 1, at four times and more the
+spread of its rows."""
 # C_mid from a twentieth of the first evaluation to twenty times the last one.
 C_MID_REACH = 20.0
+_LOG_ROOT_TWO_PI = float(0.5 * np.log(2 * np.pi))
 TELLING_RUNS = 3
 """Fewer past runs than these do not tell how far runs leave their curves, nor what forecasts get wrong."""
 
@@ -133,9 +138,16 @@ class Box:
     log_mid: tuple[float, float]
 
     @property
-    def log_density(self) -> float:
-        """Log density of the uniform part on the box."""
-        return -float(np.log(self.log_b[1] - self.log_b[0]) + np.log(self.log_mid[1] - self.log_mid[0]))
+    def log_density_mid(self) -> float:
+        """Log density of ln C_mid in the flat part."""
+        return -float(np.log(self.log_mid[1] - self.log_mid[0]))
+
+    def log_density_b(self, log_b: FloatArray) -> FloatArray:
+        """Log density of ln B in the flat part, at places inside the box."""
+        mean, sd = USUAL_LOG_B
+        low, high = ((end - mean) / sd for end in self.log_b)
+        mass = float(ndtr(high) - ndtr(low))
+        return np.asarray(-0.5 * ((log_b - mean) / sd) ** 2 - np.log(sd * mass) - _LOG_ROOT_TWO_PI)
 
 
 def box_of(prior: Prior, compute: FloatArray) -> Box:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from scipy.stats import truncnorm
 
 from forecurve.science import Curve
 from forecurve.science.arrays import FloatArray
@@ -21,6 +22,12 @@ def sigmoid(compute: FloatArray, A: float, B: float, C_mid: float, R0: float) ->
     """The model, written down once more so that the tests do not lean on the code."""
     with np.errstate(divide="ignore"):
         return R0 + (A - R0) / (1 + (C_mid / np.asarray(compute, dtype=np.float64)) ** B)
+
+
+def flat_log_b(log_b: FloatArray) -> FloatArray:
+    """Log density of ln B in the flat part of a prior: a normal one, cut to [ln 0.2, ln 10]."""
+    ends = (np.log([0.2, 10.0]) - 0.61) / 1.0
+    return np.asarray(truncnorm.logpdf(log_b, *ends, loc=0.61, scale=1.0))
 
 
 def exact_curve(

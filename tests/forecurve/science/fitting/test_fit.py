@@ -19,7 +19,7 @@ from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX
 from forecurve.science.wording import compute_text
 
 from ..dense import wandering_covariance
-from ..synthetic import exact_curve, noisy_curve, sigmoid
+from ..synthetic import exact_curve, flat_log_b, noisy_curve, sigmoid
 
 
 def test_the_truth_is_recovered_from_noise_free_evaluations() -> None:
@@ -55,7 +55,7 @@ def _mcmc(curve: Curve, walkers: int = 60, steps: int = 6000) -> FloatArray:
         q = np.einsum("wn,hnm,wm->hw", residual, inverses, residual) / unit
         each = constants[:, None] - (shape + len(y) / 2) * np.log(rate + q / 2)
         top = each.max(axis=0)
-        total = top + np.log(np.exp(each - top).sum(axis=0)) - np.log(1 - R0)
+        total = top + np.log(np.exp(each - top).sum(axis=0)) - np.log(1 - R0) + flat_log_b(log_b)
         return np.where(inside, total, -np.inf)
 
     rng = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from forecurve.science.posterior.lattice import Lattice, centres
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
 from ..dense import wandering_covariance
-from ..synthetic import noisy_curve, sigmoid
+from ..synthetic import flat_log_b, noisy_curve, sigmoid
 
 
 def _covariances(curve: Curve, noise: NoiseKnown | None = None) -> tuple[list[FloatArray], FloatArray]:
@@ -65,13 +65,13 @@ def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatAr
         inside = ((theta >= low) & (theta <= high)).all(axis=1) & (R0 <= A)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             g = 1 / (1 + (np.exp(log_mid)[:, None] / curve.compute) ** np.exp(log_b)[:, None])
-            flat = np.log(1 - prior.weight) - np.log(1 - R0) - np.log((high - low)[2:]).sum()
+            flat = np.log(1 - prior.weight) - np.log(1 - R0) - np.log(high[3] - low[3]) + flat_log_b(log_b)
         informed = np.full(len(theta), -np.inf)
         if prior.informative:
             informed = np.full(len(theta), np.log(prior.weight))
             for at, pair in ((0, prior.A), (2, prior.log_B), (3, prior.log_C_mid)):
                 if pair is None:
-                    informed -= np.log(high[at] - low[at])
+                    informed += flat_log_b(log_b) if at == 2 else -np.log(high[at] - low[at])
                     continue
                 scale = pair[1] * np.sqrt((prior.dof - 2) / prior.dof)
                 informed += student.logpdf(theta[:, at], prior.dof, pair[0], scale)
@@ -120,7 +120,7 @@ def _dense(curve: Curve) -> FloatArray:
         with np.errstate(divide="ignore", over="ignore"):
             g = 1 / (1 + (np.exp(log_mid[rows])[:, None] / compute) ** np.exp(log_b[rows])[:, None])
         parts.append(likelihood(R0[rows, None] + (A - R0)[rows, None] * g))
-    weight = np.concatenate(parts) + np.log(u[:, 0] + 1e-12)
+    weight = np.concatenate(parts) + np.log(u[:, 0] + 1e-12) + flat_log_b(log_b)
     cumulative = np.cumsum(np.exp(weight - weight.max()))
     picks = np.searchsorted(cumulative, (np.arange(20_000) + 0.5) / 20_000 * cumulative[-1])
     return np.stack([A, R0, log_b, log_mid])[:, picks]
@@ -248,7 +248,7 @@ def _dense_marginals(curve: Curve, R0: FloatArray, A: FloatArray) -> list[tuple[
                 for sums in (total, by_b, by_mid):
                     sums *= np.exp(max(top - best, -700.0))
                 top = best
-            density = np.exp(np.stack(parts) - top + log_prior).sum(axis=0)
+            density = np.exp(np.stack(parts) - top + log_prior + flat_log_b(b)).sum(axis=0)
             total += density
             by_b[i] += density.sum()
             by_mid[j] += density.sum()

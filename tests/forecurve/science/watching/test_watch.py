@@ -281,7 +281,7 @@ def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
     """It saturates as an exponential does: what was forecast by a sigmoid it never reaches, without having fallen."""
     x = np.linspace(0, 8000, 101)
     rng = np.random.default_rng(0)
-    reward = 0.62 - 0.42 * np.exp(-((x / 2000) ** 1.1)) + rng.normal(0, 0.0035, len(x))
+    reward = 0.62 - 0.42 * np.exp(-((x / 2000) ** 1.4)) + rng.normal(0, 0.0035, len(x))
     frozen = freeze(fit(Curve(x[:26], reward[:26], prompts=1000, samples=16)))
     alone = watch(frozen, x[26:], reward[26:])
     informed = watch(frozen, x[26:], reward[26:], fit=fit(Curve(x, reward, prompts=1000, samples=16)))
