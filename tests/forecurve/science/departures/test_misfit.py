@@ -354,3 +354,13 @@ def test_a_fall_at_the_least_compute_that_is_taken_is_advised_on() -> None:
     reward[25:] -= 0.2
     found = fit(Curve(compute, reward))
     assert found.to_dict(budget=1e-29)["advice"]["action"] in {"stop", "undecided"}
+
+
+def test_a_late_start_is_a_break_at_every_evaluation() -> None:
+    """What was found among a few places of a change is not lost when it is looked for about the best of them."""
+    rewards = [0.0] * 12 + [0.0025, 0.0595, 0.126, 0.2035, 0.2575, 0.3055, 0.3485, 0.382, 0.4305, 0.4435, 0.442]
+    rewards += [0.4665, 0.4725, 0.5035, 0.5175, 0.517]
+    compute = np.arange(len(rewards)) * 400.0
+    for points in range(20, len(rewards) + 1):
+        found = fit(Curve(compute[:points], rewards[:points], prompts=500, samples=4))
+        assert found.misfit == "break", points
