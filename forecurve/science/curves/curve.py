@@ -207,47 +207,39 @@ class Curve:
         """
         low, high = self.bounds
         compute, reward = checks.number("compute", new.compute), checks.number("reward", new.reward)
-        x, y = np.array([compute]), np.array([reward])
-        if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):  # says which of them
-            checks.check_finite("compute", x, offset=self.points)
-            checks.check_finite("reward", y, offset=self.points)
-            checks.check_order(np.concatenate([self.compute[-1:], x]), offset=self.points - 1)
-            checks.check_range(y, low, high, offset=self.points)
+        if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):
+            self._refuse(np.array([compute]), np.array([reward]))
         given = {
             "prompts": checks.next_of("prompts", new.prompts, self.prompts),
             "samples": checks.next_of("samples", new.samples, self.samples),
             "variance": checks.column_of("variance", new.variance, 1, 0.0, (high - low) ** 2),
         }
         checks.check_variance(given["variance"], high - low)
-        counts = None if new.counts is None else [new.counts]
-        tallies = checks.tallies_of(counts, given["samples"], 1)
         rate, scale = (reward - low) / (high - low), high - low
-        checks.check_agreement(np.array([rate]), tallies, given["samples"])
+        tallies = None
+        if new.counts is not None:
+            tallies = checks.tallies_of([new.counts], given["samples"], 1)
+            checks.check_agreement(np.array([rate]), tallies, given["samples"])
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
         if tallies is None and given["variance"] is None:
             one = next_noise(level, scale, given["prompts"], given["samples"])
         else:
             one = sampling_noise(np.array([level]), scale, **given, counts=tallies)
         if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
-            return self._rebuilt(x, y, given, tallies)
+            return self._rebuilt(compute, reward, given, tallies)
         columns, room = self._one_more(compute, reward, given, one)
         noise = SamplingNoise(columns.pop("noise"), one.source)
-        values: dict[str, Any] = {
-            **{name: columns.get(name) for name in ("compute", "reward", *given)},
-            "unit": self.unit,
-            "name": self.name,
-            "counts": None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,))),
-            "start": self.start,
-            "seed": self.seed,
-            "bounds": self.bounds,
-            "restarts": self.restarts,
-            "noise": noise,
-            "_room": room,
-        }
+        counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
         longer = Curve.__new__(Curve)
-        for name, value in values.items():
-            object.__setattr__(longer, name, value)
+        longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
         return longer
+
+    def _refuse(self, compute: FloatArray, reward: FloatArray) -> None:
+        """Say what keeps one more evaluation from coming next; each of shape (1,)."""
+        checks.check_finite("compute", compute, offset=self.points)
+        checks.check_finite("reward", reward, offset=self.points)
+        checks.check_order(np.concatenate([self.compute[-1:], compute]), offset=self.points - 1)
+        checks.check_range(reward, *self.bounds, offset=self.points)
 
     def _one_more(
         self, compute: float, reward: float, given: dict[str, FloatArray | None], noise: SamplingNoise
@@ -267,8 +259,8 @@ class Curve:
 
     def _rebuilt(
         self,
-        x: FloatArray,
-        y: FloatArray,
+        compute: float,
+        reward: float,
         given: dict[str, FloatArray | None],
         tallies: tuple[IntArray | None, ...] | None,
     ) -> Curve:
@@ -276,8 +268,8 @@ class Curve:
         columns: dict[str, Any] = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
         counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
         return Curve(
-            np.concatenate([self.compute, x]),
-            np.concatenate([self.reward, y]),
+            np.append(self.compute, compute),
+            np.append(self.reward, reward),
             unit=self.unit,
             name=self.name,
             counts=counts,

@@ -8,9 +8,8 @@ they really lie off it (docs/decisions/0014).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs
@@ -37,6 +36,15 @@ class NoiseHypothesis:
     head: float = 0.0
 
 
+class Hypotheses(tuple[NoiseHypothesis, ...]):
+    """Several of them."""
+
+    @cached_property
+    def columns(self) -> tuple[FloatArray, ...]:
+        """eta, rho, weight, early and head of each, (H,)."""
+        return tuple(np.array([float(getattr(one, at.name)) for one in self]) for at in fields(NoiseHypothesis))
+
+
 _KINDS = (
     (0.50, ((0.0, 0.0),)),
     # Nothing weaker: wandering no larger than sampling noise is as good as white in a short run, and takes from it.
@@ -47,7 +55,7 @@ _KINDS = (
 )
 # The weights are chosen on synthetic runs, half of which have white noise and half a wandering part, so that intervals
 # of both kinds cover what they say (benchmarks/calibration.py): too little weight for either and its own cells fail.
-HYPOTHESES = tuple(NoiseHypothesis(*kind, weight / len(kinds)) for weight, kinds in _KINDS for kind in kinds)
+HYPOTHESES = Hypotheses(NoiseHypothesis(*kind, weight / len(kinds)) for weight, kinds in _KINDS for kind in kinds)
 EARLY_SD = 0.3  # of the reward's range: how far an early regime may lie from the sigmoid
 # (eta, rho) after it, and head: evaluations that lie off it all alike, that jump about, and that wander later.
 _EARLY_KINDS = ((0.0, 0.0, 0.999), (0.0, 0.0, 0.95), (2.0, 0.7, 0.999))
@@ -56,11 +64,11 @@ _EARLY_WEIGHT = 0.01  # each; 0.21 in all when every cut-off is possible
 
 
 @cache
-def hypotheses_for(size: int) -> tuple[NoiseHypothesis, ...]:
+def hypotheses_for(size: int) -> Hypotheses:
     """The noise hypotheses of N evaluations: early cut-offs only where twice as many evaluations remain."""
     cuts = [count for count in _EARLY_COUNTS if size >= 3 * count]
     early = (NoiseHypothesis(eta, rho, _EARLY_WEIGHT, cut, head) for cut in cuts for eta, rho, head in _EARLY_KINDS)
-    return (*HYPOTHESES, *early)
+    return Hypotheses((*HYPOTHESES, *early))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +84,18 @@ class Wandering:
     decay: FloatArray
 
     @classmethod
-    def of(cls, hypotheses: Sequence[NoiseHypothesis], ticks: FloatArray, unit: float) -> Wandering:
+    def of(cls, hypotheses: Hypotheses, ticks: FloatArray, unit: float) -> Wandering:
         """Laid out along the clock.
 
         Args:
             ticks: since the evaluation before, (N,).
             unit: v, of rewards that lie in [0, 1].
         """
-        eta, rho = (np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho"))
-        variance = np.repeat(eta[:, None], len(ticks), axis=1)
-        few, which = np.unique(rho, return_inverse=True)  # powers are dear
-        decay = np.where(variance > 0, (few[:, None] ** ticks)[which], 0.0)
-        for at, one in enumerate(hypotheses):
-            if one.early:
-                variance[at, : one.early] = EARLY_SD**2 / unit
-                decay[at, : one.early] = one.head ** ticks[: one.early]
-                decay[at, one.early] = 0.0
+        eta, rho, _, early, head = (column[:, None] for column in hypotheses.columns)
+        at = np.arange(len(ticks))
+        variance = np.where(at < early, EARLY_SD**2 / unit, eta)
+        decay = np.where(at < early, head, rho) ** ticks
+        decay[(variance == 0) | (at == early) & (early > 0)] = 0.0
         return cls(variance, decay)
 
 

@@ -21,7 +21,7 @@ from ..compiled import compiled
 from ..posterior.drawing import Posterior
 from ..posterior.integral import inner_products
 from ..posterior.kernels import noise_filter
-from ..posterior.linear import Quadratic, best_at_node, best_on_triangle
+from ..posterior.linear import AT_NODE, Quadratic, best_at_node, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
 from .climbing import climb
@@ -161,7 +161,7 @@ class Comparison:
         rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
         own = np.einsum("htn,nt->ht", rows, columns)
         at, found = np.zeros(3, dtype=np.int64), np.zeros(4)
-        search = compiled(_extend_loop, _extend_rows, best_at_node)
+        search = compiled(_extend_loop, _extend_rows, *AT_NODE)
         forms = tuple(_whole(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q.forms)
         plain = _whole(self.least[alive]), _whole(self._constant[alive, 0]), float(setting.nu), float(setting.rate)
         search(forms, _whole(rows @ g), rows.sum(axis=2), rows @ y, own, signs, *plain, at, found)

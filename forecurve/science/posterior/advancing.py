@@ -5,31 +5,34 @@ A stream's step is so short that calls would cost as much as sums, so its loops 
 
 from __future__ import annotations
 
-from math import inf, log
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
-from .elementary import exps, logs
-from .kernels import HUGE, Factors, Filtered, LatticeSums, _filter_loop, _filter_rows, _sums_rows
-from .linear import best_at_node
-from .masses import Constants, Masses, _mass_loop, _mass_rows
+from .elementary import exps
+from .kernels import HUGE, Factors, _filter_loop, _filter_rows, _sums_rows
+from .masses import MASS_PARTS, Constants, Masses, _mass_loop, _mass_rows
 from .patches import coarse_loop, coarse_rows
 
+CARRIED = 5.0  # a node within exp(-5) of the best carried mass
 
-class Sums(NamedTuple):
+
+class Known(NamedTuple):
     """What is kept from evaluation to evaluation.
 
     Attributes:
-        nodes: `LatticeSums` of every hypothesis, (4, H, K).
-        totals, last: `sums` and `last` of the noise filter, (H, 4) and (H, 3).
+        few: `LatticeSums` of the hypotheses that are alive, (4, L, K).
+        totals, last: `sums` and `last` of the noise filter under every hypothesis, (H, 4) and (H, 3).
+        nodes: log mass of every node, (K,).
     """
 
-    nodes: FloatArray
+    few: FloatArray
     totals: FloatArray
     last: FloatArray
+    nodes: FloatArray
 
 
 class Wanted(NamedTuple):
@@ -53,9 +56,9 @@ class Wanted(NamedTuple):
 
 
 class New(NamedTuple):
-    """The new evaluation: compute, reward in [0, 1], variance in the noise model's unit, clock ticks since the last."""
+    """The new evaluation: ln compute, reward in [0, 1], variance in the noise model's unit, ticks since the last."""
 
-    compute: float
+    log_c: float
     reward: float
     share: float
     tick: float
@@ -65,32 +68,37 @@ class After(NamedTuple):
     """Where things stand after it.
 
     Attributes:
-        sums: of every hypothesis.
-        few, few_totals: of those whose masses were asked for.
+        few, totals, last: as in `Known`.
+        filtered: the new evaluation under every hypothesis, the first five of `Filtered`, (5, H, 1).
+        few_totals: of the hypotheses that are alive, (L, 4).
         masses: of those.
-        spread: of the masses over the lattice, see `Spread`.
+        spread: of the masses over the lattice.
     """
 
-    sums: Sums
-    few: LatticeSums
+    few: FloatArray
+    totals: FloatArray
+    last: FloatArray
+    filtered: FloatArray
     few_totals: FloatArray
     masses: Masses
     spread: Spread
 
 
 class Spread(NamedTuple):
-    """The share of the mass at nodes that lie too far apart for it (see `patches`), and in the first and last row and
-    column of the lattice as it was laid."""
+    """How the mass lies: its share at nodes that lie too far apart for it (see `patches`), and in the first and last
+    row and column of the lattice as it was laid; and by how much the new evaluation speaks for one node against
+    another, among those that carried the mass."""
 
     coarse: float
     low_b: float
     high_b: float
     low_mid: float
     high_mid: float
+    moved: float
 
 
 def advance(
-    before: Sums, new: New, factors: Factors, wandering: tuple[FloatArray, FloatArray], wanted: Wanted
+    before: Known, new: New, factors: Factors, wandering: tuple[FloatArray, FloatArray], wanted: Wanted
 ) -> After:
     """What one more evaluation makes of sums and masses; `before` stays as it is.
 
@@ -98,17 +106,28 @@ def advance(
         factors: of the lattice.
         wandering: eta and rho of each hypothesis, (H,).
     """
-    size, alive = before.nodes.shape[2], len(wanted.alive)
-    sums = Sums(np.empty_like(before.nodes), before.totals.copy(), before.last.copy())
-    few, few_totals = np.empty((4, alive, size)), np.empty((alive, 4))
+    size, alive = before.few.shape[2], len(wanted.alive)
+    few, totals, last = np.empty_like(before.few), before.totals.copy(), before.last.copy()
+    filtered, few_totals = np.empty((5, len(last), 1)), np.empty((alive, 4))
     masses = Masses(np.empty((len(wanted.log_node_prior), alive, size)), np.empty(size))
-    spread = np.empty(5)
-    log_c = log(new.compute) if new.compute > 0 else -inf
-    run = compiled(
-        _advance_loop, _advance_rows, _filter_loop, best_at_node, logs, exps, _mass_loop, coarse_loop, _spread_loop
+    spread = np.empty(6)
+    run = compiled(_advance_loop, _advance_rows, _filter_loop, *MASS_PARTS, _mass_loop, coarse_loop, _spread_loop)
+    run(
+        *new,
+        *factors,
+        *wandering,
+        before.few,
+        before.nodes,
+        *wanted,
+        few,
+        totals,
+        last,
+        filtered,
+        few_totals,
+        *masses,
+        spread,
     )
-    run(log_c, *new[1:], *factors, *wandering, before.nodes, *wanted, *sums, few, few_totals, *masses, spread)
-    return After(sums, LatticeSums(*few), few_totals, masses, Spread(*spread.tolist()))
+    return After(few, totals, last, filtered, few_totals, masses, Spread(*spread.tolist()))
 
 
 def _advance_loop(
@@ -122,6 +141,7 @@ def _advance_loop(
     eta: Any,
     rho: Any,
     before: Any,
+    nodes_before: Any,
     alive: Any,
     log_weights: Any,
     log_node_prior: Any,
@@ -131,55 +151,54 @@ def _advance_loop(
     after: Any,
     totals: Any,
     last: Any,
-    few: Any,
+    filtered: Any,
     few_totals: Any,
     pairs: Any,
     nodes: Any,
     spread: Any,
 ) -> None:
-    hypotheses, size = after.shape[1:]
     rows, columns = middle.shape
-    inverse, gain, decay = np.empty((hypotheses, 1)), np.empty((hypotheses, 1)), np.zeros((hypotheses, 1))
-    own = np.empty((hypotheses, 1))
-    for h in range(hypotheses):
+    own = np.empty((len(eta), 1))
+    for h in range(len(eta)):
         own[h, 0] = eta[h]
-        if eta[h] > 0:
-            decay[h, 0] = rho[h] ** tick
-    one, white = np.empty((hypotheses, 1)), np.empty((hypotheses, 1))
-    out = (inverse, gain, decay, one, white, totals, last)
+        filtered[2, h, 0] = rho[h] ** tick if eta[h] > 0 else 0.0
+    out = (filtered[0], filtered[1], filtered[2], filtered[3], filtered[4], totals, last)
     _filter_loop(np.full(1, share), own, np.full(1, reward), out)
-    g = np.zeros(size)
+    g = np.zeros(rows * columns)
     if log_c > -np.inf:
         for i in range(rows):
             rate = min(max(np.exp(-B[i] * (log_c - centre)), 1.0 / HUGE), HUGE)
             for j in range(columns):
                 g[i * columns + j] = 1.0 / (1.0 + rate * middle[i, j])
-    for h in range(hypotheses):
-        f, k, d, q1, qy = inverse[h, 0], gain[h, 0], decay[h, 0], one[h, 0], white[h, 0]
-        for n in range(size):
-            s = d * before[3, h, n]
-            e = g[n] - s
-            after[0, h, n] = before[0, h, n] + e * e * f
-            after[1, h, n] = before[1, h, n] + e * q1
-            after[2, h, n] = before[2, h, n] + e * qy
-            after[3, h, n] = s + k * e
     for a in range(len(alive)):
-        few[:, a] = after[:, alive[a]]
-        few_totals[a] = totals[alive[a]]
-    _mass_loop(few[0], few[1], few[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    _spread_loop(nodes, outer, columns, spread)
+        h = alive[a]
+        few_totals[a] = totals[h]
+        f, k, d = filtered[0, h, 0], filtered[1, h, 0], filtered[2, h, 0]
+        q1, qy = filtered[3, h, 0], filtered[4, h, 0]
+        for n in range(len(g)):
+            s = d * before[3, a, n]
+            e = g[n] - s
+            after[0, a, n] = before[0, a, n] + e * e * f
+            after[1, a, n] = before[1, a, n] + e * q1
+            after[2, a, n] = before[2, a, n] + e * qy
+            after[3, a, n] = s + k * e
+    _mass_loop(after[0], after[1], after[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
+    _spread_loop(nodes_before, nodes, outer, columns, spread)
 
 
-def _spread_loop(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
     coarse = np.zeros(len(nodes), dtype=np.bool_)
     coarse_loop(nodes, rows, columns, coarse)
     mass = nodes - nodes.max()
     exps(mass)
     total, rough = 0.0, 0.0
+    least, most, carried = np.inf, -np.inf, before.max() - CARRIED
     for k in range(len(mass)):
         total += mass[k]
         if coarse[k]:
             rough += mass[k]
+        if before[k] > carried:
+            least, most = min(least, nodes[k] - before[k]), max(most, nodes[k] - before[k])
     low_b, high_b, low_mid, high_mid = 0.0, 0.0, 0.0, 0.0
     for j in range(columns):
         low_b += mass[j]
@@ -189,6 +208,7 @@ def _spread_loop(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
         high_mid += mass[(i + 1) * columns - 1]
     spread[0] = rough / total
     spread[1], spread[2], spread[3], spread[4] = low_b / total, high_b / total, low_mid / total, high_mid / total
+    spread[5] = most - least
 
 
 def _advance_rows(
@@ -202,6 +222,7 @@ def _advance_rows(
     eta: Any,
     rho: Any,
     before: Any,
+    nodes_before: Any,
     alive: Any,
     log_weights: Any,
     log_node_prior: Any,
@@ -211,33 +232,32 @@ def _advance_rows(
     after: Any,
     totals: Any,
     last: Any,
-    few: Any,
+    filtered: Any,
     few_totals: Any,
     pairs: Any,
     nodes: Any,
     spread: Any,
 ) -> None:
     """`_advance_loop`, all nodes and hypotheses at once."""
-    size = (len(eta), 1)
-    inverse, gain, one, white = (np.empty(size) for _ in range(4))
-    decay = np.where(eta > 0, rho**tick, 0.0)[:, None]
-    filtered = Filtered(inverse, gain, decay, one, white, totals, last)
-    _filter_rows([share], eta[:, None], [reward], filtered)
+    filtered[2] = np.where(eta > 0, rho**tick, 0.0)[:, None]
+    _filter_rows([share], eta[:, None], [reward], (*filtered, totals, last))
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-B * (log_c - centre)), 1 / HUGE, HUGE)[None]
     after[:] = before
-    _sums_rows([log_c > -inf], rates, middle, False, *filtered[:5], *after)
-    few[:], few_totals[:] = after[:, alive], totals[alive]
-    gg, g1, gy, _ = few
+    few_totals[:] = totals[alive]
+    _sums_rows([log_c > -inf], rates, middle, False, *filtered[:, alive], *after)
+    gg, g1, gy, _ = after
     _mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    _spread_rows(nodes, outer, middle.shape[1], spread)
+    _spread_rows(nodes_before, nodes, outer, middle.shape[1], spread)
 
 
-def _spread_rows(nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+def _spread_rows(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
     """`_spread_loop`, all at once."""
     coarse = np.zeros(len(nodes), dtype=bool)
     coarse_rows(nodes, rows, columns, coarse)
     mass = np.exp(nodes - nodes.max())
     outer = mass[: rows * columns].reshape(rows, columns)
     edges = outer[0].sum(), outer[-1].sum(), outer[:, 0].sum(), outer[:, -1].sum()
-    spread[:] = np.array([mass[coarse].sum(), *edges]) / mass.sum()
+    spread[:5] = np.array([mass[coarse].sum(), *edges]) / mass.sum()
+    carried = before > before.max() - CARRIED
+    spread[5] = np.ptp(nodes[carried] - before[carried])

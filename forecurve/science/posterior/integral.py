@@ -10,6 +10,7 @@ truncated normals and weighted exactly (drawing.py), so that no approximation bu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
@@ -234,13 +235,14 @@ def log_node_priors(setting: Setting, lattice: Lattice) -> FloatArray:
 
 
 def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> FloatArray:
-    prior, box, nodes = setting.prior, setting.box, lattice.nodes
-    with np.errstate(divide="ignore"):
-        total = np.log(lattice.areas(box))
-    usual = box.log_density_b(nodes[0])
-    if not informative:
-        return np.asarray(total + np.log(1 - prior.weight) + usual + box.log_density_mid)
-    total += np.log(prior.weight)
-    total += usual if prior.log_B is None else student_t(nodes[0], *prior.log_B, prior.dof)
-    total += box.log_density_mid if prior.log_C_mid is None else student_t(nodes[1], *prior.log_C_mid, prior.dof)
-    return np.asarray(total)
+    prior, box = setting.prior, setting.box
+    total = lattice.log_areas(box) + log(prior.weight if informative else 1 - prior.weight)
+    if informative and prior.log_C_mid is not None:
+        total += student_t(lattice.log_mid, *prior.log_C_mid, prior.dof)
+    else:
+        total += box.log_density_mid
+    if informative and prior.log_B is not None:
+        total += student_t(lattice.log_b, *prior.log_B, prior.dof)[:, None]
+    else:
+        total += box.log_density_b(lattice.log_b)[:, None]
+    return total.ravel()

@@ -162,9 +162,13 @@ def _sums_loop(
                 odds = rates[t, i] * factors[i, j]  # of not having risen
                 if started[t]:
                     g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
-    whole = len(started) - len(started) % _AT_ONCE
-    for h in range(inverse.shape[0]):  # one hypothesis at a time stays in the cache
+    tail, tail_from = np.zeros((3, nodes)), len(started)
+    for h in range(inverse.shape[0] - 1, -1, -1):  # one hypothesis at a time stays in the cache
         at_gg, at_g1, at_gy, at_state = gg[h], g1[h], gy[h], state[h]
+        end = len(started)
+        while end > 0 and decay[h, end - 1] == 0.0 and gain[h, end - 1] == 0.0:
+            end -= 1
+        whole = end - end % _AT_ONCE
         for t in range(0, whole, _AT_ONCE):  # so many evaluations between two looks at memory
             g_a, g_b, g_c, g_d = g[t], g[t + 1], g[t + 2], g[t + 3]
             f_a, f_b, f_c, f_d = inverse[h, t], inverse[h, t + 1], inverse[h, t + 2], inverse[h, t + 3]
@@ -185,7 +189,7 @@ def _sums_loop(
                 at_gg[n] += e_a * e_a * f_a + e_b * e_b * f_b + (e_c * e_c * f_c + e_d * e_d * f_d)
                 at_g1[n] += e_a * q_a + e_b * q_b + (e_c * q_c + e_d * q_d)
                 at_gy[n] += e_a * r_a + e_b * r_b + (e_c * r_c + e_d * r_d)
-        for t in range(whole, len(started)):
+        for t in range(whole, end):
             at_g = g[t]
             f, k, d, q, r = inverse[h, t], gain[h, t], decay[h, t], one[h, t], reward[h, t]
             for n in range(nodes):
@@ -195,6 +199,24 @@ def _sums_loop(
                 at_g1[n] += e * q
                 at_gy[n] += e * r
                 at_state[n] = s + k * e
+        if end == len(started):
+            continue
+        # White noise from here on, with nothing of before in it: the same sums for every hypothesis that ends so. The
+        # longest early regimes come last among hypotheses, so that from one to the next the tail only grows.
+        if end > tail_from:
+            tail[:], tail_from = 0.0, len(started)
+        for t in range(end, tail_from):
+            at_g, f, q, r = g[t], inverse[h, t], one[h, t], reward[h, t]
+            for n in range(nodes):
+                tail[0, n] += at_g[n] * at_g[n] * f
+                tail[1, n] += at_g[n] * q
+                tail[2, n] += at_g[n] * r
+        tail_from = end
+        for n in range(nodes):
+            at_gg[n] += tail[0, n]
+            at_g1[n] += tail[1, n]
+            at_gy[n] += tail[2, n]
+            at_state[n] = 0.0
 
 
 def _filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:

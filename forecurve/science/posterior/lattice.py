@@ -79,12 +79,13 @@ class Lattice:
         across, along = self.cell
         return across * along
 
-    def areas(self, box: Box) -> FloatArray:
-        """The area that each node stands for, 0 for one outside the box or replaced, (R * COLUMNS,)."""
-        log_b, log_mid = self.nodes
+    def log_areas(self, box: Box) -> FloatArray:
+        """Log of the area that each node stands for, -inf for one outside the box or replaced, (R, COLUMNS)."""
         (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
-        inside = (log_b >= b_low) & (log_b <= b_high) & (log_mid >= mid_low) & (log_mid <= mid_high)
-        return np.asarray(np.repeat(self.cells[0] * self.cells[1], self.log_mid.shape[1]) * (inside & ~self.replaced))
+        outside = (self.log_mid < mid_low) | (self.log_mid > mid_high) | self.replaced.reshape(self.log_mid.shape)
+        row = np.log(self.cells[0] * self.cells[1])
+        row[(self.log_b < b_low) | (self.log_b > b_high)] = -np.inf
+        return np.where(outside, -np.inf, row[:, None])
 
 
 def first_lattice(box: Box) -> Lattice:
@@ -127,17 +128,9 @@ def mass_beyond(lattice: Lattice, log_mass: FloatArray, box: Box) -> FloatArray:
     As from the row before the last to the last one it goes on from there: a peak's tail ends soon, a plateau with the
     box.
     """
-    mass = np.exp(log_mass - log_mass.max()).reshape(lattice.log_mid.shape)
-    (across, along), log_b, log_mid = lattice.cell, lattice.log_b, lattice.log_mid
-    (b_low, b_high), (mid_low, mid_high) = box.log_b, box.log_mid
-    rows, columns = mass.sum(axis=1), mass.sum(axis=0)
-    cells = np.array([log_b[0] - b_low, b_high - log_b[-1], 0.0, 0.0]) / across - 0.5
-    cells[2:] = np.array([(log_mid[:, 0] - mid_low).max(), (mid_high - log_mid[:, -1]).max()]) / along - 0.5
-    edge = np.array([rows[0], rows[-1], columns[0], columns[-1]])
-    before = np.array([rows[1], rows[-2], columns[1], columns[-2]])
-    ratio = np.clip(edge / np.maximum(before, 1e-300), 0.0, 0.99)
-    beyond = np.minimum(ratio / (1 - ratio), np.maximum(cells, 0.0)) * edge
-    return np.asarray(np.where(cells > 0.5, beyond, 0.0) / mass.sum())
+    beyond, limits = np.empty(4), np.array([*box.log_b, *box.log_mid])
+    compiled(_beyond, _beyond)(lattice.log_b, lattice.log_mid, log_mass, lattice.cell, limits, beyond)
+    return beyond
 
 
 def _lay(log_b: tuple[float, float], middle: FloatArray, offsets: tuple[float, float]) -> Lattice:
@@ -191,6 +184,31 @@ def least_log_mass(log_mass: FloatArray) -> float:
 
 
 # --- where the mass lies; without twins in numpy, as nodes are few ---
+
+
+def _beyond(log_b: Any, log_mid: Any, log_mass: Any, cell: Any, limits: Any, beyond: Any) -> None:
+    """`mass_beyond`.
+
+    Args:
+        limits: of ln B and ln C_mid, (4,).
+        beyond: (4,), filled.
+    """
+    rows, columns = log_mid.shape
+    mass = np.exp(log_mass - log_mass.max()).reshape(log_mid.shape)
+    edge, before, room = np.zeros(4), np.zeros(4), np.full(4, -np.inf)
+    for i in range(rows):
+        edge[2], edge[3] = edge[2] + mass[i, 0], edge[3] + mass[i, columns - 1]
+        before[2], before[3] = before[2] + mass[i, 1], before[3] + mass[i, columns - 2]
+        room[2] = max(room[2], (log_mid[i, 0] - limits[2]) / cell[1])
+        room[3] = max(room[3], (limits[3] - log_mid[i, columns - 1]) / cell[1])
+    for j in range(columns):
+        edge[0], edge[1] = edge[0] + mass[0, j], edge[1] + mass[rows - 1, j]
+        before[0], before[1] = before[0] + mass[1, j], before[1] + mass[rows - 2, j]
+    room[0], room[1] = (log_b[0] - limits[0]) / cell[0], (limits[1] - log_b[rows - 1]) / cell[0]
+    for at in range(4):
+        ratio = min(edge[at] / max(before[at], 1e-300), 0.99)
+        cells = room[at] - 0.5  # between the edge's own and the end of the box
+        beyond[at] = min(ratio / (1.0 - ratio), cells) * edge[at] / mass.sum() if cells > 0.5 else 0.0
 
 
 def _outline(log_b: Any, log_mid: Any, tempered: Any, cut: Any, cells: Any, limits: Any, found: Any) -> None:

@@ -82,7 +82,7 @@ def best_on_triangle(q: Quadratic) -> Best:
     """The least Q with 0 <= R0 <= A <= 1: inside where the free minimum lies there, else on the best edge."""
     best = Best(*(np.empty(q.h00.shape) for _ in range(3)))
     flat = (np.broadcast_to(form, q.h00.shape).ravel() for form in q.forms)
-    compiled(_triangle_loop, _triangle_rows, best_at_node)(*flat, *(part.reshape(-1) for part in best))
+    compiled(_triangle_loop, _triangle_rows, *AT_NODE)(*flat, *(part.reshape(-1) for part in best))
     return best
 
 
@@ -115,11 +115,16 @@ def _best_on_edges(q: Quadratic) -> tuple[FloatArray, FloatArray]:
     return starts[best, rows], ceilings[best, rows]
 
 
-def best_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, Any, bool, bool]:
-    """`best_on_triangle` of a single node, for compiled loops: R0, A, and whether each is free to move there."""
+def free_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """R0 and A where Q is least, in the triangle or not."""
     det = max(h00 * h11 - h01 * h01, 0.0)
     safe = max(det, _TINY * max(h00 * h11, _TINY))
-    R0, A = (h11 * c0 - h01 * c1) / safe, (h00 * c1 - h01 * c0) / safe
+    return (h11 * c0 - h01 * c1) / safe, (h00 * c1 - h01 * c0) / safe
+
+
+def best_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, Any, bool, bool]:
+    """`best_on_triangle` of a single node, for compiled loops: R0, A, and whether each is free to move there."""
+    R0, A = free_at_node(h00, h01, h11, c0, c1)
     if 0.0 <= R0 <= A <= 1.0:
         return R0, A, True, True
     level = min(max((c0 + c1) / max(h00 + 2.0 * h01 + h11, _TINY), 0.0), 1.0)
@@ -133,3 +138,7 @@ def best_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, A
     if at_top <= at_level:
         return top, 1.0, top > 0.0, False
     return level, level, False, False
+
+
+AT_NODE = (free_at_node, best_at_node)
+"""Both, for `compiled`, which wants what a function calls before it."""

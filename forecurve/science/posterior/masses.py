@@ -21,7 +21,7 @@ from ..arrays import FloatArray
 from ..compiled import compiled
 from .elementary import exps, logs
 from .kernels import LatticeSums
-from .linear import Quadratic, best_at_node, best_on_triangle, quadratic
+from .linear import AT_NODE, Quadratic, best_at_node, best_on_triangle, free_at_node, quadratic
 from .prior import Prior, student_t_constant
 
 LEAST_HEADROOM = 1e-3
@@ -72,7 +72,7 @@ def log_masses(
     constants = constants_of(prior, unit, rate, nu)
     size = (len(log_node_prior), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
-    run = compiled(_mass_loop, _mass_rows, best_at_node, logs, exps)
+    run = compiled(_mass_loop, _mass_rows, *MASS_PARTS)
     run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulls(prior), constants, *out)
     return out
 
@@ -108,58 +108,76 @@ def _mass_loop(
 ) -> None:
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     parts, hypotheses, size = pairs.shape
-    per_unit = 1.0 / unit
-    narrows, halves, row = np.empty(size), np.empty(size), np.empty(size)
+    form, R0, A = np.empty((5, size)), np.empty(size), np.empty(size)
+    narrows, halves, density = np.empty(size), np.empty(size), np.empty(size)
     nodes[:] = -np.inf
     for h in range(hypotheses):
         oo, oy, yy = totals[h, 0] / unit, totals[h, 1] / unit, totals[h, 2] / unit
         common = log_hypothesis[h] - totals[h, 3] / 2.0 + _LOG_TWO_PI
+        _form_loop(gg[h], g1[h], gy[h], oo, oy, 1.0 / unit, form)
         pull, smallest = 0.0, np.inf
         for part in range(parts):
+            prior = log_node_prior[part]
             told = part == 1 and pulled
             if told:
                 pull = (rate + smallest / 2.0) / nu / (sd * sd)  # in units of Q, at this hypothesis's best node
+            # Q is pulled towards the prior only to find its top; half of rate + Q is of Q alone
+            _top_loop(form, pull, pull * mean, R0, A)
             for k in range(size):
-                row[k] = log_node_prior[part, k]
-                if row[k] == -np.inf:  # outside the box, or left out
-                    narrows[k] = halves[k] = 1.0
-                    continue
-                c = gg[h, k] * per_unit
-                b = g1[h, k] * per_unit - c
-                a = max(oo - 2.0 * b - c, 0.0)
-                d1 = gy[h, k] * per_unit
-                d0 = oy - d1
-                # Q is pulled towards the prior only to find its top; `least` is Q alone
-                cc, dd = c + pull, d1 + pull * mean
-                R0, A, _, _ = best_at_node(a, b, cc, d0, dd)
-                least = max(yy - 2.0 * (d0 * R0 + d1 * A) + a * R0 * R0 + 2.0 * b * R0 * A + c * A * A, 0.0)
-                smallest = min(smallest, least)
-                half = rate + least / 2.0
+                a, b, c, d0, d1 = form[0, k], form[1, k], form[2, k], form[3, k], form[4, k]
+                linear, square = d0 * R0[k] + d1 * A[k], a * R0[k] * R0[k] + 2.0 * b * R0[k] * A[k] + c * A[k] * A[k]
+                half = rate + max(yy - 2.0 * linear + square, 0.0) / 2.0
                 # the area under a normal of this shape is 2 pi half / sqrt(narrow): one logarithm serves both
                 flat = _FLAT * half
-                narrow = (a * nu + flat) * (cc * nu + flat) - (b * nu) ** 2
-                if told:
-                    row[k] += at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
-                else:
-                    headroom = max(1.0 - R0, LEAST_HEADROOM)
-                    narrow *= headroom * headroom
-                narrows[k], halves[k] = narrow, half
+                narrow = (a * nu + flat) * ((c + pull) * nu + flat) - (b * nu) ** 2
+                headroom = 1.0 if told else max(1.0 - R0[k], LEAST_HEADROOM)
+                narrows[k], halves[k] = narrow * headroom * headroom, half
+            if pulled and part == 0:
+                for k in range(size):
+                    if prior[k] > -np.inf:  # neither outside the box nor left out
+                        smallest = min(smallest, 2.0 * (halves[k] - rate))
             logs(narrows)
             logs(halves)
+            density[:] = common
+            if told:
+                for k in range(size):
+                    density[k] = 1.0 + ((A[k] - mean) / scale) ** 2 / dof
+                logs(density)
+                for k in range(size):
+                    density[k] = common + at_top - (dof + 1.0) / 2.0 * density[k]
             for k in range(size):
-                pairs[part, h, k] = common + row[k] - 0.5 * narrows[k] - (nu - 1.0) * halves[k]
+                pairs[part, h, k] = density[k] + prior[k] - 0.5 * narrows[k] - (nu - 1.0) * halves[k]
                 nodes[k] = max(nodes[k], pairs[part, h, k])
     narrows[:] = 0.0
     for part in range(parts):
         for h in range(hypotheses):
             for k in range(size):
-                row[k] = pairs[part, h, k] - nodes[k] if nodes[k] > -np.inf else 0.0
-            exps(row)
+                density[k] = pairs[part, h, k] - nodes[k] if nodes[k] > -np.inf else 0.0
+            exps(density)
             for k in range(size):
-                narrows[k] += row[k]
+                narrows[k] += density[k]
     logs(narrows)
     for k in range(size):
         nodes[k] += narrows[k]
+
+
+def _form_loop(gg: Any, g1: Any, gy: Any, oo: Any, oy: Any, per_unit: Any, form: Any) -> None:
+    """h00, h01, h11, c0 and c1 of a row of nodes, see `linear`; (5, K)."""
+    for k in range(len(gg)):
+        c, d1 = gg[k] * per_unit, gy[k] * per_unit
+        b = g1[k] * per_unit - c
+        form[0, k], form[1, k], form[2, k] = max(oo - 2.0 * b - c, 0.0), b, c
+        form[3, k], form[4, k] = oy - d1, d1
+
+
+def _top_loop(form: Any, pull: Any, pulled_to: Any, R0: Any, A: Any) -> None:
+    """Where Q is least at a row of nodes. All are taken for free first, without a branch, so several at once."""
+    for k in range(len(R0)):
+        R0[k], A[k] = free_at_node(form[0, k], form[1, k], form[2, k] + pull, form[3, k], form[4, k] + pulled_to)
+    for k in range(len(R0)):
+        if not 0.0 <= R0[k] <= A[k] <= 1.0:
+            found = best_at_node(form[0, k], form[1, k], form[2, k] + pull, form[3, k], form[4, k] + pulled_to)
+            R0[k], A[k] = found[0], found[1]
 
 
 def _mass_rows(
@@ -196,6 +214,10 @@ def _mass_rows(
     nodes[:] = np.where(np.isfinite(best), best, 0.0)
     with np.errstate(divide="ignore"):
         nodes += np.log(np.exp(pairs - nodes).sum(axis=(0, 1)))
+
+
+# what the loop calls, in the order in which it is to be compiled
+MASS_PARTS = (*AT_NODE, logs, exps, _form_loop, _top_loop)
 
 
 def form_of(sums: LatticeSums, totals: FloatArray, unit: float) -> Quadratic:

@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..compiled import compiled
 from ..curves.curve import Curve
-from .linear import best_at_node, best_on_triangle, quadratic
+from .linear import AT_NODE, best_at_node, best_on_triangle, quadratic
 from .sigmoid import log_compute, rise
 
 _ROWS, _COLUMNS = 24, 32
@@ -311,4 +311,4 @@ def _jacobian(projection: _Projection, node: FloatArray) -> tuple[FloatArray, Fl
     return near[:, 0], np.stack([near[:, 1] - near[:, 2], near[:, 3] - near[:, 4]], axis=1) / (2 * _STEP)
 
 
-_PARTS = (best_at_node, _linear_part, _normal_equations, _lattice_squares, _descend)
+_PARTS = (*AT_NODE, _linear_part, _normal_equations, _lattice_squares, _descend)

@@ -14,7 +14,7 @@ from ..curves.noise import (
     evaluation_clock,
 )
 from ..curves.outliers import outlier_variance
-from ..curves.wandering import HYPOTHESES, NoiseHypothesis, Wandering, Whitener, hypotheses_for
+from ..curves.wandering import HYPOTHESES, Hypotheses, Wandering, Whitener, hypotheses_for
 from .kernels import Filtered, noise_filter
 from .prior import Box, Prior, box_of
 from .sigmoid import log_compute
@@ -38,7 +38,7 @@ class Setting:
     points: int
     unit_variance: float
     source: str
-    hypotheses: tuple[NoiseHypothesis, ...]
+    hypotheses: Hypotheses
     prior: Prior
     box: Box
     usual_gap: float
@@ -132,9 +132,9 @@ def make_problem(
     """
     ticks, usual = evaluation_clock(compute, restarts)
     hypotheses = hypotheses_for(len(compute))
-    eta, rho, weight = (np.array([getattr(one, name) for one in hypotheses]) for name in ("eta", "rho", "weight"))
+    eta, rho, weight, _, _ = hypotheses.columns
     if prior.noise is not None:
-        weight[: len(HYPOTHESES)] = prior.noise.weights
+        weight = np.concatenate([prior.noise.weights, weight[len(HYPOTHESES) :]])
     setting = Setting(
         points=len(compute),
         unit_variance=float(variance[:REFERENCE_POINTS].mean()),

@@ -1,14 +1,16 @@
 """One more evaluation: the noise filter and the lattice's sums go on by a step, and the masses follow.
 
 The noise model looks backwards only, so what the earlier evaluations said stays as it was and the likelihood at every
-node is exactly that of a refit. The cost of a step does not depend on how long the run is. A new lattice is laid, by a
-refit, when the mass has become too narrow for the present one or has moved to its edge, and when the noise model itself
-gains a hypothesis or finds a spike.
+node is exactly that of a refit. The cost of a step does not depend on how long the run is. Hypotheses that carry no
+mass stand still for a few evaluations, and then take all of them in one go. A new lattice is laid, by a refit, when the
+mass has become too narrow for the present one or has moved to its edge, and when the noise model itself gains a
+hypothesis or finds a spike.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +20,9 @@ from ..curves.curve import Curve
 from ..curves.noise import REFERENCE_POINTS, TICKS, WINDOW
 from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, spike_variance, stretch_variance
 from ..curves.wandering import hypotheses_for
-from .advancing import After, New, Spread, Sums, Wanted, advance
+from .advancing import After, Known, New, Spread, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
+from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import Lattice, least_log_mass
 from .masses import constants_of, pulls
 from .patches import ROUGH
@@ -34,7 +37,27 @@ _EDGE_MASS = 2e-3
 _FAINT = 7.0  # a hypothesis whose best node is exp(-7) below the best of all is left out, as nodes are,
 _LOOK_AGAIN = 8  # and after so many evaluations those that were left out are looked at again,
 _SURPRISE = 2.0  # or when an evaluation makes a node exp(2) times likelier against another
-_CARRIED = 5.0  # of those within exp(-5) of the best
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What was seen when every hypothesis and node was last looked at.
+
+    Attributes:
+        lattice: as it was laid.
+        box: as it was then.
+        every: `LatticeSums` of every hypothesis, (4, H, K), of the evaluations until then.
+        alive: hypotheses that carry mass, (L,).
+        log_weights: of those.
+        priors: log prior mass of the nodes, see `Table.log_node_prior`; -inf where they carry nothing.
+    """
+
+    lattice: Lattice
+    box: Box
+    every: FloatArray
+    alive: IntArray
+    log_weights: FloatArray
+    priors: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,30 +65,44 @@ class Stream:
     """Where the sums stand.
 
     Attributes:
-        lattice: as it was laid.
-        box: as it was then.
-        priors: log prior mass of its nodes, see `Table.log_node_prior`; -inf where they carry nothing any more.
-        sums: of every hypothesis.
-        alive: hypotheses that carry mass.
-        log_weights: of those.
+        look: the last one.
+        waiting: ln compute and `After.filtered` of each evaluation since.
+        few: of the hypotheses that are alive, after all evaluations, (4, L, K).
+        totals, last: of the noise filter, likewise, under every hypothesis; see `Filtered`.
     """
 
-    lattice: Lattice
-    box: Box
-    priors: FloatArray
-    sums: Sums
-    alive: IntArray
-    log_weights: FloatArray
+    look: Look
+    waiting: tuple[tuple[float, FloatArray], ...]
+    few: FloatArray
+    totals: FloatArray
+    last: FloatArray
 
     @classmethod
     def of(cls, fit: Fit) -> Stream:
         """Of a whole fit: its lattice, with the hypotheses that it had left out."""
         everyone = np.arange(len(fit.setting.hypotheses))
         table = tabulate(fit.problem, fit.table.lattice, everyone)
-        alive = everyone[hopeful(table.masses.pairs, _FAINT)]
         filtered = fit.problem.filtered
-        sums = Sums(np.stack(table.sums), filtered.sums, filtered.last)
-        return cls(table.lattice, fit.setting.box, _live(table), sums, alive, fit.setting.log_weights[alive])
+        return cls._after_a_look(fit.setting, table, fit.setting.box, filtered.sums, filtered.last)
+
+    @classmethod
+    def _after_a_look(cls, setting: Setting, table: Table, box: Box, totals: FloatArray, last: FloatArray) -> Stream:
+        """Of a table of every hypothesis and node: which of them carry mass, and their sums."""
+        alive, every = hopeful(table.masses.pairs, _FAINT), np.stack(table.sums)
+        look = Look(table.lattice, box, every, alive, setting.log_weights[alive], _live(table))
+        return cls(look, (), every.take(alive, axis=1), totals, last)
+
+    def woken(self, setting: Setting) -> Stream:
+        """With every hypothesis and node, after all evaluations."""
+        every, lattice = self.look.every, self.look.lattice
+        if self.waiting:
+            every = every.copy()
+            inverse, gain, decay, one, reward = np.concatenate([filtered for _, filtered in self.waiting], axis=2)
+            since = Filtered(inverse, gain, decay, one, reward, self.totals, self.last)
+            lattice_sums(np.array([log_c for log_c, _ in self.waiting]), lattice.factors, since, LatticeSums(*every))
+        everyone, priors = np.arange(len(setting.hypotheses)), log_node_priors(setting, lattice)
+        look = Look(lattice, self.look.box, every, everyone, setting.log_weights, priors)
+        return Stream(look, (), every, self.totals, self.last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,46 +129,37 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     looking_again = curve.points % _LOOK_AGAIN == 0
     tick, usual = _clock(curve)
     setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
+    new = _new(setting, curve, tick)
     if looking_again:
-        stream = _woken(setting, stream)
-    after = _advanced(setting, stream, curve, tick)
-    if not looking_again and _moved(fit.table.masses.nodes, after.masses.nodes) > _SURPRISE:
-        looking_again, stream = True, _woken(setting, stream)
-        after = _advanced(setting, stream, curve, tick)
-    if not _fits(after.spread, stream, setting.box):
+        stream = stream.woken(setting)
+    after = _advanced(fit, setting, stream, new)
+    if not looking_again and after.spread.moved > _SURPRISE:
+        looking_again, stream = True, stream.woken(setting)
+        after = _advanced(fit, setting, stream, new)
+    if not _fits(after.spread, stream.look, setting.box):
         return None
-    table = Table(
-        stream.lattice, stream.alive, after.few, after.few_totals, stream.priors, after.masses, setting.prior_parts
-    )
-    alive, priors, log_weights = stream.alive, stream.priors, stream.log_weights
+    look, sums = stream.look, LatticeSums(*after.few)
+    table = Table(look.lattice, look.alive, sums, after.few_totals, look.priors, after.masses, setting.prior_parts)
     if looking_again:
-        alive, priors = alive[hopeful(table.masses.pairs, _FAINT)], _live(table)
-        log_weights = setting.log_weights[alive]
-    stream = Stream(stream.lattice, stream.box, priors, after.sums, alive, log_weights)
-    return Step(setting, table, after.sums.last, stream)
+        stream = Stream._after_a_look(setting, table, look.box, after.totals, after.last)
+    else:
+        waiting = *stream.waiting, (new.log_c, after.filtered)
+        stream = Stream(look, waiting, after.few, after.totals, after.last)
+    return Step(setting, table, after.last, stream)
 
 
-def _woken(setting: Setting, stream: Stream) -> Stream:
-    """The stream with every hypothesis and node."""
-    everyone, priors = np.arange(len(setting.hypotheses)), log_node_priors(setting, stream.lattice)
-    return replace(stream, alive=everyone, log_weights=setting.log_weights, priors=priors)
-
-
-def _moved(before: FloatArray, after: FloatArray) -> float:
-    """By how much the new evaluation speaks for one node against another, among those that carried the mass."""
-    carried = before > before.max() - _CARRIED
-    said = after[carried] - before[carried]
-    return float(said.max() - said.min())
-
-
-def _advanced(setting: Setting, stream: Stream, curve: Curve, tick: float) -> After:
+def _new(setting: Setting, curve: Curve, tick: float) -> New:
     low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
     share = float(curve.noise.variance[-1]) / width**2 / setting.unit_variance
-    new = New(curve.now, (float(curve.reward[-1]) - low) / width, share, tick)
-    constants = constants_of(setting.prior, setting.unit_variance, setting.rate, setting.nu)
-    outer = stream.lattice.outer
-    wanted = Wanted(stream.alive, stream.log_weights, stream.priors, outer, pulls(setting.prior), constants)
-    return advance(stream.sums, new, stream.lattice.factors, setting.wandering, wanted)
+    return New(log(curve.now) if curve.now > 0 else -inf, (float(curve.reward[-1]) - low) / width, share, tick)
+
+
+def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> After:
+    prior, look = setting.prior, stream.look
+    constants = constants_of(prior, setting.unit_variance, setting.rate, setting.nu)
+    wanted = Wanted(look.alive, look.log_weights, look.priors, look.lattice.outer, pulls(prior), constants)
+    known = Known(stream.few, stream.totals, stream.last, fit.table.masses.nodes)
+    return advance(known, new, look.lattice.factors, setting.wandering, wanted)
 
 
 def _live(table: Table) -> FloatArray:
@@ -164,9 +192,9 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     return bool(single[-3] > 0 or stretch[-4] > 0)
 
 
-def _fits(spread: Spread, stream: Stream, box: Box) -> bool:
+def _fits(spread: Spread, look: Look, box: Box) -> bool:
     """Whether the mass still lies well inside the lattice, whose nodes lie close enough for it."""
-    lattice, laid = stream.lattice, stream.box
+    lattice, laid = look.lattice, look.box
     if spread.coarse > _MOST_COARSE or spread.low_mid > _EDGE_MASS:
         return False
     (low, high), across = laid.log_b, lattice.cell[0]

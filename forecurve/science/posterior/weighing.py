@@ -16,7 +16,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
 from .integral import Table
 from .kernels import LatticeSums
-from .linear import best_at_node, best_on_triangle
+from .linear import AT_NODE, best_at_node, best_on_triangle
 from .masses import LEAST_HEADROOM, Constants, constants_of, form_of, pulls
 from .normal import below, quantile
 from .problem import Setting
@@ -108,7 +108,7 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
         constants=constants_of(prior, setting.unit_variance, setting.rate, setting.nu),
     )
     at_scale = scales(setting.nu, len(u))
-    compiled(_weigh_loop, _weigh_rows, best_at_node, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
+    compiled(_weigh_loop, _weigh_rows, *AT_NODE, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
     return found
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from forecurve.science import Curve, CurveError
 from forecurve.science import errors as e
 from forecurve.science.curves.noise import counts_variance
-from forecurve.science.curves.wandering import NoiseHypothesis, Wandering, Whitener
+from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering, Whitener
 
 from ..dense import wandering_covariance
 
@@ -153,7 +153,7 @@ def test_the_banded_whitener_agrees_with_the_dense_covariance(eta: float, rho: f
     shares = rng.uniform(0.5, 2.0, 12)
     guess = NoiseHypothesis(eta, rho, 1.0, early, 0.9)
     dense = np.diag(shares) + wandering_covariance(guess, clock, 0.01)
-    laid = Wandering.of([guess], np.diff(clock, prepend=clock[0]), 0.01)
+    laid = Wandering.of(Hypotheses([guess]), np.diff(clock, prepend=clock[0]), 0.01)
     whitener = Whitener(shares, laid.variance[0], laid.decay[0])
     columns = rng.normal(size=(12, 4))
     expected = np.linalg.solve(dense, columns)

@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
-from forecurve.science.curves.wandering import NoiseHypothesis, Wandering
+from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering
 from forecurve.science.departures.extension import Comparison
-from forecurve.science.posterior.advancing import New, Sums, Wanted, advance
+from forecurve.science.posterior.advancing import Known, New, Wanted, advance
 from forecurve.science.posterior.kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from forecurve.science.posterior.lattice import Lattice
 from forecurve.science.posterior.masses import constants_of, log_masses, pulls
@@ -27,8 +27,18 @@ from ..synthetic import noisy_curve
 RNG = np.random.default_rng(5)
 SIZE = 15
 TICKS = np.concatenate([[0.0], RNG.uniform(0.2, 5.0, SIZE - 1)])
-ETA, RHO = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.5, 0.85])
-GUESSES = [NoiseHypothesis(0.0, 0.0, 1.0), NoiseHypothesis(1.0, 0.5, 1.0), NoiseHypothesis(4.0, 0.85, 1.0, 5, 0.9)]
+GUESSES = Hypotheses(
+    [
+        NoiseHypothesis(0.0, 0.0, 1.0),
+        NoiseHypothesis(1.0, 0.5, 1.0),
+        NoiseHypothesis(4.0, 0.85, 1.0, 5, 0.9),
+        # white after their early regimes, neither in the order of its length
+        NoiseHypothesis(0.0, 0.0, 1.0, 3, 0.9),
+        NoiseHypothesis(0.0, 0.0, 1.0, 7, 0.99),
+        NoiseHypothesis(0.0, 0.0, 1.0, 4, 0.9),
+    ]
+)
+ETA, RHO = GUESSES.columns[:2]
 UNIT = 1e-3
 SHARES = RNG.uniform(0.5, 2.0, SIZE)
 LOG_C = np.concatenate([[-np.inf], np.linspace(0.0, 4.0, SIZE - 1)])
@@ -59,13 +69,13 @@ def _filtered(shares: np.ndarray, ticks: np.ndarray, reward: np.ndarray) -> Filt
 @pytest.mark.parametrize("burr", [False, True])
 def test_the_filter_gives_the_inner_products_of_the_dense_covariance(burr: bool) -> None:
     filtered = _filtered(SHARES, TICKS, REWARD)
-    sums = LatticeSums.zeros(3, LOG_MID.size)
+    sums = LatticeSums.zeros(len(GUESSES), LOG_MID.size)
     lattice_sums(LOG_C, Lattice.plain(LOG_B, LOG_MID).factors, filtered, sums, burr)
     nodes_b = np.exp(np.repeat(LOG_B, 5))
     odds = np.exp(nodes_b * (LOG_MID.ravel() - LOG_C[:, None]))
     g = 1 - (1 + 1 / odds) ** (-1 / 3) if burr else 1 / (1 + odds)
     one = np.ones(SIZE)
-    for h in range(3):
+    for h in range(len(GUESSES)):
         dense = _dense(h)
         inverse = np.linalg.inv(dense)
         expected = [one @ inverse @ one, one @ inverse @ REWARD, REWARD @ inverse @ REWARD, np.linalg.slogdet(dense)[1]]
@@ -115,19 +125,26 @@ def test_nothing_carries_over_a_restart() -> None:
 
 @pytest.mark.usefixtures("loops")
 def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
-    """All evaluations at once, and all but the last and then that one, give the same sums and masses."""
+    """All evaluations at once, and all but the last and then that one, give the same sums and masses: those of the
+    hypotheses that are alive at once, and all others' once they take in what has waited for them."""
     lattice, prior = Lattice.plain(LOG_B, LOG_MID), Prior("some", A=(0.6, 0.05))
-    log_weights, node_prior = np.log([0.5, 0.3, 0.2]), RNG.normal(-3.0, 1.0, (2, LOG_MID.size))
+    log_weights, node_prior = np.log([0.4, 0.2, 0.1, 0.1, 0.1, 0.1]), RNG.normal(-3.0, 1.0, (2, LOG_MID.size))
     whole, totals, _ = _sums_of(lattice, SIZE)
     nearly, nearly_totals, last = _sums_of(lattice, SIZE - 1)
-    alive, nu = np.array([0, 2]), 2.0 + SIZE / 2
+    alive, nu = np.array([0, 2, 4]), 2.0 + SIZE / 2
     constants = constants_of(prior, 1e-4, 1.0, nu)
     wanted = Wanted(alive, log_weights[alive], node_prior, lattice.outer, pulls(prior), constants)
-    new = New(float(np.exp(LOG_C[-1])), REWARD[-1], 1.3, TICKS[-1])
-    after = advance(Sums(np.stack(nearly), nearly_totals, last), new, lattice.factors, (ETA, RHO), wanted)
     few = LatticeSums(*(part[alive] for part in whole))
     masses = log_masses(few, totals[alive], log_weights[alive], node_prior, prior, 1e-4, 1.0, nu)
-    np.testing.assert_allclose(after.sums.nodes, np.stack(whole), rtol=1e-9, atol=1e-12)
+    step = RNG.normal(0.0, 1.0, LOG_MID.size)
+    known = Known(np.stack(nearly)[:, alive], nearly_totals, last, masses.nodes - step)
+    new = New(LOG_C[-1], REWARD[-1], 1.3, TICKS[-1])
+    after = advance(known, new, lattice.factors, (ETA, RHO), wanted)
+    np.testing.assert_allclose(after.few, np.stack(few), rtol=1e-9, atol=1e-12)
+    inverse, gain, decay, one, reward = after.filtered
+    waited = Filtered(inverse, gain, decay, one, reward, after.totals, after.last)
+    lattice_sums(LOG_C[-1:], lattice.factors, waited, nearly)
+    np.testing.assert_allclose(np.stack(nearly), np.stack(whole), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(after.few_totals, totals[alive], rtol=1e-9)
     np.testing.assert_allclose(after.masses.nodes, masses.nodes, rtol=1e-9)
     mass = np.exp(masses.nodes - masses.nodes.max()).reshape(LOG_MID.shape)
@@ -135,7 +152,8 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
     parts = [mass[coarse], mass[0], mass[-1], mass[:, 0], mass[:, -1]]
     assert 0 < coarse.sum() < coarse.size
     expected = [part.sum() / mass.sum() for part in parts]
-    np.testing.assert_allclose(after.spread, expected, rtol=1e-9, atol=1e-15)
+    carried = known.nodes > known.nodes.max() - 5.0
+    np.testing.assert_allclose(after.spread, [*expected, np.ptp(step[carried])], rtol=1e-9, atol=1e-15)
 
 
 def _coarse(log_mass: np.ndarray) -> np.ndarray:
@@ -154,7 +172,7 @@ def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.n
     shares = SHARES.copy()
     shares[-1] = 1.3
     filtered = _filtered(shares[:size], TICKS[:size], REWARD[:size])
-    sums = LatticeSums.zeros(3, LOG_MID.size)
+    sums = LatticeSums.zeros(len(GUESSES), LOG_MID.size)
     lattice_sums(LOG_C[:size], lattice.factors, filtered, sums)
     return sums, filtered.sums, filtered.last
 
