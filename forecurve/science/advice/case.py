@@ -236,7 +236,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
         "regret_continue": float(span * case.p_small),
         "identified_A": case.fit.identified["A"],
-        "p_slower_end": None if slower is None else slower.share,
+        "p_slower_end": None if slower is None else slower.probability,
         "decide_at": case.decide_at,
         "since": case.since if case.stands_still else None,
         "p_stays": case.p_stays if case.stands_still else None,

@@ -2,8 +2,8 @@
 
 A sigmoid describes a run, it does not bind it: a second rise, a curriculum, a verifier that is learned to be pleased.
 Past runs tell how far their like leaves its curves, in the prior's own spread and in what their forecasts got wrong
-(`hindsight`). Where fewer than 3 of them tell, a curve is believed but not that a run stays on it: to the draws at a
-later compute C comes
+(`hindsight`). Where fewer than 3 of them tell, or the run is not like them, a curve is believed but not that a run
+stays on it: to those draws at a later compute C comes
 
     width of the range  x  0.02 ln(C / now)  x  t,     t ~ Student-t with 2 degrees of freedom,
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..posterior.prior import TELLING_RUNS, Prior
 
 if TYPE_CHECKING:
@@ -30,17 +30,22 @@ _PLASTIC_SQUARED = 0.5698402909980532  # low discrepancy, and no multiple of wha
 
 
 def drift(fit: Fit, compute: FloatArray) -> FloatArray:
-    """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now.
-
-    All 0 under a prior that tells how runs go.
-    """
+    """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now, and where it is told."""
     size, (low, high) = len(fit.posterior.A), fit.curve.bounds
-    if past_runs_tell(fit.prior):
-        return np.zeros((len(compute), size))
     u = (0.5 + _PLASTIC_SQUARED * np.arange(size)) % 1.0 * 0.9999 + 0.00005
     student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
     spread = (high - low) * SCALE * np.log(np.maximum(compute / fit.curve.now, 1.0))
-    return np.asarray(spread[:, None] * student_t)
+    return np.asarray(spread[:, None] * np.where(untold(fit), student_t, 0.0))
+
+
+def untold(fit: Fit) -> BoolArray:
+    """Which draws nothing tells how such a run goes on, (K,).
+
+    Past runs do where the run is one of theirs. That it is not, is what the flat part of their prior stands for: the
+    more the run is unlike them, the more draws are of that part.
+    """
+    told = past_runs_tell(fit.prior)
+    return ~fit.posterior.informed if told else np.ones(len(fit.posterior.A), dtype=bool)
 
 
 def past_runs_tell(prior: Prior) -> bool:

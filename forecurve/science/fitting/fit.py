@@ -146,7 +146,7 @@ class Fit:
 
     @cached_property
     def other_rise(self) -> OtherRise | None:
-        """How evaluations to come look to another law of the rise; None where past runs tell how runs go."""
+        """How evaluations to come look to another law of the rise; None where past runs tell how it goes on."""
         return other_rise(self)
 
     @property
@@ -248,8 +248,9 @@ class Fit:
         self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
     ) -> Band:
         """The band of one future evaluation: the curve, the wandering part and sampling noise; where no past run tells
-        how runs go, also that they leave their curves (`drift`). Never narrower than the curve's own band: near the
-        last of a few evaluations noise and curve make up for one another, which is more than is known of the noise.
+        how such a run goes on, also that runs leave their curves (`drift`). Never narrower than the curve's own band:
+        near the last of a few evaluations noise and curve make up for one another, which is more than is known of the
+        noise.
 
         Args:
             compute: where.

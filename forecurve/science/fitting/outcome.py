@@ -77,14 +77,14 @@ def predict_ending(fit: Fit, budget: float) -> Estimate:
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """The mean of m future evaluations, one at each compute: median and 90 % interval.
 
-    Where no past run tells how runs go, the sigmoid itself is doubted: they leave it, the further the more (`drift`),
-    and may level off more slowly (`other_rise`). Besides there are three parts, per draw of the posterior: the mean of
-    the curve over the m places; the mean of the wandering part, an Ornstein-Uhlenbeck process that starts where it was
-    last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta) d_i d_j) with d
-    the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as 1/m. Where
-    residuals hang together more than the noise model explains, the interval is wider by `Fit.widening`. After a fall or
-    a break it is that of what came since (`aftermath`), as far as that state lasts; else the run ends somewhere between
-    there and where its whole curve would lead.
+    Where no past run tells how such a run goes on the sigmoid itself is doubted: runs leave it, the further the more
+    (`drift`), and may level off more slowly (`other_rise`). Besides there are three parts, per draw of the posterior:
+    the mean of the curve over the m places; the mean of the wandering part, an Ornstein-Uhlenbeck process that starts
+    where it was last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta)
+    d_i d_j) with d the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as
+    1/m. Where residuals hang together more than the noise model explains, the interval is wider by `Fit.widening`.
+    After a fall or a break it is that of what came since (`aftermath`), as far as that state lasts; else the run ends
+    somewhere between there and where its whole curve would lead.
 
     Args:
         fit: the forecast, made before `compute`.

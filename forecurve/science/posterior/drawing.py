@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
 from .integral import Table, effective_nodes
 from .lattice import least_log_mass
@@ -28,6 +28,7 @@ class Posterior:
     Attributes:
         alpha: noise scale, in units of the problem's variance.
         hypothesis: index into the problem's hypotheses.
+        informed: whether under the informative part of the prior, and not its flat one.
         state_mean, state_variance: the wandering part at the last evaluation (variance in units of alpha v).
         node_ess: how many nodes of the lattice carry the mass.
         passes: lattices laid.
@@ -42,6 +43,7 @@ class Posterior:
     R0: FloatArray
     alpha: FloatArray
     hypothesis: IntArray
+    informed: BoolArray
     state_mean: FloatArray
     state_variance: FloatArray
     node_ess: float
@@ -83,6 +85,7 @@ def draw(setting: Setting, table: Table, last: FloatArray, times: int = 1) -> Po
         R0=R0,
         alpha=_alpha(setting, found.squares[chosen]),
         hypothesis=index,
+        informed=np.array(table.parts)[pairs.part[chosen]],
         state_mean=reward - R0 * (one - state) - A * state,
         state_variance=variance,
         node_ess=effective_nodes(table.masses.nodes),

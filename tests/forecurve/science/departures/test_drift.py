@@ -25,8 +25,23 @@ def test_the_drift_is_a_student_t_that_grows_as_the_logarithm_of_compute() -> No
     np.testing.assert_allclose(draws[3], 4 * draws[2])
 
 
-def test_a_prior_that_tells_how_runs_go_has_none() -> None:
-    assert not drift(PAPER, np.array([16_000.0])).any()
+def test_a_run_that_is_like_those_of_its_prior_has_none() -> None:
+    draws = drift(PAPER, np.array([16_000.0]))[0]
+    assert not draws[PAPER.posterior.informed].any()
+    assert 0.9 < PAPER.posterior.informed.mean() < 1
+    np.testing.assert_allclose(np.quantile(draws, (0.05, 0.95)), 0.0, atol=1e-9)
+
+
+def test_a_run_that_is_unlike_those_of_its_prior_may_leave_its_curve_as_any() -> None:
+    """A ceiling of .2, eight standard deviations off what the paper's table says."""
+    low = fit(noisy_curve(0, A=0.2, R0=0.05, last=8000, points=50), prior="paper")
+    assert low.posterior.informed.mean() < 0.02
+    later = np.array([16_000.0])
+    np.testing.assert_allclose(
+        np.quantile(drift(low, later), (0.05, 0.95)),
+        np.quantile(drift(FLAT, np.array([2 * CURVE.now])), (0.05, 0.95)),
+        rtol=0.1,
+    )
 
 
 def test_two_siblings_do_not_tell_how_runs_leave_their_curves_and_three_do() -> None:
@@ -35,7 +50,7 @@ def test_two_siblings_do_not_tell_how_runs_leave_their_curves_and_three_do() -> 
     assert (two.prior.name, three.prior.name) == ("2 siblings", "3 siblings")
     later = np.array([16_000.0])
     np.testing.assert_allclose(np.sort(drift(two, later)), np.sort(drift(FLAT, later)))
-    assert not drift(three, later).any()
+    assert not drift(three, later)[0, three.posterior.informed].any()
 
 
 def test_the_drift_is_a_share_of_the_range() -> None:

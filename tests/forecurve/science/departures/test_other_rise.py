@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import qmc
+from scipy.stats import t as student
 
 from forecurve.science import Curve, Fit, advise, fit, predict_mean, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.other_rise import BEFOREHAND
-from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX
+from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
-from ..posterior.test_oracles import log_likelihood
+from ..posterior.test_oracles import flat_log_b, log_likelihood
 from ..synthetic import noisy_curve, sigmoid
 
 
@@ -60,33 +64,73 @@ def test_its_probability_is_that_of_dense_integration(law, seed: int) -> None:  
     compute = np.linspace(0, 4000.0, 7)
     reward = law(compute, 0.9, 2.5, 2000.0, 0.05) + 0.05 * np.random.default_rng(seed).normal(size=7)
     curve = Curve(compute, np.clip(reward, 0, 1), prompts=60, samples=1)
-    likelihood, boxes = log_likelihood(curve), _boxes(compute)
-    u = qmc.Sobol(4, seed=1).random_base2(19)
-    R0 = u[:, 0]
-    A = R0 + (1 - R0) * u[:, 1]
-    log_b, log_mid = (low + (high - low) * u[:, at] for at, (low, high) in zip((2, 3), boxes, strict=True))
-    evidence = []
-    for rise in (lambda odds: 1 / (1 + odds), lambda odds: 1 - (1 + 1 / odds) ** (-1 / 3)):
-        parts = []
-        for rows in np.array_split(np.arange(len(u)), 32):
-            with np.errstate(divide="ignore", over="ignore"):
-                g = rise((np.exp(log_mid[rows])[:, None] / compute) ** np.exp(log_b[rows])[:, None])
-            parts.append(logsumexp(likelihood(R0[rows, None] + (A - R0)[rows, None] * g)))
-        evidence.append(logsumexp(parts))
+    places = _places(compute, 19)
+    laws = (lambda odds: 1 / (1 + odds), lambda odds: 1 - (1 + 1 / odds) ** (-1 / 3))
+    evidence = [logsumexp(_likelihoods(curve, places, rise) + flat_log_b(places[2])) for rise in laws]
     expected = 1 / (1 + 2 * np.exp(evidence[0] - evidence[1]))
     assert _share(fit(curve)) == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize(("ceiling", "start"), [(0.6, 0.2), (0.2, 0.05)])
+def test_how_far_a_run_is_like_past_ones_is_that_of_dense_integration(ceiling: float, start: float) -> None:
+    """The probability of the informative part of the paper's prior, by the mean likelihood over either part."""
+    compute = np.linspace(0, 8000.0, 9)
+    reward = sigmoid(compute, ceiling, 1.8, 2500.0, start) + 0.05 * np.random.default_rng(4).normal(size=9)
+    curve = Curve(compute, np.clip(reward, 0, 1), prompts=60, samples=1)
+    A, R0, log_b, _ = places = _places(compute, 18)
+    likelihood = _likelihoods(curve, places, lambda odds: 1 / (1 + odds))
+    assert PAPER.A is not None
+    assert PAPER.log_B is not None
+    scale = np.sqrt((PAPER.dof - 2) / PAPER.dof)
+    of_A, of_B = (
+        student.logpdf(x, PAPER.dof, pair[0], pair[1] * scale) for x, pair in ((A, PAPER.A), (log_b, PAPER.log_B))
+    )
+    flat = np.log(1 - PAPER.weight) + logsumexp(likelihood + flat_log_b(log_b))
+    informed = np.log(PAPER.weight) + logsumexp(likelihood + np.log(1 - R0) + of_A + of_B)
+    expected = 1 / (1 + np.exp(flat - informed))
+    assert fit(curve, prior="paper").posterior.informed.mean() == pytest.approx(expected, abs=0.02)
+
+
+def _places(compute: FloatArray, power: int) -> tuple[FloatArray, ...]:
+    """A, R0, ln B and ln C_mid, evenly spread over the flat part's box."""
+    u = qmc.Sobol(4, seed=1).random_base2(power)
+    log_b, log_mid = (low + (high - low) * u[:, at] for at, (low, high) in zip((2, 3), _boxes(compute), strict=True))
+    return u[:, 0] + (1 - u[:, 0]) * u[:, 1], u[:, 0], log_b, log_mid
+
+
+def _likelihoods(curve: Curve, places: tuple[FloatArray, ...], rise: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    A, R0, log_b, log_mid = places
+    likelihood, parts = log_likelihood(curve), []
+    for rows in np.array_split(np.arange(len(A)), 32):
+        with np.errstate(divide="ignore", over="ignore"):
+            g = rise((np.exp(log_mid[rows])[:, None] / curve.compute) ** np.exp(log_b[rows])[:, None])
+        parts.append(likelihood(R0[rows, None] + (A - R0)[rows, None] * g))
+    return np.concatenate(parts)
 
 
 def _boxes(compute: FloatArray) -> tuple[tuple[float, float], tuple[float, float]]:
     return LOG_B_BOX, (float(np.log(compute[1] / C_MID_REACH)), float(np.log(compute[-1] * C_MID_REACH)))
 
 
-def test_past_runs_that_tell_leave_no_doubt_of_the_sigmoid() -> None:
+def test_past_runs_leave_no_doubt_of_the_sigmoid_of_a_run_like_theirs() -> None:
     past = [fit(noisy_curve(seed)) for seed in range(1, 4)]
-    curve = _run(burr, 1)
-    assert fit(curve, prior="paper").other_rise is None
-    assert fit(curve, prior=sibling_prior(past)).other_rise is None
-    assert fit(curve, prior=sibling_prior(past[:2])).other_rise is not None
+    early = noisy_curve(5, last=3000, points=15)
+    assert _share(fit(early)) > 0.01
+    assert fit(early, prior=sibling_prior(past)).other_rise is None
+    assert fit(_run(burr, 1), prior=sibling_prior(past[:2])).other_rise is not None
+
+
+def test_a_run_unlike_its_past_ones_is_doubted_as_one_without_any() -> None:
+    """Its ceiling is far above theirs: the flat part of their prior is all that is left, and advice is what it was."""
+    past = [fit(noisy_curve(seed, A=0.3, R0=0.05)) for seed in range(1, 4)]
+    curve = _run(burr, 2)
+    alone, known = fit(curve), fit(curve, prior=sibling_prior(past))
+    assert known.other_rise is not None
+    assert known.other_rise.untold.mean() > 0.95
+    assert known.other_rise.probability == pytest.approx(_share(alone), abs=0.05)
+    numbers = [advise(one, budget=16_000.0).numbers for one in (known, alone)]
+    assert numbers[0]["p_slower_end"] == known.other_rise.probability
+    assert numbers[0]["expected_gain"] == pytest.approx(numbers[1]["expected_gain"], rel=0.1)
 
 
 def test_a_run_that_fell_has_no_other_rise() -> None:
@@ -119,6 +163,19 @@ def test_draws_are_mixed_in_the_shares() -> None:
     assert other is not None
     zeros = np.zeros((3, 2000))
     np.testing.assert_allclose(other.mixed(zeros, zeros + 1).mean(axis=1), other.share, atol=0.002)
+
+
+def test_draws_take_the_place_of_those_alone_that_no_past_run_speaks_for() -> None:
+    """And are taken from all of the other law's, whose order is that of their ceilings."""
+    other = fit(_run(burr, 3, points=12, sd=0.01)).other_rise
+    assert other is not None
+    untold = np.arange(2000) >= 1500
+    few = replace(other, share=0.4, untold=untold)
+    mixed = few.mixed(np.full(2000, -1.0), np.linspace(0.0, 1.0, 2000))
+    assert (mixed[~untold] == -1).all()
+    taken = mixed[untold][mixed[untold] >= 0]
+    assert len(taken) / 2000 == pytest.approx(few.probability, abs=0.002)
+    np.testing.assert_allclose(np.quantile(taken, (0.1, 0.5, 0.9)), (0.1, 0.5, 0.9), atol=0.02)
 
 
 def test_a_stream_says_what_a_refit_says() -> None:
