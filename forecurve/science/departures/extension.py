@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from ..posterior.drawing import Posterior
-from ..posterior.integral import inner_products
+from ..posterior.integral import forms_at
 from ..posterior.kernels import noise_filter
 from ..posterior.linear import AT_NODE, Quadratic, best_at_node, best_on_triangle
 from ..posterior.problem import Problem
@@ -58,6 +58,36 @@ def _ratio(found: Extended) -> float:
     return found.ratio
 
 
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """Columns, each of which may be the further term.
+
+    Attributes:
+        columns: (N, T).
+        signs: of delta for each, (T,); 0 allows both.
+        alive: hypotheses that are asked, (H,).
+        top: log likelihood of the best sigmoid alone.
+        rows: M^-1 columns under each hypothesis, (H, T, N).
+        own, total, on_y: the columns' inner products with themselves, 1 and y, (H, T).
+    """
+
+    columns: FloatArray
+    signs: FloatArray
+    alive: IntArray
+    top: float
+    rows: FloatArray
+    own: FloatArray
+    total: FloatArray
+    on_y: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> _Terms:
+        """Laid out under the noise of the problem."""
+        rows = np.stack([problem.whiteners[at].solve(columns).T for at in alive]) / problem.setting.unit_variance
+        own = np.einsum("htn,nt->ht", rows, columns)
+        return cls(columns, signs, alive, top, rows, own, rows.sum(axis=2), rows @ problem.reward)
+
+
 class Comparison:
     """Least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
 
@@ -75,10 +105,9 @@ class Comparison:
         self.nodes = nodes
         self.cell = cell
         self.g = rise(problem.log_c, nodes[0], nodes[1])
-        self.q = inner_products(problem, self.g)
+        self.q = forms_at(problem, nodes)
         self.R0, self.A, self.least = best_on_triangle(self.q)
-        logdet = np.array([whitener.logdet for whitener in problem.whiteners])
-        self._constant = (problem.setting.log_weights - logdet / 2)[:, None]
+        self._constant = (problem.setting.log_weights - problem.filtered.sums[:, 3] / 2)[:, None]
         self.likelihood = self._log_likelihood(self.least)  # (H, K)
         self.top = float(self.likelihood.max())
         early = np.array([hypothesis.early > 0 for hypothesis in problem.setting.hypotheses])
@@ -137,42 +166,38 @@ class Comparison:
             near: of other columns; this one's nodes are looked for about its node too.
         """
         alive, top = (self._whole, self.top - self.gained_by_cutting) if whole else (self._alive, self.top)
-        best, cell = self._extend(columns, signs, alive, top), self.cell
+        terms = _Terms.of(self.problem, columns, signs, alive, top)
+        best, cell = self._extend(terms), self.cell
         if near is not None:
-            best = max(best, self._about(near.node, cell, columns, signs, alive, top), key=_ratio)
+            best = max(best, self._about(near.node, cell, terms), key=_ratio)
         for _ in range(_ROUNDS if best.ratio > _PROMISING else 0):
-            finer = self._about(best.node, cell, columns, signs, alive, top)
+            finer = self._about(best.node, cell, terms)
             at_edge = bool((np.abs(finer.node - best.node) > 0.99 * cell).any())
             best = max(best, finer, key=_ratio)
             cell = cell if at_edge else cell * 2 / (_LOCAL - 1)
         return best
 
-    def _about(
-        self, node: FloatArray, cell: FloatArray, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float
-    ) -> Extended:
+    def _about(self, node: FloatArray, cell: FloatArray, terms: _Terms) -> Extended:
         """The best extension on a lattice about a node, a cell to each side."""
         steps = [np.linspace(-size, size, _LOCAL) for size in cell]
         local = node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
-        return Comparison(self.problem, local, cell)._extend(columns, signs, alive, top)
+        return Comparison(self.problem, local, cell)._extend(terms)
 
-    def _extend(self, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> Extended:
-        y, g = self.problem.reward, self.g
-        unit, setting = self.problem.setting.unit_variance, self.problem.setting
-        rows = np.stack([self.problem.whiteners[at].solve(columns).T for at in alive]) / unit  # (H, T, N)
-        own = np.einsum("htn,nt->ht", rows, columns)
+    def _extend(self, terms: _Terms) -> Extended:
+        setting, alive = self.problem.setting, terms.alive
         at, found = np.zeros(3, dtype=np.int64), np.zeros(4)
         search = compiled(_extend_loop, _extend_rows, *AT_NODE)
         forms = tuple(_whole(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q.forms)
         plain = _whole(self.least[alive]), _whole(self._constant[alive, 0]), float(setting.nu), float(setting.rate)
-        search(forms, _whole(rows @ g), rows.sum(axis=2), rows @ y, own, signs, *plain, at, found)
+        search(forms, _whole(terms.rows @ self.g), terms.total, terms.on_y, terms.own, terms.signs, *plain, at, found)
         h, t, k = (int(index) for index in at)
         likelihood, start, ceiling, step = (float(value) for value in found)
         if step == 0.0:
             start, ceiling = float(self.R0[alive[h], k]), float(self.A[alive[h], k])
         return Extended(
-            ratio=2 * (likelihood - top),
+            ratio=2 * (likelihood - terms.top),
             delta=step,
-            values=start + (ceiling - start) * g[:, k] + step * columns[:, t],
+            values=start + (ceiling - start) * self.g[:, k] + step * terms.columns[:, t],
             height=ceiling - start,
             node=self.nodes[:, k],
             column=t,
@@ -206,6 +231,7 @@ class Comparison:
 # --- the best of all hypotheses, columns and nodes ---
 
 Forms = tuple[FloatArray, ...]
+_ROUNDING = 1e-8  # of y'y, where the form is well conditioned
 _whole = np.ascontiguousarray  # a loop is compiled once for each layout of its arrays
 
 
@@ -213,32 +239,48 @@ def _extend_loop(
     forms: Any, on_g: Any, total: Any, on_y: Any, own: Any, signs: Any,
     plain: Any, constant: Any, nu: float, rate: float, at: Any, found: Any,
 ) -> None:  # fmt: skip
-    """See `_extend_rows`, which it does without arrays of the size (H, T, K)."""
+    """See `_extend_rows`, which it does without arrays of the size (H, T, K).
+
+    How little Q could be were R0 and A free costs a fraction of how little it is, and rules nearly all nodes out.
+    """
     h00, h01, h11, c0, c1, yy = forms
-    best = -np.inf
+    best, bound = -np.inf, np.empty(on_g.shape[2])
     for h in range(on_g.shape[0]):
         least, here_t, here_k, R0, A, delta = np.inf, 0, 0, 0.0, 0.0, 0.0
+        if best > -np.inf:  # what it takes to be the likeliest
+            least = 2.0 * (np.exp((constant[h] - best) / nu) - rate)
+        enough = least
         for t in range(on_g.shape[1]):
-            y, size = on_y[h, t], own[h, t]
-            for k in range(on_g.shape[2]):
+            y, each = on_y[h, t], 1.0 / own[h, t]
+            for k in range(len(bound)):
                 g = on_g[h, t, k]
                 s = total[h, t] - g
-                a00, a11 = max(h00[h, k] - s * s / size, 0.0), max(h11[h, k] - g * g / size, 0.0)
-                a01, b0, b1 = h01[h, k] - s * g / size, c0[h, k] - s * y / size, c1[h, k] - g * y / size
+                a00, a11 = max(h00[h, k] - s * s * each, 0.0), max(h11[h, k] - g * g * each, 0.0)
+                a01, b0, b1 = h01[h, k] - s * g * each, c0[h, k] - s * y * each, c1[h, k] - g * y * each
+                det = a00 * a11 - a01 * a01
+                explained = (a11 * b0 * b0 - 2.0 * a01 * b0 * b1 + a00 * b1 * b1) / det
+                free = yy[h, k] * (1.0 - _ROUNDING) - y * y * each - explained
+                bound[k] = free if det > _ROUNDING * a00 * a11 else -np.inf
+            for k in range(len(bound)):
+                if bound[k] >= least:
+                    continue
+                g = on_g[h, t, k]
+                s = total[h, t] - g
+                a00, a11 = max(h00[h, k] - s * s * each, 0.0), max(h11[h, k] - g * g * each, 0.0)
+                a01, b0, b1 = h01[h, k] - s * g * each, c0[h, k] - s * y * each, c1[h, k] - g * y * each
                 r, a, _, _ = best_at_node(a00, a01, a11, b0, b1)
-                step = (y - s * r - g * a) / size
+                step = (y - s * r - g * a) * each
                 if signs[t] == 0.0 or step * signs[t] > 0.0:
                     form = a00 * r * r + 2.0 * a01 * r * a + a11 * a * a
-                    q = max(yy[h, k] - y * y / size - 2.0 * (b0 * r + b1 * a) + form, 0.0)
+                    q = max(yy[h, k] - y * y * each - 2.0 * (b0 * r + b1 * a) + form, 0.0)
                 else:
                     q, r, a, step = plain[h, k], 0.0, 0.0, 0.0
                 if q < least:
                     least, here_t, here_k, R0, A, delta = q, t, k, r, a, step
-        likelihood = constant[h] - nu * np.log(rate + least / 2.0)
-        if likelihood > best:
-            best = likelihood
+        if least < enough:
+            best = constant[h] - nu * np.log(rate + least / 2.0)
             at[0], at[1], at[2] = h, here_t, here_k
-            found[0], found[1], found[2], found[3] = likelihood, R0, A, delta
+            found[0], found[1], found[2], found[3] = best, R0, A, delta
 
 
 def _extend_rows(

@@ -17,9 +17,9 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..curves.wandering import HYPOTHESES
 from .kernels import Filtered, LatticeSums, lattice_sums
-from .lattice import CUT_OFF, Lattice, closer_lattice, first_lattice, lattice_about, mass_beyond
-from .linear import Quadratic, quadratic
-from .masses import Masses, log_masses
+from .lattice import CUT_OFF, Lattice, closer_lattice, factors_of, first_lattice, lattice_about, mass_beyond
+from .linear import Quadratic
+from .masses import Masses, form_of, log_masses
 from .patches import patched, rough_tiles
 from .point import search
 from .prior import student_t
@@ -184,16 +184,11 @@ def table_of(
     return Table(lattice, alive, sums, totals, priors, masses, setting.prior_parts, passes)
 
 
-def inner_products(problem: Problem, g: FloatArray) -> Quadratic:
-    """Q for every hypothesis (rows) and any columns g, (N, K), in units of the noise model's variance."""
-    y, one = problem.reward, np.ones_like(problem.reward)
-    rows = []
-    for whitener in problem.whiteners:
-        solved_one, solved_y = whitener.solve(one), whitener.solve(y)
-        rows.append((whitener.squares(g), solved_one @ g, solved_y @ g, one @ solved_one, solved_y @ one, y @ solved_y))
-    gg, g1, gy = (np.stack([row[at] for row in rows]) / problem.setting.unit_variance for at in range(3))
-    oo, oy, yy = (np.array([[row[at]] for row in rows]) / problem.setting.unit_variance for at in range(3, 6))
-    return quadratic(gg, g1, gy, oo, oy, yy)
+def forms_at(problem: Problem, nodes: FloatArray) -> Quadratic:
+    """Q for every hypothesis (rows) at any nodes, (ln B, ln C_mid), (2, K), in units of the noise model's variance."""
+    sums = LatticeSums.zeros(len(problem.setting.hypotheses), nodes.shape[1])
+    lattice_sums(problem.log_c, factors_of(nodes[0], nodes[1][:, None]), problem.filtered, sums)
+    return form_of(sums, problem.filtered.sums[:, None], problem.setting.unit_variance)
 
 
 # --- how the mass lies ---

@@ -58,10 +58,7 @@ class Lattice:
     @cached_property
     def factors(self) -> Factors:
         """What the exponentials of g(C) share over all evaluations."""
-        centre = float(self.log_mid.mean())
-        B = np.exp(self.log_b)
-        with np.errstate(over="ignore"):
-            return Factors(B, centre, np.clip(np.exp(B[:, None] * (self.log_mid - centre)), 1 / HUGE, HUGE))
+        return factors_of(self.log_b, self.log_mid)
 
     @property
     def plainly_laid(self) -> bool:
@@ -86,6 +83,13 @@ class Lattice:
         row = np.log(self.cells[0] * self.cells[1])
         row[(self.log_b < b_low) | (self.log_b > b_high)] = -np.inf
         return np.where(outside, -np.inf, row[:, None])
+
+
+def factors_of(log_b: FloatArray, log_mid: FloatArray) -> Factors:
+    """What the exponentials of g(C) share over all evaluations, for rows of one ln B each, (R,), and nodes, (R, C)."""
+    centre, B = float(log_mid.mean()), np.exp(log_b)
+    with np.errstate(over="ignore"):
+        return Factors(B, centre, np.clip(np.exp(B[:, None] * (log_mid - centre)), 1 / HUGE, HUGE))
 
 
 def first_lattice(box: Box) -> Lattice:

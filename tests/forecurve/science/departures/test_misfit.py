@@ -252,7 +252,7 @@ def test_the_best_sigmoid_is_one_where_the_evaluations_do_not_tell_its_start() -
 @pytest.mark.parametrize("seed", range(3))
 def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int) -> None:
     """At one node, under white noise: numpy's lstsq on the same columns."""
-    from forecurve.science.departures.extension import Comparison, steps
+    from forecurve.science.departures.extension import Comparison, _Terms, steps
     from forecurve.science.posterior.sigmoid import rise
 
     problem = fit(_curve(np.where(X > 200, 0.4, sigmoid(X, 0.7, 1.6, 30, 0.2)), seed)).problem
@@ -260,7 +260,7 @@ def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int
     columns = steps(len(X), np.array([21]))
     comparison = Comparison(problem, node, cell=np.zeros(2))
     white = np.array([0])  # the first hypothesis: no wandering part, no early regime
-    found = comparison._extend(columns, np.array([-1.0]), white, comparison.top)
+    found = comparison._extend(_Terms.of(problem, columns, np.array([-1.0]), white, comparison.top))
     g = rise(problem.log_c, node[0], node[1])
     design = np.concatenate([1 - g, g, columns], axis=1)
     scale = 1 / np.sqrt(problem.shares)

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
 from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering
-from forecurve.science.departures.extension import Comparison
+from forecurve.science.departures.extension import Comparison, _Terms
 from forecurve.science.posterior.advancing import Known, New, Wanted, advance
 from forecurve.science.posterior.kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from forecurve.science.posterior.lattice import Lattice
@@ -207,7 +207,7 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
     comparison = Comparison(problem, nodes, np.array([0.1, 0.1]))
     column = np.linspace(0.0, 1.0, len(problem.reward))[:, None] ** 2
     signed = -column if falls else column
-    found = comparison._extend(signed, np.array([sign]), comparison._alive, comparison.top)
+    found = comparison._extend(_Terms.of(problem, signed, np.array([sign]), comparison._alive, comparison.top))
     at = int(np.flatnonzero((nodes == found.node[:, None]).all(axis=0))[0])
     likelihoods = []
     for h, whitener in enumerate(problem.whiteners):
