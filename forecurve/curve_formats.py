@@ -22,7 +22,7 @@ Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 def rows_of(path: Path) -> Iterator[Row]:
     """The rows of a file, whatever its format. CurveFileError where it is no file of evaluations."""
     if path.is_dir():
-        raise CurveFileError("file", str(path), "it is a folder", "name a file in it")
+        raise CurveFileError("file", str(path.resolve()), "it is a folder", "name a file in it")
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(sorted(FORMATS))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from .. import errors
 from ..arrays import FloatArray
@@ -16,13 +15,13 @@ from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
+from ..posterior.evenly import Step, normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
-from .growth import growth
+from .growth import growth, heeded
 
 SURE = 0.9
 WAITING = (*CHANGED, *SHAPELESS)
-_SILVER = 0.4142135623730951  # irrational: its multiples fall evenly, and unlike the order of the draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,9 @@ class Case:
             its gains.
         since: of the fall or break, else 0.
         hindsight: how forecasts of past runs turned out, None where it is not known or not about these gains.
-        gain, beyond: from now to the end, and from there to twice as much, (K,), see `growth`.
+        gain: from now to the end, (K,), see `growth`.
+        beyond: what more than the budget buys, (K,): from its end to twice as much, or where none of it is left, or
+            there is none, from now on.
         at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
     """
 
@@ -88,6 +89,11 @@ class Case:
         return float((self.beyond > self.delta).mean())
 
     @property
+    def beyond_span(self) -> float:
+        """Compute in which `beyond` is gained."""
+        return self.end if self.budget is not None and self.budget > self.now else self.end - self.now
+
+    @property
     def known(self) -> bool:
         """The ceiling is identified, or told narrowly by past runs, or the bend is behind us."""
         return self.fit.ceiling_known or float((self.fit.posterior.C_mid < self.now).mean()) >= 0.95
@@ -113,8 +119,15 @@ class Case:
 
     @property
     def gain_in_words(self) -> str:
-        """Median and interval, and whether past runs have a say in it."""
-        return f"{gain_text(estimate_of(self.gain))}{'' if self.hindsight is None else _by_what(self.hindsight)}"
+        """Median and interval, and whether past runs, or another law than the sigmoid, have a say in it."""
+        past = "" if self.hindsight is None else _by_what(self.hindsight)
+        return f"{gain_text(estimate_of(self.gain))}{past}{'' if self.law is None else f' with {self.law}'}"
+
+    @property
+    def law(self) -> str | None:
+        """What gains are read from beside a sigmoid that begins with the run."""
+        other = heeded(self.later or self.fit)
+        return None if other is None else other.words
 
     @property
     def expected_in_words(self) -> str:
@@ -183,7 +196,7 @@ def short_of_sure(p_small: float) -> str:
 
 def _moved(hindsight: Hindsight, count: int) -> FloatArray:
     """Draws of how much higher the run will end than its own data say, (count,): evenly spread, without chance."""
-    return hindsight.shift + hindsight.sd * ndtri((np.arange(count) * _SILVER + 0.5) % 1.0 * 0.9999 + 0.00005)
+    return hindsight.shift + hindsight.sd * normals(Step.PAST, count)
 
 
 def check_question(fit: Fit, **given: float | None) -> None:
@@ -220,7 +233,7 @@ def _change_of(fit: Fit) -> float | None:
 
 def numbers_of(case: Case) -> dict[str, Any]:
     """The figures behind an advice; JSON-safe."""
-    span, slower = case.end - case.now, (case.later or case.fit).other_rise
+    span, other = case.end - case.now, (case.later or case.fit).other_rise
     numbers: dict[str, Any] = {
         "now": case.now,
         "budget": case.budget,
@@ -230,13 +243,14 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "expected_gain": float(case.gain.mean()),
         "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
         "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
-        "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.end),
+        "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.beyond_span),
         "p_gain_below_delta": case.p_small,
         "p_doubling_gains_delta": case.p_beyond,
         "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
         "regret_continue": float(span * case.p_small),
         "identified_A": case.fit.identified["A"],
-        "p_slower_end": None if slower is None else slower.probability,
+        "p_slower_end": None if other is None else other.slower * float(other.untold.mean()),
+        "p_late_start": None if other is None else (other.share - other.slower) * float(other.untold.mean()),
         "decide_at": case.decide_at,
         "since": case.since if case.stands_still else None,
         "p_stays": case.p_stays if case.stands_still else None,
@@ -247,6 +261,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "target": case.target,
     }
     if case.target is not None:
-        numbers["p_target_at_budget"] = float((case.at_end >= case.target).mean())
+        at_budget = case.at_now if case.spent else case.at_end
+        numbers["p_target_at_budget"] = None if case.budget is None else float((at_budget >= case.target).mean())
         numbers["target_reach"] = case.fit.compute_to_reach(case.target).to_dict()
     return dict(jsonable(numbers))

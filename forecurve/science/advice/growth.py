@@ -16,16 +16,23 @@ from ..arrays import FloatArray
 from ..values import spread
 
 if TYPE_CHECKING:
+    from ..departures.other_rise import OtherRise
     from ..fitting.fit import Fit
 
 _MORE_PROBABLE = 0.5
 
 
+def heeded(fit: Fit) -> OtherRise | None:
+    """The other laws, where they are more probable than the sigmoid."""
+    other = fit.other_rise
+    return other if other is not None and other.share >= _MORE_PROBABLE else None
+
+
 def growth(fit: Fit, now: float, compute: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Draws of the curve now, (K,), and of what it gains from there to each compute, (m, K); in the reward's scale."""
     x = np.array([now, *compute])
-    curve, other = fit.all_draws.reward_at(x), fit.other_rise
-    if other is not None and other.share >= _MORE_PROBABLE:
-        curve = other.mixed(curve, other.fit.all_draws.reward_at(x))
+    curve, other = fit.all_draws.reward_at(x), heeded(fit)
+    if other is not None:
+        curve = other.mixed(curve, lambda fit: fit.all_draws.reward_at(x))
     level, gains = curve[0], spread(curve[1:] - curve[0], fit.widening)
     return level, np.clip(level + gains, *fit.curve.bounds) - level

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..checks import as_float
 from ..curves.margins import least_gain
 from ..past.hindsight import told_by
 from ..posterior.sigmoid import compute_at
 from ..wording import compute_text, interval_text, level_text
 from .advise import Advice, advise
-from .case import not_to_stop, short_of_sure
+from .case import check_question, not_to_stop, short_of_sure
+from .growth import heeded
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -36,7 +38,8 @@ def sentence(
         target: a reward to reach, which the advice then heeds.
         hindsight: as in `advise`.
     """
-    here = fit.curve.now if now is None else float(now)
+    check_question(fit, now=now)
+    here = fit.curve.now if now is None else as_float(now)
     if fit.misfit_detail is not None and fit.misfit_detail.withheld:
         return _misfit_sentence(fit)
     advice = None if budget is None else advise(fit, now=here, budget=budget, target=target, hindsight=hindsight)
@@ -94,6 +97,9 @@ def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
     Where it is not to be had, or not within the budget, and the advice is to go on all the same: why.
     """
     step = least_gain(None, fit.curve)
+    other = None if advice is None else heeded(fit)
+    if advice is not None and other is not None:
+        return f"{advice.numbers['expected_gain']:+.2g} expected with {other.words}"
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)

@@ -12,7 +12,7 @@ from ..fitting.fit import Fit, fit
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge
-from .runs import distinct, run_of
+from .runs import run_of, runs_of
 from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, SeedSpread
 
 OneOrSeveral = Curve | Fit | Sequence[Curve | Fit]
@@ -92,14 +92,8 @@ def _spread(given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread
 
 def _fits(name: str, given: OneOrSeveral) -> list[Fit]:
     """Fits with the flat prior: a shared prior would be counted once for every run."""
-    field = f"arms[{name!r}]"
-    checks.check_kind(field, given, (Curve, Fit, Sequence), "pass Curve(...) or fit(...)", errors.CompareError)
-    runs = [given] if isinstance(given, Curve | Fit) else list(given)
-    if not runs:
-        raise errors.CompareError(field, "no runs", "at least one curve is needed", "leave the arm out")
-    for one in runs:
-        checks.check_kind(field, one, (Curve, Fit), "pass Curve(...) or fit(...)", errors.CompareError)
-    return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in distinct(runs)]
+    runs = runs_of(name, given, errors.CompareError)
+    return [one if isinstance(one, Fit) and not one.prior.informative else fit(_curve(one)) for one in runs]
 
 
 def _curve(one: Curve | Fit) -> Curve:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
+from .. import errors
 from ..arrays import FloatArray
+from ..checks import check_kind
 from ..curves.curve import Curve
 from ..departures.misfit import HOLDS
 from ..fitting.fit import Fit
@@ -66,6 +68,18 @@ class Run:
         low, high = np.log(self.first) - _BEFORE, np.log(self.now) + _AFTER
         with np.errstate(divide="ignore"):
             return np.clip(np.log(compute), low, high)
+
+
+def runs_of(name: str, given: object, error: type[errors.FieldError]) -> list[Curve | Fit]:
+    """The runs of an arm, of which one will do; copies of one run once."""
+    field = f"arms[{name!r}]"
+    check_kind(field, given, (Curve, Fit, Sequence), "pass Curve(...) or fit(...)", error)
+    runs = [given] if isinstance(given, Curve | Fit) else list(cast(Sequence[Curve | Fit], given))
+    if not runs:
+        raise error(field, "no runs", "at least one run is needed", "leave the arm out")
+    for one in runs:
+        check_kind(field, one, (Curve, Fit), "pass Curve(...) or fit(...)", error)
+    return distinct(runs)
 
 
 def distinct(given: Sequence[OneRun]) -> list[OneRun]:

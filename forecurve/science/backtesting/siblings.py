@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import errors
-from ..checks import check_kind, number
+from ..checks import as_float, check_kind, is_positive, number, short
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
 from ..fitting.outcome import predict_ending
@@ -89,7 +89,11 @@ class Siblings:
             PriorError: the run has another unit of compute, or range of rewards, than they have.
         """
         check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
-        curve, budget = forecast.curve, number("budget", budget)
+        curve = forecast.curve
+        if not is_positive(budget):
+            way_out = f"give compute in {curve.unit}"
+            raise errors.PriorError("budget", short(budget), "a positive finite number is needed", way_out)
+        budget = as_float(budget)
         self._check_alike(curve)
         if curve.now >= budget:
             return None

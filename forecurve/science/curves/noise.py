@@ -107,7 +107,7 @@ def sampling_noise(
 
 def next_noise(level: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
     """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
-    sizes = [float(column[0]) for column in (prompts, samples) if column is not None]
+    sizes = [] if prompts is None else [float(column[0]) for column in (prompts, samples) if column is not None]
     if not sizes or any(math.isnan(size) for size in sizes):
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
     variance = _smoothed_binomial(level, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
@@ -157,8 +157,8 @@ def at_levels(variance: FloatArray, rate: FloatArray, number: FloatArray) -> Flo
 
 
 def _binomial_variance(level: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
-    """NaN where nothing, or one of the sizes that others have, is not known: half of it would be far too few."""
-    sizes = [column for column in (prompts, samples) if column is not None]
+    """NaN where prompts, or one of the sizes that others have, are not known: half of it would be far too few."""
+    sizes = [] if prompts is None else [column for column in (prompts, samples) if column is not None]
     number = np.prod(sizes, axis=0) if sizes else np.full(level.shape, np.nan)
     return np.where(np.isnan(number), np.nan, _smoothed_binomial(level, number))
 

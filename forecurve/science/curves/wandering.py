@@ -100,7 +100,7 @@ class Wandering:
 
 
 class Whitener:
-    """The inner product x' M^-1 y with M = diag(w) + K, for one hypothesis, at O(N) a column.
+    """M^-1 x with M = diag(w) + K, for one hypothesis, at O(N) a column.
 
     Args:
         shares: w, shape (N,), mean 1.
@@ -109,7 +109,6 @@ class Whitener:
 
     def __init__(self, shares: FloatArray, variance: FloatArray, decay: FloatArray):
         self._weights = 1.0 / shares
-        self.logdet = float(np.log(shares).sum())
         self._wandering = slice(0, int(np.count_nonzero(variance)))
         if not variance[0]:
             return
@@ -120,7 +119,6 @@ class Whitener:
         diagonal[:-1] += rho**2 / steps[1:]
         self._d, self._e, info = dpttrf(diagonal, -rho / steps[1:])
         assert info == 0, "the precision of an OU process is positive definite"
-        self.logdet += float(np.log(steps).sum() + np.log(self._d).sum())
 
     def solve(self, columns: FloatArray) -> FloatArray:
         """M^-1 columns, for shape (N,) or (N, K)."""
@@ -131,13 +129,3 @@ class Whitener:
             inner, _ = dpttrs(self._d, self._e, scaled[part])
             scaled[part] -= weights[part] * inner.reshape(scaled[part].shape)
         return np.asarray(scaled)
-
-    def squares(self, columns: FloatArray) -> FloatArray:
-        """x' M^-1 x of every column: (N, K) -> (K,)."""
-        scaled = self._weights[:, None] * columns
-        total = np.einsum("nk,nk->k", columns, scaled)
-        if self._wandering.stop:
-            scaled = scaled[self._wandering]
-            inner, _ = dpttrs(self._d, self._e, scaled)
-            total -= np.einsum("nk,nk->k", scaled, inner)
-        return np.asarray(total)

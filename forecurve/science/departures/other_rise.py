@@ -17,69 +17,103 @@ far it is one is asked of it as of them, by the sigmoid: they leave theirs as we
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..posterior.integral import integrate
-from .drift import untold
+from ..posterior.evenly import Step, uniforms
+from ..posterior.integral import Table, integrate, log_sum
+from ..posterior.problem import Problem
+from .drift import past_runs_tell, untold
+from .late_start import BEFOREHAND as LATE
+from .late_start import late_start
 from .misfit import HOLDS
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
 
 BEFOREHAND = 1 / 3
-"""The probability of Burr's law before any evaluation."""
-_LOG_ODDS = float(np.log((1 - BEFOREHAND) / BEFOREHAND))
+"""The probability of Burr's law before any evaluation, of a run that does not begin late."""
 _LEAST_SHARE = 0.002  # below, no quantile that is told hangs on it,
 _LEAST_UNTOLD = 0.05  # nor below this on draws of which only a part may be of this law
-_SILVER = 0.41421356237309515  # low discrepancy, and no multiple of what other draws are laid by
 
 
 @dataclass(frozen=True, eq=False)
 class OtherRise:
-    """The evaluations under Burr's law.
+    """The evaluations under other laws than a sigmoid that begins with the run.
 
     Attributes:
-        fit: its posterior.
-        share: the probability of that law where no past run tells how such a run goes on.
+        laws: the posterior and the probability of each, where no past run tells how such a run goes on.
+        slower: of that, Burr's.
         untold: the draws of the sigmoid of which that is so, (K,).
     """
 
-    fit: Fit
-    share: float
+    laws: tuple[tuple[Fit, float], ...]
+    slower: float
     untold: BoolArray
 
     @property
+    def share(self) -> float:
+        """The probability of any of them, where no past run tells."""
+        return sum(share for _, share in self.laws)
+
+    @property
+    def words(self) -> str:
+        """The likelier of them."""
+        return "a slower end than a sigmoid's" if self.slower >= self.share / 2 else "a start later than the run's"
+
+    @property
     def probability(self) -> float:
-        """Of that law."""
+        """Of any of them."""
         return self.share * float(self.untold.mean())
 
-    def mixed(self, sigmoid: FloatArray, other: FloatArray) -> FloatArray:
-        """Draws of the sigmoid's and of this law's, (..., K) each, as often as each is probable."""
-        at = np.flatnonzero(self.untold)
-        step = np.arange(len(at))
-        ours = (0.5 + _SILVER * step) % 1.0 < self.share
-        evenly = ((step + 0.5) * other.shape[-1] / len(at)).astype(int)  # draws lie in the order of their ceilings
-        both = sigmoid.copy()
-        both[..., at[ours]] = other[..., evenly[ours]]
+    def mixed(self, sigmoid: FloatArray, of: Callable[[Fit], FloatArray]) -> FloatArray:
+        """Draws, (..., K), of the sigmoid and of these laws, each as often as it is probable.
+
+        Args:
+            sigmoid: its draws.
+            of: those of a posterior.
+        """
+        at, both, below = np.flatnonzero(self.untold), sigmoid.copy(), 0.0
+        u, even = uniforms(Step.LAW, len(at)), (np.arange(len(at)) + 0.5) / max(len(at), 1)
+        for fit, share in self.laws:
+            ours, other = (u >= below) & (u < below + share), of(fit)
+            evenly = (even[ours] * other.shape[-1]).astype(int)  # draws lie in the order of their ceilings
+            both[..., at[ours]] = other[..., evenly]
+            below += share
         return both
 
 
 def other_rise(fit: Fit) -> OtherRise | None:
     """None where past runs tell how it goes on, where it has left any curve, or where the sigmoid is certain."""
     open_ones = untold(fit)
-    if open_ones.mean() < _LEAST_UNTOLD or fit.misfit not in HOLDS:
+    if open_ones.mean() < _LEAST_UNTOLD or (fit.departure is not None and fit.departure.name not in HOLDS):
         return None
-    ours, prior = fit.table.masses.nodes, fit.setting.prior
-    if not open_ones.all():
-        ours, prior = fit.table.masses.pairs[0] - np.log(1 - prior.weight), replace(prior, weight=0.0)
-    problem = replace(fit.problem, setting=replace(fit.problem.setting, burr=True, prior=prior))
-    table = integrate(problem)
-    against = _LOG_ODDS + float(np.logaddexp.reduce(ours, axis=None) - np.logaddexp.reduce(table.masses.nodes))
-    share = float(1 / (1 + np.exp(np.clip(against, -700, 700))))
-    if share < _LEAST_SHARE:
+    # a stream of many evaluations has some that a refit averages: all laws are asked of the same ones
+    pairs, prior = (integrate(fit.problem) if fit.averaged else fit.table).masses.pairs, fit.setting.prior
+    if past_runs_tell(fit.prior):
+        pairs, prior = pairs[:1] - np.log(1 - prior.weight), replace(prior, weight=0.0)
+    problem = replace(fit.problem, setting=replace(fit.problem.setting, prior=prior))
+    burr = replace(problem, setting=replace(problem.setting, burr=True))
+    laws = [(burr, integrate(burr), float(np.log(BEFOREHAND * (1 - LATE))))]
+    late = fit.late_start if prior is fit.setting.prior else late_start(fit.posterior, problem)
+    if late is not None:
+        each = float(np.log(LATE / len(late.tables))) + late.log_spread
+        laws += [(one, table, each) for one, table in zip(late.problems, late.tables, strict=True)]
+    evidence = [beforehand + log_sum(table.masses.nodes) for _, table, beforehand in laws]
+    sigmoid = log_sum(pairs) + float(np.log((1 - BEFOREHAND) * (1 - LATE)))
+    shares = np.exp(evidence - np.logaddexp.reduce([sigmoid, *evidence])).tolist()
+    if sum(shares) < _LEAST_SHARE:
         return None
-    return OtherRise(replace(fit, setting=problem.setting, table=table, last=problem.filtered.last), share, open_ones)
+    fits = tuple((_of(fit, *law[:2]), share) for law, share in zip(laws, shares, strict=True))
+    return OtherRise(fits, shares[0], open_ones)
+
+
+def _of(fit: Fit, problem: Problem, table: Table) -> Fit:
+    """The fit under another law."""
+    other = replace(fit, setting=problem.setting, table=table, last=problem.filtered.last)
+    other.__dict__["problem"] = problem  # known already
+    return other

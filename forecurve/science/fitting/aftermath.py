@@ -1,4 +1,4 @@
-"""What came after a fall or a break, forecast as a run of its own.
+"""What came after a change, forecast as a run of its own.
 
 One sigmoid does not describe both sides of a change, but what came after it is a curve again: it starts where the run
 fell to, its compute counts from the change, and growth from there is a recovery that has begun. One that has not begun

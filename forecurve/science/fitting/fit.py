@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from .. import checks, errors
 from ..arrays import FloatArray
@@ -17,11 +16,13 @@ from ..curves.averaging import MOST_FITTED, averaged
 from ..curves.curve import Curve, Evaluation
 from ..curves.noise import clock_ticks
 from ..departures.drift import drift
+from ..departures.late_start import LateStart, begins_late, late_start
 from ..departures.misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from ..departures.other_rise import OtherRise, other_rise
 from ..posterior.drawing import Posterior, draw, over_cells
 from ..posterior.draws import Draws
-from ..posterior.integral import Table, integrate
+from ..posterior.evenly import Step, normals
+from ..posterior.integral import Table, integrate, log_sum
 from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting, make_problem
@@ -138,11 +139,28 @@ class Fit:
     @cached_property
     def misfit_detail(self) -> Misfit | None:
         """Why one sigmoid is the wrong curve, or None."""
+        found = self.departure
+        if (found is not None and found.withheld) or self.late_start is None:
+            return found
+        return begins_late(self.late_start, self._log_evidence, self.curve.width) or found
+
+    @cached_property
+    def departure(self) -> Misfit | None:
+        """Why one sigmoid is the wrong curve, wherever it begins, or None."""
         found = degenerate(self.curve)
         if found is not None:
             return found
         found = find_misfit(self.problem, self.posterior, self._scale[1])
         return lost_all(self.curve) or found if found is None or not found.withheld else found
+
+    @cached_property
+    def late_start(self) -> LateStart | None:
+        """The evaluations as a run that began to rise late, None where nothing speaks for it."""
+        return late_start(self.posterior, self.problem)
+
+    @property
+    def _log_evidence(self) -> float:
+        return log_sum((integrate(self.problem) if self.averaged else self.table).masses.nodes)
 
     @cached_property
     def other_rise(self) -> OtherRise | None:
@@ -224,7 +242,7 @@ class Fit:
         """Every draw of the posterior, in the reward's own scale."""
         low, width = self._scale
         p = self.posterior
-        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0, self.setting.burr)
+        return Draws(low + width * p.A, p.B, p.C_mid, low + width * p.R0, self.setting.burr, self.setting.begins)
 
     def draws(self, n: int, seed: int) -> Draws:
         """n draws with replacement, reproducible by seed.
@@ -237,7 +255,7 @@ class Fit:
                 raise errors.CurveError(name, checks.short(value), "a whole number is needed", "give one from 0 on")
         chosen = np.random.default_rng(seed).integers(0, len(self.posterior.A), n)
         every = self.all_draws
-        return Draws(every.A[chosen], every.B[chosen], every.C_mid[chosen], every.R0[chosen])
+        return Draws(every.A[chosen], every.B[chosen], every.C_mid[chosen], every.R0[chosen], every.burr, every.begins)
 
     def predict(self, compute: npt.ArrayLike) -> Band:
         """The band of the curve itself, without the noise of an evaluation."""
@@ -262,7 +280,7 @@ class Fit:
         x = _computes(compute)
         draws, other = self.evaluations_on_curve(x, prompts, samples), self.other_rise
         if other is not None:
-            draws = other.mixed(draws, other.fit.evaluations_on_curve(x, prompts, samples))
+            draws = other.mixed(draws, lambda law: law.evaluations_on_curve(x, prompts, samples))
         return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
 
     def compute_to_reach(self, target: float) -> Reach:
@@ -336,7 +354,7 @@ class Fit:
         """Draws of single evaluations at x were the run to stay on its sigmoid, (N, K); see `predict_evaluation`."""
         mean, variance = self._wandering(x)
         variance = variance + self._sampling_variance(prompts, samples)
-        z = ndtri((0.5 + 0.6180339887498949 * np.arange(len(self.posterior.A))) % 1.0 * 0.9999 + 0.00005)
+        z = normals(Step.NOISE, len(self.posterior.A))
         return np.asarray(self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z)
 
     def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..curves.noise import clock_ticks
 from ..departures.drift import drift
+from ..posterior.evenly import Step, normals, uniforms
 from ..values import Estimate, estimate_of
 from .aftermath import aftermath, p_lasts
 
@@ -26,8 +26,6 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
-_GOLDEN = 0.6180339887498949
-_PLASTIC = 0.7548776662466927
 
 
 def tail_size(points: int) -> int:
@@ -83,8 +81,8 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     where it was last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta)
     d_i d_j) with d the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as
     1/m. Where residuals hang together more than the noise model explains, the interval is wider by `Fit.widening`.
-    After a fall or a break it is that of what came since (`aftermath`), as far as that state lasts; else the run ends
-    somewhere between there and where its whole curve would lead.
+    After a fall, a break or a second rise it is that of what came since (`aftermath`), as far as that state lasts; else
+    the run ends somewhere between there and where its whole curve would lead.
 
     Args:
         fit: the forecast, made before `compute`.
@@ -103,15 +101,14 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 
 def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
     """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end."""
-    index = np.arange(len(later))
-    u, share = (0.5 + _GOLDEN * index) % 1.0, (0.5 + _PLASTIC * index) % 1.0
-    return np.where(u < lasts, later, later + share * (whole - later))
+    still, share = uniforms(Step.LASTS, len(later)) < lasts, uniforms(Step.BETWEEN, len(later))
+    return np.where(still, later, later + share * (whole - later))
 
 
 def _by_both(fit: Fit, x: FloatArray) -> FloatArray:
     """Of the mean of evaluations at x, (K,), by the sigmoid and, where it has a say, by the law with a slower end."""
     draws, other = _draws(fit, x), fit.other_rise
-    return draws if other is None else other.mixed(draws, _draws(other.fit, x))
+    return draws if other is None else other.mixed(draws, lambda law: _draws(law, x))
 
 
 def _draws(fit: Fit, x: FloatArray) -> FloatArray:
@@ -124,7 +121,7 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     unit = p.alpha * fit.setting.unit_variance * width**2
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
     sampling = p.alpha * float(fit.curve.noise.variance[-1]) / len(x)
-    z = ndtri((0.5 + _GOLDEN * np.arange(len(p.A))) % 1.0 * 0.9999 + 0.00005)
+    z = normals(Step.NOISE, len(p.A))
     draws = fit.all_draws.reward_at(x).mean(axis=0) + width * p.state_mean * decay
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 

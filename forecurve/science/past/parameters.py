@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..posterior.masses import LEAST_HEADROOM
 from ..posterior.prior import FLAT, Box, Prior, box_of, student_t
 from .remembered import remembered
 
@@ -45,7 +46,7 @@ def parameters_of(fit: Fit) -> Parameters:
     d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
     theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
     box = box_of(FLAT, fit.curve.compute)
-    headroom = np.maximum(1.0 - (d.R0 - low) / width, 1e-3)
+    headroom = np.maximum(1.0 - (d.R0 - low) / width, LEAST_HEADROOM)
     log_prior = log_density(prior, theta, box, -np.log(headroom))
     return Parameters(theta, log_prior, prior, box, np.arange(len(theta)))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
-from ..attribution.runs import distinct
+from ..attribution.runs import runs_of
 from ..attribution.seeds import CEILING_SPREAD
 from ..checks import as_float, check_kind, is_positive, short
 from ..curves.curve import Curve
@@ -62,7 +62,7 @@ class Rank:
 
 
 def rank(
-    arms: Mapping[str, Sequence[Curve | Fit]],
+    arms: Mapping[str, Curve | Fit | Sequence[Curve | Fit]],
     horizon: float,
     *,
     delta: float | None = None,
@@ -73,8 +73,8 @@ def rank(
     """The arms of a sweep, the likeliest best first.
 
     Args:
-        arms: name -> the curves of its seeds, or their fits, in one unit of compute and on one scale of rewards; copies
-            of one run count once.
+        arms: name -> the curves of its seeds, or their fits, of which one will do, in one unit of compute and on one
+            scale of rewards; copies of one run count once.
         horizon: compute at which they are compared, that of a full run. A run beyond it is read there.
         delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
         seed_sd: the sd between seeds of one arm; by default attribution's rough guess.
@@ -86,10 +86,7 @@ def rank(
     """
     check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
     by_name = sorted(arms.items(), key=lambda arm: str(arm[0]))  # draws must not hang on the order in which they come
-    groups = {name: fits_of(distinct(runs), PlanError) for name, runs in by_name}
-    for name, fits in groups.items():
-        if not fits:
-            raise PlanError(f"arms[{name!r}]", "no runs", "at least one run is needed", "leave the arm out")
+    groups = {name: fits_of(runs_of(name, runs, PlanError), PlanError) for name, runs in by_name}
     every = [one for fits in groups.values() for one in fits]
     check_alike(every)
     if not is_positive(horizon):

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
+from .evenly import Step, normals, uniforms
 from .integral import Table, effective_nodes
 from .lattice import least_log_mass
 from .problem import Setting
@@ -18,7 +18,6 @@ from .weighing import EVENLY, Pairs, weigh
 
 DRAWS = 2000
 _PROPOSALS = 2600  # and twice as many where no plain lattice fits the mass
-_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +132,7 @@ def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
 
     20 rows and 1 in 20 of the mass beyond a quantile: without it an interval's end would jump by a row.
     """
-    u, _ = _sequence(len(log_values))
-    return log_values + cell * (u - 0.5)
-
-
-@cache
-def _normal_sequence(size: int) -> FloatArray:
-    """Standard normal quantiles, evenly spread, in no order that means anything."""
-    return np.asarray(ndtri((0.5 + _GOLDEN * np.arange(1, size + 1)) % 1.0 * 0.998 + 0.001))
+    return log_values + cell * (uniforms(Step.CELL, len(log_values)) - 0.5)
 
 
 def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
@@ -175,7 +167,7 @@ def _pick_rows(cumulative: Any, picks: Any) -> None:
 def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
     """alpha given everything else: inverse-gamma, its chi-square by Wilson and Hilferty's cube root."""
     dof = 2 * setting.nu
-    z = _normal_sequence(len(q))
+    z = normals(Step.SCALE, len(q))
     spread = 2 / (9 * dof)
     chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
     return np.asarray((setting.rate + q / 2) / (chi2 / 2))

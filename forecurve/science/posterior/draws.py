@@ -17,6 +17,7 @@ class Draws:
 
     Attributes:
         burr: the curve is that of `other_rise` and not the sigmoid.
+        begins: compute from which the curve's own is counted, see `late_start`.
     """
 
     A: FloatArray
@@ -24,8 +25,9 @@ class Draws:
     C_mid: FloatArray
     R0: FloatArray
     burr: bool = False
+    begins: float = 0.0
 
     def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
         """The curve at each compute (rows) under each draw (columns)."""
-        x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+        x = np.maximum(np.atleast_1d(np.asarray(compute, dtype=np.float64)) - self.begins, 0.0)
         return reward_at(x, self.A, self.B, self.C_mid, self.R0, burr=self.burr)

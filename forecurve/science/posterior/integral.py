@@ -194,6 +194,11 @@ def forms_at(problem: Problem, nodes: FloatArray) -> Quadratic:
 # --- how the mass lies ---
 
 
+def log_sum(log_mass: FloatArray) -> float:
+    """Log of the sum over everything."""
+    return float(np.logaddexp.reduce(log_mass, axis=None))
+
+
 def hopeful(pairs: FloatArray, within: float = _HOPELESS) -> IntArray:
     """Positions of the hypotheses that carry mass: their best pair is not far below the best of all."""
     best = pairs.max(axis=(0, 2))

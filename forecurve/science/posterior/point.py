@@ -68,11 +68,11 @@ def search(log_c: FloatArray, y: FloatArray, start: float = np.nan) -> FloatArra
     """The least squares' (R0, A, ln B, ln C_mid, sum of squares), and J'J of (ln B, ln C_mid) there: shape (8,).
 
     Args:
-        log_c: ln C, increasing, -inf for compute 0; shape (N,).
+        log_c: ln C, increasing, -inf where the curve has not begun; shape (N,).
         y: rewards in [0, 1].
         start: R0 where it is fixed, else NaN.
     """
-    seen = log_c[1:] if np.isinf(log_c[0]) else log_c
+    seen = log_c[np.isfinite(log_c)]
     rows = np.linspace(*_LOG_B, _ROWS)
     columns = np.linspace(seen[0] - _MID_REACH, seen[-1] + _MID_REACH, _COLUMNS)
     found = np.zeros(8)
@@ -104,7 +104,7 @@ def _search_loop(log_c: Any, y: Any, start: Any, rows: Any, columns: Any, found:
 
 def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) -> Any:
     """The sum of squares at every node; the exponentials of a row are shared."""
-    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    size, first = len(y), int(np.isinf(log_c).sum())
     oy, yy = y.sum(), (y * y).sum()
     centre = (log_c[first] + log_c[size - 1]) / 2.0
     sse = np.empty((len(rows), len(columns)))
@@ -144,7 +144,7 @@ def _linear_part(
 
 def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found: Any) -> None:
     """Levenberg-Marquardt from (ln B, ln C_mid) = (u, m); `found` is replaced where this ends lower."""
-    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    size, first = len(y), int(np.isinf(log_c).sum())
     oy = y.sum()
     g = np.zeros(size)
     damping, best, quiet = 1e-3, np.inf, 0
@@ -187,7 +187,7 @@ def _normal_equations(
     log_c: Any, y: Any, g: Any, b: Any, m: Any, R0: Any, A: Any, free_start: bool, free_top: bool, normal: Any
 ) -> None:
     """J'J (three numbers) and J'r (two) of (ln B, ln C_mid), the free ones of R0 and A projected out of J."""
-    size, first = len(y), 1 if np.isinf(log_c[0]) else 0
+    size, first = len(y), int(np.isinf(log_c).sum())
     on_start, on_top = (1.0 if free_start else 0.0), (1.0 if free_top else 0.0)
     p00, p01, p11, q00, q01, q10, q11 = _TINY, 0.0, _TINY, 0.0, 0.0, 0.0, 0.0
     for t in range(first, size):
@@ -201,7 +201,7 @@ def _normal_equations(
         q01 += e0 * dm
         q10 += e1 * db
         q11 += e1 * dm
-    p00 += first * on_start  # a start at compute 0 has g = 0 and moves with R0 alone
+    p00 += first * on_start  # what has not begun has g = 0 and moves with R0 alone
     inner = max(p00 * p11 - p01 * p01, _TINY * p00 * p11)
     b0, b1 = (p11 * q00 - p01 * q10) / inner, (p00 * q10 - p01 * q00) / inner
     m0, m1 = (p11 * q01 - p01 * q11) / inner, (p00 * q11 - p01 * q01) / inner

@@ -33,6 +33,7 @@ class Setting:
         usual_gap: compute between two evaluations.
         columns: eta, rho and log prior weight of each hypothesis, (H,).
         burr: the rise is Burr's law and not the sigmoid's, see `other_rise`.
+        begins: compute from which the curve's own is counted, see `late_start`.
     """
 
     points: int
@@ -44,6 +45,7 @@ class Setting:
     usual_gap: float
     columns: tuple[FloatArray, FloatArray, FloatArray]
     burr: bool = False
+    begins: float = 0.0
 
     @property
     def rate(self) -> float:

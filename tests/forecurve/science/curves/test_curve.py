@@ -156,7 +156,4 @@ def test_the_banded_whitener_agrees_with_the_dense_covariance(eta: float, rho: f
     laid = Wandering.of(Hypotheses([guess]), np.diff(clock, prepend=clock[0]), 0.01)
     whitener = Whitener(shares, laid.variance[0], laid.decay[0])
     columns = rng.normal(size=(12, 4))
-    expected = np.linalg.solve(dense, columns)
-    np.testing.assert_allclose(whitener.solve(columns), expected, rtol=1e-9)
-    np.testing.assert_allclose(whitener.squares(columns), np.einsum("nk,nk->k", columns, expected), rtol=1e-9)
-    assert whitener.logdet == pytest.approx(np.linalg.slogdet(dense)[1])
+    np.testing.assert_allclose(whitener.solve(columns), np.linalg.solve(dense, columns), rtol=1e-9)

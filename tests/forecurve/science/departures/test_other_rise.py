@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from forecurve.science import Curve, Fit, advise, fit, predict_mean, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.other_rise import BEFOREHAND
-from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
+from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER, Prior
 
 from ..posterior.test_oracles import flat_log_b, log_likelihood
 from ..synthetic import noisy_curve, sigmoid
@@ -32,7 +32,7 @@ def _run(law, seed: int, last: float = 4000.0, points: int = 25, sd: float = 0.0
 
 
 def _share(found: Fit) -> float:
-    return 0.0 if found.other_rise is None else found.other_rise.share
+    return 0.0 if found.other_rise is None else found.other_rise.slower
 
 
 def test_the_law_that_made_a_run_is_the_more_probable() -> None:
@@ -127,9 +127,9 @@ def test_a_run_unlike_its_past_ones_is_doubted_as_one_without_any() -> None:
     alone, known = fit(curve), fit(curve, prior=sibling_prior(past))
     assert known.other_rise is not None
     assert known.other_rise.untold.mean() > 0.95
-    assert known.other_rise.probability == pytest.approx(_share(alone), abs=0.05)
+    assert known.other_rise.slower == pytest.approx(_share(alone), abs=0.05)
     numbers = [advise(one, budget=16_000.0).numbers for one in (known, alone)]
-    assert numbers[0]["p_slower_end"] == known.other_rise.probability
+    assert numbers[0]["p_slower_end"] == known.other_rise.slower * known.other_rise.untold.mean()
     assert numbers[0]["expected_gain"] == pytest.approx(numbers[1]["expected_gain"], rel=0.1)
 
 
@@ -146,12 +146,12 @@ def test_the_curve_and_its_parameters_stay_the_sigmoids() -> None:
     found = fit(_run(burr, 2))
     other = found.other_rise
     assert other is not None
-    assert other.share > 0.9
+    assert other.slower > 0.9
     later = np.array([16_000.0])
     A, B, C_mid, R0 = (getattr(found.all_draws, name)[:, None] for name in ("A", "B", "C_mid", "R0"))
     by_hand = np.median(sigmoid(later, A, B, C_mid, R0))
     assert found.predict(later).median[0] == pytest.approx(by_hand)
-    draws = other.fit.all_draws
+    draws = other.laws[0][0].all_draws
     assert np.median(draws.reward_at(later)) == pytest.approx(np.median(
         burr(later, draws.A, draws.B, draws.C_mid, draws.R0)
     ))  # fmt: skip
@@ -162,20 +162,51 @@ def test_draws_are_mixed_in_the_shares() -> None:
     other = fit(_run(burr, 3, points=12, sd=0.01)).other_rise
     assert other is not None
     zeros = np.zeros((3, 2000))
-    np.testing.assert_allclose(other.mixed(zeros, zeros + 1).mean(axis=1), other.share, atol=0.002)
+    np.testing.assert_allclose(other.mixed(zeros, lambda law: zeros + 1).mean(axis=1), other.share, atol=0.002)
 
 
 def test_draws_take_the_place_of_those_alone_that_no_past_run_speaks_for() -> None:
     """And are taken from all of the other law's, whose order is that of their ceilings."""
     other = fit(_run(burr, 3, points=12, sd=0.01)).other_rise
     assert other is not None
-    untold = np.arange(2000) >= 1500
-    few = replace(other, share=0.4, untold=untold)
-    mixed = few.mixed(np.full(2000, -1.0), np.linspace(0.0, 1.0, 2000))
+    untold, law = np.arange(2000) >= 1500, other.laws[0][0]
+    few = replace(other, laws=((law, 0.3), (law, 0.1)), untold=untold)
+    mixed = few.mixed(np.full(2000, -1.0), lambda law: np.linspace(0.0, 1.0, 2000))
     assert (mixed[~untold] == -1).all()
     taken = mixed[untold][mixed[untold] >= 0]
     assert len(taken) / 2000 == pytest.approx(few.probability, abs=0.002)
     np.testing.assert_allclose(np.quantile(taken, (0.1, 0.5, 0.9)), (0.1, 0.5, 0.9), atol=0.02)
+
+
+def test_a_run_of_which_no_draw_is_like_its_past_ones_is_asked_under_the_flat_prior() -> None:
+    """And one of which a single draw is, too."""
+    sharp = Prior("5 runs", A=(0.3, 0.005), log_B=(0.7, 0.05), log_C_mid=(float(np.log(900.0)), 0.05), runs=5)
+    found = fit(_run(burr, 2), prior=sharp)
+    assert not found.posterior.informed.any()
+    assert found.other_rise is not None
+    assert not found.other_rise.laws[0][0].posterior.informed.any()
+    assert found.other_rise.slower == pytest.approx(_share(fit(_run(burr, 2))), abs=0.02)
+
+
+@pytest.mark.parametrize("law", [sigmoid, burr])
+def test_a_stream_of_more_evaluations_than_are_fitted_whole_says_what_a_refit_says(law) -> None:  # type: ignore[no-untyped-def]
+    """Beyond 400 a refit averages neighbours, and the stream holds what came since one by one."""
+    compute = np.linspace(0, 8000.0, 411)
+    noisy = law(compute, 0.7, 1.8, 900.0, 0.1) + 0.01 * np.random.default_rng(6).normal(size=411)
+    curve = Curve(compute, np.clip(noisy, 0, 1))
+    streamed = fit(curve.until(float(compute[-4])))
+    for at in (-3, -2, -1):
+        streamed = streamed.update((float(compute[at]), float(curve.reward[at])))
+    assert streamed.setting.points > streamed.problem.setting.points, "the stream has not been refitted"
+    assert _share(streamed) == pytest.approx(_share(fit(curve)), abs=0.05)
+
+
+def test_draws_of_the_other_law_are_of_that_law() -> None:
+    other = fit(_run(burr, 2)).other_rise
+    assert other is not None
+    slower = other.laws[0][0]
+    assert slower.draws(5, seed=0).burr
+    assert slower.problem.setting.burr
 
 
 def test_a_stream_says_what_a_refit_says() -> None:
