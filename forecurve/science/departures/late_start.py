@@ -30,7 +30,8 @@ from .misfit import Misfit
 BEFOREHAND = 0.1
 """The probability of a late start before any evaluation."""
 _LEAST_POINTS = 12
-_AFTER = 6  # evaluations at least behind it
+_BEFORE, _AFTER = 3, 6  # evaluations at least before and behind it
+_LATE = 0.1  # of the present compute: what begins before is hardly late
 _STEEP = 2.5  # exponents from there on, or
 _EARLY = 0.2  # an early regime so probable, are asked
 _PLACES = 10
@@ -75,7 +76,7 @@ def late_start(posterior: Posterior, problem: Problem) -> LateStart | None:
         problem: its evaluations.
     """
     suspicious = float(np.median(posterior.B)) >= _STEEP or sum(posterior.early.values()) >= _EARLY
-    if not suspicious or len(problem.compute) < _LEAST_POINTS:
+    if not suspicious or not _long_enough(problem.compute):
         return None
     places, likelihood = _profile(problem)
     if likelihood.max() < _PROMISING:
@@ -90,6 +91,11 @@ def late_start(posterior: Posterior, problem: Problem) -> LateStart | None:
     problems = tuple(begun_at(problem, at) for at in begins)
     tables = tuple(integrate(one) for one in problems)
     return LateStart(begins, problems, tables, float(np.log(steps.sum() / (places[-1] - places[0]))))
+
+
+def _long_enough(compute: FloatArray) -> bool:
+    """Whether there are evaluations enough, before a late start and behind it."""
+    return len(compute) >= _LEAST_POINTS and np.searchsorted(compute, _LATE * compute[-1]) < len(compute) - 1 - _AFTER
 
 
 def begins_late(late: LateStart, sigmoid: float, width: float) -> Misfit | None:
@@ -125,7 +131,8 @@ def _profile(problem: Problem) -> tuple[FloatArray, FloatArray]:
         squares = [search(log_compute(np.maximum(compute - at, 0.0)), problem.reward)[4] for at in places]
         return np.asarray(-size / 2 * np.log(np.maximum(squares, 1e-30) / max(none, 1e-30)))
 
-    places = np.interp(np.linspace(1, size - 1 - _AFTER, _PLACES), np.arange(size), compute)
+    first = max(_BEFORE, int(np.searchsorted(compute, _LATE * compute[-1])))
+    places = np.interp(np.linspace(first, size - 1 - _AFTER, _PLACES), np.arange(size), compute)
     likelihood = asked(places)
     best = int(likelihood.argmax())
     within = np.linspace(places[max(best - 1, 0)], places[min(best + 1, _PLACES - 1)], _FINER + 2)[1:-1]

@@ -94,7 +94,7 @@ def test_its_evidence_is_the_mean_over_where_it_may_have_begun() -> None:
     late = late_start(found.posterior, found.problem)
     assert late is not None
     compute = found.problem.compute
-    places = np.linspace(compute[1], compute[len(compute) - 1 - 6], 60)
+    places = np.linspace(compute[3], compute[len(compute) - 1 - 6], 60)
     each = [log_sum(integrate(begun_at(found.problem, float(at))).masses.nodes) for at in places]
     assert late.log_evidence == pytest.approx(np.logaddexp.reduce(each) - np.log(len(each)), abs=1.0)
 
