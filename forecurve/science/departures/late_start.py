@@ -3,7 +3,7 @@
 Where rewards are rare at first, a format has to be learned or the learning rate warms up, the pass rate stands still
 until some compute s and rises from there on,
 
-    R(C) = R0 + (A - R0) g(C - s),    g(C) = 0 for C <= 0.
+    R(C) = R0 + (A - R0) g(C - s),    g(C) = 0 for C <= 0,    B >= 1.
 
 A sigmoid counted from 0 describes that by a large exponent, or by an early regime of which it takes no notice, and ends
 too low: a steep rise is soon over. How probable a late start is, is asked where one of the two shows. Its evidence is
@@ -115,9 +115,14 @@ def begins_late(late: LateStart, sigmoid: float, width: float) -> Misfit | None:
 
 
 def begun_at(problem: Problem, begins: float) -> Problem:
-    """The same evaluations, with compute counted from there."""
+    """The same evaluations, with compute counted from there, and exponents of 1 and more.
+
+    With a smaller one a rise begins with a jump, as after an early regime.
+    """
     since = np.maximum(problem.compute - begins, 0.0)
-    setting = replace(problem.setting, begins=begins, box=box_of(problem.setting.prior, since))
+    box = box_of(problem.setting.prior, since)
+    box = replace(box, log_b=(max(box.log_b[0], 0.0), box.log_b[1]))
+    setting = replace(problem.setting, begins=begins, box=box)
     return replace(problem, log_c=log_compute(since), setting=setting)
 
 

@@ -14,14 +14,12 @@ from .. import checks, errors
 from ..arrays import FloatArray
 from ..curves.averaging import MOST_FITTED, averaged
 from ..curves.curve import Curve, Evaluation
-from ..curves.noise import clock_ticks
 from ..departures.drift import drift
 from ..departures.late_start import LateStart, begins_late, late_start
 from ..departures.misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
 from ..departures.other_rise import OtherRise, other_rise
 from ..posterior.drawing import Posterior, draw, over_cells
 from ..posterior.draws import Draws
-from ..posterior.evenly import Step, normals
 from ..posterior.integral import Table, integrate, log_sum
 from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
@@ -29,6 +27,7 @@ from ..posterior.problem import Problem, Setting, make_problem
 from ..posterior.sigmoid import compute_at
 from ..posterior.streaming import Stream, step
 from ..values import Band, Estimate, Reach, band_of, estimate_of
+from .evaluations import evaluations_on_curve
 from .identification import identified_shares
 
 if TYPE_CHECKING:
@@ -278,9 +277,9 @@ class Fit:
             CurveError: a compute or a size that cannot be.
         """
         x = _computes(compute)
-        draws, other = self.evaluations_on_curve(x, prompts, samples), self.other_rise
+        draws, other = evaluations_on_curve(self, x, prompts, samples), self.other_rise
         if other is not None:
-            draws = other.mixed(draws, lambda law: law.evaluations_on_curve(x, prompts, samples))
+            draws = other.mixed(draws, lambda law: evaluations_on_curve(law, x, prompts, samples))
         return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
 
     def compute_to_reach(self, target: float) -> Reach:
@@ -347,38 +346,6 @@ class Fit:
     @property
     def _scale(self) -> tuple[float, float]:
         return self.curve.bounds[0], self.curve.width
-
-    def evaluations_on_curve(
-        self, x: FloatArray, prompts: float | None = None, samples: float | None = None
-    ) -> FloatArray:
-        """Draws of single evaluations at x were the run to stay on its sigmoid, (N, K); see `predict_evaluation`."""
-        mean, variance = self._wandering(x)
-        variance = variance + self._sampling_variance(prompts, samples)
-        z = normals(Step.NOISE, len(self.posterior.A))
-        return np.asarray(self.all_draws.reward_at(x) + mean + np.sqrt(variance) * z)
-
-    def _wandering(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
-        p, width = self.posterior, self._scale[1]
-        eta, rho = (values[p.hypothesis] for values in self.setting.wandering)
-        ticks = clock_ticks(np.maximum(x - self.curve.now, 0.0), self.setting.usual_gap)
-        exact = np.maximum(x - self.curve.now, 0.0) / self.setting.usual_gap
-        decay = rho ** np.maximum(exact, ticks)[:, None]
-        decay[x <= self.curve.now] = 0.0  # behind us: what any evaluation there could have been
-        unit = p.alpha * self.setting.unit_variance
-        variance = unit * (eta * (1 - decay**2) + p.state_variance * decay**2)
-        return width * p.state_mean * decay, width**2 * variance
-
-    def _sampling_variance(self, prompts: float | None, samples: float | None) -> FloatArray:
-        """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
-        for name, value in (("prompts", prompts), ("samples", samples)):
-            checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
-        nominal = float(self.curve.noise.variance[-1])
-        last = [None if column is None else float(column[-1]) for column in (self.curve.prompts, self.curve.samples)]
-        for new, old in zip((prompts, samples), last, strict=True):
-            if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
-                nominal *= old / new
-        return self.posterior.alpha * nominal
 
 
 def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:

@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..posterior.sigmoid import log_compute, rise
 from ..values import SDS_TO_A_SIDE, band_of
+from .evaluations import evaluations_on_curve
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -56,7 +57,7 @@ def evaluation_noise(fit: Fit) -> float:
     shrunk to 0 as if three more evaluations had shown none.
     """
     here = np.array([fit.curve.now])
-    evaluation = band_of(here, np.clip(fit.evaluations_on_curve(here), *fit.curve.bounds)).at(0)
+    evaluation = band_of(here, np.clip(evaluations_on_curve(fit, here), *fit.curve.bounds)).at(0)
     curve = fit.predict(here).at(0)
     stationary = (evaluation.width**2 - curve.width**2) / (2 * SDS_TO_A_SIDE) ** 2
     least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little

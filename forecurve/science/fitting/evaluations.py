@@ -1,0 +1,47 @@
+"""Evaluations to come, were the run to stay on its curve: the curve, the wandering part and sampling noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import checks
+from ..arrays import FloatArray
+from ..curves.noise import clock_ticks
+from ..posterior.evenly import Step, normals
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+
+def evaluations_on_curve(
+    fit: Fit, x: FloatArray, prompts: float | None = None, samples: float | None = None
+) -> FloatArray:
+    """Draws of single evaluations at x, (N, K); arguments as in `Fit.predict_evaluation`."""
+    mean, variance = _wandering(fit, x)
+    variance = variance + _sampling_variance(fit, prompts, samples)
+    return np.asarray(fit.all_draws.reward_at(x) + mean + np.sqrt(variance) * normals(Step.NOISE, variance.shape[1]))
+
+
+def _wandering(fit: Fit, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the wandering part at x, each (N, K): it is still near where it was last seen."""
+    p, width, ahead = fit.posterior, fit.curve.width, np.maximum(x - fit.curve.now, 0.0)
+    eta, rho = (values[p.hypothesis] for values in fit.setting.wandering)
+    ticks = clock_ticks(ahead, fit.setting.usual_gap)
+    decay = rho ** np.maximum(ahead / fit.setting.usual_gap, ticks)[:, None]
+    decay[x <= fit.curve.now] = 0.0  # behind us: what any evaluation there could have been
+    variance = p.alpha * fit.setting.unit_variance * (eta * (1 - decay**2) + p.state_variance * decay**2)
+    return width * p.state_mean * decay, width**2 * variance
+
+
+def _sampling_variance(fit: Fit, prompts: float | None, samples: float | None) -> FloatArray:
+    """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
+    for name, value in (("prompts", prompts), ("samples", samples)):
+        checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
+    nominal = float(fit.curve.noise.variance[-1])
+    last = [None if column is None else float(column[-1]) for column in (fit.curve.prompts, fit.curve.samples)]
+    for new, old in zip((prompts, samples), last, strict=True):
+        if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
+            nominal *= old / new
+    return fit.posterior.alpha * nominal
