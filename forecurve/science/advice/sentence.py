@@ -99,7 +99,8 @@ def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
     step = least_gain(None, fit.curve)
     other = None if advice is None else heeded(fit)
     if advice is not None and other is not None:
-        return f"{advice.numbers['expected_gain']:+.2g} expected with {other.words}"
+        where = f"{compute_text(advice.numbers['measured_to'])} {fit.unit}"
+        return f"{advice.numbers['expected_gain']:+.2g} expected to {where} with {other.words}"
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)
