@@ -65,11 +65,6 @@ class OtherRise:
         """The likelier of them."""
         return "a slower end than a sigmoid's" if self.slower >= self.share / 2 else "a start later than the run's"
 
-    @property
-    def probability(self) -> float:
-        """Of any of them."""
-        return self.share * float(self.untold.mean())
-
     def mixed(self, sigmoid: FloatArray, of: Callable[[Fit], FloatArray]) -> FloatArray:
         """Draws, (..., K), of the sigmoid and of these laws, each as often as it is probable.
 

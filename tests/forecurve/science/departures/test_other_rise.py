@@ -174,7 +174,7 @@ def test_draws_take_the_place_of_those_alone_that_no_past_run_speaks_for() -> No
     mixed = few.mixed(np.full(2000, -1.0), lambda law: np.linspace(0.0, 1.0, 2000))
     assert (mixed[~untold] == -1).all()
     taken = mixed[untold][mixed[untold] >= 0]
-    assert len(taken) / 2000 == pytest.approx(few.probability, abs=0.002)
+    assert len(taken) / 2000 == pytest.approx(few.share * untold.mean(), abs=0.002)
     np.testing.assert_allclose(np.quantile(taken, (0.1, 0.5, 0.9)), (0.1, 0.5, 0.9), atol=0.02)
 
 
