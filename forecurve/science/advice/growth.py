@@ -1,9 +1,9 @@
 """What a run gains from now on, under each draw: what advice and its figure read.
 
-The sigmoid's draws at both ends. Where the evaluations make a slower end the more probable (`other_rise`) those that
-no past run speaks for are of both laws: a run that levels off more slowly than a sigmoid would be stopped too soon by
-one. Below that the sigmoid alone is believed, or what can hardly be told would keep every run going. Of a run that a
-misfit makes unsure growth is drawn as much more widely as its interval is.
+The sigmoid's draws at both ends. Where the evaluations make other laws the more probable (`other_rise`) those that no
+past run speaks for are of all of them: a run that levels off more slowly than a sigmoid, or began later, would be
+stopped too soon by one. Below that the sigmoid alone is believed, or what can hardly be told would keep every run
+going. Of a run that a misfit makes unsure growth is drawn as much more widely as its interval is.
 """
 
 from __future__ import annotations

@@ -61,6 +61,16 @@ class OtherRise:
         return sum(share for _, share in self.laws)
 
     @property
+    def p_slower_end(self) -> float:
+        """The probability of Burr's law, whatever past runs tell."""
+        return self.slower * float(self.untold.mean())
+
+    @property
+    def p_late_start(self) -> float:
+        """The probability of a late start, likewise."""
+        return (self.share - self.slower) * float(self.untold.mean())
+
+    @property
     def words(self) -> str:
         """The likelier of them."""
         return "a slower end than a sigmoid's" if self.slower >= self.share / 2 else "a start later than the run's"
@@ -87,8 +97,7 @@ def other_rise(fit: Fit) -> OtherRise | None:
     open_ones = untold(fit)
     if open_ones.mean() < _LEAST_UNTOLD or (fit.departure is not None and fit.departure.name not in HOLDS):
         return None
-    # a stream of many evaluations has some that a refit averages: all laws are asked of the same ones
-    pairs, prior = (integrate(fit.problem) if fit.averaged else fit.table).masses.pairs, fit.setting.prior
+    pairs, prior = fit.table_of_problem.masses.pairs, fit.setting.prior
     if past_runs_tell(fit.prior):
         pairs, prior = pairs[:1] - np.log(1 - prior.weight), replace(prior, weight=0.0)
     problem = replace(fit.problem, setting=replace(fit.problem.setting, prior=prior))

@@ -141,7 +141,8 @@ class Fit:
         found = self.departure
         if (found is not None and found.withheld) or self.late_start is None:
             return found
-        return begins_late(self.late_start, self._log_evidence, self.curve.width) or found
+        evidence = log_sum(self.table_of_problem.masses.nodes)
+        return begins_late(self.late_start, evidence, self.curve.width) or found
 
     @cached_property
     def departure(self) -> Misfit | None:
@@ -157,9 +158,12 @@ class Fit:
         """The evaluations as a run that began to rise late, None where nothing speaks for it."""
         return late_start(self.posterior, self.problem)
 
-    @property
-    def _log_evidence(self) -> float:
-        return log_sum((integrate(self.problem) if self.averaged else self.table).masses.nodes)
+    @cached_property
+    def table_of_problem(self) -> Table:
+        """The table of the very evaluations that `problem` has, to weigh other laws against: a long stream's own holds
+        some one by one that a refit averages."""
+        alike = self.setting.points == self.problem.setting.points
+        return self.table if alike else integrate(self.problem)
 
     @cached_property
     def other_rise(self) -> OtherRise | None:

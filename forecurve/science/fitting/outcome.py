@@ -89,12 +89,12 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
         compute: where, shape (m,).
     """
     x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-    draws = _by_both(fit, x)
+    draws = _by_all(fit, x)
     found = fit.misfit_detail
     later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
     if found is not None and found.since is not None and later is not None:
         lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
-        draws = _mixed(_by_both(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+        draws = _mixed(_by_all(later, np.maximum(x - found.since, 0.0)), draws, lasts)
     draws = draws + drift(fit, x).mean(axis=0)
     return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
 
@@ -105,8 +105,8 @@ def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
     return np.where(still, later, later + share * (whole - later))
 
 
-def _by_both(fit: Fit, x: FloatArray) -> FloatArray:
-    """Of the mean of evaluations at x, (K,), by the sigmoid and, where it has a say, by the law with a slower end."""
+def _by_all(fit: Fit, x: FloatArray) -> FloatArray:
+    """Of the mean of evaluations at x, (K,), by the sigmoid and by other laws, where these have a say."""
     draws, other = _draws(fit, x), fit.other_rise
     return draws if other is None else other.mixed(draws, lambda law: _draws(law, x))
 
