@@ -11,12 +11,11 @@ from typing import Any
 
 from forecurve.science import Estimate
 from forecurve.science.departures.misfit import HOLDS
-from forecurve.science.past.conformal import rests_on
+from forecurve.science.past.conformal import WITHOUT, in_prior, rests_on
 from forecurve.science.wording import ending_text
 from server.runs.schemas import Ending
 
 WITHHELD = "The forecast is withheld."
-WITHOUT = "without past runs"
 _WIDER = 2.0
 """Times as wide as the curve's interval at the budget: as much needs a word."""
 
@@ -42,11 +41,8 @@ def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> st
     prior = summary.get("prior")
     if not prior:
         return WITHOUT
-    known, ahead = len(prior.get("runs") or ()), prior.get("ahead", 0)  # older forecasts did not keep them
-    if ahead and ahead == known:
-        return f"with {ahead} run{'' if ahead == 1 else 's'} further along"
-    past = f"with {f'{known - ahead} ' if known else ''}past run{'' if known - ahead == 1 else 's'}"
-    return f"{past} and {ahead} further along" if ahead else past
+    known = len(prior.get("runs") or ())
+    return in_prior(known, prior.get("ahead", 0)) if known else "with past runs"  # older forecasts did not keep them
 
 
 def _in_sentence(ending: Ending, summary: Mapping[str, Any]) -> str:

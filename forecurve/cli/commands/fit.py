@@ -111,12 +111,14 @@ def _show(asked: list[_Asked]) -> None:
 
 
 def _ending(asked: _Asked) -> str:
-    """Where past runs have a say in it, how the run is expected to end: the mean of its last 10 % of evaluations."""
+    """Where past runs have a say in it, how the run is expected to end and what that rests on."""
     from forecurve.science.advice.report import ending
     from forecurve.science.wording import ending_text
 
-    end = ending(asked.fit, asked.hindsight)
-    return "" if end is None or asked.budget is None else f" {ending_text(*end, asked.budget, asked.fit.unit)}"
+    end = ending(asked.fit, asked.budget, asked.hindsight)
+    if end is None or asked.hindsight is None or not asked.hindsight.runs:
+        return ""
+    return f" {ending_text(end.estimate, end.calibration, end.compute, asked.fit.unit)}"
 
 
 def _extra_columns(asked: _Asked) -> list[str]:
@@ -129,25 +131,37 @@ def _extra_columns(asked: _Asked) -> list[str]:
 
 
 def _row(asked: _Asked) -> list[str]:
-    from forecurve.science.wording import level_text
-
-    fit, budget, target = asked.fit, asked.budget, asked.target
-    last = float(fit.curve.reward[-1])
-    withheld = fit.misfit_detail is not None and fit.misfit_detail.withheld
-    cells = [fit.curve.name, f"{fit.points:,}", f"{last:.2f}", _WITHHELD if withheld else _plain(level_text(fit.A))]
-    if budget is not None:
-        cells.append(_at_budget(fit, budget))
+    fit, target = asked.fit, asked.target
+    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):.2f}", _ceiling(fit)]
+    if asked.budget is not None:
+        cells.append(_at_budget(asked, asked.budget))
     if target is not None:
-        cells.append(_WITHHELD if withheld else _reach(fit, target))
+        cells.append(_WITHHELD if _withheld(fit) else _reach(fit, target))
     return [*cells, _advice(asked).action]
 
 
-def _at_budget(fit: Fit, budget: float) -> str:
+def _withheld(fit: Fit) -> bool:
+    return fit.misfit_detail is not None and fit.misfit_detail.withheld
+
+
+def _ceiling(fit: Fit) -> str:
+    from forecurve.science.wording import interval_text, level_text
+
+    if _withheld(fit):
+        return _WITHHELD
+    return _plain(level_text(fit.A)) if fit.ceiling_known else f"not known ({interval_text(fit.A)})"
+
+
+def _at_budget(asked: _Asked, budget: float) -> str:
+    """How the run is expected to end; where the budget is spent, where its curve stands there."""
     from forecurve.science import Estimate
+    from forecurve.science.advice.report import at_budget, ending
     from forecurve.science.wording import level_text
 
-    said = fit.to_dict(budget=budget)["at_budget"]
-    return _WITHHELD if said is None else _plain(level_text(Estimate(**said["curve"])))
+    if _withheld(asked.fit):
+        return _WITHHELD
+    end = ending(asked.fit, budget, asked.hindsight)
+    return _plain(level_text(Estimate(**at_budget(asked.fit, budget)["curve"]) if end is None else end.estimate))
 
 
 def _plain(text: str) -> str:

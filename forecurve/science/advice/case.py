@@ -18,7 +18,7 @@ from ..past.hindsight import Hindsight, told_by
 from ..posterior.evenly import Step, normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
-from .growth import growth, heeded
+from .growth import growth
 
 SURE = 0.9
 WAITING = (*CHANGED, *SHAPELESS)
@@ -126,7 +126,7 @@ class Case:
     @property
     def law(self) -> str | None:
         """What gains are read from beside a sigmoid that begins with the run."""
-        other = heeded(self.later or self.fit)
+        other = (self.later or self.fit).likelier_law
         return None if other is None else other.words
 
     @property

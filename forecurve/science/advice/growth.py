@@ -1,8 +1,8 @@
 """What a run gains from now on, under each draw: what advice and its figure read.
 
-The sigmoid's draws at both ends. Where the evaluations make other laws the more probable (`other_rise`) those that no
-past run speaks for are of all of them: a run that levels off more slowly than a sigmoid, or began later, would be
-stopped too soon by one. Below that the sigmoid alone is believed, or what can hardly be told would keep every run
+The sigmoid's draws at both ends. Where the evaluations make other laws the more probable (`Fit.likelier_law`) those
+that no past run speaks for are of all of them: a run that levels off more slowly than a sigmoid, or began later, would
+be stopped too soon by one. Below that the sigmoid alone is believed, or what can hardly be told would keep every run
 going. Of a run that a misfit makes unsure growth is drawn as much more widely as its interval is.
 """
 
@@ -16,22 +16,13 @@ from ..arrays import FloatArray
 from ..values import spread
 
 if TYPE_CHECKING:
-    from ..departures.other_rise import OtherRise
     from ..fitting.fit import Fit
-
-_MORE_PROBABLE = 0.5
-
-
-def heeded(fit: Fit) -> OtherRise | None:
-    """The other laws, where they are more probable than the sigmoid."""
-    other = fit.other_rise
-    return other if other is not None and other.share >= _MORE_PROBABLE else None
 
 
 def growth(fit: Fit, now: float, compute: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Draws of the curve now, (K,), and of what it gains from there to each compute, (m, K); in the reward's scale."""
     x = np.array([now, *compute])
-    curve, other = fit.all_draws.reward_at(x), heeded(fit)
+    curve, other = fit.all_draws.reward_at(x), fit.likelier_law
     if other is not None:
         curve = other.mixed(curve, lambda fit: fit.all_draws.reward_at(x))
     level, gains = curve[0], spread(curve[1:] - curve[0], fit.widening)

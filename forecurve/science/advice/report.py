@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..departures.misfit import HOLDS
-from ..past.conformal import Conformal
+from ..fitting.outcome import predict_ending
+from ..past.conformal import Conformal, in_prior
 from ..values import Estimate, jsonable
 from .advise import advise
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 def to_dict(
     fit: Fit, budget: float | None = None, target: float | None = None, hindsight: Hindsight | None = None
 ) -> dict[str, Any]:
-    """One series. `at_budget` is null without a budget or where a misfit withholds the forecast; `target` is there only
-    when one is given, and `ending` only where past runs have a say in it.
+    """One series. `at_budget` and `ending` are null without a budget or where a misfit withholds the forecast, `ending`
+    also where the budget is spent; `target` is there only when one is given.
     """
     advice = advise(fit, budget=budget, target=target, hindsight=hindsight)
     found, cutoff = fit.misfit_detail, fit.cutoff
@@ -38,11 +39,10 @@ def to_dict(
         "cutoff": None if cutoff is None else asdict(cutoff),
         "outliers": [float(compute) for compute in fit.outliers],
         "at_budget": None if budget is None or withheld else at_budget(fit, budget),
+        "ending": None if (end := ending(fit, budget, hindsight)) is None else asdict(end),
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
     }
-    if budget is not None and (end := ending(fit, hindsight)) is not None:
-        answer["ending"] = {"compute": float(budget), **end[0].to_dict(), "calibration": end[1]}
     if target is not None:
         answer["target"] = fit.compute_to_reach(target).to_dict()
     return dict(jsonable(answer))
@@ -58,10 +58,41 @@ def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
     }
 
 
-def ending(fit: Fit, hindsight: Hindsight | None) -> tuple[Estimate, str] | None:
-    """How the run is expected to end, as past runs have it, and what that rests on: the mean of the last 10 % of its
-    evaluations. None where they have no say, or a misfit withholds the forecast."""
-    if hindsight is None or not hindsight.runs or fit.misfit not in HOLDS:
+@dataclass(frozen=True)
+class Ending:
+    """How a run is expected to end: the mean of the last 10 % of its evaluations, by which forecasts are scored.
+
+    Attributes:
+        compute: the budget.
+        median, lower, upper: with its 90 % interval.
+        calibration: what that rests on.
+    """
+
+    compute: float
+    median: float
+    lower: float
+    upper: float
+    calibration: str
+
+    @property
+    def estimate(self) -> Estimate:
+        """Median and 90 % interval."""
+        return Estimate(self.median, self.lower, self.upper)
+
+
+def ending(fit: Fit, budget: float | None, hindsight: Hindsight | None = None) -> Ending | None:
+    """None without a budget that lies ahead, or where a misfit withholds the forecast.
+
+    Args:
+        fit: the forecast.
+        budget: compute that the run may spend.
+        hindsight: how forecasts of past runs at this share of the budget turned out.
+    """
+    if budget is None or budget <= fit.curve.now or fit.misfit not in HOLDS:
         return None
-    conformal = Conformal.of(hindsight)
-    return conformal.apply(hindsight.estimate, fit.curve.bounds), conformal.words
+    if hindsight is None or not hindsight.runs:
+        end, rests_on = predict_ending(fit, budget), in_prior(fit.prior.runs or 0)
+    else:
+        conformal = Conformal.of(hindsight)
+        end, rests_on = conformal.apply(hindsight.estimate, fit.curve.bounds), conformal.words
+    return Ending(float(budget), end.median, end.lower, end.upper, rests_on)

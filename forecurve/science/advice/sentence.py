@@ -10,10 +10,9 @@ from ..checks import as_float
 from ..curves.margins import least_gain
 from ..past.hindsight import told_by
 from ..posterior.sigmoid import compute_at
-from ..wording import compute_text, interval_text, level_text
+from ..wording import compute_text, interval_text, level_text, share_text
 from .advise import Advice, advise
 from .case import check_question, not_to_stop, short_of_sure
-from .growth import heeded
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -45,6 +44,8 @@ def sentence(
     advice = None if budget is None else advise(fit, now=here, budget=budget, target=target, hindsight=hindsight)
     if not fit.ceiling_known:
         return _unknown_sentence(fit, here, budget, advice) + _set_apart(fit)
+    if advice is not None and _leads_beyond(fit, here, advice):
+        return _doubted_sentence(fit, advice) + _set_apart(fit)
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here, advice)
     action = "" if advice is None else f": {advice.action}"
@@ -84,6 +85,26 @@ def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice
     return f"{head}: decide at about {compute_text(when)} {fit.unit}."
 
 
+def _leads_beyond(fit: Fit, now: float, advice: Advice) -> bool:
+    """Whether the end that advice goes by lies above all that the sigmoid's ceiling may be."""
+    level = float(np.median(fit.all_draws.reward_at(now)[0]))
+    return fit.likelier_law is not None and level + float(advice.numbers["expected_gain"]) > fit.A.upper
+
+
+def _doubted_sentence(fit: Fit, advice: Advice) -> str:
+    """Of a run that another law describes better, which leads elsewhere."""
+    law = fit.likelier_law
+    assert law is not None
+    doubt = f"{law.words} is more probable ({share_text(law.probability)}) and leads beyond it"
+    return f"Ceiling {level_text(fit.A)} by a sigmoid, but {doubt}; {_expected(fit, advice)}: {advice.action}."
+
+
+def _expected(fit: Fit, advice: Advice) -> str:
+    """`+0.14 expected to 16,000 GPU-hours`."""
+    where = f"{compute_text(advice.numbers['measured_to'])} {fit.unit}"
+    return f"{advice.numbers['expected_gain']:+.2g} expected to {where}"
+
+
 def _share_reached(fit: Fit, now: float) -> str:
     reward = fit.all_draws.reward_at(now)[0]
     low = fit.curve.bounds[0]
@@ -97,10 +118,9 @@ def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
     Where it is not to be had, or not within the budget, and the advice is to go on all the same: why.
     """
     step = least_gain(None, fit.curve)
-    other = None if advice is None else heeded(fit)
+    other = None if advice is None else fit.likelier_law
     if advice is not None and other is not None:
-        where = f"{compute_text(advice.numbers['measured_to'])} {fit.unit}"
-        return f"{advice.numbers['expected_gain']:+.2g} expected to {where} with {other.words}"
+        return f"{_expected(fit, advice)} with {other.words}"
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)

@@ -61,6 +61,11 @@ class OtherRise:
         return sum(share for _, share in self.laws)
 
     @property
+    def probability(self) -> float:
+        """Of any of them, whatever past runs tell."""
+        return self.share * float(self.untold.mean())
+
+    @property
     def p_slower_end(self) -> float:
         """The probability of Burr's law, whatever past runs tell."""
         return self.slower * float(self.untold.mean())

@@ -27,6 +27,7 @@ from ..posterior.problem import Problem, Setting, make_problem
 from ..posterior.sigmoid import compute_at
 from ..posterior.streaming import Stream, step
 from ..values import Band, Estimate, Reach, band_of, estimate_of
+from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve
 from .identification import identified_shares
 
@@ -36,22 +37,8 @@ if TYPE_CHECKING:
     from ..past.hindsight import Hindsight
 
 IDENTIFIED = 0.75  # share of the precision from the data: they at least halve the prior's sd
+_MORE_PROBABLE = 0.5
 _NARROW = 0.1  # of the range: a ceiling that a prior knows this well is worth saying, with its source
-
-
-@dataclass(frozen=True)
-class Cutoff:
-    """An early regime that the sigmoid does not describe.
-
-    Attributes:
-        compute: of the first evaluation after it.
-        evaluations: that belong to it.
-        probability: that there is one.
-    """
-
-    compute: float
-    evaluations: int
-    probability: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,6 +156,13 @@ class Fit:
     def other_rise(self) -> OtherRise | None:
         """How evaluations to come look to another law of the rise; None where past runs tell how it goes on."""
         return other_rise(self)
+
+    @property
+    def likelier_law(self) -> OtherRise | None:
+        """Other laws, where they are together more probable than the sigmoid as far as no past run tells: advice takes
+        all of them."""
+        other = self.other_rise
+        return other if other is not None and other.share >= _MORE_PROBABLE else None
 
     @property
     def cutoff(self) -> Cutoff | None:

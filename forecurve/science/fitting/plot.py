@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, compute_ticks, dress, faded, sheet
 from ..wording import compute_text, level_text
+from .outcome import predict_ending
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -47,9 +48,8 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
             add_mark(figure, found.since, found.name)
         return figure
     _add_ceiling(figure, fit)
-    if budget is not None:
-        at_end = fit.predict(budget).at(0).widened(fit.widening, fit.curve.bounds)
-        add_mark(figure, budget, f"at {compute_text(budget)}: {level_text(at_end)}")
+    if budget is not None and budget > now:
+        add_mark(figure, budget, f"expected at {compute_text(budget)}: {level_text(predict_ending(fit, budget))}")
     return figure
 
 

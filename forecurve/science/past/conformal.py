@@ -33,6 +33,7 @@ from ..values import Estimate, finite
 from .hindsight import Hindsight, told_by
 from .reach import RANKS_FROM, reach
 
+WITHOUT = "without past runs"
 _LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
 _LEAST_HALF = 1e-9
 
@@ -134,6 +135,23 @@ def rests_on(runs: int, seeds: int = 0, ahead: int = 0) -> str:
     """
     of_arm = f", {seeds} of its arm" if seeds else ""
     return f"{'calibrated on' if runs >= RANKS_FROM else 'adjusted by'} {told_by(runs, ahead)}{of_arm}"
+
+
+def in_prior(runs: int, ahead: int = 0) -> str:
+    """What an interval rests on whose past runs are in its prior alone; `ahead`: those of them that are on their way.
+
+    >>> in_prior(0), in_prior(1), in_prior(3, ahead=1), in_prior(2, ahead=2)
+    ('without past runs', 'with 1 past run', 'with 2 past runs and 1 further along', 'with 2 runs further along')
+    """
+    if not runs:
+        return WITHOUT
+    if ahead == runs:
+        return f"with {_counted(runs, 'run')} further along"
+    return f"with {_counted(runs - ahead, 'past run')}" + (f" and {ahead} further along" if ahead else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:

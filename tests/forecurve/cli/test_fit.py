@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from forecurve.cli import main
+from forecurve.science import Estimate
+from forecurve.science.wording import interval_text, level_text
 from tests.forecurve.cli.conftest import Forecurve
 
 HEADER = "series,compute,reward,prompts,samples,seed\n"
@@ -107,7 +109,7 @@ def test_with_a_budget_the_other_series_tell_how_a_run_will_end(
     seeded = [row.replace("16,\n", f"16,{at % 3}\n") for at, row in enumerate(rows)]
     path.write_text(HEADER + "".join(seeded))
     asked = (str(path), "--series", "better", "--budget", "200")
-    assert "ending" not in _json(capsys, *asked)["series"][2]
+    assert _json(capsys, *asked)["series"][2]["ending"]["calibration"] == "without past runs"
     told = _json(capsys, *asked, "--prior", "siblings")["series"][2]["ending"]
     assert (told["compute"], told["calibration"]) == (200, "adjusted by 8 past runs, 2 of its arm")
     assert told["lower"] < 0.68 < told["upper"]
@@ -181,6 +183,11 @@ def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytes
     assert "ceiling (90 %)" in out
     assert "at 250 steps (90 %)" in out
     assert "arm0: Ceiling 0.6" in out
+    young = _json(capsys, str(file), "--budget", "250")["series"][3]
+    row = next(line for line in out.splitlines() if line.startswith("young "))
+    assert f"not known ({interval_text(Estimate(**young['A']))})" in row
+    end = Estimate(*(young["ending"][name] for name in ("median", "lower", "upper")))
+    assert level_text(end).replace("90 %: ", "") in row
     assert "steps more would buy +0.01: stop." in out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import qmc
 from scipy.stats import t as student
 
-from forecurve.science import Curve, Fit, advise, fit, predict_mean, sibling_prior
+from forecurve.science import Curve, Fit, advise, fit, predict_ending, predict_mean, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.other_rise import BEFOREHAND
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER, Prior
@@ -131,6 +132,19 @@ def test_a_run_unlike_its_past_ones_is_doubted_as_one_without_any() -> None:
     numbers = [advise(one, budget=16_000.0).numbers for one in (known, alone)]
     assert numbers[0]["p_slower_end"] == pytest.approx(known.other_rise.slower * known.other_rise.untold.mean())
     assert numbers[0]["expected_gain"] == pytest.approx(numbers[1]["expected_gain"], rel=0.1)
+
+
+def test_a_sentence_says_where_another_law_leads_beyond_the_ceiling() -> None:
+    found = fit(_run(burr, 1))
+    assert predict_ending(found, 16_000.0).median > found.A.upper
+    assert re.fullmatch(
+        r"Ceiling 0\.\d+ \(90 %: [0-9. to]+\) by a sigmoid, but a slower end than a sigmoid's is more probable "
+        r"\((over )?9\d %\) and leads beyond it; \+0\.\d+ expected to 16,000 GPU-hours: (scale|continue)\.",
+        found.sentence(budget=16_000.0),
+    )
+    within = found.sentence(budget=4_400.0)  # so near an end says nothing against the ceiling
+    assert "of it reached" in within
+    assert within.endswith("with a slower end than a sigmoid's: scale.")
 
 
 def test_a_run_that_fell_has_no_other_rise() -> None:

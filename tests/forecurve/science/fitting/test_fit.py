@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Curve, CurveError, Prior, PriorError, fit, sibling_prior
+from forecurve.science import Curve, CurveError, Prior, PriorError, fit, predict_ending, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.curves.noise import ALPHA_PRIOR
 from forecurve.science.curves.wandering import hypotheses_for
@@ -322,12 +322,23 @@ def test_the_dictionary_is_plain_json_with_the_fixed_keys() -> None:
     body = json.loads(json.dumps(result.to_dict(budget=16000), allow_nan=False))
     assert list(body) == [
         "series", "points", "A", "B", "C_mid", "R0", "identified", "ceiling_known", "misfit", "withheld", "cutoff",
-        "outliers", "at_budget", "advice", "seconds",
+        "outliers", "at_budget", "ending", "advice", "seconds",
     ]  # fmt: skip
     assert set(body["A"]) == {"median", "lower", "upper"}
     assert set(body["at_budget"]) == {"compute", "curve", "evaluation"}
     assert body["advice"]["action"] in {"stop", "continue", "scale", "undecided"}
-    assert result.to_dict()["at_budget"] is None
+    end = predict_ending(result, 16000)
+    calibration = "without past runs"
+    assert body["ending"] == {"compute": 16000.0, **end.to_dict(), "calibration": calibration}
+    assert (result.to_dict()["at_budget"], result.to_dict()["ending"]) == (None, None)
+    spent = result.to_dict(budget=800)
+    assert (spent["at_budget"]["compute"], spent["ending"]) == (800, None)
+
+
+def test_what_the_end_rests_on_is_said_of_past_runs_in_the_prior() -> None:
+    past = [fit(noisy_curve(seed)) for seed in range(1, 3)]
+    said = fit(noisy_curve(0, last=900, points=5), prior=sibling_prior(past)).to_dict(budget=16000)
+    assert said["ending"]["calibration"] == "with 2 past runs"
 
 
 def test_sentences_never_show_more_digits_than_the_interval_supports() -> None:
