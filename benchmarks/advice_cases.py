@@ -10,6 +10,7 @@ import numpy as np
 
 from forecurve.curve_files import read_curves
 from forecurve.science import Curve, Siblings, advise, fit
+from forecurve.science.fitting.outcome import tail_size
 from forecurve.science.simulator import SPREADS, synthetic_run
 
 SEED = 30_000
@@ -75,7 +76,7 @@ def recorded(files: Sequence[Path], prior: str, runs: int) -> Iterator[tuple[str
 
 
 def _recorded_case(curve: Curve, siblings: Siblings | None, place: int) -> Case:
-    window = min(max(curve.points // 10, 1), 30)
+    window = tail_size(curve.points)
     noise = float(np.sqrt(2 / window) * _scatter(curve.reward[curve.points // 2 :]))
     return Case(curve, lambda at: float(curve.reward[max(at + 1 - window, 0) : at + 1].mean()), siblings, place, noise)
 

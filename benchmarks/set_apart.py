@@ -22,7 +22,6 @@ import common
 import numpy as np
 
 from forecurve.science import Curve, Fit, fit
-from forecurve.science.departures.misfit import HOLDS
 
 HEADS = ((3, 20), (5, 30), (8, 30), (5, 60), (10, 60), (18, 60), (12, 100), (25, 100), (8, 200), (35, 200))
 OUTAGES = ((4, 20), (2, 30), (4, 50), (8, 50), (3, 100), (12, 100))
@@ -76,7 +75,7 @@ def row(kind: Kind, size: float, runs: int) -> dict[str, object]:
             whole, rest, truth = simulated(kind, size, count, points, seed)
             ours = fit(whole)
             told = ours.cutoff is not None if kind.since == 0 else len(ours.outliers) > 0
-            found.append([told, ours.misfit not in HOLDS, *judged(ours, truth), *judged(fit(rest), truth)])
+            found.append([told, ours.withheld, *judged(ours, truth), *judged(fit(rest), truth)])
     columns = np.array(found, dtype=np.float64).T
     told, withheld, held, width, error, held_known, width_known, error_known = columns
     common.note(f"{kind.name} {size:g}: done")

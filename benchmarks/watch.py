@@ -25,7 +25,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from forecurve.science import Curve, FrozenForecast, fit, freeze, revision, watch
-from forecurve.science.departures.misfit import HOLDS
 from forecurve.science.posterior.sigmoid import reward_at
 from forecurve.science.watching.evidence import e_process, likely_start
 from forecurve.science.watching.surprise import Mixture, innovations
@@ -100,7 +99,7 @@ def frozen_run(rng: np.random.Generator) -> tuple[FrozenForecast, np.ndarray, Cu
     past = reward_at(PAST, *truth)[:, 0] + rng.normal(0, SD, len(PAST))
     curve = Curve(PAST, np.clip(past, 0, 1), prompts=1000, samples=16, start=0.2)
     found = fit(curve)
-    if found.misfit not in HOLDS:  # there is no forecast to judge by: the next run
+    if found.withheld:  # there is no forecast to judge by: the next run
         return frozen_run(rng)
     return freeze(found, horizon=SIZE), reward_at(LATER, *truth)[:, 0], curve
 

@@ -16,6 +16,7 @@ from forecurve import digits
 from forecurve.recipes import leaf_paths
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
+from forecurve.science.values import SDS_TO_A_SIDE
 
 _PERCENT = re.compile(r"(?<=\d) %")  # a number and its sign stay on one line
 _TICKED = re.compile(r"`([^`]+)`")
@@ -42,7 +43,6 @@ _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_40
 _BYTES = ("B", "kB", "MB", "GB", "TB")
 _FIELDS = Counter(path.rsplit(".", 1)[-1] for path in leaf_paths())
 _SHARED = {last for last, count in _FIELDS.items() if count > 1}  # in more than one part of a recipe
-_Z90 = 1.645  # standard errors to either side are an interval of 90 %
 NONE = "–"
 
 
@@ -72,7 +72,7 @@ def standard_error(error: float) -> str:
 
 
 def _evaluated_digits(error: float) -> int:
-    return digits.decimals(2 * _Z90 * error)
+    return digits.decimals(2 * SDS_TO_A_SIDE * error)
 
 
 def median(estimate: Any) -> str:

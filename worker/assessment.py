@@ -32,7 +32,6 @@ from forecurve.science import (
     revision,
     watch,
 )
-from forecurve.science.departures.misfit import HOLDS
 from server.forecasts.ending import ending_words
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
@@ -142,10 +141,10 @@ def _informed(alone: Fit, subject: Subject) -> Fit:
     So it is too where one sigmoid is the wrong curve, and where it would only be with that prior.
     """
     prior = prior_of(subject.siblings, subject.arm, subject.unit, subject.budget)
-    if not prior.informative or alone.misfit not in HOLDS:
+    if not prior.informative or alone.withheld:
         return alone
     informed = fit(alone.curve, prior=prior)
-    return informed if informed.misfit in HOLDS else alone
+    return alone if informed.withheld else informed
 
 
 def _stands_still(evaluations: int, rising: int) -> CurveError:
@@ -170,7 +169,7 @@ def json_safe(value: Any) -> Any:
 
 def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said, Advice]:
     now, budget = points[-1].compute, subject.budget
-    hindsight = None if budget is None or fitted.misfit not in HOLDS else _hindsight(subject, points, fitted, budget)
+    hindsight = None if budget is None or fitted.withheld else _hindsight(subject, points, fitted, budget)
     advice = advise(fitted, now=now, budget=budget, hindsight=hindsight)
     summary = json_safe(fitted.to_dict(budget=budget))
     summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
@@ -255,9 +254,9 @@ def _to_freeze(subject: Subject, points: Sequence[Point], alone: Fit, rule: Free
         return None
     if first < len(points):
         early = fit(curve_of(subject.name, subject.unit, points[:first]))
-        if early.misfit in HOLDS:
+        if not early.withheld:
             return _frozen(subject, points[:first], early)
-    return _frozen(subject, points, alone) if alone.misfit in HOLDS else None
+    return None if alone.withheld else _frozen(subject, points, alone)
 
 
 def _first_due(points: Sequence[Point], budget: float | None, rule: FreezeRule) -> int | None:

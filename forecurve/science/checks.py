@@ -27,7 +27,7 @@ PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one p
 def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (as_float(value) for value in bounds)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise errors.RewardRange("bounds", short(bounds), "two numbers are needed", "give (low, high)") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise errors.RewardRange(
@@ -242,7 +242,7 @@ def unit_of(unit: object) -> str:
 def whole_numbers(row: npt.ArrayLike) -> IntArray:
     try:
         values = floats_of(row).ravel()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise errors.BadCount("counts", short(row), "whole numbers are needed", "count successes per prompt") from error
     whole = values.astype(np.int64) if (np.abs(values) < 2**53).all() else np.zeros(len(values), dtype=np.int64)
     if (whole != values).any():
@@ -261,7 +261,7 @@ def with_start(
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
     try:
         measured = as_float(start)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
     if not np.isfinite(measured):
         raise errors.NotFinite("start", short(start), "a finite number is needed", "leave it out where unknown")

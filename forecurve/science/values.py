@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import FloatArray
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-SDS_TO_A_SIDE = 1.6449
+SDS_TO_A_SIDE = 1.6448536269514722
 """A normal's 90 % interval reaches so many standard deviations to either side."""
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from forecurve.science.backtesting.track_record import Line, Scored, TrackRecord
-from forecurve.science.past.hindsight import bin_of
+from forecurve.science.values import SDS_TO_A_SIDE
 
 from .schemas import ScoredView, TrackLine, TrackRecordView
 from .track_record import Told
 
-_Z = 1.645
-"""Half of a 90 % interval, in standard deviations."""
 _QUARTER = 1
 _MADE_AT = ("at about a tenth of", "at about a quarter of", "at about a half of", "near the end of")
 
@@ -35,18 +33,16 @@ def track_view(told: Told, limit: int) -> TrackRecordView:
 
 def track_lines(record: TrackRecord, last: Mapping[str, float]) -> list[TrackLine]:
     """The record's table, with what its coverage leaves open and the error of the last values in place of forecasts."""
-    groups = _by_range(record)
-    return [_line(line, groups[at], last) for at, line in zip(sorted(groups), record.table, strict=True)]
+    return [_line(line, group, last) for line, group in zip(record.table, record.ranges.values(), strict=True)]
 
 
 def track_sentence(record: TrackRecord) -> str:
     """How good the forecasts were at about a quarter of what their runs spent, or at the range next to it."""
-    groups = _by_range(record)
-    if not groups:
+    if not record.scored:
         return "No forecast can be scored yet."
-    at = min(groups, key=lambda one: abs(one - _QUARTER))
-    line = dict(zip(sorted(groups), record.table, strict=True))[at]
-    return _said(_MADE_AT[at], len(groups[at]), _held(groups[at]), line.median)
+    lines = dict(zip(record.ranges, record.table, strict=True))
+    at = min(lines, key=lambda one: abs(one - _QUARTER))
+    return _said(_MADE_AT[at], lines[at].forecasts, _held(record.ranges[at]), lines[at].median)
 
 
 def share_interval(share: float, count: int) -> tuple[float, float]:
@@ -55,17 +51,10 @@ def share_interval(share: float, count: int) -> tuple[float, float]:
     >>> [round(end, 2) for end in share_interval(1.0, 8)]
     [0.75, 1.0]
     """
-    spread = _Z**2 / count
-    half = _Z * math.sqrt(share * (1 - share) / count + spread / (4 * count))
+    spread = SDS_TO_A_SIDE**2 / count
+    half = SDS_TO_A_SIDE * math.sqrt(share * (1 - share) / count + spread / (4 * count))
     middle, width = (share + spread / 2) / (1 + spread), half / (1 + spread)
-    return max(0.0, middle - width), min(1.0, middle + width)
-
-
-def _by_range(record: TrackRecord) -> dict[int, list[Scored]]:
-    groups: dict[int, list[Scored]] = defaultdict(list)
-    for one in record.scored:
-        groups[bin_of(one.forecast.fraction)].append(one)
-    return groups
+    return max(0.0, min(share, middle - width)), min(1.0, max(share, middle + width))  # its ends 0 and 1, rounded
 
 
 def _line(line: Line, group: Sequence[Scored], last: Mapping[str, float]) -> TrackLine:

@@ -27,12 +27,12 @@ from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.states import TERMINAL
 
+from .fitted import MIN_POINTS
 from .models import Forecast
 from .past_runs import RUNS_KEPT, PastRun, Version
 from .past_said import forecasts_made, nearest
 from .remembered import Remembered
 
-_LEAST_POINTS = 4
 _AT_ONCE = 200
 
 ESTIMATES: Remembered[tuple[Version, str], Estimate | None] = Remembered(8192)
@@ -96,7 +96,7 @@ def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, infor
     if run.budget_compute is None or run.last_compute is None:
         return []
     share, made = run.last_compute / run.budget_compute, forecasts_made(session, past)
-    runs = sorted((one for one in past if len(one.points) >= _LEAST_POINTS), key=lambda one: one.id)
+    runs = sorted((one for one in past if len(one.points) >= MIN_POINTS), key=lambda one: one.id)
     near = [(one, nearest(made[one.id], one, share, informed=informed, with_seeds=known)) for one in runs]
     said = _estimates(session, [(one, forecast.id) for one, forecast in near if forecast is not None])
     told = [
@@ -161,7 +161,7 @@ def _waiting(session: Session, sweep_id: str | None) -> int:
 
 def _outcomes(curves: Mapping[str, Sequence[Point]]) -> dict[str, Outcome]:
     """How the runs ended; those with hardly any evaluations are left out."""
-    return {run_id: _outcome(points) for run_id, points in curves.items() if len(points) >= _LEAST_POINTS}
+    return {run_id: _outcome(points) for run_id, points in curves.items() if len(points) >= MIN_POINTS}
 
 
 def _outcome(points: Sequence[Point]) -> Outcome:

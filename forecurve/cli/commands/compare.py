@@ -78,9 +78,9 @@ def _known_seeds(
         raise bad_input(f"--seed-sd: {seed_sd:g} is given and --past would tell it; leave one of them out")
     if file.resolve() in [one.resolve() for one in past]:
         raise bad_input(f"--past: {file} is the sweep itself, whose seeds count already; name files of other sweeps")
-    own = {curve.evaluations for curves in arms.values() for curve in curves}
+    own = {curve.identity for curves in arms.values() for curve in curves}
     told = [curves for one in past for curves in read_long_arms(one, unit, range_).values()]
-    others = [[curve for curve in curves if curve.evaluations not in own] for curves in told]
+    others = [[curve for curve in curves if curve.identity not in own] for curves in told]
     pooled = pool_seeds([[fit(curve) for curve in curves] for curves in others if len(curves) > 1])
     if not pooled.ceiling.past:
         typer.echo(

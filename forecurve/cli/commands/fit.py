@@ -136,18 +136,14 @@ def _row(asked: _Asked) -> list[str]:
     if asked.budget is not None:
         cells.append(_at_budget(asked, asked.budget))
     if target is not None:
-        cells.append(_WITHHELD if _withheld(fit) else _reach(fit, target))
+        cells.append(_WITHHELD if fit.withheld else _reach(fit, target))
     return [*cells, _advice(asked).action]
-
-
-def _withheld(fit: Fit) -> bool:
-    return fit.misfit_detail is not None and fit.misfit_detail.withheld
 
 
 def _ceiling(fit: Fit) -> str:
     from forecurve.science.wording import interval_text, level_text
 
-    if _withheld(fit):
+    if fit.withheld:
         return _WITHHELD
     return _plain(level_text(fit.A)) if fit.ceiling_known else f"not known ({interval_text(fit.A)})"
 
@@ -158,7 +154,7 @@ def _at_budget(asked: _Asked, budget: float) -> str:
     from forecurve.science.advice.report import at_budget, ending
     from forecurve.science.wording import level_text
 
-    if _withheld(asked.fit):
+    if asked.fit.withheld:
         return _WITHHELD
     end = ending(asked.fit, budget, asked.hindsight)
     return _plain(level_text(Estimate(**at_budget(asked.fit, budget)["curve"]) if end is None else end.estimate))

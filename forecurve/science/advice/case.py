@@ -11,7 +11,7 @@ from .. import errors
 from ..arrays import FloatArray
 from ..checks import as_float, check_difference, check_kind, is_positive, number, short
 from ..curves.margins import least_gain
-from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
+from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
@@ -150,7 +150,7 @@ def case_of(
     delta: float | None,
     price: float | None,
     target: float | None,
-    hindsight: Hindsight | None = None,
+    hindsight: Hindsight | None,
 ) -> Case:
     """The case of one question. Raises AdviceError for a number that is not positive."""
     check_kind("fit", fit, Fit, "pass fit(curve)", errors.AdviceError)
@@ -169,7 +169,7 @@ def case_of(
     origin = 0.0 if later is None else since
     level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
     beyond = to_twice - to_end if open_budget else to_end
-    told = hindsight if open_budget and fit.misfit in HOLDS and hindsight is not None and hindsight.runs else None
+    told = hindsight if open_budget and not fit.withheld and hindsight is not None and hindsight.runs else None
     last = level + to_end
     if told is not None:
         last = np.clip(last + _moved(told, len(last)), *fit.curve.bounds)

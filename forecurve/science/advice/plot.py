@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..chart import BLUE, GREEN, VERMILION, add_mark, area, dress, sheet
-from ..departures.misfit import HOLDS
 from ..values import Band, Estimate, band_of
 from ..wording import compute_text, gain_text
 from .growth import growth
@@ -41,7 +40,7 @@ def plot(advice: Advice) -> go.Figure:
     now, end = float(numbers["now"]), float(numbers["measured_to"])
     last = now + _BEYOND * (end - now)
     top = _ROOM * float(numbers["delta"])
-    if fit.misfit in HOLDS:
+    if not fit.withheld:
         band = gain_band(fit, now, np.linspace(now, last, _POINTS))
         _add_gain(figure, band)
         top = max(top, _ROOM * float(band.upper90.max()))
@@ -51,7 +50,7 @@ def plot(advice: Advice) -> go.Figure:
     figure.update_xaxes(title=f"compute ({fit.unit})", range=[now, last])
     figure.update_yaxes(title="gain in pass rate", range=[-0.05 * top, top])
     dress(figure, advice.reason)
-    if fit.misfit in HOLDS:
+    if not fit.withheld:
         add_mark(figure, end, f"at {compute_text(end)}: {gain_text(Estimate(**numbers['gain']))}")
     return figure
 

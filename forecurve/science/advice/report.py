@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..departures.misfit import HOLDS
 from ..fitting.outcome import predict_ending
 from ..past.conformal import Conformal, in_prior
 from ..values import Estimate, jsonable
@@ -23,8 +22,7 @@ def to_dict(
     also where the budget is spent; `target` is there only when one is given.
     """
     advice = advise(fit, budget=budget, target=target, hindsight=hindsight)
-    found, cutoff = fit.misfit_detail, fit.cutoff
-    withheld = found is not None and found.withheld
+    cutoff = fit.cutoff
     answer: dict[str, Any] = {
         "series": fit.curve.name,
         "points": fit.points,
@@ -35,10 +33,10 @@ def to_dict(
         "identified": dict(fit.identified),
         "ceiling_known": fit.ceiling_known,
         "misfit": fit.misfit,
-        "withheld": withheld,
+        "withheld": fit.withheld,
         "cutoff": None if cutoff is None else asdict(cutoff),
         "outliers": [float(compute) for compute in fit.outliers],
-        "at_budget": None if budget is None or withheld else at_budget(fit, budget),
+        "at_budget": None if budget is None or fit.withheld else at_budget(fit, budget),
         "ending": None if (end := ending(fit, budget, hindsight)) is None else asdict(end),
         "advice": {"action": advice.action, "reason": advice.reason},
         "seconds": fit.seconds,
@@ -88,7 +86,7 @@ def ending(fit: Fit, budget: float | None, hindsight: Hindsight | None = None) -
         budget: compute that the run may spend.
         hindsight: how forecasts of past runs at this share of the budget turned out.
     """
-    if budget is None or budget <= fit.curve.now or fit.misfit not in HOLDS:
+    if budget is None or budget <= fit.curve.now or fit.withheld:
         return None
     if hindsight is None or not hindsight.runs:
         end, rests_on = predict_ending(fit, budget), in_prior(fit.prior.runs or 0)

@@ -39,7 +39,7 @@ def sentence(
     """
     check_question(fit, now=now)
     here = fit.curve.now if now is None else as_float(now)
-    if fit.misfit_detail is not None and fit.misfit_detail.withheld:
+    if fit.withheld:
         return _misfit_sentence(fit)
     advice = None if budget is None else advise(fit, now=here, budget=budget, target=target, hindsight=hindsight)
     if not fit.ceiling_known:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..checks import check_kind
+from ..checks import as_float, check_kind
 from ..curves.margins import least_gain
 from ..errors import AdviceError
 from ..fitting.fit import Fit
@@ -34,7 +34,8 @@ def advise_sweep(
 
     Args:
         fits: the runs' forecasts, in one unit of compute, on one scale of rewards, with distinct names.
-        budget: compute that each run may spend; the runs are compared there. By default twice the furthest run's.
+        budget: compute that each run may spend; the runs are compared there, those beyond it as they stood. By default
+            twice the furthest run's.
         delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
         price: as in `advise`.
         siblings: let the runs inform one another where they are compared.
@@ -54,8 +55,7 @@ def advise_sweep(
     check_arms(fits)
     check_question(fits[0], budget=budget, delta=delta, price=price)
     delta = least_gain(delta, fits[0].curve)
-    furthest = max(fit.curve.now for fit in fits)
-    horizon = 2 * furthest if budget is None else max(float(budget), furthest)
+    horizon = 2 * max(fit.curve.now for fit in fits) if budget is None else as_float(budget)
     here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings)
     outlooks = outlooks_of(here, delta)
     best = outlooks[int(np.argmax([arm.p_best for arm in outlooks]))]

@@ -70,8 +70,8 @@ def compare(
     rules = Rules(
         SAME_CEILING * width if rope is None else rope,
         level,
-        _spread(seed_sd, CEILING_SPREAD.scaled(width)),
-        _spread(seed_sd_log_compute, COMPUTE_SPREAD),
+        SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(width)),
+        SeedSpread.of(seed_sd_log_compute, COMPUTE_SPREAD),
     )
     judged = judge(
         {name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit
@@ -82,12 +82,6 @@ def compare(
         arms=tuple(replace(arm, paper=paper[arm.arm]) for arm in judged.arms),
         control_paper=paper[control],
     )
-
-
-def _spread(given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread:
-    if given is None or isinstance(given, SeedSpread):
-        return given or default
-    return SeedSpread(given)
 
 
 def _fits(name: str, given: OneOrSeveral) -> list[Fit]:

@@ -34,8 +34,8 @@ def pool_seeds(groups: Iterable[Sequence[Fit]]) -> PooledSeeds:
         CompareError: runs with different ranges of the reward.
     """
     fits = [list(group) for group in groups]
-    first = {fit.curve.evaluations: at for at, group in reversed(list(enumerate(fits))) for fit in group}
-    once = [[fit for fit in distinct(group) if first[fit.curve.evaluations] == at] for at, group in enumerate(fits)]
+    first = {fit.curve.identity: at for at, group in reversed(list(enumerate(fits))) for fit in group}
+    once = [[fit for fit in distinct(group) if first[fit.curve.identity] == at] for at, group in enumerate(fits)]
     return pool_runs([[run_of(fit) for fit in group] for group in once], _width(fits))
 
 

@@ -84,7 +84,7 @@ def runs_of(name: str, given: object, error: type[errors.FieldError]) -> list[Cu
 
 def distinct(given: Sequence[OneRun]) -> list[OneRun]:
     """Copies of one run once: they are no replicates and say nothing of the spread between seeds."""
-    kept = {(one.curve if isinstance(one, Fit) else one).evaluations: one for one in reversed(given)}
+    kept = {(one.curve if isinstance(one, Fit) else one).identity: one for one in reversed(given)}
     return list(reversed(kept.values()))
 
 

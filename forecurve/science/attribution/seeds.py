@@ -26,7 +26,7 @@ from scipy.stats import chi2
 from .. import errors
 from ..arrays import FloatArray, IntArray
 from ..checks import as_float, is_positive, short
-from ..values import Estimate, finite
+from ..values import finite
 
 Group = Sequence[FloatArray]  # the runs of one arm: for each the draws of its value, shape (K,)
 
@@ -63,6 +63,13 @@ class SeedSpread:
         object.__setattr__(self, "sd", as_float(self.sd))
         object.__setattr__(self, "dof", as_float(self.dof))
 
+    @classmethod
+    def of(cls, given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread:
+        """What was given, a number for an sd that is known; the default where nothing was."""
+        if given is None or isinstance(given, SeedSpread):
+            return given or default
+        return cls(given)
+
     @property
     def known(self) -> bool:
         """Whether no replicate can change it."""
@@ -71,13 +78,6 @@ class SeedSpread:
     def scaled(self, factor: float) -> SeedSpread:
         """The same knowledge of a value that is `factor` times as large."""
         return replace(self, sd=self.sd * factor)
-
-    def interval(self) -> Estimate:
-        """Median and 90 % interval of the sd."""
-        if self.known:
-            return Estimate(self.sd, self.sd, self.sd)
-        lower, median, upper = self.sd * np.sqrt(self.dof / chi2.ppf((0.95, 0.5, 0.05), self.dof))
-        return Estimate(float(median), float(lower), float(upper))
 
     @cached_property
     def nodes(self) -> FloatArray:

@@ -22,7 +22,6 @@ import numpy as np
 from .. import errors
 from ..checks import MIN_POINTS, check_kind, is_positive
 from ..curves.curve import Curve
-from ..departures.misfit import HOLDS
 from ..fitting.fit import fit
 from ..fitting.outcome import Outcome, predict_mean
 from ..past.analogues import Course
@@ -43,6 +42,7 @@ OURS = "forecurve"
 BASELINES = ("paper-grid", "power-law", "last-value")
 
 _ROUNDING = 1e-9
+_LEFT_OUT = 24  # runs up to which each has no part in any prior that its forecast hangs on
 
 Progress = Callable[[int, int], None]
 
@@ -257,7 +257,7 @@ def _ours(curve: Curve, fraction: float, prior: str | Prior) -> Row:
         lower=estimate.lower,
         upper=estimate.upper,
         actual=outcome.reward,
-        withheld=found.misfit not in HOLDS,
+        withheld=found.withheld,
         seconds=time.perf_counter() - began,
         calibration=Conformal().label,
         raw=estimate,
@@ -280,12 +280,16 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
 
 
 def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], None]) -> list[list[Row]]:
-    """Each forecast moved and stretched by how those of the other runs at the same fraction turned out."""
+    """Each forecast moved and stretched by how those of the other runs at the same fraction turned out.
+
+    The run itself has no part in these either: it is left out of the prior of each. Of more than `_LEFT_OUT` runs, where
+    that would take minutes and a prior hardly hangs on any one, it is not.
+    """
     courses = [Course(curve.compute, curve.reward) for curve in kin.curves]
     made: dict[tuple[int, Prior], list[Row]] = {}
 
-    def rows_of(at: int, mates: bool) -> list[Row]:
-        prior = kin.prior(at, mates=mates)
+    def rows_of(at: int, mates: bool, but: int | None = None) -> list[Row]:
+        prior = kin.prior(at, mates=mates, but=but if len(kin.curves) <= _LEFT_OUT else None)
         if (at, prior) not in made:
             counted = tick if prior == kin.prior(at) else _nobody
             made[at, prior] = _each(kin.curves[at], fractions, prior, counted)
@@ -295,7 +299,7 @@ def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], Non
     for at, curve in enumerate(kin.curves):
         like, mates = kin.past_like(kin.others(at), curve.arm)
         ended = [kin.mates_ended(other, kin.curves[other].now, but=at) for other in like]
-        others = [(rows_of(other, mates), courses[other], ends) for other, ends in zip(like, ended, strict=True)]
+        others = [(rows_of(other, mates, at), courses[other], ends) for other, ends in zip(like, ended, strict=True)]
         own = kin.mates_ended(at, curve.now)
         scaled.append(
             [

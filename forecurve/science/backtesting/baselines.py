@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
-from ..fitting.outcome import tail_size
+from ..fitting.outcome import Outcome
 from ..values import jsonable
 
 _LOG_B = (float(np.log(1e-3)), float(np.log(20.0)))
@@ -101,5 +101,5 @@ def _linear(
 
 
 def last_value(curve: Curve) -> float:
-    """No change from here: the mean of the last 10 % of the evaluations (at least 1, at most 30)."""
-    return float(curve.reward[-tail_size(curve.points) :].mean())
+    """No change from here: the mean of the last 10 % of the evaluations, as runs end (see `Outcome`)."""
+    return Outcome.of(curve).reward

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..checks import check_kind, short
 from ..errors import CurveError
-from ..past.hindsight import BINS, Past, bin_of
+from ..past.hindsight import BINS, bin_of
 from ..values import Estimate, jsonable
 
 if TYPE_CHECKING:
@@ -57,12 +58,6 @@ class Scored:
     def covered(self) -> bool:
         """Whether the 90 % interval holds what came."""
         return self.forecast.estimate.lower <= self.actual <= self.forecast.estimate.upper
-
-    @property
-    def past(self) -> Past:
-        """What `Hindsight.of` learns from it."""
-        one = self.forecast
-        return Past(one.run, one.fraction, one.estimate, self.actual)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe."""
@@ -127,17 +122,18 @@ class TrackRecord:
     scored: tuple[Scored, ...]
     waiting: int = 0
 
-    @property
-    def table(self) -> tuple[Line, ...]:
-        """By range of the share of what the run spent, the earliest first; ranges without a forecast are left out."""
+    @cached_property
+    def ranges(self) -> dict[int, list[Scored]]:
+        """By range of the share of what the run spent (see `bin_of`), the earliest first; none without a forecast."""
         groups: dict[int, list[Scored]] = {}
         for one in self.scored:
             groups.setdefault(bin_of(one.forecast.fraction), []).append(one)
-        return tuple(_line(at, groups[at]) for at in sorted(groups))
+        return dict(sorted(groups.items()))
 
-    def past(self) -> list[Past]:
-        """For `Hindsight.of`."""
-        return [one.past for one in self.scored]
+    @cached_property
+    def table(self) -> tuple[Line, ...]:
+        """A line for each of `ranges`."""
+        return tuple(_line(at, group) for at, group in self.ranges.items())
 
     def to_dict(self) -> dict[str, Any]:
         """`{"forecasts": [...], "table": [...], "waiting": n}`."""

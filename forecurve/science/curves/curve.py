@@ -174,7 +174,7 @@ class Curve:
         return arm_of(self.name, self.seed)
 
     @property
-    def evaluations(self) -> tuple[object, ...]:
+    def identity(self) -> tuple[object, ...]:
         """Compute and reward as a key: curves that share it are copies of one run. Many runs that never moved have the
         same ones, so copies of such a run share its name and seed too."""
         told = self.compute.tobytes(), self.reward.tobytes()

@@ -7,6 +7,8 @@ from .curve import Curve
 
 LEAST_GAIN = 0.01
 """Of the range: the least gain, or difference, that matters."""
+SETTLED = 0.1
+"""Of the least gain that matters: an expected regret of choosing an arm now that is not worth another look."""
 SAME_CEILING = 0.02
 """Of the range: ceilings closer than this are the same in practice (the paper's margin of A)."""
 

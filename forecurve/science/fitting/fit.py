@@ -14,9 +14,11 @@ from .. import checks, errors
 from ..arrays import FloatArray
 from ..curves.averaging import MOST_FITTED, averaged
 from ..curves.curve import Curve, Evaluation
+from ..departures.degenerate import degenerate, lost_all
 from ..departures.drift import drift
+from ..departures.finding import find_misfit
 from ..departures.late_start import LateStart, begins_late, late_start
-from ..departures.misfit import HOLDS, Misfit, degenerate, find_misfit, lost_all
+from ..departures.misfit import HOLDS, Misfit
 from ..departures.other_rise import OtherRise, other_rise
 from ..posterior.drawing import Posterior, draw, over_cells
 from ..posterior.draws import Draws
@@ -213,6 +215,11 @@ class Fit:
         return None if self.misfit_detail is None else self.misfit_detail.name
 
     @property
+    def withheld(self) -> bool:
+        """Whether a misfit forbids to say where the run goes."""
+        return self.misfit not in HOLDS
+
+    @property
     def widening(self) -> float:
         """How much wider intervals at later compute are to be about their median, 1 or more: `shape`, `residuals`."""
         found = self.misfit_detail
@@ -232,7 +239,7 @@ class Fit:
     def ceiling_known(self) -> bool:
         """Whether A is worth saying: identified by the data, or known by the prior to a tenth of the range."""
         told = self.prior.informative and self.A.width < _NARROW * self.curve.width
-        return self.misfit in HOLDS and (self.ceiling_identified or told)
+        return not self.withheld and (self.ceiling_identified or told)
 
     @property
     def all_draws(self) -> Draws:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray
+from ..posterior.prior import C_MID_REACH
 from ..posterior.sigmoid import log_compute, rise
 from ..values import SDS_TO_A_SIDE, band_of
 from .evaluations import evaluations_on_curve
@@ -14,7 +15,6 @@ from .evaluations import evaluations_on_curve
 if TYPE_CHECKING:
     from .fit import Fit
 
-_REACH = 20.0  # as far as the prior's box for C_mid
 _STEPS = 40
 _SCENARIOS = 9
 
@@ -38,7 +38,7 @@ def decide_at(fit: Fit) -> float | None:
     sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
     covariance = np.cov(sample) + 1e-12 * np.eye(4)
     goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
-    edges = now * np.geomspace(1.0, _REACH, _STEPS + 1)
+    edges = now * np.geomspace(1.0, C_MID_REACH, _STEPS + 1)
     counts = np.diff(edges) / float(np.median(np.diff(fit.curve.compute)))
     noise = evaluation_noise(fit) / fit.curve.width**2
     order = np.argsort(p.A)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
-from ..curves.noise import clock_ticks
+from ..curves.noise import TICKS, clock_ticks
 from ..departures.drift import drift
 from ..posterior.evenly import Step, normals, uniforms
 from ..values import Estimate, estimate_of
@@ -26,6 +26,7 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
+_FEWEST_GAPS = 3
 
 
 def tail_size(points: int) -> int:
@@ -64,12 +65,22 @@ def stood_at(compute: FloatArray, reward: FloatArray, budget: float) -> float | 
 
 
 def predict_ending(fit: Fit, budget: float) -> Estimate:
-    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as until now."""
+    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as of late."""
     curve = fit.curve
-    gap = float(np.median(np.diff(curve.compute)))
+    gap = _recent_gap(curve.compute)
     size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
     places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
     return predict_mean(fit, places)
+
+
+def _recent_gap(compute: FloatArray) -> float:
+    """Compute between two evaluations, on average over the later half of them: they may come in bursts, or ever less.
+
+    >>> _recent_gap(np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]))
+    2.0
+    """
+    gaps = max(len(compute) // 2, min(_FEWEST_GAPS, len(compute) - 1))
+    return float((compute[-1] - compute[-1 - gaps]) / gaps)
 
 
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
@@ -113,9 +124,9 @@ def _by_all(fit: Fit, x: FloatArray) -> FloatArray:
 
 def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     """Of the mean of evaluations at x, (K,)."""
-    p, width = fit.posterior, fit.curve.bounds[1] - fit.curve.bounds[0]
+    p, width = fit.posterior, fit.curve.width
     ahead = np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap
-    decay = np.array([(h.rho ** np.maximum(ahead, 0.2)).mean() for h in fit.setting.hypotheses])[p.hypothesis]
+    decay = np.array([(h.rho ** np.maximum(ahead, TICKS[0])).mean() for h in fit.setting.hypotheses])[p.hypothesis]
     spread = np.array([h.eta * _shared(h.rho, x, fit.setting.usual_gap) for h in fit.setting.hypotheses])[p.hypothesis]
     eta = np.array([h.eta for h in fit.setting.hypotheses])[p.hypothesis]
     unit = p.alpha * fit.setting.unit_variance * width**2

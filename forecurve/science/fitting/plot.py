@@ -1,4 +1,4 @@
-"""Figures of a fit and of a watched run, drawn with plotly when it is there."""
+"""The figure of a fit, drawn with plotly when it is there."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..chart import BLUE, INK, QUIET, VERMILION, add_mark, area, compute_axis, compute_ticks, dress, faded, sheet
+from ..chart import BLUE, INK, QUIET, add_mark, area, compute_axis, dress, faded, sheet
 from ..wording import compute_text, level_text
 from .outcome import predict_ending
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from ..watching.watch import Watch
     from .fit import Fit
 
 _BEYOND = 1.5  # times the last compute or the budget: how far the curve is drawn
@@ -100,30 +99,3 @@ def _add_ceiling(figure: go.Figure, fit: Fit) -> None:
         x=_MARGIN + _VIOLIN / 2, y=0, xref="paper", yref="paper", yanchor="top", text="A", showarrow=False
     )
     figure.update_layout(margin_r=72)
-
-
-def plot_watch(verdict: Watch) -> go.Figure:
-    """Evaluations after the freeze on the frozen forecast's 90 % band of single evaluations.
-
-    Raises:
-        ImportError: plotly is not installed.
-    """
-    figure = sheet()
-    x, since = verdict.compute, verdict.since_compute
-    figure.add_scatter(**area(x, verdict.lower, verdict.upper, 0.13, "90 % of one evaluation"))
-    line = {"color": BLUE, "width": 2, "dash": "6px,4px"}
-    figure.add_scatter(x=x, y=verdict.expected, mode="lines", line=line, name="frozen forecast")
-    fallen = x >= (np.inf if since is None else since)
-    figure.add_scatter(
-        x=x,
-        y=verdict.reward,
-        mode="markers",
-        marker={"color": np.where(fallen, VERMILION, INK), "size": 6},
-        name="evaluations",
-    )
-    figure.update_xaxes(title=f"compute ({verdict.unit})", tickformat=compute_ticks(x[-1] if len(x) else 0.0))
-    figure.update_yaxes(title="pass rate")
-    dress(figure, verdict.sentence)
-    if since is not None:
-        add_mark(figure, since, f"{verdict.level} since here")
-    return figure

@@ -26,7 +26,6 @@ from scipy.stats import invgamma
 from ..arrays import FloatArray
 from ..curves.noise import ALPHA_PRIOR, NoiseKnown
 from ..curves.wandering import HYPOTHESES
-from ..departures.misfit import HOLDS
 from .exchangeable import TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .remembered import remembered
 
@@ -43,10 +42,10 @@ _TAIL = 5e-4  # of the usual sizes on either side, left out
 def noise_known(fits: Sequence[Fit]) -> NoiseKnown | None:
     """From finished runs; None where fewer than 2 of them tell.
 
-    Runs with a misfit other than `residuals` tell nothing: a break looks like wandering. Nor do those of which
+    Runs whose forecast is withheld tell nothing: a break looks like wandering. Nor do those of which
     neighbouring evaluations were averaged: their noise is another.
     """
-    told = [fit for fit in fits if fit.misfit in HOLDS and not fit.averaged]
+    told = [fit for fit in fits if not fit.withheld and not fit.averaged]
     if len(told) < _LEAST_RUNS:
         return None
     weights = _kinds(np.stack([_log_evidence(fit) for fit in told]))

@@ -49,15 +49,19 @@ class Kin:
         mates: bool = True,
         now: float = 0.0,
         budget: float | None = None,
+        but: int | None = None,
     ) -> Prior:
         """Made of all others, or of other arms alone without `mates`; with a budget, of those that tell of a run which
         has spent `now` of it (`telling`).
 
         Args:
             arm: of a run that is not one of them; without a meaning for one that is.
+            but: the place of one more run that tells nothing.
         """
         arm = arm if at is None else self._arms[at]
         told = self.others(at) if mates else self._of_other_arms(at, arm)
+        if but is not None:
+            told = [one for one in told if self.curves[one].identity != self.curves[but].identity]
         if budget is None:
             return self._made_of(tuple(told), arm, len(told))
         went = {one: self.curves[one].now for one in told}
@@ -85,8 +89,8 @@ class Kin:
             but: the place of one more run that tells nothing.
         """
         mates = self._seeds.get(arm if at is None else self._arms[at], ())
-        apart = [self.curves[one].evaluations for one in (at, but) if one is not None]
-        told = [curve for one in mates if (curve := self.curves[one]).evaluations not in apart]
+        apart = [self.curves[one].identity for one in (at, but) if one is not None]
+        told = [curve for one in mates if (curve := self.curves[one]).identity not in apart]
         stood = [stood_at(curve.compute, curve.reward, compute) for curve in told]
         return tuple(one for one in stood if one is not None)
 
@@ -113,13 +117,13 @@ class Kin:
     @cached_property
     def _distinct(self) -> list[int]:
         """The first of each run."""
-        return list({curve.evaluations: at for at, curve in reversed(list(enumerate(self.curves)))}.values())
+        return list({curve.identity: at for at, curve in reversed(list(enumerate(self.curves)))}.values())
 
     @cached_property
     def _apart(self) -> list[list[int]]:
         """For each run the others that are other runs."""
-        evaluations = [curve.evaluations for curve in self.curves]
-        return [[other for other in self._distinct if evaluations[other] != own] for own in evaluations]
+        runs = [curve.identity for curve in self.curves]
+        return [[other for other in self._distinct if runs[other] != own] for own in runs]
 
     def _of_other_arms(self, at: int | None, arm: str | None) -> list[int]:
         return [other for other in self.others(at) if arm is None or self._arms[other] != arm]

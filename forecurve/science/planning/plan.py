@@ -15,7 +15,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..checks import as_float, check_difference, is_positive, short
-from ..curves.margins import least_gain
+from ..curves.curve import Curve
+from ..curves.margins import SETTLED, least_gain
 from ..errors import PlanError
 from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 SURE = 0.9
 DOMINATED = 0.05  # an arm less likely than this to end within delta of the best is dropped
 FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
-SETTLED = 0.1  # of delta: an expected regret of choosing now that is not worth another look
 _MOST_LOOKS = 60
 _LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
 
@@ -354,19 +354,22 @@ def check_alike(fits: Sequence[Fit]) -> None:
         raise PlanError("bounds", ranges, "arms must share one range of rewards", "bring them to one scale")
 
 
-def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
-    unit = fits[0].unit
-    for name, value in {**given, "horizon": horizon}.items():
+def check_positive(curve: Curve, **given: float | None) -> None:
+    """What is given is positive and finite, and no delta wider than the range of rewards; the curve is any arm's."""
+    for name, value in given.items():
         if value is not None and not is_positive(value):
-            raise PlanError(
-                name, short(value), "a positive number is needed", f"compute is in {unit}, rewards as in the curves"
-            )
-    check_difference("delta", given.get("delta"), fits[0].curve.width, PlanError)
+            way_out = f"compute is in {curve.unit}, rewards as in the curves"
+            raise PlanError(name, short(value), "a positive number is needed", way_out)
+    check_difference("delta", given.get("delta"), curve.width, PlanError)
+
+
+def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
+    check_positive(fits[0].curve, horizon=horizon, **given)
     first = min(fits, key=lambda each: each.curve.now)
     if horizon is not None and horizon < first.curve.now:
         raise PlanError(
             "horizon",
             f"{as_float(horizon):g}",
-            f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {unit}",
+            f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {first.unit}",
             "give the compute of a full run",
         )

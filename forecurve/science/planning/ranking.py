@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
 from ..attribution.seeds import CEILING_SPREAD
-from ..checks import as_float, check_kind, is_positive, short
+from ..checks import as_float, check_kind
 from ..curves.curve import Curve
 from ..curves.margins import least_gain
 from ..errors import PlanError
@@ -25,7 +25,7 @@ from ..fitting.fit import Fit
 from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import compute_text, names_text, share_text
-from .plan import DOMINATED, check_alike
+from .plan import DOMINATED, check_alike, check_positive
 from .standing import Standing, enter, standing
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
@@ -66,7 +66,7 @@ def rank(
     horizon: float,
     *,
     delta: float | None = None,
-    seed_sd: SeedSpread | None = None,
+    seed_sd: float | SeedSpread | None = None,
     siblings: bool = True,
     seed: int = 0,
 ) -> tuple[Rank, ...]:
@@ -77,27 +77,27 @@ def rank(
             scale of rewards; copies of one run count once.
         horizon: compute at which they are compared, that of a full run. A run beyond it is read there.
         delta: the least difference in reward that matters; by default 0.01 of the range of rewards.
-        seed_sd: the sd between seeds of one arm; by default attribution's rough guess.
+        seed_sd: the sd between seeds of one arm, as `compare` takes it; by default attribution's rough guess.
         siblings: let the runs inform one another.
         seed: of the draws.
 
     Raises:
-        PlanError: no arms, an arm without runs, mixed units or ranges, or a horizon that cannot be.
+        PlanError: no arms, an arm without runs, mixed units or ranges, a horizon or delta that cannot be.
+        CompareError: a seed_sd that cannot be.
     """
     check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
     by_name = sorted(arms.items(), key=lambda arm: str(arm[0]))  # draws must not hang on the order in which they come
     groups = {name: fits_of(runs_of(name, runs, PlanError), PlanError) for name, runs in by_name}
     every = [one for fits in groups.values() for one in fits]
     check_alike(every)
-    if not is_positive(horizon):
-        raise PlanError("horizon", short(horizon), "a positive number is needed", f"compute is in {every[0].unit}")
+    curve = every[0].curve
+    check_positive(curve, horizon=horizon, delta=delta)
     horizon = as_float(horizon)
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
-    width = every[0].curve.width
-    spread = CEILING_SPREAD.scaled(width) if seed_sd is None else seed_sd
+    spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))
     sizes = [len(fits) for fits in groups.values()]
     worth = _worth(here, sizes, spread, np.random.default_rng(seed + 2))
-    within = (worth >= worth.max(axis=1, keepdims=True) - least_gain(delta, every[0].curve)).mean(axis=0)
+    within = (worth >= worth.max(axis=1, keepdims=True) - least_gain(delta, curve)).mean(axis=0)
     best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
     fallen = np.add.reduceat(here.fallen.astype(int), _firsts(sizes))
     ranks = [

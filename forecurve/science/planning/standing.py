@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..departures.misfit import CHANGED, HOLDS, SHAPELESS
+from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
 from ..past.pooling import joint_draws
@@ -111,7 +111,7 @@ class Standing:
 
     def belief(self) -> Belief:
         """What further evaluations would tell."""
-        most = np.where([fit.misfit in HOLDS for fit in self.fits], np.inf, self._perfect_knowledge)
+        most = np.where([not fit.withheld for fit in self.fits], np.inf, self._perfect_knowledge)
         width = self.fits[0].curve.width
         return Belief(self.ends, list(self.middles), list(self.prospects), self.now, width, most)
 
@@ -233,7 +233,7 @@ def _withhold(
 ) -> None:
     """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
     rng = np.random.default_rng(seed + 1)
-    sound = np.array([arm.fit.misfit in HOLDS for arm in entrants])
+    sound = np.array([not arm.fit.withheld for arm in entrants])
     for at, arm in enumerate(entrants):
         fit = arm.fit
         if sound[at]:

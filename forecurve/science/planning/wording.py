@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..curves.margins import SETTLED
 from ..departures.misfit import HOLDS
 from ..wording import compute_text, gain_text, share_text
 
@@ -35,7 +36,7 @@ def plan_sentence(
         return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{_caveat(lead)}."
     head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
     if settled:
-        act = f"choosing it now is expected to lose less than {0.1 * delta:g}"
+        act = f"choosing it now is expected to lose less than {SETTLED * delta:g}"
     elif again is None:
         act = "no look that the budget allows would change the choice" + (" enough for its price" if priced else "")
     else:

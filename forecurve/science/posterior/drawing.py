@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
 from .evenly import Step, normals, uniforms
-from .integral import Table, effective_nodes
+from .integral import Table
 from .lattice import least_log_mass
 from .problem import Setting
 from .weighing import EVENLY, Pairs, weigh
@@ -29,8 +29,6 @@ class Posterior:
         hypothesis: index into the problem's hypotheses.
         informed: whether under the informative part of the prior, and not its flat one.
         state_mean, state_variance: the wandering part at the last evaluation (variance in units of alpha v).
-        node_ess: how many nodes of the lattice carry the mass.
-        passes: lattices laid.
         nodes: the last lattice's (ln B, ln C_mid), shape (2, n).
         cells: the range of ln B and ln C_mid that the node of each draw stands for, (2, K).
         early: posterior probability that an early regime was set apart, by its number of evaluations.
@@ -45,8 +43,6 @@ class Posterior:
     informed: BoolArray
     state_mean: FloatArray
     state_variance: FloatArray
-    node_ess: float
-    passes: int
     nodes: FloatArray
     cells: FloatArray
     early: dict[int, float]
@@ -87,8 +83,6 @@ def draw(setting: Setting, table: Table, last: FloatArray, times: int = 1) -> Po
         informed=np.array(table.parts)[pairs.part[chosen]],
         state_mean=reward - R0 * (one - state) - A * state,
         state_variance=variance,
-        node_ess=effective_nodes(table.masses.nodes),
-        passes=table.passes,
         nodes=nodes,
         cells=table.lattice.cells[:, at_node // table.lattice.log_mid.shape[1]],
         early=_early(setting, index),

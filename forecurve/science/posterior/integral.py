@@ -4,7 +4,7 @@ Given (ln B, ln C_mid) and a noise hypothesis the curve is linear in (R0, A) and
 closed form, so the density of (R0, A) at a node is (rate + Q(R0, A)/2)^-(shape + N/2) on the triangle
 0 <= R0 <= A <= 1. The quadrature is 2-D over (ln B, ln C_mid): a coarse lattice on the whole box, then lattices bent
 and cut to where the mass lies until enough nodes carry it. At the nodes of the last one (R0, A) are drawn from
-truncated normals and weighted exactly (drawing.py), so that no approximation but the lattice itself is left.
+truncated normals and weighted exactly (weighing.py), so that no approximation but the lattice itself is left.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
 _FAIR_NODES = 25.0  # that will do where the next lattice would be hardly smaller
 _NEARLY_ALL = 0.05  # of the mass may lie beyond a first lattice about the optimum
+_LEAST_NODES = 12.0  # carry the mass whose spread a lattice is laid by, or it is tempered
 _FINEST = 4  # times that nodes are made finer
 _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
@@ -112,7 +113,7 @@ def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
 def _finer(problem: Problem, table: Table) -> Table:
     """With finer nodes where the mass still steps from node to node, and in these again."""
     for _ in range(_FINEST):
-        tiles = rough_tiles(table.lattice, table.masses.nodes)
+        tiles = rough_tiles(table.masses.nodes)
         if not tiles.any():
             break
         lattice, fine = patched(table.lattice, tiles)
@@ -205,14 +206,14 @@ def hopeful(pairs: FloatArray, within: float = _HOPELESS) -> IntArray:
     return np.flatnonzero(best > best.max() - within)
 
 
-def _temper(log_node: FloatArray, least: float = 12.0) -> float:
-    """The largest power <= 1 at which at least `least` nodes carry the mass."""
-    if effective_nodes(log_node) >= least:
+def _temper(log_node: FloatArray) -> float:
+    """The largest power <= 1 at which at least `_LEAST_NODES` carry the mass."""
+    if effective_nodes(log_node) >= _LEAST_NODES:
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(10):
         middle = (low + high) / 2
-        low, high = (middle, high) if effective_nodes(middle * log_node) >= least else (low, middle)
+        low, high = (middle, high) if effective_nodes(middle * log_node) >= _LEAST_NODES else (low, middle)
     return max(low, 1e-12)
 
 

@@ -52,7 +52,7 @@ class Lattice:
 
     @cached_property
     def nodes(self) -> FloatArray:
-        """(ln B, ln C_mid) of every node, (2, ROWS * COLUMNS)."""
+        """(ln B, ln C_mid) of every node, (2, R * COLUMNS)."""
         return np.stack([np.repeat(self.log_b, self.log_mid.shape[1]), self.log_mid.ravel()])
 
     @cached_property

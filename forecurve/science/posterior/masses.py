@@ -67,7 +67,7 @@ def log_masses(
         log_hypothesis: log prior weight of each hypothesis, (H,).
         log_node_prior: log prior mass of each node for each part of the prior, (P, K).
         prior: of A.
-        unit, rate, nu: of the marginal density, see `Problem`.
+        unit, rate, nu: of the marginal density, see `Setting`.
     """
     constants = constants_of(prior, unit, rate, nu)
     size = (len(log_node_prior), *sums.gg.shape)

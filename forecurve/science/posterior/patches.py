@@ -25,7 +25,7 @@ _LITTLE = 0.005  # and so much in a tile that is not worth it,
 _MOST = 12  # the roughest tiles at a time
 
 
-def rough_tiles(lattice: Lattice, log_mass: FloatArray) -> BoolArray:
+def rough_tiles(log_mass: FloatArray) -> BoolArray:
     """Which tiles are to have finer nodes, (blocks, tiles across, tiles along); a block is what took a tile's place.
 
     Args:

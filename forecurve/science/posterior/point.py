@@ -52,7 +52,7 @@ def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
     >>> f"{best.A:.4f} {best.B:.4f} {best.C_mid:.4f} {best.R0:.4f}"
     '0.6000 1.5000 3.0000 0.2000'
     """
-    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    low, width = curve.bounds[0], curve.width
     start = np.nan if R0 is None else (R0 - low) / width
     found = search(log_compute(curve.compute), (curve.reward - low) / width, start)
     return PointFit(

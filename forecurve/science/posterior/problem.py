@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,8 +70,7 @@ class Setting:
 
     def with_one_more(self, usual_gap: float, box: Box) -> Setting:
         """With one evaluation more."""
-        kept = self.unit_variance, self.source, self.hypotheses, self.prior
-        return Setting(self.points + 1, *kept, box, usual_gap, self.columns)
+        return replace(self, points=self.points + 1, box=box, usual_gap=usual_gap)
 
     @property
     def log_weights(self) -> FloatArray:

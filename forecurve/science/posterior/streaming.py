@@ -149,7 +149,7 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
 
 
 def _new(setting: Setting, curve: Curve, tick: float) -> New:
-    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    low, width = curve.bounds[0], curve.width
     share = float(curve.noise.variance[-1]) / width**2 / setting.unit_variance
     return New(log(curve.now) if curve.now > 0 else -inf, (float(curve.reward[-1]) - low) / width, share, tick)
 
@@ -183,7 +183,7 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     """Whether a hypothesis joins, or one of the latest evaluations, far off the next, turns out to be an outlier."""
     if len(hypotheses_for(fit.setting.points + 1)) != len(fit.setting.hypotheses):
         return True
-    low, width = curve.bounds[0], curve.bounds[1] - curve.bounds[0]
+    low, width = curve.bounds[0], curve.width
     a, b, c = curve.reward[-4:-1].tolist()
     if max(abs(b - a), abs(c - b)) <= width * SCALE * LEAST_SD:
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..curves.margins import least_gain
+from ..curves.margins import SETTLED, least_gain
 from ..fitting.fit import fit
 from ..planning.standing import Entrant, Standing, enter, standing
 from ..posterior.prior import Prior
@@ -177,7 +177,7 @@ class Forecasting:
         """When choosing now is expected to lose little."""
         here = self.forecasts.standing(state)
         delta = least_gain(self.delta, state.sweep.tracks[0].curve)
-        return here is not None and here.expected_regret <= delta / 10
+        return here is not None and here.expected_regret <= SETTLED * delta
 
 
 class EqualForecast(ConstantCut):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
+from ..fitting.outcome import Outcome
 from ..posterior.sigmoid import reward_at
 
 
@@ -141,12 +142,11 @@ def recorded_sweep(curves: Sequence[Curve], *, horizon: float | None = None) -> 
         curves: at full length, one unit of compute.
         horizon: compute of a full run; by default the shortest of the curves' last computes. Curves are cut there.
 
-    The value of an arm is the mean of its last tenth of evaluations up to the horizon (at least 1, at most 30).
+    The value of an arm is its `Outcome`, up to the horizon.
     """
     end = min(curve.now for curve in curves) if horizon is None else horizon
     return Sweep(tuple(_recorded(curve.until(end)) for curve in curves), float(end))
 
 
 def _recorded(curve: Curve) -> Track:
-    last = min(max(curve.points // 10, 1), 30)
-    return Track(curve, float(curve.reward[-last:].mean()))
+    return Track(curve, Outcome.of(curve).reward)

@@ -10,7 +10,6 @@ import numpy as np
 from .. import checks, errors
 from ..arrays import FloatArray, IntArray
 from ..curves.noise import clock_ticks
-from ..departures.misfit import HOLDS
 from ..fitting.fit import Fit
 from ..posterior.drawing import resample
 from ..posterior.sigmoid import reward_at
@@ -215,7 +214,7 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
     checks.check_kind("fit", fit, Fit, "pass fit(curve)", errors.FrozenError)
     if not checks.is_positive(horizon) or horizon < 1:
         raise errors.FrozenError("horizon", horizon, "at least 1 evaluation is needed", "leave it out")
-    if fit.misfit not in HOLDS:
+    if fit.withheld:
         raise errors.FrozenError(
             "fit", fit.misfit, "a forecast that is withheld cannot be held against a run", "freeze one without a misfit"
         )

@@ -61,7 +61,7 @@ def revision(frozen: FrozenForecast, fit: Fit, budget: float) -> Revision | None
         fit: of all evaluations so far.
         budget: compute at which they are compared, in the run's unit.
     """
-    if fit.misfit_detail is not None and fit.misfit_detail.withheld:
+    if fit.withheld:
         return None
     before, after = frozen.at(budget), fit.predict(budget).at(0)
     least = LEAST_GAIN * (frozen.bounds[1] - frozen.bounds[0])

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from .. import checks, errors
 from ..arrays import FloatArray
 from ..fitting.fit import Fit
-from ..values import Estimate, jsonable
+from ..values import SDS_TO_A_SIDE, Estimate, jsonable
 from ..wording import compute_text, level_text
 from .evidence import Evidence, evidence
 from .frozen import FrozenForecast
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 CLIP = 4.0
-_Z90 = 1.6448536269514722
 DOUBT = "Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
 _MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
@@ -104,9 +103,9 @@ class Watch:
 
     def plot(self) -> go.Figure:
         """A plotly figure: evaluations on the frozen band, and where the fall began. Needs plotly."""
-        from ..fitting.plot import plot_watch
+        from .plot import plot
 
-        return plot_watch(self)
+        return plot(self)
 
     def __repr__(self) -> str:
         since = "" if self.since_compute is None else f" since {self.since_compute:g} {self.unit}"
@@ -153,7 +152,7 @@ def watch(
     judged = robust if level == "ALERT" else sharp
     since = None if level is None else float(x[judged.start])
     low, high = frozen.bounds
-    lower, upper = np.maximum(mean - _Z90 * sd, low), np.minimum(mean + _Z90 * sd, high)
+    lower, upper = np.maximum(mean - SDS_TO_A_SIDE * sd, low), np.minimum(mean + SDS_TO_A_SIDE * sd, high)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
     fall = None
     found = _fall(fit, checked[0]) if fit is not None and level is None and left else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forecurve.science import Advice, Curve, Estimate, advise, fit
+from forecurve.science import Advice, Curve, Estimate, advise, fit, predict_ending
 from forecurve.science.attribution.compare import compare
 from forecurve.science.backtesting.backtest import backtest
 from forecurve.science.wording import gain_text, level_text
@@ -40,7 +40,8 @@ def test_the_forecast_begins_where_the_fit_ends_and_reaches_past_the_budget() ->
 def test_the_interval_at_the_budget_is_written_at_it() -> None:
     found = fit(noisy_curve(0))
     notes = [note.text for note in found.plot(budget=16_000).layout.annotations]
-    assert f"at 16,000: {level_text(found.predict(16_000).at(0))}" in notes
+    assert f"expected at 16,000: {level_text(predict_ending(found, 16_000))}" in notes
+    assert not any("expected" in note.text for note in found.plot(budget=4_000).layout.annotations)  # it is spent
 
 
 def test_the_violin_stands_where_the_ceiling_is() -> None:

@@ -51,6 +51,12 @@ FIT = fit(CURVE)
         (lambda: plan([CURVE], "all"), "budget: a positive number is needed, got 'all'"),
         (lambda: rank([CURVE], 9_000), "arms: a Mapping is needed, got list"),
         (lambda: rank({"a": [CURVE]}, "far"), "horizon: a positive number is needed, got 'far'"),
+        (lambda: rank({"a": [CURVE]}, 9_000, delta=-1), "delta: a positive number is needed, got -1"),
+        (lambda: rank({"a": [CURVE]}, 9_000, delta="a"), "delta: a positive number is needed, got 'a'"),
+        (lambda: rank({"a": [CURVE]}, 9_000, seed_sd="a"), "seed sd: a positive finite number is needed, got 'a'"),
+        (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], bounds=(0, 10**400)), "bounds: two numbers are needed"),
+        (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], start=10**400), "start: a number is needed"),
+        (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], counts=[[10**400]] * 3, samples=4), "counts: whole numbers"),
         (lambda: freeze(CURVE), "fit: a Fit is needed, got Curve"),
         (lambda: freeze(FIT, horizon="far"), "horizon: "),
         (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),
@@ -113,9 +119,9 @@ def test_tensors_are_numbers_whatever_their_precision_and_graph(precision: str, 
     told = Curve(
         tensor(compute), tensor(reward), prompts=tensor(64.0), samples=tensor([4.0] * 4), restarts=tensor([2.0])
     )
-    assert told.evaluations == plain.evaluations
+    assert told.identity == plain.identity
     assert told.noise.variance.tolist() == plain.noise.variance.tolist()
-    assert Curve([tensor(c) for c in compute], reward).evaluations == plain.evaluations
+    assert Curve([tensor(c) for c in compute], reward).identity == plain.identity
     forecast = fit(plain)
     assert fit(told).predict(tensor(16.0)).to_dict() == forecast.predict(16.0).to_dict()
     assert forecast.update(tensor([16.0, 0.5])).A == forecast.update((16.0, 0.5)).A

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, CurveError, Outcome, backtest, fit, predict_mean
+from forecurve.science import Curve, CurveError, Outcome, backtest, fit, predict_ending, predict_mean
 from forecurve.science.arrays import FloatArray
 from forecurve.science.backtesting.backtest import BASELINES, early_part
 
@@ -55,6 +55,18 @@ def test_nothing_after_the_fraction_is_seen(family: list[Curve]) -> None:
         (row.predicted, row.lower, row.upper) for row in two
     ]
     assert one[0].actual != two[0].actual
+
+
+@pytest.mark.parametrize("runs", [3, 5, 11])
+def test_nothing_after_the_fraction_is_seen_by_way_of_its_siblings(family: list[Curve], runs: int) -> None:
+    """Nor through what their forecasts got wrong, which were made with priors of runs."""
+    curve, *others = family[:runs]
+    late = curve.compute > 0.25 * curve.now
+    lower = np.where(late, np.maximum(curve.reward - 0.15, 0.0), curve.reward)
+    fallen = Curve(curve.compute, lower, name=curve.name, prompts=1000, samples=16)
+    one, two = (backtest([each, *others], fractions=(0.25,), prior="siblings").rows[0] for each in (curve, fallen))
+    assert (one.predicted, one.lower, one.upper) == (two.predicted, two.lower, two.upper)
+    assert one.actual != two.actual
 
 
 def test_the_point_exactly_at_the_fraction_is_seen() -> None:
@@ -178,6 +190,16 @@ def _noise(rng: np.random.Generator, size: int, rho: float) -> FloatArray:
         walk.append(state)
         state = rho * state + np.sqrt(1 - rho**2) * rng.normal()
     return white + 0.02 * np.array(walk)
+
+
+def test_an_end_is_as_unsure_as_the_mean_of_the_evaluations_that_will_tell_it() -> None:
+    """Evaluations in bursts: the gap within one says nothing of how many will come."""
+    compute = np.sort(np.concatenate([np.linspace(500, 8_000, 16) + late for late in (-30, -20, -10, 0)]))
+    noise = 0.06 * np.random.default_rng(5).normal(size=len(compute))
+    curve = Curve(compute, np.clip(sigmoid(compute, 0.61, 1.9, 1500.0, 0.2) + noise, 0, 1), prompts=64, samples=1)
+    found = fit(curve.until(6_000.0))
+    told = predict_mean(found, Outcome.of(curve).compute)
+    assert predict_ending(found, 8_000.0).width == pytest.approx(told.width, rel=0.1)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.7])

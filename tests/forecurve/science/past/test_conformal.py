@@ -245,7 +245,7 @@ def test_a_track_record_is_one_json_object_and_feeds_the_scaling() -> None:
     assert body["forecasts"][3]["forecast"] == "f3"
     assert body["forecasts"][9]["covered"] is False
     assert body["table"][0]["runs"] == 10
-    conformal = _told(record.past(), UNIT, fraction=0.3)
+    conformal = _told([Past(one.forecast.run, 0.25, UNIT, one.actual) for one in record.scored], UNIT, fraction=0.3)
     assert conformal.factor == pytest.approx(1.8)  # the tenth of ten; the ninth would leave out one in eleven
     assert "10 of 10 runs" in repr(record)
 

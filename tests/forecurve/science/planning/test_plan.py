@@ -245,6 +245,19 @@ def test_a_dominated_run_is_stopped_whatever_it_would_gain() -> None:
         assert each.numbers["dominated"] == (each.numbers["p_within_delta"] < DOMINATED)
 
 
+def test_runs_are_compared_at_the_budget_though_one_is_beyond_it() -> None:
+    """The slow arm ends higher, but not by then."""
+    fast = _arm("fast", 1, 4_000.0, 20, A=0.6, B=2.5, C_mid=900.0)
+    slow = _arm("slow", 2, 16_000.0, 20, A=0.7, B=1.6, C_mid=6_000.0)
+    fits = [fit(fast), fit(slow)]
+    advice = advise_sweep(fits, budget=8_000.0)
+    places = {arm.arm: arm for arm in plan(fits, 4_000.0, horizon=8_000.0).arms}
+    assert places["fast"].p_best > 0.99
+    for name, place in places.items():
+        assert advice[name].numbers["p_best"] == pytest.approx(place.p_best, abs=0.01)
+    assert advice["slow"].reason.startswith("Dominated")
+
+
 def test_no_runs_need_no_advice() -> None:
     assert advise_sweep([]) == {}
 

@@ -43,6 +43,7 @@ def test_seeds_that_differ_make_a_clear_lead_an_open_one() -> None:
     assert [one.dominated for one in sure] == [False, True, True]
     assert 0.5 < open_[0].p_best < 0.85
     assert [one.dominated for one in open_] == [False, False, True]
+    assert rank(arms, 100.0, seed_sd=0.05) == open_  # a number is an sd that is known
     rough = rank(arms, 100.0, seed_sd=SeedSpread(0.05, dof=4.0))
     assert rough[0].end.width > open_[0].end.width  # an sd that is not known has heavier tails
 

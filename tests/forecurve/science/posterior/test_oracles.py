@@ -16,7 +16,7 @@ from forecurve.science.arrays import FloatArray
 from forecurve.science.curves.noise import ALPHA_PRIOR, NoiseKnown
 from forecurve.science.curves.wandering import HYPOTHESES, hypotheses_for
 from forecurve.science.posterior.drawing import draw, over_cells
-from forecurve.science.posterior.integral import tabulate
+from forecurve.science.posterior.integral import effective_nodes, tabulate
 from forecurve.science.posterior.lattice import Lattice, centres
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
@@ -204,7 +204,7 @@ def test_enough_nodes_carry_the_posterior_of_any_run(prior: str) -> None:
         ceiling, start, middle = rng.uniform(0.1, 0.99), rng.uniform(0, 1), np.exp(rng.uniform(5, 10))
         level = sigmoid(compute, ceiling, rng.uniform(0.5, 4), middle, ceiling * start)
         reward = np.clip(level + rng.normal(0, rng.choice([0.003, 0.01, 0.04]), points), 0, 1)
-        assert fit(Curve(compute, reward), prior=prior).posterior.node_ess > 18
+        assert effective_nodes(fit(Curve(compute, reward), prior=prior).table.masses.nodes) > 18
 
 
 @pytest.mark.slow

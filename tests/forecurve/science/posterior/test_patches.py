@@ -30,7 +30,7 @@ def _finest(density: Callable[[FloatArray, FloatArray], FloatArray], times: int 
     for _ in range(times + 1):
         with np.errstate(divide="ignore"):
             log_mass = lattice.log_areas(BOX).ravel() + density(*lattice.nodes)
-        tiles = rough_tiles(lattice, log_mass)
+        tiles = rough_tiles(log_mass)
         if not tiles.any():
             break
         lattice, _ = patched(lattice, tiles)
@@ -88,7 +88,7 @@ def test_finer_nodes_follow_a_bent_row() -> None:
 def test_a_lattice_that_is_fine_enough_stays_as_it_is() -> None:
     lattice = first_lattice(BOX)
     log_mass = lattice.log_areas(BOX).ravel() + _peak((0.3, 7.0), 0.6, 1e-9)(*lattice.nodes)
-    assert not rough_tiles(lattice, log_mass).any()
+    assert not rough_tiles(log_mass).any()
 
 
 def test_a_plateau_goes_on_beyond_an_edge_and_a_tail_ends_there() -> None:

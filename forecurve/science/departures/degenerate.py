@@ -1,0 +1,48 @@
+"""Runs that are no sigmoid by a look at their rewards: without a shape, or lost below their start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..curves.curve import Curve
+from ..wording import compute_text
+from .misfit import AT_ONCE, LEAST_FALL, Misfit
+
+_FAR = 4.0  # standard errors of a difference
+
+
+def degenerate(curve: Curve) -> Misfit | None:
+    """Curves without a shape: all at one end of the range, all the same, or all far below the start."""
+    reward, (low, high) = curve.reward, curve.bounds
+    if (reward == low).all() or (reward == high).all():
+        end = low if reward[0] == low else high
+        return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}: there is no curve to fit yet")
+    if (reward == reward[0]).all():
+        return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}: there is no curve to fit yet")
+    return _below_start(curve)
+
+
+def _below_start(curve: Curve) -> Misfit | None:
+    """A measured start far above all that followed. A start that was measured otherwise is better left out."""
+    fall = float(curve.reward[0] - curve.reward[1:].max())
+    least = max(_FAR * float(np.sqrt(2 * curve.noise.variance[0])), LEAST_FALL * curve.width)
+    if curve.compute[0] > 0 or fall < least:
+        return None
+    return Misfit("decline", 0.0, fall, f"The pass rate fell by {fall:.2f} and never came back, beginning about 0")
+
+
+def lost_all(curve: Curve) -> Misfit | None:
+    """A run whose last evaluations, two or more, lie far below its start: clear without any fit."""
+    reward, noise = curve.reward, curve.noise.variance
+    low = reward < reward[0] - _FAR * np.sqrt(noise[0] + noise)
+    if curve.points < 4 or not low[-2:].all():
+        return None
+    since = int(np.flatnonzero(~low)[-1])
+    peak = float(reward[: since + 1].max())
+    fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
+    if fall < LEAST_FALL * curve.width:
+        return None
+    name, verb = ("collapse", "collapsed") if at_once >= AT_ONCE * fall else ("decline", "fell")
+    when = float(curve.compute[since])
+    text = f"The pass rate {verb} by {fall:.2f}, to less than it began with, beginning about {compute_text(when)}"
+    return Misfit(name, when, fall, text)

@@ -1,0 +1,64 @@
+"""Collapse and decline: a ramp or step down that describes the evaluations better than the sigmoid alone."""
+
+from __future__ import annotations
+
+from ..arrays import FloatArray
+from ..wording import compute_text
+from .changes import Changes
+from .extension import Comparison, Extended
+from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit
+
+_COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
+_LARGE = 0.15
+_TOLD = 0.2  # of a fall: less of it regained is not spoken of
+_SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
+
+
+def fall_in(comparison: Comparison, changes: Changes, cut: int, width: float) -> Misfit | None:
+    """A fall after an early regime of `cut` evaluations, or one that describes them better than such a regime does."""
+    after = changes.from_evaluation(cut + 1)
+    found = _fallen(comparison, after, after.fall_of(comparison), width)
+    if found is not None or not comparison.early:
+        return found
+    within = changes.from_evaluation(1, comparison.early)
+    best = within.fall_of(comparison, whole=True)
+    says_more = best.ratio - 2 * comparison.gained_by_cutting >= OVER_CUT
+    return _fallen(comparison, within, best, width) if says_more else None
+
+
+def _fallen(comparison: Comparison, changes: Changes, best: Extended, width: float) -> Misfit | None:
+    since = int(changes.starts[best.column]) - 1  # the last evaluation before it
+    peak = float(best.values[: since + 1].max())
+    fall = peak - float(best.values[-1])
+    if best.ratio < RATIO or fall < LEAST_FALL:
+        return None
+    name = "collapse" if _is_collapse(best, since, peak) else "decline"
+    lowest, now = float(best.values[since + 1 :].min()), float(best.values[-1])
+    back = _is_back(comparison.problem.reward, since)
+    size, regained = (peak - lowest) * width, (now - lowest) * width
+    when = float(comparison.problem.compute[since])
+    return Misfit(name, when, size, _of_a_fall(name, size, regained, back, when), back=back)
+
+
+def _is_back(reward: FloatArray, since: int) -> bool:
+    """The last two evaluations are where the best two neighbours before the fall were."""
+    pairs = (reward[1:] + reward[:-1]) / 2
+    return since >= 1 and float(pairs[-1]) > float(pairs[:since].max()) - LEAST_FALL
+
+
+def _of_a_fall(name: str, size: float, regained: float, back: bool, since: float) -> str:
+    verb = "collapsed" if name == "collapse" else "fell"
+    so_far = ""
+    if back:
+        so_far = " and has come back"
+    elif regained >= _TOLD * size:
+        so_far = f" and has regained {regained:.2f} of it"
+    return f"The pass rate {verb} by {size:.2f}{so_far}, beginning about {compute_text(since)}"
+
+
+def _is_collapse(best: Extended, since: int, peak: float) -> bool:
+    """Sudden and large: most of the loss within two evaluations, and much of what had been gained."""
+    lost = peak - float(best.values[since + 1 :].min())
+    at_once = peak - float(best.values[since + 1 : since + 1 + _SUDDEN].min())
+    gained = peak - float(best.values[0])
+    return at_once >= AT_ONCE * lost and at_once >= min(_LARGE, max(_COLLAPSE * gained, 2 * LEAST_FALL))
