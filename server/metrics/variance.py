@@ -18,7 +18,7 @@ def known_variance(samples: int | None, counts: Sequence[int] | None) -> float |
     if counts is None or samples is None or samples < 2:
         return None
     successes = np.asarray(counts)
-    return counts_variance(successes, samples, float(successes.mean()) / samples)
+    return counts_variance(successes, samples, float(successes.mean()) / samples, float(successes.size * samples))
 
 
 def standard_error(point: Point) -> float | None:

@@ -282,8 +282,8 @@ def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Ro
 def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], None]) -> list[list[Row]]:
     """Each forecast moved and stretched by how those of the other runs at the same fraction turned out.
 
-    The run itself has no part in these either: it is left out of the prior of each. Of more than `_LEFT_OUT` runs, where
-    that would take minutes and a prior hardly hangs on any one, it is not.
+    The run itself has no part in these either, it is left out of the prior of each; but not of more than `_LEFT_OUT`
+    runs, where that would take minutes and a prior hardly hangs on any one.
     """
     courses = [Course(curve.compute, curve.reward) for curve in kin.curves]
     made: dict[tuple[int, Prior], list[Row]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -14,7 +15,17 @@ from forecurve.limits import MOST_COMPUTE
 from .. import checks, errors
 from ..arrays import FloatArray, IntArray
 from .arms import arm_of
-from .noise import LEVEL_OF, SamplingNoise, levels_of, next_level, next_noise, sampling_noise
+from .noise import (
+    LEVEL_OF,
+    SamplingNoise,
+    latest,
+    levels_of,
+    next_level,
+    next_noise,
+    numbers_of,
+    sampling_noise,
+    smoothed_binomial,
+)
 from .room import Columns, Room, one_more
 
 DEFAULT_UNIT = "GPU-hours"
@@ -149,7 +160,9 @@ class Curve:
             "restarts": checks.restarts_of(restarts),
         }
         level = levels_of((y - low) / (high - low))
-        values["noise"] = sampling_noise(level, high - low, **per_point, counts=tallies)
+        number = numbers_of(len(y), per_point["prompts"], per_point["samples"], tallies)
+        behind = latest(np.nan_to_num(number))
+        values["noise"] = sampling_noise(level, behind, high - low, **per_point, counts=tallies)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -221,10 +234,12 @@ class Curve:
             tallies = checks.tallies_of([new.counts], given["samples"], 1)
             checks.check_agreement(np.array([rate]), tallies, given["samples"])
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
+        number = float(numbers_of(1, given["prompts"], given["samples"], tallies)[0])
+        behind = float(np.nansum([*self._latest_numbers[1 - LEVEL_OF :], number]))
         if tallies is None and given["variance"] is None:
-            one = next_noise(level, scale, given["prompts"], given["samples"])
+            one = next_noise(level, behind, number, scale)
         else:
-            one = sampling_noise(np.array([level]), scale, **given, counts=tallies)
+            one = sampling_noise(np.array([level]), np.array([behind]), scale, **given, counts=tallies)
         if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
             return self._rebuilt(compute, reward, given, tallies)
         columns, room = self._one_more(compute, reward, given, one)
@@ -233,6 +248,26 @@ class Curve:
         longer = Curve.__new__(Curve)
         longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
         return longer
+
+    @property
+    def _latest_numbers(self) -> FloatArray:
+        """Answers in each of the latest LEVEL_OF evaluations, NaN where unknown."""
+        prompts, samples = (None if one is None else one[-LEVEL_OF:] for one in (self.prompts, self.samples))
+        counts = None if self.counts is None else self.counts[-LEVEL_OF:]
+        return numbers_of(min(LEVEL_OF, self.points), prompts, samples, counts)
+
+    def noise_at(self, reward: FloatArray) -> FloatArray:
+        """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the
+        last one itself where the size of evaluations is unknown. Shapes are kept."""
+        last, numbers = float(self.noise.variance[-1]), self._latest_numbers
+        number, behind = float(numbers[-1]), float(np.nansum(numbers))
+        if math.isnan(number):
+            return np.full(reward.shape, last)
+        low, width = self.bounds[0], self.width
+        *before, rate = ((self.reward[-LEVEL_OF:] - low) / width).tolist()
+        level = next_level(before, rate)
+        at = smoothed_binomial((reward - low) / width, np.array(number), np.array(behind))
+        return np.asarray(last * at / smoothed_binomial(level, number, behind))
 
     def _refuse(self, compute: FloatArray, reward: FloatArray) -> None:
         """Say what keeps one more evaluation from coming next; each of shape (1,)."""

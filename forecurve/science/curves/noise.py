@@ -70,10 +70,28 @@ def levels_of(rate: FloatArray) -> FloatArray:
     Were its variance that of its own rate, one that came out nearer to 0 or 1 by chance would weigh more, and many
     small evaluations would be drawn there together, by about (1 - 2 p) / n for n samples each.
     """
-    total = rate.copy()
+    return np.asarray(latest(rate) / np.minimum(np.arange(1, len(rate) + 1), LEVEL_OF))
+
+
+def latest(values: FloatArray) -> FloatArray:
+    """The sum of the latest LEVEL_OF up to each, shape (N,)."""
+    total = values.copy()
     for back in range(1, LEVEL_OF):
-        total[back:] += rate[:-back]
-    return np.asarray(total / np.minimum(np.arange(1, len(rate) + 1), LEVEL_OF))
+        total[back:] += values[:-back]
+    return total
+
+
+def numbers_of(
+    size: int, prompts: FloatArray | None, samples: FloatArray | None, counts: tuple[IntArray | None, ...] | None
+) -> FloatArray:
+    """Answers in each evaluation, shape (size,): NaN where prompts, or one of the sizes that others have, are unknown,
+    half of it would be far too few."""
+    sizes = [] if prompts is None else [column for column in (prompts, samples) if column is not None]
+    number = np.prod(sizes, axis=0) if sizes else np.full(size, np.nan)
+    if counts is not None and samples is not None:
+        for at, row in enumerate(counts):
+            number[at] = number[at] if row is None else len(row) * samples[at]
+    return np.asarray(number)
 
 
 def next_level(before: Sequence[float], rate: float) -> float:
@@ -83,6 +101,7 @@ def next_level(before: Sequence[float], rate: float) -> float:
 
 def sampling_noise(
     level: FloatArray,
+    behind: FloatArray,
     scale: float,
     prompts: FloatArray | None,
     samples: FloatArray | None,
@@ -93,11 +112,12 @@ def sampling_noise(
 
     Args:
         level: `levels_of` rewards moved to [0, 1], shape (N,).
+        behind: answers that tell it, `latest` of `numbers_of`, shape (N,).
         scale: width of the reward's own range; variances come back in that range.
         prompts, samples, variance, counts: as in `Curve`.
     """
-    exact = _exact_variance(level, scale, samples, variance, counts)
-    rough = _binomial_variance(level, prompts, samples) * scale**2
+    exact = _exact_variance(level, behind, scale, samples, variance, counts)
+    rough = smoothed_binomial(level, numbers_of(len(level), prompts, samples, None), behind) * scale**2
     if not np.isnan(exact).all():
         return SamplingNoise(_fill(np.where(np.isnan(exact), rough, exact)), "known")
     if not np.isnan(rough).all():
@@ -105,17 +125,16 @@ def sampling_noise(
     return SamplingNoise(np.full(level.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
 
 
-def next_noise(level: float, scale: float, prompts: FloatArray | None, samples: FloatArray | None) -> SamplingNoise:
-    """`sampling_noise` of a single evaluation of which no more than its size, each of shape (1,), is known."""
-    sizes = [] if prompts is None else [float(column[0]) for column in (prompts, samples) if column is not None]
-    if not sizes or any(math.isnan(size) for size in sizes):
+def next_noise(level: float, behind: float, number: float, scale: float) -> SamplingNoise:
+    """`sampling_noise` of a single evaluation of which no more than its number of answers is known, or NaN."""
+    if math.isnan(number):
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
-    variance = _smoothed_binomial(level, sizes[0] * (sizes[1] if len(sizes) > 1 else 1.0))
-    return SamplingNoise(np.array([variance * scale**2]), "binomial")
+    return SamplingNoise(np.array([smoothed_binomial(level, number, behind) * scale**2]), "binomial")
 
 
 def _exact_variance(
     level: FloatArray,
+    behind: FloatArray,
     scale: float,
     samples: FloatArray | None,
     variance: FloatArray | None,
@@ -127,17 +146,18 @@ def _exact_variance(
         return exact
     for at, row in enumerate(counts):
         if row is not None and np.isnan(exact[at]) and samples[at] >= 2:
-            exact[at] = counts_variance(row, int(samples[at]), level[at]) * scale**2
+            exact[at] = counts_variance(row, int(samples[at]), level[at], behind[at]) * scale**2
     return exact
 
 
-def counts_variance(counts: IntArray, samples: int, level: float) -> float:
+def counts_variance(counts: IntArray, samples: int, level: float, behind: float) -> float:
     """Sampling variance of the mean pass rate over a FIXED prompt set: sum p(1-p)/(k-1) / N^2, moved to its level.
 
     Args:
         counts: successes per prompt, shape (N,).
         samples: samples per prompt, k >= 2.
         level: the pass rate that they measure, see `levels_of`.
+        behind: answers that tell it.
 
     Returns:
         The variance: the share of the binomial one that the counts tell, a tenth at least so that it is never 0, of the
@@ -148,24 +168,20 @@ def counts_variance(counts: IntArray, samples: int, level: float) -> float:
     number = float(size * samples)
     binomial = rate * (1 - rate) / number
     share = float((p * (1 - p)).sum()) / (samples - 1) / size**2 / binomial if binomial > 0 else 1.0
-    return max(share, 0.1) * _smoothed_binomial(level, number)
+    return max(share, 0.1) * smoothed_binomial(level, number, behind)
 
 
 def at_levels(variance: FloatArray, rate: FloatArray, number: FloatArray) -> FloatArray:
     """What `counts_variance` found at the rates of evaluations themselves, moved to their levels; all of shape (N,)."""
-    return variance * _smoothed_binomial(levels_of(rate), number) / _smoothed_binomial(rate, number)
+    told = smoothed_binomial(levels_of(rate), number, latest(np.nan_to_num(number)))
+    return variance * told / smoothed_binomial(rate, number, number)
 
 
-def _binomial_variance(level: FloatArray, prompts: FloatArray | None, samples: FloatArray | None) -> FloatArray:
-    """NaN where prompts, or one of the sizes that others have, are not known: half of it would be far too few."""
-    sizes = [] if prompts is None else [column for column in (prompts, samples) if column is not None]
-    number = np.prod(sizes, axis=0) if sizes else np.full(level.shape, np.nan)
-    return np.where(np.isnan(number), np.nan, _smoothed_binomial(level, number))
-
-
-def _smoothed_binomial(rate: Number, number: Number) -> Number:
-    """p(1-p)/n with two successes and two failures added (Agresti-Coull), so that 0 and 1 have a variance."""
-    p = (rate * number + 2.0) / (number + 4.0)
+def smoothed_binomial(level: Number, number: Number, behind: Number) -> Number:
+    """p(1-p)/n, with half a success and half a failure added to the answers that tell p (Jeffreys), so that 0 and 1
+    have a variance. With more of them small evaluations near 0 would look far quieter than they are allowed to be, and
+    those that follow, higher up, would be expected to be as quiet."""
+    p = (level * behind + 0.5) / (behind + 1.0)
     return p * (1.0 - p) / number
 
 

@@ -20,8 +20,14 @@ def evaluations_on_curve(
 ) -> FloatArray:
     """Draws of single evaluations at x, (N, K); arguments as in `Fit.predict_evaluation`."""
     mean, variance = _wandering(fit, x)
-    variance = variance + _sampling_variance(fit, prompts, samples)
-    return np.asarray(fit.all_draws.reward_at(x) + mean + np.sqrt(variance) * normals(Step.NOISE, variance.shape[1]))
+    curve = fit.all_draws.reward_at(x)
+    variance = variance + sampling_variance(fit, curve) * _size_ratio(fit, prompts, samples)
+    return np.asarray(curve + mean + np.sqrt(variance) * normals(Step.NOISE, variance.shape[1]))
+
+
+def sampling_variance(fit: Fit, reward: FloatArray) -> FloatArray:
+    """Of an evaluation like the last one where the curve's draws are at these rewards, (N, K), in their own scale."""
+    return fit.posterior.alpha * fit.curve.noise_at(reward)
 
 
 def _wandering(fit: Fit, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -35,13 +41,13 @@ def _wandering(fit: Fit, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return width * p.state_mean * decay, width**2 * variance
 
 
-def _sampling_variance(fit: Fit, prompts: float | None, samples: float | None) -> FloatArray:
-    """Per draw (K,), in the reward's own scale: the last evaluation's, scaled by its size where both are known."""
+def _size_ratio(fit: Fit, prompts: float | None, samples: float | None) -> float:
+    """How many times the variance of the last evaluation that of one of this size is, where both are known."""
     for name, value in (("prompts", prompts), ("samples", samples)):
         checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
-    nominal = float(fit.curve.noise.variance[-1])
+    ratio = 1.0
     last = [None if column is None else float(column[-1]) for column in (fit.curve.prompts, fit.curve.samples)]
     for new, old in zip((prompts, samples), last, strict=True):
         if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
-            nominal *= old / new
-    return fit.posterior.alpha * nominal
+            ratio *= old / new
+    return ratio

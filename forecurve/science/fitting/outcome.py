@@ -16,6 +16,7 @@ from ..departures.drift import drift
 from ..posterior.evenly import Step, normals, uniforms
 from ..values import Estimate, estimate_of
 from .aftermath import aftermath, p_lasts
+from .evaluations import sampling_variance
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -131,9 +132,10 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     eta = np.array([h.eta for h in fit.setting.hypotheses])[p.hypothesis]
     unit = p.alpha * fit.setting.unit_variance * width**2
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
-    sampling = p.alpha * float(fit.curve.noise.variance[-1]) / len(x)
+    curve = fit.all_draws.reward_at(x)
+    sampling = sampling_variance(fit, curve).mean(axis=0) / len(x)
     z = normals(Step.NOISE, len(p.A))
-    draws = fit.all_draws.reward_at(x).mean(axis=0) + width * p.state_mean * decay
+    draws = curve.mean(axis=0) + width * p.state_mean * decay
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
 

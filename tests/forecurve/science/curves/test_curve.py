@@ -125,7 +125,7 @@ def test_the_variance_of_a_fixed_prompt_set_is_below_the_binomial_one() -> None:
     difficulty = rng.beta(0.5, 0.5, size=300)
     counts = rng.binomial(8, difficulty, size=(4000, 300))
     simulated = (counts / 8).mean(axis=1).var()
-    estimated = np.mean([counts_variance(row, 8, row.mean() / 8) for row in counts[:200]])
+    estimated = np.mean([counts_variance(row, 8, row.mean() / 8, 2400.0) for row in counts[:200]])
     assert estimated == pytest.approx(simulated, rel=0.1)
     curve = Curve(X, Y, prompts=300, samples=8)
     assert estimated < 0.7 * curve.noise.variance[-1]
@@ -142,7 +142,7 @@ def test_the_noise_says_where_it_comes_from() -> None:
 def test_an_evaluation_with_no_or_all_successes_still_has_a_variance() -> None:
     curve = Curve(X, [0.0, 0.0, 1.0, 1.0], prompts=10, samples=2)
     assert (curve.noise.variance > 0).all()
-    assert counts_variance(np.zeros(10, dtype=np.int64), 4, 0.0) > 0
+    assert counts_variance(np.zeros(10, dtype=np.int64), 4, 0.0, 40.0) > 0
 
 
 @pytest.mark.parametrize(("eta", "rho"), [(0.0, 0.0), (1.0, 0.5), (4.0, 0.85)])
