@@ -19,6 +19,7 @@ from .noise import (
     LEVEL_OF,
     SamplingNoise,
     latest,
+    latest_numbers,
     levels_of,
     next_level,
     next_noise,
@@ -234,8 +235,9 @@ class Curve:
             tallies = checks.tallies_of([new.counts], given["samples"], 1)
             checks.check_agreement(np.array([rate]), tallies, given["samples"])
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
-        number = float(numbers_of(1, given["prompts"], given["samples"], tallies)[0])
-        behind = float(np.nansum([*self._latest_numbers[1 - LEVEL_OF :], number]))
+        (number,) = latest_numbers(given["prompts"], given["samples"], tallies)
+        before = latest_numbers(self.prompts, self.samples, self.counts)[1 - LEVEL_OF :]
+        behind = sum(one for one in (*before, number) if one == one)  # NaN where unknown
         if tallies is None and given["variance"] is None:
             one = next_noise(level, behind, number, scale)
         else:
@@ -249,18 +251,12 @@ class Curve:
         longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
         return longer
 
-    @property
-    def _latest_numbers(self) -> FloatArray:
-        """Answers in each of the latest LEVEL_OF evaluations, NaN where unknown."""
-        prompts, samples = (None if one is None else one[-LEVEL_OF:] for one in (self.prompts, self.samples))
-        counts = None if self.counts is None else self.counts[-LEVEL_OF:]
-        return numbers_of(min(LEVEL_OF, self.points), prompts, samples, counts)
-
     def noise_at(self, reward: FloatArray) -> FloatArray:
         """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the
         last one itself where the size of evaluations is unknown. Shapes are kept."""
-        last, numbers = float(self.noise.variance[-1]), self._latest_numbers
-        number, behind = float(numbers[-1]), float(np.nansum(numbers))
+        last = float(self.noise.variance[-1])
+        numbers = latest_numbers(self.prompts, self.samples, self.counts)
+        number, behind = numbers[-1], float(np.nansum(numbers))
         if math.isnan(number):
             return np.full(reward.shape, last)
         low, width = self.bounds[0], self.width

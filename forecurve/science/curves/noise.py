@@ -99,6 +99,20 @@ def next_level(before: Sequence[float], rate: float) -> float:
     return sum(reversed(before), start=rate) / (len(before) + 1)
 
 
+def latest_numbers(
+    prompts: FloatArray | None, samples: FloatArray | None, counts: tuple[IntArray | None, ...] | None
+) -> list[float]:
+    """The latest LEVEL_OF of `numbers_of`, or as many as there are; a single NaN where no number is known."""
+    if prompts is None and counts is None:
+        return [math.nan]
+    if counts is None and prompts is not None:  # at every new evaluation: no arrays
+        each = prompts[-LEVEL_OF:].tolist()
+        return each if samples is None else [a * b for a, b in zip(each, samples[-LEVEL_OF:].tolist(), strict=True)]
+    rows = None if counts is None else counts[-LEVEL_OF:]
+    prompts, samples = (None if one is None else one[-LEVEL_OF:] for one in (prompts, samples))
+    return [float(number) for number in numbers_of(len(rows or ()), prompts, samples, rows)]
+
+
 def sampling_noise(
     level: FloatArray,
     behind: FloatArray,
