@@ -27,13 +27,11 @@ Beside it, on the same runs: the paper's rule (least-squares ceilings more than 
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import common
 import numpy as np
 from scipy.stats import norm
 
@@ -266,25 +264,23 @@ def _count_rivals(tally: Tally, sweep: Sweep, shifts: tuple[Shift, ...]) -> None
 
 def main() -> None:
     """Run everything and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=60, help="sweeps a cell")
+    parser = common.parser(__doc__, runs=60)
     parser.add_argument("--fits", type=int, default=48, help="fits for each recipe and noise, at least 40")
     parser.add_argument("--check", type=int, default=20, help="sweeps of the cell that is fitted in full")
     parser.add_argument("--past", type=int, default=0, help="arms of past sweeps that tell of the seeds")
-    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
     asked = parser.parse_args()
     began = time.perf_counter()
     bank = make_bank(max(asked.fits, 40), np.random.default_rng(1))
-    _say(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
+    common.note(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
     rng = np.random.default_rng(2)
     tallies = {}
     for key in CELLS:
         tallies[key] = cell(banked_sweep, bank, key, asked.runs, asked.past, rng)
     check = cell(full_sweep, bank, ("null", 0.0125, 2), asked.check, 0, rng) if asked.check else None
-    _say(f"all: {time.perf_counter() - began:.0f} s")
+    common.note(f"all: {time.perf_counter() - began:.0f} s")
     rows = [_row(key, tally) for key, tally in tallies.items()]
     if asked.json:
-        print(json.dumps({"cells": rows, "check": _row(("null", 0.0125, 2), check) if check else None}, indent=2))
+        common.answer({"cells": rows, "check": _row(("null", 0.0125, 2), check) if check else None})
         return
     _print_errors(tallies, check)
     _print_power(tallies)
@@ -345,10 +341,6 @@ def _power_line(tau: float, seeds: int, tally: Tally) -> str:
     same = f"{share(0, 'no difference'):6.1f} {share(1, 'no difference'):6.1f}"
     wrong = 100 * tally.wrong_way / max(tally.claimed, 1)
     return f"{tau:8.4f} {seeds:5d} | " + " ".join(f"{value:11.1f}" for value in seen) + f" | {wrong:9.2f} | {same}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from scipy.stats import chi2
 from .. import errors
 from ..arrays import FloatArray, IntArray
 from ..checks import as_float, is_positive, short
+from ..posterior.evenly import picks
 from ..values import finite
 
 Group = Sequence[FloatArray]  # the runs of one arm: for each the draws of its value, shape (K,)
@@ -213,7 +214,7 @@ def differences(
         return seen[id(group)]
 
     log_mass = learn(groups, prior, means_of)
-    which = _spread_out(np.exp(log_mass), size)
+    which = picks(np.cumsum(np.exp(log_mass)), size)
     rng = np.random.default_rng(20251015)
     shared = rng.random(size)
     columns = [
@@ -222,13 +223,6 @@ def differences(
     ]
     draws = np.stack(columns, axis=1) if columns else np.empty((size, 0))
     return Differences(draws, summarised(prior, log_mass))
-
-
-def _spread_out(mass: FloatArray, size: int) -> IntArray:
-    """Index of the tau of each draw, in proportion to its mass; sorted."""
-    edges = np.cumsum(mass) / mass.sum()
-    at = np.searchsorted(edges, (np.arange(size) + 0.5) / size)
-    return np.minimum(at, len(mass) - 1)
 
 
 def _inverted(of: Means, which: IntArray, uniform: FloatArray) -> FloatArray:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..arrays import Float32Array, FloatArray, IntArray
+from ..posterior.evenly import picks
 from ..posterior.sigmoid import log_compute, rise
 from .family import SPREAD
 from .parameters import Parameters, log_density, parameters_of
@@ -87,7 +88,8 @@ class _Siblings:
         found = self._first(rng)
         for _ in range(_ROUNDS):
             found = self._next(_moments(found), rng)
-        picked = resample(np.exp(found.log_weight - found.log_weight.max()), _KEPT, rng.random())
+        weight = np.exp(found.log_weight - found.log_weight.max())
+        picked = picks(np.cumsum(weight), _KEPT, rng.random())
         candidate = np.repeat(picked, -(-size // _KEPT))[:size]
         chosen = np.empty((size, len(self.arms)), dtype=np.int64)
         for at, (thin, density) in enumerate(zip(self.thin, found.density, strict=True)):
@@ -170,13 +172,6 @@ def _log_student(x: FloatArray, centre: FloatArray, root: FloatArray) -> FloatAr
     """Log density of the above, up to a constant."""
     z = np.linalg.solve(root, (x - centre).T)
     return np.asarray(-(_DOF + len(centre)) / 2 * np.log1p((z**2).sum(axis=0) / _DOF))
-
-
-def resample(weight: FloatArray, size: int, u: float) -> IntArray:
-    """Systematic resampling with one uniform u: `size` indices in proportion to the weights, increasing."""
-    total = np.cumsum(weight)
-    places = (np.arange(size) + u) / size * total[-1]
-    return np.asarray(np.minimum(np.searchsorted(total, places), len(weight) - 1))
 
 
 def _pick(over_prior: Float32Array, density: Float32Array, candidate: IntArray, rng: np.random.Generator) -> IntArray:

@@ -13,8 +13,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from .elementary import exps
-from .kernels import HUGE, Factors, _filter_loop, _filter_rows, _sums_rows
-from .masses import MASS_PARTS, Constants, Masses, _mass_loop, _mass_rows
+from .kernels import HUGE, Factors, filter_loop, filter_rows, sums_rows
+from .masses import MASS_PARTS, Constants, Masses, mass_loop, mass_rows
 from .patches import coarse_loop, coarse_rows
 
 CARRIED = 5.0  # a node within exp(-5) of the best carried mass
@@ -111,7 +111,7 @@ def advance(
     filtered, few_totals = np.empty((5, len(last), 1)), np.empty((alive, 4))
     masses = Masses(np.empty((len(wanted.log_node_prior), alive, size)), np.empty(size))
     spread = np.empty(6)
-    run = compiled(_advance_loop, _advance_rows, _filter_loop, *MASS_PARTS, _mass_loop, coarse_loop, _spread_loop)
+    run = compiled(_advance_loop, _advance_rows, filter_loop, *MASS_PARTS, mass_loop, coarse_loop, _spread_loop)
     run(
         *new,
         *factors,
@@ -163,7 +163,7 @@ def _advance_loop(
         own[h, 0] = eta[h]
         filtered[2, h, 0] = rho[h] ** tick if eta[h] > 0 else 0.0
     out = (filtered[0], filtered[1], filtered[2], filtered[3], filtered[4], totals, last)
-    _filter_loop(np.full(1, share), own, np.full(1, reward), out)
+    filter_loop(np.full(1, share), own, np.full(1, reward), out)
     g = np.zeros(rows * columns)
     if log_c > -np.inf:
         for i in range(rows):
@@ -182,7 +182,7 @@ def _advance_loop(
             after[1, a, n] = before[1, a, n] + e * q1
             after[2, a, n] = before[2, a, n] + e * qy
             after[3, a, n] = s + k * e
-    _mass_loop(after[0], after[1], after[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
+    mass_loop(after[0], after[1], after[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
     _spread_loop(nodes_before, nodes, outer, columns, spread)
 
 
@@ -240,14 +240,14 @@ def _advance_rows(
 ) -> None:
     """`_advance_loop`, all nodes and hypotheses at once."""
     filtered[2] = np.where(eta > 0, rho**tick, 0.0)[:, None]
-    _filter_rows([share], eta[:, None], [reward], (*filtered, totals, last))
+    filter_rows([share], eta[:, None], [reward], (*filtered, totals, last))
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-B * (log_c - centre)), 1 / HUGE, HUGE)[None]
     after[:] = before
     few_totals[:] = totals[alive]
-    _sums_rows([log_c > -inf], rates, middle, False, *filtered[:, alive], *after)
+    sums_rows([log_c > -inf], rates, middle, False, *filtered[:, alive], *after)
     gg, g1, gy, _ = after
-    _mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
+    mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
     _spread_rows(nodes_before, nodes, outer, middle.shape[1], spread)
 
 

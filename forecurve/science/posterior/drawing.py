@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..compiled import compiled
-from .evenly import Step, normals, uniforms
+from .evenly import Step, normals, picks, uniforms
 from .integral import Table
 from .lattice import least_log_mass
 from .problem import Setting
@@ -109,8 +107,8 @@ def _allocate(log_weight: FloatArray, proposals: int) -> tuple[Pairs, FloatArray
     mass = np.exp(flat[kept] - flat.max())
     root = np.sqrt(mass)
     share = 0.5 * mass / mass.sum() + 0.5 * root / root.sum()
-    picks = _evenly(np.cumsum(share), proposals)
-    return Pairs(*np.unravel_index(kept[picks], log_weight.shape)), np.log(share)[picks]
+    proposed = picks(np.cumsum(share), proposals)
+    return Pairs(*np.unravel_index(kept[proposed], log_weight.shape)), np.log(share)[proposed]
 
 
 @cache
@@ -132,30 +130,7 @@ def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
 def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
     """Systematic resampling in the order of one coordinate: that coordinate's quantiles are kept almost exactly."""
     order = np.argsort(order_by)
-    return np.asarray(order[_evenly(np.cumsum(weight[order]), size)])
-
-
-def _evenly(cumulative: FloatArray, size: int) -> IntArray:
-    """Where so many even steps through a cumulative weight lie in it, (size,)."""
-    picks = np.empty(size, dtype=np.int64)
-    compiled(_pick_loop, _pick_rows)(cumulative, picks)
-    return picks
-
-
-def _pick_loop(cumulative: Any, picks: Any) -> None:
-    at, last, size = 0, len(cumulative) - 1, len(picks)
-    for step in range(size):
-        reached = (step + 0.5) / size * cumulative[last]
-        while at < last and cumulative[at] < reached:
-            at += 1
-        picks[step] = at
-
-
-def _pick_rows(cumulative: Any, picks: Any) -> None:
-    """`_pick_loop` by bisection."""
-    size = len(picks)
-    found = np.searchsorted(cumulative, (np.arange(size) + 0.5) / size * cumulative[-1])
-    picks[:] = np.minimum(found, len(cumulative) - 1)
+    return np.asarray(order[picks(np.cumsum(weight[order]), size)])
 
 
 def _alpha(setting: Setting, q: FloatArray) -> FloatArray:

@@ -13,11 +13,13 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
+from ..compiled import compiled
 
 
 class Step(Enum):
@@ -47,3 +49,32 @@ def normals(step: Step, size: int) -> FloatArray:
     found = np.asarray(ndtri(uniforms(step, size)))
     found.flags.writeable = False
     return found
+
+
+def picks(cumulative: FloatArray, size: int, u: float = 0.5) -> IntArray:
+    """Systematic resampling: where so many even steps through a cumulative weight lie in it, (size,), increasing.
+
+    Args:
+        cumulative: the weights' sums, (K,).
+        size: how many.
+        u: where in its step each lies, 0 to 1.
+    """
+    found = np.empty(size, dtype=np.int64)
+    compiled(_pick_loop, _pick_rows)(cumulative, u, found)
+    return found
+
+
+def _pick_loop(cumulative: Any, u: Any, found: Any) -> None:
+    at, last, size = 0, len(cumulative) - 1, len(found)
+    for step in range(size):
+        reached = (step + u) / size * cumulative[last]
+        while at < last and cumulative[at] < reached:
+            at += 1
+        found[step] = at
+
+
+def _pick_rows(cumulative: Any, u: Any, found: Any) -> None:
+    """`_pick_loop` by bisection."""
+    size = len(found)
+    places = np.searchsorted(cumulative, (np.arange(size) + u) / size * cumulative[-1])
+    found[:] = np.minimum(places, len(cumulative) - 1)

@@ -83,7 +83,7 @@ def noise_filter(
     sums, last = np.zeros((size[0], 4)), np.stack([first, 0 * first, 0 * first], axis=1)
     inverse, gain, one, white = (np.empty(size) for _ in range(4))
     out = Filtered(inverse, gain, decay, one, white, sums, last)
-    compiled(_filter_loop, _filter_rows)(shares, variance, reward, out)
+    compiled(filter_loop, filter_rows)(shares, variance, reward, out)
     return out
 
 
@@ -102,7 +102,7 @@ def lattice_sums(
     started = np.isfinite(log_c)
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
-    run = compiled(_sums_loop, _sums_rows)
+    run = compiled(sums_loop, sums_rows)
     inverse, gain, decay, one, reward = filtered[:5]
     run(started, rates, factors.middle, burr, inverse, gain, decay, one, reward, *into)
 
@@ -110,7 +110,7 @@ def lattice_sums(
 # --- the loops themselves: plain enough for numba ---
 
 
-def _filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
+def filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
     """`own` is the wandering part's variance where nothing is known of it, (H, N)."""
     inverse, gain, decay, one, white, sums, last = out
     for h in range(own.shape[0]):
@@ -138,7 +138,7 @@ def _filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
 _AT_ONCE = 4
 
 
-def _sums_loop(
+def sums_loop(
     started: Any,
     rates: Any,
     factors: Any,
@@ -219,8 +219,8 @@ def _sums_loop(
             at_state[n] = 0.0
 
 
-def _filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
-    """`_filter_loop`, all hypotheses at once."""
+def filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
+    """`filter_loop`, all hypotheses at once."""
     inverse, gain, decay, one, white, sums, last = out
     variance, s1, sy = last.T.copy()
     for t in range(own.shape[1]):
@@ -237,7 +237,7 @@ def _filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
     last[:] = np.stack([variance, s1, sy], axis=1)
 
 
-def _sums_rows(
+def sums_rows(
     started: Any,
     rates: Any,
     factors: Any,
@@ -252,7 +252,7 @@ def _sums_rows(
     gy: Any,
     state: Any,
 ) -> None:
-    """`_sums_loop`, all nodes and hypotheses at once."""
+    """`sums_loop`, all nodes and hypotheses at once."""
     for t in range(len(started)):
         odds = (rates[t][:, None] * factors).ravel()
         g = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)

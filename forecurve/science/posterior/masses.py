@@ -22,7 +22,7 @@ from ..compiled import compiled
 from .elementary import exps, logs
 from .kernels import LatticeSums
 from .linear import AT_NODE, Quadratic, best_at_node, best_on_triangle, free_at_node, quadratic
-from .prior import Prior, student_t_constant
+from .prior import Prior, student_t_constant, student_t_scale
 
 LEAST_HEADROOM = 1e-3
 """R0 ~ U(0, 1); A ~ U(R0, 1) where nothing is told of it: its density is 1 / (1 - R0), kept finite."""
@@ -72,7 +72,7 @@ def log_masses(
     constants = constants_of(prior, unit, rate, nu)
     size = (len(log_node_prior), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
-    run = compiled(_mass_loop, _mass_rows, *MASS_PARTS)
+    run = compiled(mass_loop, mass_rows, *MASS_PARTS)
     run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulls(prior), constants, *out)
     return out
 
@@ -91,10 +91,10 @@ def constants_of(prior: Prior, unit: float, rate: float, nu: float) -> Constants
 @cache
 def _student_t(sd: float, dof: float) -> tuple[float, float, float]:
     """Scale, degrees of freedom, log density at the mean."""
-    return sd * float(np.sqrt((dof - 2) / dof)), dof, student_t_constant(sd, dof)
+    return student_t_scale(sd, dof), dof, student_t_constant(sd, dof)
 
 
-def _mass_loop(
+def mass_loop(
     gg: Any,
     g1: Any,
     gy: Any,
@@ -180,7 +180,7 @@ def _top_loop(form: Any, pull: Any, pulled_to: Any, R0: Any, A: Any) -> None:
             R0[k], A[k] = found[0], found[1]
 
 
-def _mass_rows(
+def mass_rows(
     gg: Any,
     g1: Any,
     gy: Any,
@@ -192,7 +192,7 @@ def _mass_rows(
     pairs: Any,
     nodes: Any,
 ) -> None:
-    """`_mass_loop`, all nodes and hypotheses at once."""
+    """`mass_loop`, all nodes and hypotheses at once."""
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     q = form_of(LatticeSums(gg, g1, gy, gg), totals[:, None], unit)
     common = (log_hypothesis - totals[:, 3] / 2.0 + _LOG_TWO_PI)[:, None]

@@ -120,14 +120,19 @@ def named_prior(prior: str | Prior) -> Prior:
 
 def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:
     """Log density of a Student-t scaled so that `sd` is its standard deviation."""
-    scale = sd * np.sqrt((dof - 2) / dof)
+    scale = student_t_scale(sd, dof)
     return np.asarray(student_t_constant(sd, dof) - (dof + 1) / 2 * np.log1p(((x - mean) / scale) ** 2 / dof))
+
+
+def student_t_scale(sd: float, dof: float) -> float:
+    """The scale at which `sd` is its standard deviation."""
+    return sd * float(np.sqrt((dof - 2) / dof))
 
 
 def student_t_constant(sd: float, dof: float) -> float:
     """Its log density at the mean."""
-    scale = sd * np.sqrt((dof - 2) / dof)
-    return float(gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(dof * np.pi) - np.log(scale))
+    spread = np.log(student_t_scale(sd, dof))
+    return float(gammaln((dof + 1) / 2) - gammaln(dof / 2) - 0.5 * np.log(dof * np.pi) - spread)
 
 
 @dataclass(frozen=True)
