@@ -121,7 +121,7 @@ def _others() -> dict[str, Callable[[int], Policy]]:
                 together=True,
                 seed=seed,
             )
-            made[f"halving {eta}, {first}"] = lambda seed, eta=eta, first=first: SuccessiveHalving(first + 1, eta)
+            made[f"halving {eta}, {first}"] = lambda seed, eta=eta, first=first: SuccessiveHalving(first, eta)
     return made
 
 

@@ -30,7 +30,7 @@ from .backtesting.backtest import Backtest, backtest, past_forecast
 from .backtesting.baselines import PowerLaw, last_value, power_law
 from .backtesting.paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
 from .backtesting.siblings import Siblings
-from .backtesting.track_record import TrackRecord, score
+from .backtesting.track_record import Forecast, TrackRecord, score
 from .curves.curve import Curve, Evaluation
 from .departures.misfit import Misfit
 from .errors import AdviceError, CompareError, CurveError, FieldError, FrozenError, PlanError, PriorError
@@ -69,6 +69,7 @@ __all__ = [
     "Evaluation",
     "FieldError",
     "Fit",
+    "Forecast",
     "FrozenError",
     "FrozenForecast",
     "Hindsight",

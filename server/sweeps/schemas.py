@@ -103,7 +103,10 @@ class RankView(BaseModel):
     end: Interval
     p_best: float = Field(description="Probability that no other arm is better.")
     p_within_delta: float = Field(description="Probability that it is within a hundredth of the best.")
-    dominated: bool = Field(description="Whether that is under 5 %.")
+    dominated: bool = Field(
+        description="Whether it can be dropped: that is under 5 %, and all arms that are dropped leave one within a "
+        "hundredth of the highest with 95 %."
+    )
 
 
 class RankingView(BaseModel):

@@ -40,7 +40,8 @@ def advise_sweep(
         price: as in `advise`.
         siblings: let the runs inform one another where they are compared.
 
-    A run that is less than 5 % likely to end within delta of the highest one is dominated: the advice is to stop it,
+    A run that is less than 5 % likely to end within delta of the highest one is dominated, and as many of them as leave
+    one within delta of it with 95 % (`planning.dominated`): the advice is to stop it,
     whatever it would gain by itself. Every other run is advised as if it were alone. The numbers have `p_best`,
     `p_within_delta` and `dominated` on top of those of `advise`.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import check_kind, short
+from ..checks import check_kind, is_positive, short
 from ..errors import CurveError
 from ..past.hindsight import BINS, bin_of
 from ..values import Estimate, jsonable
@@ -176,10 +176,23 @@ def score(forecasts: Iterable[Forecast], outcomes: Mapping[str, float]) -> Track
     said = list(forecasts)
     for at, one in enumerate(said):
         check_kind(f"forecasts[{at}]", one, Forecast, "pass Forecast(run, fraction, estimate)", CurveError)
+        _check_forecast(at, one)
     for run, reward in outcomes.items():
         _check_outcome(run, reward)
     scored = tuple(Scored(one, float(outcomes[one.run])) for one in said if one.run in outcomes)
     return TrackRecord(scored, len(said) - len(scored))
+
+
+def _check_forecast(at: int, one: Forecast) -> None:
+    """An interval whose ends are swapped, or a number that is none, would count as some hit or other."""
+    said = one.estimate
+    if not np.isfinite([said.median, said.lower, said.upper]).all() or said.lower > said.upper:
+        value = f"{said.median:g} ({said.lower:g} to {said.upper:g})"
+        way_out = "give Estimate(median, lower, upper)"
+        raise CurveError(f"forecasts[{at}].estimate", value, "finite numbers in order are needed", way_out)
+    if not is_positive(one.fraction):
+        way_out = "give the share of what the run spent in the end, 0 to 1"
+        raise CurveError(f"forecasts[{at}].fraction", short(one.fraction), "a positive number is needed", way_out)
 
 
 def _check_outcome(run: str, reward: float) -> None:

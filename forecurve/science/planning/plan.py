@@ -23,6 +23,7 @@ from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
 from ..values import Estimate, estimate_of, jsonable
 from .belief import Look
+from .dominated import dominated, p_within
 from .standing import Standing, enter, standing
 from .wording import finish_reason, look_reason, plan_sentence
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 SURE = 0.9
-DOMINATED = 0.05  # an arm less likely than this to end within delta of the best is dropped
 FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
 _MOST_LOOKS = 60
 _LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
@@ -73,7 +73,8 @@ class Outlook:
         gain: end minus the reward now.
         p_best: P(it ends highest).
         p_within_delta: P(it ends within delta of the highest).
-        dominated: whether that is under 5 %.
+        dominated: whether it can be dropped: that is under 5 %, and all that are dropped leave an arm within
+            delta of the highest with 95 %.
         identified: share of the precision of its ceiling that comes from its own data.
         misfit: why one sigmoid is the wrong curve, or None.
     """
@@ -256,7 +257,7 @@ def default_horizon(now: FloatArray, budget: float) -> float:
 
 def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
     """Each arm among the others."""
-    p_best, p_within = here.p_best, here.p_within(delta)
+    p_best, within, dropped = here.p_best, p_within(here.ends, delta), dominated(here.ends, delta)
     return tuple(
         Outlook(
             arm=each.curve.name,
@@ -264,8 +265,8 @@ def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
             end=estimate_of(here.ends[:, at]),
             gain=estimate_of(here.ends[:, at] - here.levels[:, at]),
             p_best=float(p_best[at]),
-            p_within_delta=float(p_within[at]),
-            dominated=bool(p_within[at] < DOMINATED),
+            p_within_delta=float(within[at]),
+            dominated=bool(dropped[at]),
             identified=each.identified["A"],
             misfit=each.misfit,
         )
@@ -280,7 +281,7 @@ def _looks(here: Standing, budget: float, delta: float, price: float | None) -> 
     # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
     reserve = float(max(here.horizon - here.now[best], 0.0))
     reserve = reserve if reserve <= left else 0.0
-    dropped = here.p_within(delta) < DOMINATED
+    dropped = dominated(here.ends, delta)
     looks: list[Look] = []
     while regret > SETTLED * delta and len(looks) < _MOST_LOOKS:
         others = [arm for arm in range(belief.size) if arm != best and not dropped[arm]]

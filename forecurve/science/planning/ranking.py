@@ -25,7 +25,8 @@ from ..fitting.fit import Fit
 from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import compute_text, names_text, share_text
-from .plan import DOMINATED, check_alike, check_positive
+from .dominated import dominated, p_within
+from .plan import check_alike, check_positive
 from .standing import Standing, enter, standing
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
@@ -45,7 +46,7 @@ class Rank:
         end: the mean of its seeds at the horizon, of all that it might have.
         p_best: P(no other arm's is higher).
         p_within_delta: P(it is within delta of the highest).
-        dominated: whether that is under 5 %.
+        dominated: whether it can be dropped, see `dominated`.
     """
 
     arm: str
@@ -97,7 +98,8 @@ def rank(
     spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))
     sizes = [len(fits) for fits in groups.values()]
     worth = _worth(here, sizes, spread, np.random.default_rng(seed + 2))
-    within = (worth >= worth.max(axis=1, keepdims=True) - least_gain(delta, curve)).mean(axis=0)
+    least = least_gain(delta, curve)
+    within, dropped = p_within(worth, least), dominated(worth, least)
     best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
     fallen = np.add.reduceat(here.fallen.astype(int), _firsts(sizes))
     ranks = [
@@ -108,7 +110,7 @@ def rank(
             estimate_of(worth[:, at]),
             float(best[at]),
             float(within[at]),
-            bool(within[at] < DOMINATED),
+            bool(dropped[at]),
         )
         for at, name in enumerate(groups)
     ]

@@ -74,11 +74,6 @@ class Standing:
         winners = np.bincount(self.ends.argmax(axis=1), minlength=self.ends.shape[1])
         return np.asarray(winners / len(self.ends))
 
-    def p_within(self, delta: float) -> FloatArray:
-        """P(this arm ends within delta of the highest), (K,)."""
-        top = self.ends.max(axis=1, keepdims=True)
-        return np.asarray((self.ends >= top - delta).mean(axis=0))
-
     @property
     def expected_regret(self) -> float:
         """E[highest end] - highest expected end: what choosing now is expected to lose."""

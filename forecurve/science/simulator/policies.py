@@ -82,7 +82,7 @@ class SuccessiveHalving:
     """Synchronous successive halving (Jamieson and Talwalkar 2016), ended as soon as one arm is left.
 
     Args:
-        first: evaluations of every arm in the first rung.
+        first: evaluations of every arm in the first rung; a start that was measured beforehand is none.
         eta: the factor by which rungs grow and arms shrink.
     """
 
@@ -91,12 +91,17 @@ class SuccessiveHalving:
         self.rung = first
         self.alive: list[int] | None = None
 
+    def _behind(self, state: State, arm: int) -> bool:
+        """Whether an arm has not come to the rung, nor to its end."""
+        measured = int(state.sweep.tracks[arm].curve.compute[0] == 0)
+        return bool(state.points[arm] < min(self.rung + measured, state.full[arm]))
+
     def next(self, state: State) -> Step | None:
         """The first arm of the rung that is not there yet."""
         if self.alive is None:
             self.alive = list(range(state.arms))
         while len(self.alive) > 1:
-            behind = [arm for arm in self.alive if state.points[arm] < min(self.rung, state.full[arm])]
+            behind = [arm for arm in self.alive if self._behind(state, arm)]
             if behind:
                 return _one_more(state, behind[0])
             if all(state.finished(arm) for arm in self.alive):
@@ -110,7 +115,7 @@ class SuccessiveHalving:
         """Known once the last rung is over."""
         if self.alive is None:
             return None
-        level = all(state.points[arm] >= min(self.rung, state.full[arm]) for arm in self.alive)
+        level = not any(self._behind(state, arm) for arm in self.alive)
         return _highest_last(state, self.alive) if level or len(self.alive) == 1 else None
 
     def settled(self, state: State) -> bool:

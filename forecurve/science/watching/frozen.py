@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class FrozenForecast:
         if version != VERSION:
             raise errors.FrozenError("version", version, f"this reads version {VERSION}", "freeze the run again")
         try:
-            return cls(
+            read = cls(
                 unit=stored["unit"],
                 name=stored["name"],
                 bounds=(float(stored["bounds"][0]), float(stored["bounds"][1])),
@@ -113,6 +114,26 @@ class FrozenForecast:
             raise errors.FrozenError(
                 "forecast", repr(error), "a part cannot be read", "freeze the run again"
             ) from error
+        read._check()
+        return read
+
+    def _check(self) -> None:
+        """What was stored may have been damaged since."""
+        size, kinds = len(self.hypothesis), len(self.hypotheses)
+        drawn = {name: getattr(self, name) for name in self._DRAWN}
+        positive = {"usual_gap": self.usual_gap, "nominal": self.nominal, "last_share": self.last_share}
+        faults = {name: "a positive number" for name, value in positive.items() if not checks.is_positive(value)}
+        faults |= {name: f"{size} finite numbers" for name, values in drawn.items() if not _are_finite(values, size)}
+        if not size or not ((self.hypothesis >= 0) & (self.hypothesis < kinds)).all():
+            faults["hypothesis"] = f"a place among {kinds} hypotheses for each draw"
+        if not _are_finite(self.state_variance, kinds):
+            faults["state_variance"] = f"{kinds} finite numbers"
+        if not np.isfinite(self.hypotheses).all() or not np.isfinite(self.at_compute) or self.horizon < 1:
+            faults["forecast"] = "finite hypotheses, a finite compute and a horizon of at least 1"
+        if faults:
+            name, needed = next(iter(faults.items()))
+            damaged = f"it is damaged: {needed} is needed"
+            raise errors.FrozenError(name, "what was stored", damaged, "freeze the run again")
 
     @property
     def last_variance(self) -> float:
@@ -129,8 +150,9 @@ class FrozenForecast:
     def mixture(self, compute: FloatArray, variance: FloatArray | None = None) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
 
-        Draws with the same noise are cut into groups along the reward that they end at; each group is one Gaussian
-        piece with its own mean and covariance. What the draws say of the noise scale becomes degrees of freedom.
+        Draws with the same noise are cut into groups along the reward that they have at the horizon; each group is one
+        Gaussian piece with its own mean and covariance. What the draws say of the noise scale becomes degrees of
+        freedom. Nothing of this hangs on which evaluations have come: a later one changes nothing that was judged.
 
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
@@ -141,7 +163,7 @@ class FrozenForecast:
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
         drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
         shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
-        groups = self._groups(drawn[-1])
+        groups = self._groups
         dof = self._degrees_of_freedom(groups)
         factors = []
         for group in groups:
@@ -159,8 +181,11 @@ class FrozenForecast:
         """The curve at one compute, after the freeze or before: median and 90 % interval."""
         return estimate_of(reward_at(np.array([compute]), self.A, self.B, self.C_mid, self.R0)[0])
 
-    def _groups(self, end: FloatArray) -> list[IntArray]:
+    @cached_property
+    def _groups(self) -> list[IntArray]:
         """Draws with one noise hypothesis and neighbouring ends, some _PIECE in each group; few ones join together."""
+        horizon = self.at_compute + self.horizon * self.usual_gap
+        end = reward_at(np.array([horizon]), self.A, self.B, self.C_mid, self.R0)[0]
         same: list[IntArray] = []
         few: list[IntArray] = []
         for index in range(len(self.hypotheses)):
@@ -194,6 +219,10 @@ class FrozenForecast:
                 faded = _power(rho, since)
                 total += weight * (eta * (_power(rho, apart) - faded) + self.state_variance[index] * faded)
         return np.asarray(total)
+
+
+def _are_finite(values: FloatArray, size: int) -> bool:
+    return values.shape == (size,) and bool(np.isfinite(values).all())
 
 
 def _power(rho: float, ticks: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
-from forecurve.science import Curve, Evaluation, backtest, fit, score
+from forecurve.science import Curve, Estimate, Evaluation, Forecast, backtest, fit, score
 from forecurve.science.errors import NotFinite
 
 from .synthetic import noisy_curve
@@ -57,6 +58,12 @@ FIT = fit(CURVE)
         (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], bounds=(0, 10**400)), "bounds: two numbers are needed"),
         (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], start=10**400), "start: a number is needed"),
         (lambda: Curve([1, 2, 3], [0.1, 0.2, 0.3], counts=[[10**400]] * 3, samples=4), "counts: whole numbers"),
+        (
+            lambda: score([Forecast("a", 0.5, Estimate(math.nan, 0.5, 0.7))], {}),
+            "forecasts[0].estimate: finite numbers in",
+        ),
+        (lambda: score([Forecast("a", 0.5, Estimate(0.6, 0.7, 0.5))], {}), "got 0.6 (0.7 to 0.5)"),
+        (lambda: score([Forecast("a", -1, Estimate(0.6, 0.5, 0.7))], {}), "forecasts[0].fraction: a positive number"),
         (lambda: freeze(CURVE), "fit: a Fit is needed, got Curve"),
         (lambda: freeze(FIT, horizon="far"), "horizon: "),
         (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),

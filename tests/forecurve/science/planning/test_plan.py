@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecurve import Curve, PlanError, advise_sweep, fit, plan
-from forecurve.science.planning.plan import DOMINATED, FURTHEST, SETTLED, SURE, Plan
+from forecurve.science.planning.dominated import DOMINATED, dominated, p_within
+from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE, Plan
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -230,6 +231,40 @@ def test_rewards_on_another_scale_give_the_same_plan() -> None:
     assert found.dominated == PLANNED.dominated
 
 
+# --- which arms can be dropped ---
+
+
+@given(st.integers(2, 60), st.integers(0, 99), st.floats(0.01, 0.2))
+@settings(max_examples=40, deadline=None)
+def test_what_is_left_holds_an_arm_as_good_as_any(arms: int, seed: int, apart: float) -> None:
+    """However many arms there are, and however little is known of each: by brute force."""
+    rng = np.random.default_rng(seed)
+    ends = 0.5 + apart * rng.normal(size=arms) + 0.1 * rng.normal(size=(400, arms))
+    dropped, within = dominated(ends, 0.01), p_within(ends, 0.01)
+    assert (within[dropped] < DOMINATED).all()
+    assert not dropped.all()
+    kept = ends[:, ~dropped].max(axis=1)
+    assert (kept < ends.max(axis=1) - 0.01).mean() < DOMINATED
+    if dropped.any():  # the unlikeliest go first
+        assert within[dropped].max() <= within[~dropped].min()
+
+
+def test_of_many_arms_of_which_nothing_is_known_few_are_dropped() -> None:
+    ends = np.random.default_rng(0).uniform(size=(2000, 100))
+    assert (p_within(ends, 0.001) < DOMINATED).all()
+    assert dominated(ends, 0.001).sum() <= 8
+
+
+def test_an_early_sweep_of_many_arms_keeps_the_best_of_them() -> None:
+    rng = np.random.default_rng(2)
+    arms = [
+        _arm(f"a{at}", at, 1_200.0, 4, A=rng.uniform(0.4, 0.7), B=rng.uniform(1.5, 2.2), C_mid=rng.uniform(2000, 5000))
+        for at in range(40)
+    ]
+    found = plan([fit(one) for one in arms], 50_000.0, horizon=16_000.0)
+    assert sum(arm.p_best for arm in found.arms if arm.dominated) < 2 * DOMINATED
+
+
 # --- advice for a sweep ---
 
 
@@ -242,7 +277,7 @@ def test_a_dominated_run_is_stopped_whatever_it_would_gain() -> None:
     assert sum(each.numbers["p_best"] for each in advice.values()) == pytest.approx(1.0)
     for each in advice.values():
         json.dumps(each.to_dict(), allow_nan=False)
-        assert each.numbers["dominated"] == (each.numbers["p_within_delta"] < DOMINATED)
+        assert not each.numbers["dominated"] or each.numbers["p_within_delta"] < DOMINATED
 
 
 def test_runs_are_compared_at_the_budget_though_one_is_beyond_it() -> None:

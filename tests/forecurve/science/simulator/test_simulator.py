@@ -76,9 +76,9 @@ def test_equal_forecasts_spend_evenly() -> None:
 def test_halving_spends_what_its_rungs_cost(first: int, eta: int) -> None:
     sweep = synthetic_sweep(1, arms=8, noise="white")
     found = replay(sweep, SuccessiveHalving(first, eta))
-    gap, spent, alive, rung, reached = 400.0, 0.0, 8, first, 1
+    gap, spent, alive, rung, reached = 400.0, 0.0, 8, first, 0
     while alive > 1:
-        spent += alive * (rung - reached) * gap  # the first evaluation, at compute 0, is free
+        spent += alive * (rung - reached) * gap  # the start, at compute 0, is free and no evaluation of a rung
         reached, rung, alive = rung, rung * eta, max(alive // eta, 1)
     assert found.total == pytest.approx(spent)
 

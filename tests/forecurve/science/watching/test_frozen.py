@@ -57,3 +57,22 @@ def test_a_broken_store_is_refused_with_the_way_out() -> None:
     del stored["draws"]
     with pytest.raises(FrozenError, match="freeze the run again"):
         FrozenForecast.from_dict(stored)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("usual_gap", 0.0), ("usual_gap", float("nan")), ("nominal", -1.0), ("horizon", 0), ("state_variance", [0.1])],
+)
+def test_a_damaged_store_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(FrozenError, match=r"damaged.*freeze the run again"):
+        FrozenForecast.from_dict({**FROZEN.to_dict(), name: value})
+
+
+@pytest.mark.parametrize(("name", "values"), [("A", [0.5]), ("scale", None)])
+def test_draws_that_are_missing_or_no_numbers_are_refused(name: str, values: list[float] | None) -> None:
+    stored = FROZEN.to_dict()
+    stored["draws"][name] = values or [float("nan"), *stored["draws"][name][1:]]
+    with pytest.raises(FrozenError, match=f"^{name}: it is damaged"):
+        FrozenForecast.from_dict(stored)
+    with pytest.raises(FrozenError, match=r"^hypothesis: it is damaged"):
+        FrozenForecast.from_dict({**FROZEN.to_dict(), "hypothesis": [99] * len(FROZEN.hypothesis)})

@@ -290,3 +290,17 @@ def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
     fallen = np.where(x > 6000, reward - 0.05, reward)
     still = watch(frozen, x[26:], fallen[26:], fit=fit(Curve(x, fallen, prompts=1000, samples=16)))
     assert still.level == "ALERT"
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.02, 0.1])
+def test_what_was_judged_is_not_judged_anew_when_evaluations_come(drop: float) -> None:
+    """So the evidence is one e-process over all looks, and a level once reached stays."""
+    rng = np.random.default_rng(3)
+    reward = (
+        sigmoid(LATER, 0.61, 1.9, 2500.0, 0.2) - drop * (np.median(LATER) < LATER) + 0.004 * rng.normal(size=len(LATER))
+    )
+    whole = watch(FROZEN, LATER, reward)
+    looks = [watch(FROZEN, LATER[:count], reward[:count]) for count in range(1, len(LATER) + 1)]
+    for count, look in enumerate(looks, start=1):
+        np.testing.assert_allclose(look.z, whole.z[:count], rtol=1e-6, atol=1e-9)
+    assert (np.diff(np.log([look.e_value for look in looks])) >= -1e-9).all()
