@@ -29,6 +29,7 @@ from ..compiled import compiled
 # (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
 ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
 UNKNOWN_SD = 0.015
+_LEAST_RATE = 1e-3
 LEVEL_OF = 4  # latest evaluations that tell the level of one: few, so that a jump is soon known
 Number = TypeVar("Number", FloatArray, float)
 
@@ -194,8 +195,18 @@ def at_levels(variance: FloatArray, rate: FloatArray, number: FloatArray) -> Flo
 def smoothed_binomial(level: Number, number: Number, behind: Number) -> Number:
     """p(1-p)/n, with half a success and half a failure added to the answers that tell p (Jeffreys), so that 0 and 1
     have a variance. With more of them small evaluations near 0 would look far quieter than they are allowed to be, and
-    those that follow, higher up, would be expected to be as quiet."""
+    those that follow, higher up, would be expected to be as quiet.
+
+    No rate is taken for nearer to 0 or 1 than a thousandth, or than two answers of an evaluation of more than 2,000: a
+    run that stands at 0 would else be so sure of it that a rise to come counted for nothing."""
     p = (level * behind + 0.5) / (behind + 1.0)
+    least = 2.0 / (number + 4.0)
+    if isinstance(p, float) and isinstance(least, float):
+        least = min(least, _LEAST_RATE)
+        p = min(max(p, least), 1.0 - least)
+    else:
+        least = np.minimum(least, _LEAST_RATE)
+        p = np.clip(p, least, 1.0 - least)
     return p * (1.0 - p) / number
 
 

@@ -113,3 +113,16 @@ def test_of_a_rise_that_has_only_begun_too_little_is_seen() -> None:
     reward = np.zeros(38)
     reward[-1] = 0.007
     assert fit(Curve(np.arange(1.0, 39), reward, prompts=500, samples=4)).late_start is None
+
+
+@pytest.mark.parametrize("answers", [240, 2000, 16_000])
+def test_a_run_that_stood_at_0_is_not_so_sure_of_it_that_its_rise_counts_for_nothing(answers: int) -> None:
+    """Asked at every evaluation: it is stopped, if at all, with little left to gain."""
+    rng = np.random.default_rng(0)
+    compute = np.linspace(0.0, 16_000.0, 41)
+    truth = np.where(compute > 9_000, sigmoid(np.maximum(compute - 9_000, 1e-9), 0.6, 1.8, 2_500.0, 0.0), 0.0)
+    curve = Curve(compute, rng.binomial(answers, truth) / answers, prompts=answers, samples=1)
+    for at in compute[8:]:
+        if advise(fit(curve.until(at)), budget=16_000.0).action == "stop":
+            assert truth[-1] - truth[compute <= at][-1] < 0.03
+            break
