@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..posterior.problem import Problem
-from .extension import Comparison, Extended, ramps, steps
+from .extension import Extended, NullModel
 
 BREAK_BEFORE = 3  # evaluations before a break: fewer say nothing of what it broke with
 _CHANGES = 16
@@ -41,9 +41,9 @@ class Changes:
         kept = (self.starts >= first) & (last is None or self.starts <= last)
         return Changes(self.starts[kept], self.sudden[kept], self.columns[:, kept])
 
-    def fall_of(self, comparison: Comparison, whole: bool = False) -> Extended:
+    def fall_of(self, null: NullModel, whole: bool = False) -> Extended:
         """The best of them as a fall."""
-        return comparison.extend(self.columns, np.full(len(self.starts), -1.0), whole)
+        return null.extend(self.columns, np.full(len(self.starts), -1.0), whole)
 
     def about(self, column: int, compute: FloatArray) -> Changes:
         """Bends and jumps at every evaluation near that of one column."""
@@ -63,3 +63,14 @@ def _sharpest_jumps(reward: FloatArray) -> IntArray:
     jumps = pairs[2:] - pairs[:-2]  # jumps[i] compares evaluations i+2, i+3 with i, i+1
     order = np.argsort(jumps) + 2
     return np.unique([at for at in (*order[:_SHARPEST], *order[-_SHARPEST:]) if at >= 3]).astype(np.int64)
+
+
+def steps(size: int, starts: IntArray) -> FloatArray:
+    """Columns that are 0 before an evaluation and 1 from it on, (N, T)."""
+    return np.asarray(np.arange(size)[:, None] >= starts, dtype=np.float64)
+
+
+def ramps(compute: FloatArray, starts: IntArray) -> FloatArray:
+    """Columns that are 0 up to the evaluation before `starts` and rise in compute to 1 at the last, (N, T)."""
+    origin = compute[starts - 1]
+    return np.asarray(np.maximum(compute[:, None] - origin, 0.0) / (compute[-1] - origin))

@@ -12,19 +12,18 @@ posterior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..compiled import compiled
 from ..posterior.drawing import Posterior
 from ..posterior.integral import forms_at
 from ..posterior.kernels import noise_filter
-from ..posterior.linear import AT_NODE, Quadratic, best_at_node, best_on_triangle
+from ..posterior.linear import Quadratic, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
 from .climbing import climb
+from .extending import Alone, Columns, contiguous, likeliest
 
 _OWN_NODES = 40  # of the posterior's own; the lattice over the whole box stands for curves that it rules out
 _LATTICE = (10, 14)  # in ln B and ln C_mid
@@ -88,8 +87,8 @@ class _Terms:
         return cls(columns, signs, alive, top, rows, own, rows.sum(axis=2), rows @ problem.reward)
 
 
-class Comparison:
-    """Least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
+class NullModel:
+    """The sigmoid alone: least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
 
     Attributes:
         gained_by_cutting: log likelihood of the best sigmoid over that of the best without an early regime.
@@ -118,7 +117,7 @@ class Comparison:
         self.gained_by_cutting = float(best.max() - best[self._whole].max())
 
     @classmethod
-    def of(cls, problem: Problem, found: Posterior) -> Comparison:
+    def of(cls, problem: Problem, found: Posterior) -> NullModel:
         """On nodes of the posterior, a coarse lattice over the whole box, and the best of all with and without an early
         regime."""
         box = problem.setting.box
@@ -181,15 +180,15 @@ class Comparison:
         """The best extension on a lattice about a node, a cell to each side."""
         steps = [np.linspace(-size, size, _LOCAL) for size in cell]
         local = node[:, None] + np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1)
-        return Comparison(self.problem, local, cell)._extend(terms)
+        return NullModel(self.problem, local, cell)._extend(terms)
 
     def _extend(self, terms: _Terms) -> Extended:
         setting, alive = self.problem.setting, terms.alive
-        at, found = np.zeros(3, dtype=np.int64), np.zeros(4)
-        search = compiled(_extend_loop, _extend_rows, *AT_NODE)
-        forms = tuple(_whole(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q.forms)
-        plain = _whole(self.least[alive]), _whole(self._constant[alive, 0]), float(setting.nu), float(setting.rate)
-        search(forms, _whole(terms.rows @ self.g), terms.total, terms.on_y, terms.own, terms.signs, *plain, at, found)
+        forms = Quadratic(*(contiguous(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q))
+        constant = contiguous(self._constant[alive, 0])
+        alone = Alone(forms, contiguous(self.least[alive]), constant, float(setting.nu), float(setting.rate))
+        columns = Columns(contiguous(terms.rows @ self.g), terms.total, terms.on_y, terms.own, terms.signs)
+        at, found = likeliest(alone, columns)
         h, t, k = (int(index) for index in at)
         likelihood, start, ceiling, step = (float(value) for value in found)
         if step == 0.0:
@@ -226,115 +225,3 @@ class Comparison:
     def _log_likelihood(self, least: FloatArray) -> FloatArray:
         setting = self.problem.setting
         return np.asarray(self._constant - setting.nu * np.log(setting.rate + least / 2))
-
-
-# --- the best of all hypotheses, columns and nodes ---
-
-Forms = tuple[FloatArray, ...]
-_ROUNDING = 1e-8  # of y'y, where the form is well conditioned
-_whole = np.ascontiguousarray  # a loop is compiled once for each layout of its arrays
-
-
-def _extend_loop(
-    forms: Any, on_g: Any, total: Any, on_y: Any, own: Any, signs: Any,
-    plain: Any, constant: Any, nu: float, rate: float, at: Any, found: Any,
-) -> None:  # fmt: skip
-    """See `_extend_rows`, which it does without arrays of the size (H, T, K).
-
-    How little Q could be were R0 and A free costs a fraction of how little it is, and rules nearly all nodes out.
-    """
-    h00, h01, h11, c0, c1, yy = forms
-    best, bound = -np.inf, np.empty(on_g.shape[2])
-    for h in range(on_g.shape[0]):
-        least, here_t, here_k, R0, A, delta = np.inf, 0, 0, 0.0, 0.0, 0.0
-        if best > -np.inf:  # what it takes to be the likeliest
-            least = 2.0 * (np.exp((constant[h] - best) / nu) - rate)
-        enough = least
-        for t in range(on_g.shape[1]):
-            y, each = on_y[h, t], 1.0 / own[h, t]
-            for k in range(len(bound)):
-                g = on_g[h, t, k]
-                s = total[h, t] - g
-                a00, a11 = max(h00[h, k] - s * s * each, 0.0), max(h11[h, k] - g * g * each, 0.0)
-                a01, b0, b1 = h01[h, k] - s * g * each, c0[h, k] - s * y * each, c1[h, k] - g * y * each
-                det = a00 * a11 - a01 * a01
-                explained = (a11 * b0 * b0 - 2.0 * a01 * b0 * b1 + a00 * b1 * b1) / det
-                free = yy[h, k] * (1.0 - _ROUNDING) - y * y * each - explained
-                bound[k] = free if det > _ROUNDING * a00 * a11 else -np.inf
-            for k in range(len(bound)):
-                if bound[k] >= least:
-                    continue
-                g = on_g[h, t, k]
-                s = total[h, t] - g
-                a00, a11 = max(h00[h, k] - s * s * each, 0.0), max(h11[h, k] - g * g * each, 0.0)
-                a01, b0, b1 = h01[h, k] - s * g * each, c0[h, k] - s * y * each, c1[h, k] - g * y * each
-                r, a, _, _ = best_at_node(a00, a01, a11, b0, b1)
-                step = (y - s * r - g * a) * each
-                if signs[t] == 0.0 or step * signs[t] > 0.0:
-                    form = a00 * r * r + 2.0 * a01 * r * a + a11 * a * a
-                    q = max(yy[h, k] - y * y * each - 2.0 * (b0 * r + b1 * a) + form, 0.0)
-                else:
-                    q, r, a, step = plain[h, k], 0.0, 0.0, 0.0
-                if q < least:
-                    least, here_t, here_k, R0, A, delta = q, t, k, r, a, step
-        if least < enough:
-            best = constant[h] - nu * np.log(rate + least / 2.0)
-            at[0], at[1], at[2] = h, here_t, here_k
-            found[0], found[1], found[2], found[3] = best, R0, A, delta
-
-
-def _extend_rows(
-    forms: Forms, on_g: FloatArray, total: FloatArray, on_y: FloatArray, own: FloatArray, signs: FloatArray,
-    plain: FloatArray, constant: FloatArray, nu: float, rate: float, at: IntArray, found: FloatArray,
-) -> None:  # fmt: skip
-    """The likeliest hypothesis, column and node, and (R0, A, delta) there; delta is 0 where the plain sigmoid is best.
-
-    Args:
-        forms: h00, h01, h11, c0, c1, yy of the sigmoid alone, (H, K) each.
-        on_g: the columns' inner products with g, (H, T, K).
-        total, on_y, own: with 1, with y and with themselves, (H, T).
-        signs: of delta, (T,); 0 allows both.
-        plain: the least sum of squares of the sigmoid alone, (H, K).
-        constant, nu, rate: of the log likelihood; constant is (H,).
-        at: takes (hypothesis, column, node).
-        found: takes (log likelihood, R0, A, delta).
-    """
-    on_start = total[:, :, None] - on_g
-    alone = Quadratic(*(form[:, None] for form in forms))
-    R0, A, least = best_on_triangle(_without(alone, on_start, on_g, on_y[:, :, None], own[:, :, None]))
-    delta = (on_y[:, :, None] - on_start * R0 - on_g * A) / own[:, :, None]
-    allowed = (delta * signs[:, None] > 0) | (signs[:, None] == 0)  # the other way the best delta is 0
-    least = np.where(allowed, least, plain[:, None])
-    likelihood = constant[:, None, None] - nu * np.log(rate + least / 2)
-    at[:] = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
-    place = tuple(at)
-    found[:] = likelihood[place], R0[place], A[place], delta[place] if allowed[place] else 0.0
-
-
-def _without(q: Quadratic, on_start: FloatArray, on_g: FloatArray, on_y: FloatArray, own: FloatArray) -> Quadratic:
-    """The quadratic form once a column is at its best for every (R0, A).
-
-    Args:
-        q: of the sigmoid alone.
-        on_start, on_g, on_y: the column's inner products with 1 - g, g and y.
-        own: with itself.
-    """
-    return Quadratic(
-        h00=np.maximum(q.h00 - on_start**2 / own, 0.0),
-        h01=q.h01 - on_start * on_g / own,
-        h11=np.maximum(q.h11 - on_g**2 / own, 0.0),
-        c0=q.c0 - on_start * on_y / own,
-        c1=q.c1 - on_g * on_y / own,
-        yy=q.yy - on_y**2 / own,
-    )
-
-
-def steps(size: int, starts: IntArray) -> FloatArray:
-    """Columns that are 0 before an evaluation and 1 from it on, (N, T)."""
-    return np.asarray(np.arange(size)[:, None] >= starts, dtype=np.float64)
-
-
-def ramps(compute: FloatArray, starts: IntArray) -> FloatArray:
-    """Columns that are 0 up to the evaluation before `starts` and rise in compute to 1 at the last, (N, T)."""
-    origin = compute[starts - 1]
-    return np.asarray(np.maximum(compute[:, None] - origin, 0.0) / (compute[-1] - origin))

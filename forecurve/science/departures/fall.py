@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..arrays import FloatArray
 from ..wording import compute_text
 from .changes import Changes
-from .extension import Comparison, Extended
+from .extension import Extended, NullModel
 from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit
 
 _COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
@@ -14,19 +14,19 @@ _TOLD = 0.2  # of a fall: less of it regained is not spoken of
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 
 
-def fall_in(comparison: Comparison, changes: Changes, cut: int, width: float) -> Misfit | None:
+def fall_in(null: NullModel, changes: Changes, cut: int, width: float) -> Misfit | None:
     """A fall after an early regime of `cut` evaluations, or one that describes them better than such a regime does."""
     after = changes.from_evaluation(cut + 1)
-    found = _fallen(comparison, after, after.fall_of(comparison), width)
-    if found is not None or not comparison.early:
+    found = _fallen(null, after, after.fall_of(null), width)
+    if found is not None or not null.early:
         return found
-    within = changes.from_evaluation(1, comparison.early)
-    best = within.fall_of(comparison, whole=True)
-    says_more = best.ratio - 2 * comparison.gained_by_cutting >= OVER_CUT
-    return _fallen(comparison, within, best, width) if says_more else None
+    within = changes.from_evaluation(1, null.early)
+    best = within.fall_of(null, whole=True)
+    says_more = best.ratio - 2 * null.gained_by_cutting >= OVER_CUT
+    return _fallen(null, within, best, width) if says_more else None
 
 
-def _fallen(comparison: Comparison, changes: Changes, best: Extended, width: float) -> Misfit | None:
+def _fallen(null: NullModel, changes: Changes, best: Extended, width: float) -> Misfit | None:
     since = int(changes.starts[best.column]) - 1  # the last evaluation before it
     peak = float(best.values[: since + 1].max())
     fall = peak - float(best.values[-1])
@@ -34,9 +34,9 @@ def _fallen(comparison: Comparison, changes: Changes, best: Extended, width: flo
         return None
     name = "collapse" if _is_collapse(best, since, peak) else "decline"
     lowest, now = float(best.values[since + 1 :].min()), float(best.values[-1])
-    back = _is_back(comparison.problem.reward, since)
+    back = _is_back(null.problem.reward, since)
     size, regained = (peak - lowest) * width, (now - lowest) * width
-    when = float(comparison.problem.compute[since])
+    when = float(null.problem.compute[since])
     return Misfit(name, when, size, _of_a_fall(name, size, regained, back, when), back=back)
 
 

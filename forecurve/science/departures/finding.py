@@ -15,7 +15,7 @@ import numpy as np
 from ..posterior.drawing import Posterior
 from ..posterior.problem import Problem
 from .changes import Changes
-from .extension import Comparison
+from .extension import NullModel
 from .fall import fall_in
 from .misfit import MOST_WIDENING, Misfit
 from .other_shape import another_shape
@@ -36,20 +36,20 @@ def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | No
     """
     if len(problem.compute) < _MIN_POINTS:
         return None
-    comparison = Comparison.of(problem, found)
+    null = NullModel.of(problem, found)
     changes = Changes.of(problem)
-    changed = fall_in(comparison, changes, found.cut, width)
-    changed = changed or another_shape(comparison, changes, found, width)
+    changed = fall_in(null, changes, found.cut, width)
+    changed = changed or another_shape(null, changes, found, width)
     if changed is not None and changed.withheld:
         return changed
-    residuals = _residuals(comparison)
+    residuals = _residuals(null)
     if changed is None or residuals is None:
         return changed or residuals
     return replace(changed, widening=max(changed.widening or 1.0, residuals.widening or 1.0))
 
 
-def _residuals(comparison: Comparison) -> Misfit | None:
-    found = hanging(comparison)
+def _residuals(null: NullModel) -> Misfit | None:
+    found = hanging(null)
     if found is None:
         return None
     lag, wider = found

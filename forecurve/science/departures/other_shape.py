@@ -9,7 +9,7 @@ from ..posterior.drawing import Posterior
 from ..posterior.sigmoid import rise
 from ..wording import compute_text
 from .changes import BREAK_BEFORE, Changes
-from .extension import Comparison, Extended
+from .extension import Extended, NullModel
 from .misfit import MOST_WIDENING, OVER_CUT, RATIO, Misfit
 from .shape import Rise, Rival, logistic, rivals, widening
 
@@ -27,9 +27,9 @@ _WORTH = 12.0  # a sharp change or a second rise from which gentle rivals are as
 _CENTRES = 16
 
 
-def another_shape(comparison: Comparison, changes: Changes, found: Posterior, width: float) -> Misfit | None:
+def another_shape(null: NullModel, changes: Changes, found: Posterior, width: float) -> Misfit | None:
     """A second rise, a break, or a smooth curve that is no sigmoid: whichever explains more than the gentler ones."""
-    compute, log_c = comparison.problem.compute, comparison.problem.log_c
+    compute, log_c = null.problem.compute, null.problem.log_c
     if len(compute) < _PHASE_POINTS:
         return None
     cut = found.cut  # within an early regime nothing changes: it is off the curve
@@ -37,17 +37,17 @@ def another_shape(comparison: Comparison, changes: Changes, found: Posterior, wi
     inside = float(seen[min(max(cut, 1) + 2, len(seen) - 1)]), float(seen[-4])  # too little of a later rise is seen
     centres = np.linspace(*inside, _CENTRES)
     columns = logistic(log_c, centres, _STEEPNESS)
-    first = _first_phase(comparison, columns, centres, seen) if comparison.early else None
+    first = _first_phase(null, columns, centres, seen) if null.early else None
     if first is not None:
         return _two_phase(first.delta, float(centres[first.column]), width)
-    second = comparison.extend(columns, signs=np.ones(_CENTRES))
+    second = null.extend(columns, signs=np.ones(_CENTRES))
     late = changes.from_evaluation(cut + BREAK_BEFORE)
-    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)))
+    sharp = null.extend(late.columns, signs=np.zeros(len(late.starts)))
     if max(second.ratio, sharp.ratio) < _WORTH:
         return None
     late = late.about(sharp.column, compute).from_evaluation(cut + BREAK_BEFORE)  # as finely laid as the gentle ones
-    sharp = comparison.extend(late.columns, signs=np.zeros(len(late.starts)), near=sharp)
-    ranked = rivals(comparison, inside)
+    sharp = null.extend(late.columns, signs=np.zeros(len(late.starts)), near=sharp)
+    ranked = rivals(null, inside)
     smoothest = ranked[0].found.ratio
     centre = float(centres[second.column])
     broken = sharp.ratio >= max(_BREAK_RATIO, smoothest + _SHARPER) and abs(sharp.delta) >= _LEAST_BREAK
@@ -63,13 +63,13 @@ def another_shape(comparison: Comparison, changes: Changes, found: Posterior, wi
         return _break(sharp, sudden, float(compute[late.starts[sharp.column] - 1]), width)
     if smoothest < _BREAK_RATIO or len(compute) < _SHAPE_POINTS:
         return None
-    return _shape(smoothest, widening(comparison, found, ranked))
+    return _shape(smoothest, widening(null, found, ranked))
 
 
-def _first_phase(comparison: Comparison, columns: FloatArray, centres: FloatArray, seen: FloatArray) -> Extended | None:
+def _first_phase(null: NullModel, columns: FloatArray, centres: FloatArray, seen: FloatArray) -> Extended | None:
     """A second rise of which what would else be an early regime is the first phase."""
-    found = comparison.extend(columns, np.ones(_CENTRES), whole=True)
-    says_more = found.ratio - 2 * comparison.gained_by_cutting >= OVER_CUT
+    found = null.extend(columns, np.ones(_CENTRES), whole=True)
+    says_more = found.ratio - 2 * null.gained_by_cutting >= OVER_CUT
     rises = says_more and found.ratio >= RATIO and found.delta >= _LEAST_SECOND
     return found if rises and _has_shoulder(found, seen, float(centres[found.column])) else None
 

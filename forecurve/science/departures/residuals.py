@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..arrays import FloatArray
-from .extension import Comparison
+from .extension import NullModel
 
 _RUNS_POINTS = 12
 _RUNS_P = 1e-3
@@ -14,7 +14,7 @@ _LEAST_LAG = 0.4
 _NEXT_TO_NONE = 3.0  # residuals of a computed curve: the noise that the fit allows for is so many times theirs
 
 
-def hanging(comparison: Comparison) -> tuple[float, float] | None:
+def hanging(null: NullModel) -> tuple[float, float] | None:
     """Wald and Wolfowitz's runs test on residuals that the noise model has whitened: what it does not explain.
 
     The interval of a level that is read from evaluations with lag-1 correlation r is sqrt((1 + r) / (1 - r)) times as
@@ -24,12 +24,12 @@ def hanging(comparison: Comparison) -> tuple[float, float] | None:
         (r of the raw residuals after an early regime, that factor over what the best noise hypothesis already allows
         for), or None where nothing is left to explain.
     """
-    whitened = comparison.whitened_residual()
+    whitened = null.whitened_residual()
     size = len(whitened)
-    if size < _RUNS_POINTS or comparison.excess_noise() > _NEXT_TO_NONE or _chance_of_runs(whitened) >= _RUNS_P:
+    if size < _RUNS_POINTS or null.excess_noise() > _NEXT_TO_NONE or _chance_of_runs(whitened) >= _RUNS_P:
         return None
-    lag = _lag_correlation(comparison.residual()[comparison.early :])
-    return None if lag < _LEAST_LAG else (lag, _inflation(lag) / _inflation(comparison.explained_correlation()))
+    lag = _lag_correlation(null.residual()[null.early :])
+    return None if lag < _LEAST_LAG else (lag, _inflation(lag) / _inflation(null.explained_correlation()))
 
 
 def _chance_of_runs(values: FloatArray) -> float:

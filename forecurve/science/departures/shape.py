@@ -19,7 +19,7 @@ from ..arrays import FloatArray
 from ..posterior.drawing import Posterior
 from ..posterior.sigmoid import reward_at, rise
 from .drift import SCALE
-from .extension import Comparison, Extended
+from .extension import Extended, NullModel
 
 _GROUPS = 3  # places apart from one another, each the best of its neighbours
 _PLACES = 15
@@ -73,47 +73,47 @@ class Rival:
         other = Rise(self.slope, self.centre, self.found.delta)
         return (sigmoid, other) if sigmoid.centre < other.centre else (other, sigmoid)
 
-    def beyond(self, comparison: Comparison, log_compute: float) -> float:
+    def beyond(self, null: NullModel, log_compute: float) -> float:
         """Its value at a later compute, in the scale where rewards lie in [0, 1]."""
-        place = np.array([float(comparison.problem.log_c[-1]), log_compute])
+        place = np.array([float(null.problem.log_c[-1]), log_compute])
         g = rise(place, self.found.node[:1], self.found.node[1:])[:, 0]
         other = self.rises(place, np.array([self.centre]))[:, 0]
         further = self.found.height * (g[1] - g[0]) + self.found.delta * (other[1] - other[0])
         return float(np.clip(self.found.values[-1] + further, 0.0, 1.0))
 
 
-def rivals(comparison: Comparison, centres: tuple[float, float]) -> list[Rival]:
+def rivals(null: NullModel, centres: tuple[float, float]) -> list[Rival]:
     """The best rival of every family and part of the run, the best of all first.
 
     Args:
-        comparison: of the curve's best sigmoid with extensions of it.
+        null: of the curve's best sigmoid with extensions of it.
         centres: the least and the largest log compute about which a rival may rise or fall.
     """
     places = np.linspace(*centres, _PLACES)
-    found = list(_each(comparison, places))
+    found = list(_each(null, places))
     return sorted(found, key=lambda rival: -rival.found.ratio)
 
 
-def _each(comparison: Comparison, places: FloatArray) -> Iterator[Rival]:
+def _each(null: NullModel, places: FloatArray) -> Iterator[Rival]:
     for rises, slope in _FAMILIES:
         for part in np.array_split(places, _GROUPS):
-            columns = rises(comparison.problem.log_c, part)
-            best = comparison.extend(columns, signs=np.zeros(len(part)))
+            columns = rises(null.problem.log_c, part)
+            best = null.extend(columns, signs=np.zeros(len(part)))
             yield Rival(best, rises, slope, float(part[best.column]))
 
 
-def widening(comparison: Comparison, posterior: Posterior, ranked: list[Rival]) -> float:
+def widening(null: NullModel, posterior: Posterior, ranked: list[Rival]) -> float:
     """How many times as wide the sigmoid's 90 % interval at twice the compute must be to hold where rivals lead.
 
     Rivals that agree with one another prove little: they are sigmoids beyond the data too. So it is at least what runs
     are known to leave their sigmoid by (`drift`).
     """
-    at = float(comparison.problem.log_c[-1] + np.log(_HORIZON))
+    at = float(null.problem.log_c[-1] + np.log(_HORIZON))
     place = np.exp(np.array([at]))
     draws = reward_at(place, posterior.A, posterior.B, posterior.C_mid, posterior.R0)[0]
     lower, middle, upper = np.quantile(draws, (1 - _REACH, 0.5, _REACH))
     best = ranked[0].found.ratio
-    ends = [rival.beyond(comparison, at) for rival in ranked if rival.found.ratio > best - _ALIKE]
+    ends = [rival.beyond(null, at) for rival in ranked if rival.found.ratio > best - _ALIKE]
     farthest = max(ends, key=lambda end: abs(end - middle))
     half = upper - middle if farthest > middle else middle - lower
     return float(max(abs(farthest - middle), SCALE * np.log(_HORIZON) * _HEAVY) / max(half, 1e-9))

@@ -13,8 +13,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from .elementary import exps
-from .kernels import HUGE, Factors, filter_loop, filter_rows, sums_rows
-from .masses import MASS_PARTS, Constants, Masses, mass_loop, mass_rows
+from .kernels import HUGE, Factors, Filtered, LatticeSums, filter_loop, filter_rows, sums_rows
+from .masses import MASS_PARTS, Beforehand, Masses, mass_loop, mass_rows
 from .patches import coarse_loop, coarse_rows
 
 CARRIED = 5.0  # a node within exp(-5) of the best carried mass
@@ -40,19 +40,13 @@ class Wanted(NamedTuple):
 
     Attributes:
         alive: hypotheses, (L,).
-        log_weights: their log prior weight, (L,).
-        log_node_prior: of each part of the prior, -inf where a node is left out, (P, K).
         outer: rows of the lattice that finer nodes lie in, see `Lattice`.
-        pulled: whether the second part of the prior says anything of A.
-        constants: of the masses, with the new evaluation counted.
+        beforehand: of those hypotheses, with the new evaluation counted; -inf where a node is left out.
     """
 
     alive: IntArray
-    log_weights: FloatArray
-    log_node_prior: FloatArray
     outer: int
-    pulled: bool
-    constants: Constants
+    beforehand: Beforehand
 
 
 class New(NamedTuple):
@@ -72,7 +66,6 @@ class After(NamedTuple):
         filtered: the new evaluation under every hypothesis, the first five of `Filtered`, (5, H, 1).
         few_totals: of the hypotheses that are alive, (L, 4).
         masses: of those.
-        spread: of the masses over the lattice.
     """
 
     few: FloatArray
@@ -81,7 +74,6 @@ class After(NamedTuple):
     filtered: FloatArray
     few_totals: FloatArray
     masses: Masses
-    spread: Spread
 
 
 class Spread(NamedTuple):
@@ -99,70 +91,42 @@ class Spread(NamedTuple):
 
 def advance(
     before: Known, new: New, factors: Factors, wandering: tuple[FloatArray, FloatArray], wanted: Wanted
-) -> After:
-    """What one more evaluation makes of sums and masses; `before` stays as it is.
+) -> tuple[After, Spread]:
+    """What one more evaluation makes of sums and masses, and how these lie; `before` stays as it is.
 
     Args:
         factors: of the lattice.
         wandering: eta and rho of each hypothesis, (H,).
     """
     size, alive = before.few.shape[2], len(wanted.alive)
-    few, totals, last = np.empty_like(before.few), before.totals.copy(), before.last.copy()
-    filtered, few_totals = np.empty((5, len(last), 1)), np.empty((alive, 4))
-    masses = Masses(np.empty((len(wanted.log_node_prior), alive, size)), np.empty(size))
+    masses = Masses(np.empty((len(wanted.beforehand.log_node), alive, size)), np.empty(size))
+    after = After(
+        few=np.empty_like(before.few),
+        totals=before.totals.copy(),
+        last=before.last.copy(),
+        filtered=np.empty((5, len(before.last), 1)),
+        few_totals=np.empty((alive, 4)),
+        masses=masses,
+    )
     spread = np.empty(6)
     run = compiled(_advance_loop, _advance_rows, filter_loop, *MASS_PARTS, mass_loop, coarse_loop, _spread_loop)
-    run(
-        *new,
-        *factors,
-        *wandering,
-        before.few,
-        before.nodes,
-        *wanted,
-        few,
-        totals,
-        last,
-        filtered,
-        few_totals,
-        *masses,
-        spread,
-    )
-    return After(few, totals, last, filtered, few_totals, masses, Spread(*spread.tolist()))
+    run(before, new, factors, wandering, wanted, after, spread)
+    return after, Spread(*spread.tolist())
 
 
 def _advance_loop(
-    log_c: Any,
-    reward: Any,
-    share: Any,
-    tick: Any,
-    B: Any,
-    centre: Any,
-    middle: Any,
-    eta: Any,
-    rho: Any,
-    before: Any,
-    nodes_before: Any,
-    alive: Any,
-    log_weights: Any,
-    log_node_prior: Any,
-    outer: Any,
-    pulled: Any,
-    constants: Any,
-    after: Any,
-    totals: Any,
-    last: Any,
-    filtered: Any,
-    few_totals: Any,
-    pairs: Any,
-    nodes: Any,
-    spread: Any,
+    before: Known, new: New, factors: Factors, wandering: Any, wanted: Wanted, after: After, spread: Any
 ) -> None:
+    log_c, reward, share, tick = new
+    B, centre, middle = factors
+    eta, rho = wandering
+    filtered, totals, few_before, few = after.filtered, after.totals, before.few, after.few
     rows, columns = middle.shape
     own = np.empty((len(eta), 1))
     for h in range(len(eta)):
         own[h, 0] = eta[h]
         filtered[2, h, 0] = rho[h] ** tick if eta[h] > 0 else 0.0
-    out = (filtered[0], filtered[1], filtered[2], filtered[3], filtered[4], totals, last)
+    out = Filtered(filtered[0], filtered[1], filtered[2], filtered[3], filtered[4], totals, after.last)
     filter_loop(np.full(1, share), own, np.full(1, reward), out)
     g = np.zeros(rows * columns)
     if log_c > -np.inf:
@@ -170,20 +134,20 @@ def _advance_loop(
             rate = min(max(np.exp(-B[i] * (log_c - centre)), 1.0 / HUGE), HUGE)
             for j in range(columns):
                 g[i * columns + j] = 1.0 / (1.0 + rate * middle[i, j])
-    for a in range(len(alive)):
-        h = alive[a]
-        few_totals[a] = totals[h]
+    for a in range(len(wanted.alive)):
+        h = wanted.alive[a]
+        after.few_totals[a] = totals[h]
         f, k, d = filtered[0, h, 0], filtered[1, h, 0], filtered[2, h, 0]
         q1, qy = filtered[3, h, 0], filtered[4, h, 0]
         for n in range(len(g)):
-            s = d * before[3, a, n]
+            s = d * few_before[3, a, n]
             e = g[n] - s
-            after[0, a, n] = before[0, a, n] + e * e * f
-            after[1, a, n] = before[1, a, n] + e * q1
-            after[2, a, n] = before[2, a, n] + e * qy
-            after[3, a, n] = s + k * e
-    mass_loop(after[0], after[1], after[2], few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    _spread_loop(nodes_before, nodes, outer, columns, spread)
+            few[0, a, n] = few_before[0, a, n] + e * e * f
+            few[1, a, n] = few_before[1, a, n] + e * q1
+            few[2, a, n] = few_before[2, a, n] + e * qy
+            few[3, a, n] = s + k * e
+    mass_loop(LatticeSums(few[0], few[1], few[2], few[3]), after.few_totals, wanted.beforehand, after.masses)
+    _spread_loop(before.nodes, after.masses.nodes, wanted.outer, columns, spread)
 
 
 def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
@@ -212,43 +176,23 @@ def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) 
 
 
 def _advance_rows(
-    log_c: Any,
-    reward: Any,
-    share: Any,
-    tick: Any,
-    B: Any,
-    centre: Any,
-    middle: Any,
-    eta: Any,
-    rho: Any,
-    before: Any,
-    nodes_before: Any,
-    alive: Any,
-    log_weights: Any,
-    log_node_prior: Any,
-    outer: Any,
-    pulled: Any,
-    constants: Any,
-    after: Any,
-    totals: Any,
-    last: Any,
-    filtered: Any,
-    few_totals: Any,
-    pairs: Any,
-    nodes: Any,
-    spread: Any,
+    before: Known, new: New, factors: Factors, wandering: Any, wanted: Wanted, after: After, spread: Any
 ) -> None:
     """`_advance_loop`, all nodes and hypotheses at once."""
-    filtered[2] = np.where(eta > 0, rho**tick, 0.0)[:, None]
-    filter_rows([share], eta[:, None], [reward], (*filtered, totals, last))
+    log_c, reward, share, tick = new
+    eta, rho = wandering
+    inverse, gain, decay, one, white = after.filtered
+    decay[:] = np.where(eta > 0, rho**tick, 0.0)[:, None]
+    whole = Filtered(inverse, gain, decay, one, white, after.totals, after.last)
+    filter_rows([share], eta[:, None], [reward], whole)
     with np.errstate(over="ignore"):
-        rates = np.clip(np.exp(-B * (log_c - centre)), 1 / HUGE, HUGE)[None]
-    after[:] = before
-    few_totals[:] = totals[alive]
-    sums_rows([log_c > -inf], rates, middle, False, *filtered[:, alive], *after)
-    gg, g1, gy, _ = after
-    mass_rows(gg, g1, gy, few_totals, log_weights, log_node_prior, pulled, constants, pairs, nodes)
-    _spread_rows(nodes_before, nodes, outer, middle.shape[1], spread)
+        rates = np.clip(np.exp(-factors.B * (log_c - factors.centre)), 1 / HUGE, HUGE)[None]
+    after.few[:] = before.few
+    sums, alive = LatticeSums(*after.few), Filtered(*(part[wanted.alive] for part in whole))
+    after.few_totals[:] = alive.sums
+    sums_rows([log_c > -inf], rates, factors.middle, False, alive, sums)
+    mass_rows(sums, alive.sums, wanted.beforehand, after.masses)
+    _spread_rows(before.nodes, after.masses.nodes, wanted.outer, factors.middle.shape[1], spread)
 
 
 def _spread_rows(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:

@@ -19,7 +19,7 @@ from ..curves.wandering import HYPOTHESES
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import CUT_OFF, Lattice, closer_lattice, factors_of, first_lattice, lattice_about, mass_beyond
 from .linear import Quadratic
-from .masses import Masses, form_of, log_masses
+from .masses import Beforehand, Masses, form_of, log_masses
 from .patches import patched, rough_tiles
 from .point import search
 from .prior import student_t
@@ -172,16 +172,7 @@ def table_of(
         totals: `Filtered.sums` of the hypotheses that are alive, (H, 4).
     """
     priors = log_node_priors(setting, lattice)
-    masses = log_masses(
-        sums,
-        totals,
-        setting.log_weights[alive],
-        priors,
-        setting.prior,
-        setting.unit_variance,
-        setting.rate,
-        setting.nu,
-    )
+    masses = log_masses(sums, totals, Beforehand.of(setting, setting.log_weights[alive], priors))
     return Table(lattice, alive, sums, totals, priors, masses, setting.prior_parts, passes)
 
 

@@ -102,15 +102,13 @@ def lattice_sums(
     started = np.isfinite(log_c)
     with np.errstate(over="ignore"):
         rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
-    run = compiled(sums_loop, sums_rows)
-    inverse, gain, decay, one, reward = filtered[:5]
-    run(started, rates, factors.middle, burr, inverse, gain, decay, one, reward, *into)
+    compiled(sums_loop, sums_rows)(started, rates, factors.middle, burr, filtered, into)
 
 
 # --- the loops themselves: plain enough for numba ---
 
 
-def filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
+def filter_loop(shares: Any, own: Any, reward: Any, out: Filtered) -> None:
     """`own` is the wandering part's variance where nothing is known of it, (H, N)."""
     inverse, gain, decay, one, white, sums, last = out
     for h in range(own.shape[0]):
@@ -138,28 +136,16 @@ def filter_loop(shares: Any, own: Any, reward: Any, out: Any) -> None:
 _AT_ONCE = 4
 
 
-def sums_loop(
-    started: Any,
-    rates: Any,
-    factors: Any,
-    burr: Any,
-    inverse: Any,
-    gain: Any,
-    decay: Any,
-    one: Any,
-    reward: Any,
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    state: Any,
-) -> None:
-    rows, columns = factors.shape
+def sums_loop(started: Any, rates: Any, middle: Any, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
+    inverse, gain, decay, one, reward, _, _ = filtered
+    gg, g1, gy, state = into
+    rows, columns = middle.shape
     nodes = rows * columns
     g = np.zeros((len(started), nodes))
     for t in range(len(started)):
         for i in range(rows):
             for j in range(columns):
-                odds = rates[t, i] * factors[i, j]  # of not having risen
+                odds = rates[t, i] * middle[i, j]  # of not having risen
                 if started[t]:
                     g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
     tail, tail_from = np.zeros((3, nodes)), len(started)
@@ -219,7 +205,7 @@ def sums_loop(
             at_state[n] = 0.0
 
 
-def filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
+def filter_rows(shares: Any, own: Any, reward: Any, out: Filtered) -> None:
     """`filter_loop`, all hypotheses at once."""
     inverse, gain, decay, one, white, sums, last = out
     variance, s1, sy = last.T.copy()
@@ -237,26 +223,14 @@ def filter_rows(shares: Any, own: Any, reward: Any, out: Any) -> None:
     last[:] = np.stack([variance, s1, sy], axis=1)
 
 
-def sums_rows(
-    started: Any,
-    rates: Any,
-    factors: Any,
-    burr: Any,
-    inverse: Any,
-    gain: Any,
-    decay: Any,
-    one: Any,
-    reward: Any,
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    state: Any,
-) -> None:
+def sums_rows(started: Any, rates: Any, middle: Any, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
     """`sums_loop`, all nodes and hypotheses at once."""
+    inverse, gain, decay, one, reward, _, _ = filtered
+    gg, g1, gy, state = into
     for t in range(len(started)):
-        odds = (rates[t][:, None] * factors).ravel()
+        odds = (rates[t][:, None] * middle).ravel()
         g = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
-        g = g if started[t] else np.zeros(factors.size)
+        g = g if started[t] else np.zeros(middle.size)
         at = (slice(None), t, None)
         state *= decay[at]
         e = g - state

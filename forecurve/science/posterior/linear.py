@@ -7,7 +7,6 @@ With g given, the curve is linear: R = R0 (1 - g) + A g, so the sum of squares i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,7 @@ from ..compiled import compiled
 _TINY = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Quadratic:
+class Quadratic(NamedTuple):
     """The coefficients of Q, arrays of one shape."""
 
     h00: FloatArray
@@ -34,11 +32,6 @@ class Quadratic:
         linear = self.c0 * R0 + self.c1 * A
         quadratic = self.h00 * R0**2 + 2 * self.h01 * R0 * A + self.h11 * A**2
         return np.maximum(self.yy - 2 * linear + quadratic, 0.0)
-
-    @property
-    def forms(self) -> tuple[FloatArray, ...]:
-        """h00, h01, h11, c0, c1, yy."""
-        return self.h00, self.h01, self.h11, self.c0, self.c1, self.yy
 
     @property
     def determinant(self) -> FloatArray:
@@ -58,7 +51,7 @@ class Quadratic:
 
     def take(self, keep: tuple[Any, ...]) -> Quadratic:
         """The same at some positions."""
-        return Quadratic(*(form[keep] for form in self.forms))
+        return Quadratic(*(form[keep] for form in self))
 
 
 class Best(NamedTuple):
@@ -81,25 +74,25 @@ def quadratic(
 def best_on_triangle(q: Quadratic) -> Best:
     """The least Q with 0 <= R0 <= A <= 1: inside where the free minimum lies there, else on the best edge."""
     best = Best(*(np.empty(q.h00.shape) for _ in range(3)))
-    flat = (np.broadcast_to(form, q.h00.shape).ravel() for form in q.forms)
-    compiled(_triangle_loop, _triangle_rows, *AT_NODE)(*flat, *(part.reshape(-1) for part in best))
+    flat = Quadratic(*(np.broadcast_to(form, q.h00.shape).ravel() for form in q))
+    compiled(_triangle_loop, _triangle_rows, *AT_NODE)(flat, Best(*(part.reshape(-1) for part in best)))
     return best
 
 
-def _triangle_loop(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, yy: Any, R0: Any, A: Any, least: Any) -> None:
+def _triangle_loop(q: Quadratic, best: Best) -> None:
+    h00, h01, h11, c0, c1, yy = q
+    R0, A, least = best
     for k in range(len(h00)):
         r, a, _, _ = best_at_node(h00[k], h01[k], h11[k], c0[k], c1[k])
-        quadratic_part = h00[k] * r * r + 2.0 * h01[k] * r * a + h11[k] * a * a
-        R0[k], A[k], least[k] = r, a, max(yy[k] - 2.0 * (c0[k] * r + c1[k] * a) + quadratic_part, 0.0)
+        R0[k], A[k], least[k] = r, a, value_at_node(h00[k], h01[k], h11[k], c0[k], c1[k], yy[k], r, a)
 
 
-def _triangle_rows(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, yy: Any, R0: Any, A: Any, least: Any) -> None:
+def _triangle_rows(q: Quadratic, best: Best) -> None:
     """`_triangle_loop`, all at once."""
-    q = Quadratic(h00, h01, h11, c0, c1, yy)
-    det = q.determinant
-    safe = np.maximum(det, _TINY * np.maximum(h00 * h11, _TINY))
-    R0[:] = (h11 * c0 - h01 * c1) / safe
-    A[:] = (h00 * c1 - h01 * c0) / safe
+    R0, A, least = best
+    safe = np.maximum(q.determinant, _TINY * np.maximum(q.h00 * q.h11, _TINY))
+    R0[:] = (q.h11 * q.c0 - q.h01 * q.c1) / safe
+    A[:] = (q.h00 * q.c1 - q.h01 * q.c0) / safe
     outside = ~((R0 >= 0) & (R0 <= A) & (A <= 1))
     if outside.any():
         R0[outside], A[outside] = _best_on_edges(q.take((outside,)))
@@ -113,6 +106,11 @@ def _best_on_edges(q: Quadratic) -> tuple[FloatArray, FloatArray]:
     best = q.value(starts, ceilings).argmin(axis=0)
     rows = np.arange(len(level))
     return starts[best, rows], ceilings[best, rows]
+
+
+def value_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, yy: Any, R0: Any, A: Any) -> Any:
+    """`Quadratic.value` of a single node, for compiled loops."""
+    return max(yy - 2.0 * (c0 * R0 + c1 * A) + (h00 * R0 * R0 + 2.0 * h01 * R0 * A + h11 * A * A), 0.0)
 
 
 def free_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
@@ -140,5 +138,5 @@ def best_at_node(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any) -> tuple[Any, A
     return level, level, False, False
 
 
-AT_NODE = (free_at_node, best_at_node)
-"""Both, for `compiled`, which wants what a function calls before it."""
+AT_NODE = (value_at_node, free_at_node, best_at_node)
+"""For `compiled`, which wants what a function calls before it."""

@@ -13,7 +13,7 @@ It lays the lattices and chooses where to draw; the draws themselves are weighte
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from ..arrays import FloatArray
 from ..compiled import compiled
 from .elementary import exps, logs
 from .kernels import LatticeSums
-from .linear import AT_NODE, Quadratic, best_at_node, best_on_triangle, free_at_node, quadratic
+from .linear import AT_NODE, Quadratic, best_at_node, best_on_triangle, free_at_node, quadratic, value_at_node
 from .prior import Prior, student_t_constant, student_t_scale
+
+if TYPE_CHECKING:
+    from .problem import Setting
 
 LEAST_HEADROOM = 1e-3
 """R0 ~ U(0, 1); A ~ U(R0, 1) where nothing is told of it: its density is 1 / (1 - R0), kept finite."""
@@ -50,30 +53,37 @@ class Constants(NamedTuple):
     top: float
 
 
-def log_masses(
-    sums: LatticeSums,
-    totals: FloatArray,
-    log_hypothesis: FloatArray,
-    log_node_prior: FloatArray,
-    prior: Prior,
-    unit: float,
-    rate: float,
-    nu: float,
-) -> Masses:
+class Beforehand(NamedTuple):
+    """What is believed of hypotheses and nodes before any evaluation.
+
+    Attributes:
+        log_hypothesis: log prior weight of each hypothesis, (H,).
+        log_node: log prior mass of each node for each part of the prior, (P, K).
+        pulled: whether the second part of the prior says anything of A.
+        constants: of the marginal density.
+    """
+
+    log_hypothesis: FloatArray
+    log_node: FloatArray
+    pulled: bool
+    constants: Constants
+
+    @classmethod
+    def of(cls, setting: Setting, log_hypothesis: FloatArray, log_node: FloatArray) -> Beforehand:
+        """Under the prior and the noise of a setting."""
+        constants = constants_of(setting.prior, setting.unit_variance, setting.rate, setting.nu)
+        return cls(log_hypothesis, log_node, pulls(setting.prior), constants)
+
+
+def log_masses(sums: LatticeSums, totals: FloatArray, beforehand: Beforehand) -> Masses:
     """Integrate (R0, A) out.
 
     Args:
         sums, totals: inner products of g with itself, 1 and y, (H, K); of 1 and y, and log det M, (H, 4).
-        log_hypothesis: log prior weight of each hypothesis, (H,).
-        log_node_prior: log prior mass of each node for each part of the prior, (P, K).
-        prior: of A.
-        unit, rate, nu: of the marginal density, see `Setting`.
     """
-    constants = constants_of(prior, unit, rate, nu)
-    size = (len(log_node_prior), *sums.gg.shape)
+    size = (len(beforehand.log_node), *sums.gg.shape)
     out = Masses(np.empty(size), np.empty(size[2]))
-    run = compiled(mass_loop, mass_rows, *MASS_PARTS)
-    run(sums.gg, sums.g1, sums.gy, totals, log_hypothesis, log_node_prior, pulls(prior), constants, *out)
+    compiled(mass_loop, mass_rows, *MASS_PARTS)(sums, totals, beforehand, out)
     return out
 
 
@@ -83,7 +93,7 @@ def pulls(prior: Prior) -> bool:
 
 
 def constants_of(prior: Prior, unit: float, rate: float, nu: float) -> Constants:
-    """Of the marginal density under a prior; see `log_masses`."""
+    """Of the marginal density under a prior; `unit`, `rate` and `nu` as a `Setting` has them."""
     mean, sd = prior.A or (0.5, 1.0)
     return Constants(unit, rate, nu, mean, sd, *_student_t(sd, prior.dof))
 
@@ -94,18 +104,10 @@ def _student_t(sd: float, dof: float) -> tuple[float, float, float]:
     return student_t_scale(sd, dof), dof, student_t_constant(sd, dof)
 
 
-def mass_loop(
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    totals: Any,
-    log_hypothesis: Any,
-    log_node_prior: Any,
-    pulled: Any,
-    constants: Any,
-    pairs: Any,
-    nodes: Any,
-) -> None:
+def mass_loop(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masses) -> None:
+    gg, g1, gy, _ = sums
+    log_hypothesis, log_node_prior, pulled, constants = beforehand
+    pairs, nodes = out
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     parts, hypotheses, size = pairs.shape
     form, R0, A = np.empty((5, size)), np.empty(size), np.empty(size)
@@ -125,8 +127,7 @@ def mass_loop(
             _top_loop(form, pull, pull * mean, R0, A)
             for k in range(size):
                 a, b, c, d0, d1 = form[0, k], form[1, k], form[2, k], form[3, k], form[4, k]
-                linear, square = d0 * R0[k] + d1 * A[k], a * R0[k] * R0[k] + 2.0 * b * R0[k] * A[k] + c * A[k] * A[k]
-                half = rate + max(yy - 2.0 * linear + square, 0.0) / 2.0
+                half = rate + value_at_node(a, b, c, d0, d1, yy, R0[k], A[k]) / 2.0
                 # the area under a normal of this shape is 2 pi half / sqrt(narrow): one logarithm serves both
                 flat = _FLAT * half
                 narrow = (a * nu + flat) * ((c + pull) * nu + flat) - (b * nu) ** 2
@@ -180,21 +181,12 @@ def _top_loop(form: Any, pull: Any, pulled_to: Any, R0: Any, A: Any) -> None:
             R0[k], A[k] = found[0], found[1]
 
 
-def mass_rows(
-    gg: Any,
-    g1: Any,
-    gy: Any,
-    totals: Any,
-    log_hypothesis: Any,
-    log_node_prior: Any,
-    pulled: Any,
-    constants: Any,
-    pairs: Any,
-    nodes: Any,
-) -> None:
+def mass_rows(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masses) -> None:
     """`mass_loop`, all nodes and hypotheses at once."""
+    log_hypothesis, log_node_prior, pulled, constants = beforehand
+    pairs, nodes = out
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
-    q = form_of(LatticeSums(gg, g1, gy, gg), totals[:, None], unit)
+    q = form_of(sums, totals[:, None], unit)
     common = (log_hypothesis - totals[:, 3] / 2.0 + _LOG_TWO_PI)[:, None]
     R0, A, least = best_on_triangle(q)
     for part in range(len(pairs)):

@@ -7,25 +7,23 @@ lattice, then Levenberg-Marquardt on the projected residuals (Kaufman's Jacobian
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..compiled import compiled
 from ..curves.curve import Curve
-from .linear import AT_NODE, best_at_node, best_on_triangle, quadratic
-from .sigmoid import log_compute, rise
+from .kernels import HUGE
+from .linear import AT_NODE, best_at_node, value_at_node
+from .point_rows import APART, ITERATIONS, STARTS, TINY, Data, search_rows
+from .sigmoid import log_compute
 
 _ROWS, _COLUMNS = 24, 32
-_STARTS = 3
-_ITERATIONS = 60
 _LOG_B = (float(np.log(0.02)), float(np.log(50.0)))
 _MID_REACH = 7.0  # ln C_mid up to e^7 beyond the data on both sides
-_APART = 0.8  # starts are at least this far from one another in ln B or ln C_mid
 _NEAR_TOP = 0.9
 _PATIENCE = 6  # trials in a row that bring next to nothing
-_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,35 +74,46 @@ def search(log_c: FloatArray, y: FloatArray, start: float = np.nan) -> FloatArra
     rows = np.linspace(*_LOG_B, _ROWS)
     columns = np.linspace(seen[0] - _MID_REACH, seen[-1] + _MID_REACH, _COLUMNS)
     found = np.zeros(8)
-    compiled(_search_loop, _search_rows, *_PARTS)(log_c, y, start, rows, columns, found)
+    data = Data(log_c, y, len(log_c) - len(seen), start)
+    compiled(_search_loop, search_rows, *_PARTS)(data, rows, columns, found)
     return found
 
 
-def _search_loop(log_c: Any, y: Any, start: Any, rows: Any, columns: Any, found: Any) -> None:
+class _Linear(NamedTuple):
+    """R0 and A at one node, and whether each is free to move there."""
+
+    R0: float
+    A: float
+    free_start: bool
+    free_top: bool
+
+
+def _search_loop(data: Data, rows: Any, columns: Any, found: Any) -> None:
     """Fills found, see `search`."""
-    sse = _lattice_squares(log_c, y, start, rows, columns)
+    sse = _lattice_squares(data, rows, columns)
     found[4] = np.inf
-    chosen = np.full((_STARTS, 2), np.inf)
-    for s in range(_STARTS):
+    chosen = np.full((STARTS, 2), np.inf)
+    for s in range(STARTS):
         least = np.inf
         for i in range(len(rows)):
             for j in range(len(columns)):
                 apart = True
                 for other in range(s):
-                    near = abs(rows[i] - chosen[other, 0]) < _APART and abs(columns[j] - chosen[other, 1]) < _APART
+                    near = abs(rows[i] - chosen[other, 0]) < APART and abs(columns[j] - chosen[other, 1]) < APART
                     apart = apart and not near
                 if apart and sse[i, j] < least:
                     least = sse[i, j]
                     chosen[s, 0], chosen[s, 1] = rows[i], columns[j]
         if least < np.inf:
-            _descend(log_c, y, start, False, chosen[s, 0], chosen[s, 1], found)
+            _descend(data, False, chosen[s, 0], chosen[s, 1], found)
     if found[1] > _NEAR_TOP:  # where A meets 1 the projected residuals have a kink that stops the descent
-        _descend(log_c, y, start, True, found[2], found[3], found)
+        _descend(data, True, found[2], found[3], found)
 
 
-def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) -> Any:
+def _lattice_squares(data: Data, rows: Any, columns: Any) -> Any:
     """The sum of squares at every node; the exponentials of a row are shared."""
-    size, first = len(y), int(np.isinf(log_c).sum())
+    log_c, y, first, start = data
+    size = len(y)
     oy, yy = y.sum(), (y * y).sum()
     centre = (log_c[first] + log_c[size - 1]) / 2.0
     sse = np.empty((len(rows), len(columns)))
@@ -112,10 +121,10 @@ def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) ->
         b = np.exp(rows[i])
         factors = np.empty(len(columns))
         for j in range(len(columns)):
-            factors[j] = min(max(np.exp(b * (columns[j] - centre)), 1e-150), 1e150)
+            factors[j] = min(max(np.exp(b * (columns[j] - centre)), 1.0 / HUGE), HUGE)
         gg, g1, gy = np.zeros(len(columns)), np.zeros(len(columns)), np.zeros(len(columns))
         for t in range(first, size):
-            rate = min(max(np.exp(-b * (log_c[t] - centre)), 1e-150), 1e150)
+            rate = min(max(np.exp(-b * (log_c[t] - centre)), 1.0 / HUGE), HUGE)
             for j in range(len(columns)):  # innermost, as the processor takes several columns at once
                 g = 1.0 / (1.0 + rate * factors[j])
                 gg[j] += g * g
@@ -123,34 +132,33 @@ def _lattice_squares(log_c: Any, y: Any, start: Any, rows: Any, columns: Any) ->
                 gy[j] += g * y[t]
         for j in range(len(columns)):
             h00, h01, c0 = max(size - 2.0 * g1[j] + gg[j], 0.0), g1[j] - gg[j], oy - gy[j]
-            R0, A, _, _ = _linear_part(h00, h01, gg[j], c0, gy[j], start, False)
-            sse[i, j] = yy - 2.0 * (c0 * R0 + gy[j] * A) + h00 * R0 * R0 + 2.0 * h01 * R0 * A + gg[j] * A * A
+            best = _linear_part(h00, h01, gg[j], c0, gy[j], start, False)
+            sse[i, j] = value_at_node(h00, h01, gg[j], c0, gy[j], yy, best.R0, best.A)
     return sse
 
 
-def _linear_part(
-    h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, start: Any, at_top: bool
-) -> tuple[Any, Any, bool, bool]:
-    """R0 and A at one node, and whether each is free to move there."""
+def _linear_part(h00: Any, h01: Any, h11: Any, c0: Any, c1: Any, start: Any, at_top: bool) -> _Linear:
+    """The best R0 and A at one node, A at 1 where it is held `at_top`."""
     if at_top:
-        free = (c0 - h01) / max(h00, _TINY)
+        free = (c0 - h01) / max(h00, TINY)
         R0 = min(max(free, 0.0), 1.0) if np.isnan(start) else start
-        return R0, 1.0, np.isnan(start) and 0.0 < free < 1.0, False
+        return _Linear(R0, 1.0, np.isnan(start) and 0.0 < free < 1.0, False)
     if np.isnan(start):
-        return best_at_node(h00, h01, h11, c0, c1)
-    free = (c1 - h01 * start) / max(h11, _TINY)
-    return start, min(max(free, start), 1.0), False, start < free < 1.0
+        R0, A, free_start, free_top = best_at_node(h00, h01, h11, c0, c1)
+        return _Linear(R0, A, free_start, free_top)
+    free = (c1 - h01 * start) / max(h11, TINY)
+    return _Linear(start, min(max(free, start), 1.0), False, start < free < 1.0)
 
 
-def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found: Any) -> None:
+def _descend(data: Data, at_top: bool, u: Any, m: Any, found: Any) -> None:
     """Levenberg-Marquardt from (ln B, ln C_mid) = (u, m); `found` is replaced where this ends lower."""
-    size, first = len(y), int(np.isinf(log_c).sum())
-    oy = y.sum()
+    log_c, y, first, start = data
+    size, oy = len(y), y.sum()
     g = np.zeros(size)
     damping, best, quiet = 1e-3, np.inf, 0
     trial_u, trial_m = u, m
     normal = np.zeros(5)
-    for _ in range(_ITERATIONS):
+    for _ in range(ITERATIONS):
         b = np.exp(trial_u)
         gg, g1, gy = 0.0, 0.0, 0.0
         for t in range(first, size):
@@ -159,17 +167,17 @@ def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found
             g1 += g[t]
             gy += g[t] * y[t]
         h00 = max(size - 2.0 * g1 + gg, 0.0)
-        R0, A, free_start, free_top = _linear_part(h00, g1 - gg, gg, oy - gy, gy, start, at_top)
+        linear = _linear_part(h00, g1 - gg, gg, oy - gy, gy, start, at_top)
         value = 0.0
         for t in range(size):
-            value += (y[t] - R0 - (A - R0) * g[t]) ** 2
+            value += (y[t] - linear.R0 - (linear.A - linear.R0) * g[t]) ** 2
         if value < best:
             quiet = quiet + 1 if best - value <= 1e-13 * best else 0
             best, u, m = value, trial_u, trial_m
             damping = max(damping / 8.0, 1e-12)
-            _normal_equations(log_c, y, g, b, m, R0, A, free_start, free_top, normal)
+            _normal_equations(data, g, b, m, linear, normal)
             if best < found[4]:
-                found[0], found[1], found[2], found[3], found[4] = R0, A, u, m, best
+                found[0], found[1], found[2], found[3], found[4] = linear.R0, linear.A, u, m, best
                 found[5], found[6], found[7] = normal[0], normal[1], normal[2]
         else:
             damping *= 8.0
@@ -183,13 +191,13 @@ def _descend(log_c: Any, y: Any, start: Any, at_top: bool, u: Any, m: Any, found
         trial_u, trial_m = u + min(max(step_u, -2.0), 2.0), m + min(max(step_m, -2.0), 2.0)
 
 
-def _normal_equations(
-    log_c: Any, y: Any, g: Any, b: Any, m: Any, R0: Any, A: Any, free_start: bool, free_top: bool, normal: Any
-) -> None:
+def _normal_equations(data: Data, g: Any, b: Any, m: Any, linear: _Linear, normal: Any) -> None:
     """J'J (three numbers) and J'r (two) of (ln B, ln C_mid), the free ones of R0 and A projected out of J."""
-    size, first = len(y), int(np.isinf(log_c).sum())
+    log_c, y, first, _ = data
+    R0, A, free_start, free_top = linear
+    size = len(y)
     on_start, on_top = (1.0 if free_start else 0.0), (1.0 if free_top else 0.0)
-    p00, p01, p11, q00, q01, q10, q11 = _TINY, 0.0, _TINY, 0.0, 0.0, 0.0, 0.0
+    p00, p01, p11, q00, q01, q10, q11 = TINY, 0.0, TINY, 0.0, 0.0, 0.0, 0.0
     for t in range(first, size):
         slope = (A - R0) * g[t] * (1.0 - g[t]) * b
         db, dm = slope * (log_c[t] - m), -slope
@@ -202,7 +210,7 @@ def _normal_equations(
         q10 += e1 * db
         q11 += e1 * dm
     p00 += first * on_start  # what has not begun has g = 0 and moves with R0 alone
-    inner = max(p00 * p11 - p01 * p01, _TINY * p00 * p11)
+    inner = max(p00 * p11 - p01 * p01, TINY * p00 * p11)
     b0, b1 = (p11 * q00 - p01 * q10) / inner, (p00 * q10 - p01 * q00) / inner
     m0, m1 = (p11 * q01 - p01 * q11) / inner, (p00 * q11 - p01 * q01) / inner
     normal[:] = 0.0
@@ -219,96 +227,5 @@ def _normal_equations(
         normal[4] += jm * residual
 
 
-def _search_rows(log_c: FloatArray, y: FloatArray, start: float, rows: Any, columns: Any, found: FloatArray) -> None:
-    """`_search_loop` in numpy: the lattice at once, then all dampings of an iteration at once."""
-    projection = _Projection(log_c, y, None if np.isnan(start) else start)
-    nodes = np.stack(np.meshgrid(rows, columns, indexing="ij")).reshape(2, -1)
-    ends = [_polish(projection, nodes[:, at]) for at in _spread_starts(nodes, projection.sse(nodes))]
-    node, sse = min(ends, key=lambda end: end[1])
-    R0, A = projection.solve(node[:, None])
-    found[:5] = R0[0], A[0], *node, sse
-    jacobian = _jacobian(projection, node)[1]
-    found[5:] = (jacobian.T @ jacobian)[np.triu_indices(2)]
-
-
-_STEP = 1e-6  # of the numerical derivative in ln B and ln C_mid
-_DAMPING = np.array([0.0, 1e-4, 1e-2, 1.0, 100.0, 1e4])
-
-
-@dataclass(frozen=True, eq=False)
-class _Projection:
-    """Residuals with (R0, A) solved out. Nodes have shape (2, K)."""
-
-    log_c: FloatArray
-    y: FloatArray
-    fixed_start: float | None
-
-    def solve(self, nodes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._solve(rise(self.log_c, nodes[0], nodes[1]))
-
-    def _solve(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        y = self.y
-        q = quadratic(
-            gg=np.einsum("nk,nk->k", g, g),
-            g1=g.sum(axis=0),
-            gy=y @ g,
-            one=np.full(g.shape[1], float(len(y))),
-            oy=np.full(g.shape[1], y.sum()),
-            yy=np.array([y @ y]),
-        )
-        if self.fixed_start is not None:
-            ceiling = (q.c1 - q.h01 * self.fixed_start) / np.maximum(q.h11, _TINY)
-            return np.full(ceiling.shape, self.fixed_start), np.clip(ceiling, self.fixed_start, 1.0)
-        best = best_on_triangle(q)
-        return best.R0, best.A
-
-    def residuals(self, nodes: FloatArray) -> FloatArray:
-        g = rise(self.log_c, nodes[0], nodes[1])
-        start, ceiling = self._solve(g)
-        return self.y[:, None] - (start + (ceiling - start) * g)
-
-    def sse(self, nodes: FloatArray) -> FloatArray:
-        residuals = self.residuals(nodes)
-        return np.asarray(np.einsum("nk,nk->k", residuals, residuals))
-
-
-def _spread_starts(nodes: FloatArray, sse: FloatArray) -> list[int]:
-    """The best nodes that are not neighbours of one another."""
-    chosen: list[int] = []
-    for at in np.argsort(sse)[:200]:
-        apart = all(np.abs(nodes[:, at] - nodes[:, other]).max() > _APART for other in chosen)
-        if apart:
-            chosen.append(int(at))
-        if len(chosen) == _STARTS:
-            break
-    return chosen
-
-
-def _polish(projection: _Projection, node: FloatArray) -> tuple[FloatArray, float]:
-    """Levenberg-Marquardt in (ln B, ln C_mid)."""
-    sse = float(projection.sse(node[:, None])[0])
-    for _ in range(_ITERATIONS):
-        residual, jacobian = _jacobian(projection, node)
-        gradient, hessian = jacobian.T @ residual, jacobian.T @ jacobian
-        ridge = np.diag(np.maximum(np.diag(hessian), 1e-14))
-        steps = np.stack([np.linalg.solve(hessian + (damping + 1e-12) * ridge, gradient) for damping in _DAMPING])
-        trials = node[:, None] - np.clip(steps, -2.0, 2.0).T
-        values = projection.sse(trials)
-        best = int(values.argmin())
-        if not values[best] < sse:
-            break
-        moved = np.abs(trials[:, best] - node).max()
-        node, sse = trials[:, best], float(values[best])
-        if moved < 1e-11:
-            break
-    return node, sse
-
-
-def _jacobian(projection: _Projection, node: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Residuals (N,) and their derivatives in ln B and ln C_mid (N, 2)."""
-    shifts = _STEP * np.array([[0, 1, -1, 0, 0], [0, 0, 0, 1, -1]])
-    near = projection.residuals(node[:, None] + shifts)
-    return near[:, 0], np.stack([near[:, 1] - near[:, 2], near[:, 3] - near[:, 4]], axis=1) / (2 * _STEP)
-
-
+# what the loop calls, in the order in which it is to be compiled
 _PARTS = (*AT_NODE, _linear_part, _normal_equations, _lattice_squares, _descend)

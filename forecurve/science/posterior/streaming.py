@@ -24,7 +24,7 @@ from .advancing import After, Known, New, Spread, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import Lattice, least_log_mass
-from .masses import constants_of, pulls
+from .masses import Beforehand
 from .patches import ROUGH
 from .prior import Box, box_of
 from .problem import Setting
@@ -128,15 +128,17 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
         return None
     looking_again = curve.points % _LOOK_AGAIN == 0
     tick, usual = _clock(curve)
+    if setting.points < fit.curve.points:  # neighbours were averaged: a tick is the gap between two means
+        tick, usual = tick * usual / setting.usual_gap, setting.usual_gap
     setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
     new = _new(setting, curve, tick)
     if looking_again:
         stream = stream.woken(setting)
-    after = _advanced(fit, setting, stream, new)
-    if not looking_again and after.spread.moved > _SURPRISE:
+    after, spread = _advanced(fit, setting, stream, new)
+    if not looking_again and spread.moved > _SURPRISE:
         looking_again, stream = True, stream.woken(setting)
-        after = _advanced(fit, setting, stream, new)
-    if not _fits(after.spread, stream.look, setting.box):
+        after, spread = _advanced(fit, setting, stream, new)
+    if not _fits(spread, stream.look, setting.box):
         return None
     look, sums = stream.look, LatticeSums(*after.few)
     table = Table(look.lattice, look.alive, sums, after.few_totals, look.priors, after.masses, setting.prior_parts)
@@ -154,10 +156,9 @@ def _new(setting: Setting, curve: Curve, tick: float) -> New:
     return New(log(curve.now) if curve.now > 0 else -inf, (float(curve.reward[-1]) - low) / width, share, tick)
 
 
-def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> After:
-    prior, look = setting.prior, stream.look
-    constants = constants_of(prior, setting.unit_variance, setting.rate, setting.nu)
-    wanted = Wanted(look.alive, look.log_weights, look.priors, look.lattice.outer, pulls(prior), constants)
+def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> tuple[After, Spread]:
+    look = stream.look
+    wanted = Wanted(look.alive, look.lattice.outer, Beforehand.of(setting, look.log_weights, look.priors))
     known = Known(stream.few, stream.totals, stream.last, fit.table.masses.nodes)
     return advance(known, new, look.lattice.factors, setting.wandering, wanted)
 
@@ -180,8 +181,10 @@ def _clock(curve: Curve) -> tuple[float, float]:
 
 
 def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
-    """Whether a hypothesis joins, or one of the latest evaluations, far off the next, turns out to be an outlier."""
-    if len(hypotheses_for(fit.setting.points + 1)) != len(fit.setting.hypotheses):
+    """Whether a hypothesis joins, what is assumed of every evaluation's size changes, or one of the latest evaluations,
+    far off the next, turns out to be an outlier."""
+    setting = fit.setting
+    if curve.noise.source != setting.source or len(hypotheses_for(setting.points + 1)) != len(setting.hypotheses):
         return True
     low, width = curve.bounds[0], curve.width
     a, b, c = curve.reward[-4:-1].tolist()

@@ -16,8 +16,8 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
 from .integral import Table
 from .kernels import LatticeSums
-from .linear import AT_NODE, best_at_node, best_on_triangle
-from .masses import LEAST_HEADROOM, Constants, constants_of, form_of, pulls
+from .linear import AT_NODE, best_at_node, best_on_triangle, value_at_node
+from .masses import LEAST_HEADROOM, Beforehand, form_of
 from .normal import below, quantile
 from .problem import Setting
 
@@ -39,24 +39,16 @@ class Pairs(NamedTuple):
 
 
 class Density(NamedTuple):
-    """What the loops need of the table: its inner products, (H, K) and (H, 4), and all that does not depend on (R0, A).
+    """What the loops need of a table: its inner products, (H, K) and (H, 4), and what was believed beforehand.
 
     Attributes:
-        common: of each hypothesis, (H,).
         informative: of each part of the prior: is it the informative one?
-        pulled: whether that says anything of A.
-        constants: of the marginal density.
     """
 
-    gg: FloatArray
-    g1: FloatArray
-    gy: FloatArray
+    sums: LatticeSums
     totals: FloatArray
-    common: FloatArray
-    log_node_prior: FloatArray
     informative: BoolArray
-    pulled: bool
-    constants: Constants
+    beforehand: Beforehand
 
 
 class Scales(NamedTuple):
@@ -95,25 +87,17 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
         u, w: coordinates in (0, 1) from which A and R0 are drawn, (K,).
     """
     found = Weighed(*(np.empty(len(u)) for _ in range(4)))
-    prior, sums = setting.prior, table.sums
-    density = Density(
-        sums.gg,
-        sums.g1,
-        sums.gy,
-        table.totals,
-        common=setting.log_weights[table.alive] - table.totals[:, 3] / 2,
-        log_node_prior=table.log_node_prior,
-        informative=np.array(table.parts),
-        pulled=pulls(prior),
-        constants=constants_of(prior, setting.unit_variance, setting.rate, setting.nu),
-    )
+    beforehand = Beforehand.of(setting, setting.log_weights[table.alive], table.log_node_prior)
+    density = Density(table.sums, table.totals, np.array(table.parts), beforehand)
     at_scale = scales(setting.nu, len(u))
     compiled(_weigh_loop, _weigh_rows, *AT_NODE, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
     return found
 
 
-def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
-    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
+def _weigh_loop(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales, found: Weighed) -> None:
+    sums, totals, informative, beforehand = density
+    gg, g1, gy, _ = sums
+    log_hypothesis, log_node_prior, pulled, constants = beforehand
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     part, hypothesis, node = pairs
     R0, A, log_weight, squares = found
@@ -128,7 +112,7 @@ def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: 
         d1 = gy[h, k] * per_unit
         d0 = oy - d1
         x, y, _, _ = best_at_node(a, b, c, d0, d1)
-        least = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        least = value_at_node(a, b, c, d0, d1, yy, x, y)
         sharp = 1.0 / ((rate + least / 2.0) * size[i])
         told = informative[p] and pulled
         pull, centre = (_PULL / (sd * sd), mean) if told else (1.0, 0.5)
@@ -138,14 +122,15 @@ def _weigh_loop(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: 
         det = k00 * k11 - k01 * k01
         y, log_a = _truncated((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), 0.0, 1.0, u[i])
         x, log_r = _truncated((b0 - k01 * y) / k00, 1.0 / np.sqrt(k00), 0.0, y, w[i])
-        q = max(yy - 2.0 * (d0 * x + d1 * y) + a * x * x + 2.0 * b * x * y + c * y * y, 0.0)
+        q = value_at_node(a, b, c, d0, d1, yy, x, y)
         if told:
             log_prior = at_top - (dof + 1.0) / 2.0 * np.log1p(((y - mean) / scale) ** 2 / dof)
         else:
             log_prior = -np.log(max(1.0 - x, LEAST_HEADROOM))
         R0[i], A[i], squares[i] = x, y, q
         by_noise = log_scale[i] - nu * np.log(rate + least / 2.0) - (rate + q / 2.0) * sharp
-        target = common[h] + log_node_prior[p, k] + log_prior + by_noise
+        common = log_hypothesis[h] - totals[h, 3] / 2.0
+        target = common + log_node_prior[p, k] + log_prior + by_noise
         log_weight[i] = target - log_a - log_r
 
 
@@ -164,14 +149,15 @@ def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, An
     return x, -0.5 * z * z - _LOG_ROOT_TWO_PI - np.log(sd * mass)
 
 
-def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: Any) -> None:
+def _weigh_rows(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales, found: Weighed) -> None:
     """`_weigh_loop`, all at once."""
-    gg, g1, gy, totals, common, log_node_prior, informative, pulled, constants = density
+    sums, totals, informative, beforehand = density
+    log_hypothesis, log_node_prior, pulled, constants = beforehand
     unit, rate, nu, mean, sd, scale, dof, at_top = constants
     part, hypothesis, node = pairs
     R0, A, log_weight, squares = found
     at = hypothesis, node
-    q = form_of(LatticeSums(gg[at], g1[at], gy[at], gg[at]), totals[hypothesis], unit)
+    q = form_of(LatticeSums(*(part[at] for part in sums)), totals[hypothesis], unit)
     _, _, least = best_on_triangle(q)
     spread = (rate + least / 2) * at_scale.size
     told = informative[part] & pulled
@@ -185,7 +171,8 @@ def _weigh_rows(density: Any, pairs: Any, u: Any, w: Any, at_scale: Any, found: 
     squares[:] = q.value(R0, A)
     log_prior = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
     log_told = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
-    target = common[hypothesis] + log_node_prior[part, node] + np.where(told, log_told, log_prior)
+    common = (log_hypothesis - totals[:, 3] / 2)[hypothesis]
+    target = common + log_node_prior[part, node] + np.where(told, log_told, log_prior)
     by_noise = at_scale.log_weight - nu * np.log(rate + least / 2) - (rate + squares / 2) / spread
     log_weight[:] = target + by_noise - log_a - log_r
 

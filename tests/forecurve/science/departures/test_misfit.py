@@ -239,11 +239,11 @@ def _squares(whitener: Whitener, columns: np.ndarray) -> np.ndarray:
 
 def test_the_best_sigmoid_is_one_where_the_evaluations_do_not_tell_its_start() -> None:
     """With its midpoint far before the first evaluation g is 1 to the last digit and free least squares is 0 / 0."""
-    from forecurve.science.departures.extension import Comparison
+    from forecurve.science.departures.extension import NullModel
 
     problem = fit(_late(-0.3 * (LATE >= AT), seed=0)).problem
     nodes = np.log([[6.5, 10.0, 2.0, 0.3, 1.9], [13.0, 29.0, 20.0, 14.0, 2400.0]])
-    found = Comparison(problem, nodes, cell=np.zeros(2))
+    found = NullModel(problem, nodes, cell=np.zeros(2))
     assert ((found.R0 >= 0) & (found.R0 <= found.A) & (found.A <= 1)).all()
     unit = problem.setting.unit_variance
     for h, whitener in enumerate(problem.whiteners):
@@ -257,15 +257,16 @@ def test_the_best_sigmoid_is_one_where_the_evaluations_do_not_tell_its_start() -
 @pytest.mark.parametrize("seed", range(3))
 def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int) -> None:
     """At one node, under white noise: numpy's lstsq on the same columns."""
-    from forecurve.science.departures.extension import Comparison, _Terms, steps
+    from forecurve.science.departures.changes import steps
+    from forecurve.science.departures.extension import NullModel, _Terms
     from forecurve.science.posterior.sigmoid import rise
 
     problem = fit(_curve(np.where(X > 200, 0.4, sigmoid(X, 0.7, 1.6, 30, 0.2)), seed)).problem
     node = np.log([[1.6], [30.0]])
     columns = steps(len(X), np.array([21]))
-    comparison = Comparison(problem, node, cell=np.zeros(2))
+    null = NullModel(problem, node, cell=np.zeros(2))
     white = np.array([0])  # the first hypothesis: no wandering part, no early regime
-    found = comparison._extend(_Terms.of(problem, columns, np.array([-1.0]), white, comparison.top))
+    found = null._extend(_Terms.of(problem, columns, np.array([-1.0]), white, null.top))
     g = rise(problem.log_c, node[0], node[1])
     design = np.concatenate([1 - g, g, columns], axis=1)
     scale = 1 / np.sqrt(problem.shares)

@@ -14,11 +14,11 @@ from scipy.optimize import minimize
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
 from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering
-from forecurve.science.departures.extension import Comparison, _Terms
+from forecurve.science.departures.extension import NullModel, _Terms
 from forecurve.science.posterior.advancing import Known, New, Wanted, advance
 from forecurve.science.posterior.kernels import Filtered, LatticeSums, lattice_sums, noise_filter
 from forecurve.science.posterior.lattice import Lattice
-from forecurve.science.posterior.masses import constants_of, log_masses, pulls
+from forecurve.science.posterior.masses import Beforehand, constants_of, log_masses, pulls
 from forecurve.science.posterior.prior import Prior
 
 from ..dense import wandering_covariance
@@ -132,14 +132,13 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
     whole, totals, _ = _sums_of(lattice, SIZE)
     nearly, nearly_totals, last = _sums_of(lattice, SIZE - 1)
     alive, nu = np.array([0, 2, 4]), 2.0 + SIZE / 2
-    constants = constants_of(prior, 1e-4, 1.0, nu)
-    wanted = Wanted(alive, log_weights[alive], node_prior, lattice.outer, pulls(prior), constants)
+    beforehand = Beforehand(log_weights[alive], node_prior, pulls(prior), constants_of(prior, 1e-4, 1.0, nu))
     few = LatticeSums(*(part[alive] for part in whole))
-    masses = log_masses(few, totals[alive], log_weights[alive], node_prior, prior, 1e-4, 1.0, nu)
+    masses = log_masses(few, totals[alive], beforehand)
     step = RNG.normal(0.0, 1.0, LOG_MID.size)
     known = Known(np.stack(nearly)[:, alive], nearly_totals, last, masses.nodes - step)
     new = New(LOG_C[-1], REWARD[-1], 1.3, TICKS[-1])
-    after = advance(known, new, lattice.factors, (ETA, RHO), wanted)
+    after, spread = advance(known, new, lattice.factors, (ETA, RHO), Wanted(alive, lattice.outer, beforehand))
     np.testing.assert_allclose(after.few, np.stack(few), rtol=1e-9, atol=1e-12)
     inverse, gain, decay, one, reward = after.filtered
     waited = Filtered(inverse, gain, decay, one, reward, after.totals, after.last)
@@ -153,7 +152,7 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
     assert 0 < coarse.sum() < coarse.size
     expected = [part.sum() / mass.sum() for part in parts]
     carried = known.nodes > known.nodes.max() - 5.0
-    np.testing.assert_allclose(after.spread, [*expected, np.ptp(step[carried])], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(spread, [*expected, np.ptp(step[carried])], rtol=1e-9, atol=1e-15)
 
 
 def _coarse(log_mass: np.ndarray) -> np.ndarray:
@@ -204,7 +203,7 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
     curve = noisy_curve(3, last=8000, points=24)
     problem = fit(curve).problem
     nodes = np.array([[0.2, 0.6, 1.1], [7.0, 7.6, 8.2]])
-    comparison = Comparison(problem, nodes, np.array([0.1, 0.1]))
+    comparison = NullModel(problem, nodes, np.array([0.1, 0.1]))
     column = np.linspace(0.0, 1.0, len(problem.reward))[:, None] ** 2
     signed = -column if falls else column
     found = comparison._extend(_Terms.of(problem, signed, np.array([sign]), comparison._alive, comparison.top))

@@ -106,6 +106,37 @@ def test_an_evaluation_may_have_its_own_size_counts_or_variance() -> None:
     assert abs(small.median - fit(whole).A.median) < abs(large.median - fit(whole).A.median)
 
 
+def test_what_one_evaluation_tells_of_the_size_of_all_makes_a_refit() -> None:
+    """Evaluations of unknown size are guessed at until one of them states its own."""
+    whole = _run(seed=5, size=40)
+    streamed = fit(Curve(whole.compute[:15], whole.reward[:15]))
+    for compute, reward in zip(whole.compute[15:20], whole.reward[15:20], strict=True):
+        streamed = streamed.update(Evaluation(compute, reward, prompts=1000, samples=4))
+    assert streamed.setting.source == streamed.curve.noise.source == "binomial"
+    assert _distance(streamed, fit(streamed.curve)) < 0.1
+    told = streamed.update(Evaluation(whole.compute[20], whole.reward[20], variance=1e-6))
+    assert told.setting.source == told.curve.noise.source == "known"
+    assert _distance(told, fit(told.curve)) < 1e-12
+
+
+def test_beyond_the_evaluations_that_are_fitted_the_clock_stays_that_of_their_means() -> None:
+    """1,200 evaluations are 400 means of three; the wandering part's memory is told from one mean to the next."""
+    rng = np.random.default_rng(7)
+    compute, wander = np.arange(1, 1301) * 10.0, np.zeros(1300)
+    for at in range(1, 1300):
+        wander[at] = 0.97 * wander[at - 1] + rng.normal(0, 0.01)
+    curve = Curve(compute, sigmoid(compute, 0.6, 1.5, 3000, 0.2) + wander + rng.normal(0, 0.01, 1300))
+    streamed = fit(curve.until(12_000))
+    assert streamed.setting.usual_gap == pytest.approx(30)
+    for at in range(1200, 1203):
+        streamed = streamed.update((compute[at], curve.reward[at]))
+    again = fit(streamed.curve)
+    assert "stream" in streamed.__dict__
+    assert streamed.setting.usual_gap == again.setting.usual_gap == pytest.approx(30)
+    a, b = (found.predict_evaluation(12_100.0).at(0) for found in (streamed, again))
+    assert abs(a.median - b.median) < 0.1 * b.width
+
+
 @pytest.mark.parametrize(
     ("point", "field"),
     [
