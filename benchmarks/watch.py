@@ -26,9 +26,9 @@ from scipy.linalg import solve_triangular
 
 from forecurve.science import Curve, FrozenForecast, fit, freeze, revision, watch
 from forecurve.science.posterior.sigmoid import reward_at
-from forecurve.science.watching.evidence import e_process, likely_start
+from forecurve.science.watching.evidence import e_process, likely_start, without_any_one
 from forecurve.science.watching.surprise import Mixture, innovations
-from forecurve.science.watching.watch import ALERT_THRESHOLD, CLIP, WARN_THRESHOLD
+from forecurve.science.watching.watch import ALERT_THRESHOLD, CLIP, OTHERS, WARN_THRESHOLD
 
 COMPUTE = np.linspace(0, 16_000, 108)[1:]
 PAST, LATER = COMPUTE[COMPUTE <= 4000], COMPUTE[COMPUTE > 4000][:80]
@@ -115,11 +115,20 @@ def first_alarms(forecast: Mixture, reward: np.ndarray) -> dict[str, tuple[np.nd
         cusum[:, t] = np.maximum((cusum[:, t - 1] if t else 0) - plain[:, t] - 0.5, 0)
     return {
         "WARN": (below & (e_process(sharp, SIZE) >= np.log(WARN_THRESHOLD)), sharp),
-        "ALERT": (below & (e_process(robust, SIZE) >= np.log(ALERT_THRESHOLD)), robust),
+        "ALERT": (alerts(robust, below), robust),
         "one Gaussian": (below & (e_process(plain, SIZE) >= np.log(WARN_THRESHOLD)), None),
         "pointwise 95 %": (reward < mean - 1.96 * sd, None),
         "CUSUM k .5 h 5.4": (cusum > 5.4, None),
     }
+
+
+def alerts(z: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Whether ALERT is reached by each evaluation, (R, H); leaving evaluations out is tried only where all would do."""
+    speaks = below & (e_process(z, SIZE) >= np.log(ALERT_THRESHOLD))
+    for run in np.flatnonzero(speaks.any(axis=1)):
+        others = without_any_one(z[run], SIZE, below[run]) >= np.log(OTHERS)
+        speaks[run] = np.logical_or.accumulate(speaks[run]) & others
+    return speaks
 
 
 def gaussian_innovations(forecast: Mixture, reward: np.ndarray) -> np.ndarray:

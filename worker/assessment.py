@@ -33,6 +33,7 @@ from forecurve.science import (
     watch,
 )
 from server.forecasts.ending import ending_words
+from server.forecasts.ends_ahead import ends_ahead
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
@@ -175,6 +176,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
     summary["headroom"] = json_safe(fitted.headroom.to_dict())
     summary["prior"] = _prior(subject, fitted)
+    summary["ends_ahead"] = json_safe(ends_ahead(fitted, budget))
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:
         summary["at_budget"] |= json_safe(_ending(hindsight, fitted))
@@ -300,7 +302,7 @@ def _alarm(
         return None
     forecast = FrozenForecast.from_dict(state)
     compute, reward = [point.compute for point in later], [point.reward for point in later]
-    verdict = watch(forecast, compute, reward, variance=alone.curve.noise.variance[-len(later) :], fit=alone)
+    verdict = watch(forecast, compute, reward, fit=alone)
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forecurve.science import Watch
-from forecurve.science.watching.watch import ALERT_THRESHOLD, WARN_THRESHOLD
+from forecurve.science.watching.watch import ALERT_THRESHOLD, OTHERS, WARN_THRESHOLD
 from forecurve.science.wording import compute_text, level_text
 
 WAY_OUT = "Its training metrics since then may tell why; the checkpoint before is the way back."
@@ -25,9 +25,9 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
 def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:
     """What a person can check: the evidence against the forecast, and each evaluation beside what was expected.
 
-    `e_value` passes `thresholds.WARN` for a warning, unless `fall` says what the fit found; `e_value_robust` passes
-    `thresholds.ALERT` for an alert; `z` are the whitened innovations. `expected` is the 90 % interval of the last
-    evaluation, `points` has those of all.
+    `e_value` passes `thresholds.WARN` for a warning, unless `fall` says what the fit found; for an alert
+    `e_value_robust` passes `thresholds.ALERT` and `e_value_others` `thresholds.OTHERS`; `z` are the whitened
+    innovations. `expected` is the 90 % interval of the last evaluation, `points` has those of all.
 
     Args:
         verdict: of the watch.
@@ -38,7 +38,8 @@ def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:
     return {
         "e_value": verdict.e_value,
         "e_value_robust": verdict.e_value_robust,
-        "thresholds": {"WARN": WARN_THRESHOLD, "ALERT": ALERT_THRESHOLD},
+        "e_value_others": verdict.e_value_others,
+        "thresholds": {"WARN": WARN_THRESHOLD, "ALERT": ALERT_THRESHOLD, "OTHERS": OTHERS},
         "fall": verdict.fall,
         "shortfall": verdict.shortfall,
         "actual": verdict.actual,

@@ -134,7 +134,8 @@ def check_kind(
     """That a door was given what it takes, so that a slip is told there and not by a line inside."""
     if not isinstance(value, kind):
         wanted = " or a ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        raise error(field_name, type(value).__name__, f"a {wanted} is needed", way_out)
+        article = "an" if wanted[0] in "AEIOU" else "a"
+        raise error(field_name, type(value).__name__, f"{article} {wanted} is needed", way_out)
 
 
 def check_difference(field_name: str, value: float | None, width: float, error: type[errors.FieldError]) -> None:

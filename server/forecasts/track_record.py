@@ -1,14 +1,13 @@
 """Forecasts against what came: the track record of the store, and what new forecasts learn from.
 
-What a forecast said of the end of a run is read from its band at the places of the run's last 10 % of evaluations,
-widened by the noise of such a mean. So it can be scored also where the run ended elsewhere than at its budget.
+A forecast is scored by what it said of the place where the run did end (`ends_ahead`), its budget or another.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -27,6 +26,7 @@ from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.states import TERMINAL
 
+from .ends_ahead import end_at
 from .fitted import MIN_POINTS
 from .models import Forecast
 from .past_runs import RUNS_KEPT, PastRun, Version
@@ -34,6 +34,7 @@ from .past_said import forecasts_made, nearest
 from .remembered import Remembered
 
 _AT_ONCE = 200
+RATES = (0.0, 1.0)
 
 ESTIMATES: Remembered[tuple[Version, str], Estimate | None] = Remembered(8192)
 """By a past run and one of its forecasts; some 600 bytes each."""
@@ -68,7 +69,7 @@ def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> T
     curves = validation_curves(session, [run.id for run in finished])
     outcomes = _outcomes(curves)
     said = _said().where(Forecast.run_id.in_(outcomes)).order_by(Forecast.id)
-    rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # bands are long: never all at once
+    rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # never all at once
     forecasts, last = [], {}
     for row in rows:
         if (one := _forecast(row, outcomes[row.run_id])) is not None:
@@ -176,19 +177,19 @@ Said = Row[tuple[str, str, float, Any, Any, Any]]
 
 
 def _said() -> Select[tuple[str, str, float, Any, Any, Any]]:
-    """Only what is needed of the rows: summaries and bands are long."""
+    """Only what is needed of the rows: summaries are long."""
     return select(
         Forecast.id,
         Forecast.run_id,
         Forecast.at_compute,
         Forecast.summary["misfit"].label("misfit"),
         Forecast.summary["at_budget"].label("at_budget"),
-        Forecast.band,
+        Forecast.summary["ends_ahead"].label("ends_ahead"),
     )
 
 
 def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
-    """As it was said, in terms of the end; None where it had seen the end or does not reach it.
+    """As it was said, in terms of the end; None where it had seen some of the end, or that lies beyond all it foretold.
 
     Its share is of what the run spent in the end, so that a run without a budget, or stopped early, is scored too. What
     new forecasts learn from (`past_forecasts`) goes by the budget, which is all that is known of a live run.
@@ -200,7 +201,7 @@ def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
     return science.Forecast(
         run=row.run_id,
         fraction=row.at_compute / float(outcome.compute[-1]),
-        estimate=conformal.apply(raw),
+        estimate=conformal.apply(raw, RATES),
         calibration=conformal.label,
         withheld=row.misfit not in HOLDS,
         id=row.id,
@@ -213,29 +214,10 @@ def course_of(points: Sequence[Point]) -> Course:
 
 
 def _raw(row: Said, outcome: Outcome) -> Estimate | None:
-    """The posterior's median and 90 % interval for the mean of the last evaluations."""
-    grid = np.log(np.asarray(row.band["compute"], dtype=float))  # JSON of the store has 1e38 as an integer
-    places = np.log(outcome.compute)
-    if row.at_compute >= outcome.compute[0] or places[-1] > grid[-1] + 1e-6:
+    """The posterior's median and 90 % interval for the mean of the last evaluations; None where it had seen some."""
+    if row.at_compute >= outcome.compute[0]:
         return None
-    median, lower, upper = (
-        float(np.interp(places, grid, row.band[name]).mean()) for name in ("median", "lower90", "upper90")
-    )
-    below, above = _noise(row.at_budget)
-    return Estimate(median, median - np.hypot(median - lower, below), median + np.hypot(upper - median, above))
-
-
-def _noise(at_budget: dict[str, Any] | None) -> tuple[float, float]:
-    """Half widths (below, above) that noise adds to the curve's own; 0 where no budget was known."""
-    if not at_budget:
-        return 0.0, 0.0
-    curve, mean = _halves(at_budget["curve"]), _halves(at_budget.get("ending") or at_budget["evaluation"])
-    below, above = (np.sqrt(max(wide**2 - narrow**2, 0.0)) for wide, narrow in zip(mean, curve, strict=True))
-    return float(below), float(above)
-
-
-def _halves(estimate: dict[str, float]) -> Iterable[float]:
-    return estimate["median"] - estimate["lower"], estimate["upper"] - estimate["median"]
+    return end_at(row.ends_ahead, float(outcome.compute[-1]))
 
 
 def _conformal(at_budget: dict[str, Any] | None) -> Conformal:

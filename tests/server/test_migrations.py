@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from alembic import command
+from psycopg.types.json import Jsonb
 
 from server.migrate import alembic_config, upgrade
 from tests.conftest import database_url
@@ -87,6 +89,51 @@ def test_up_forgets_what_was_kept_as_known_of_the_noise_and_was_its_bound(empty_
     with psycopg.connect(empty_database) as connection:
         kept = connection.execute("SELECT step, variance FROM evaluations ORDER BY step").fetchall()
     assert kept == [(0, 0.01), (1, None), (2, None)]
+
+
+def test_up_tells_the_ends_of_forecasts_that_are_there_and_down_forgets_them(empty_database: str) -> None:
+    command.upgrade(alembic_config(empty_database), "0018")
+    curve = {"median": 0.7, "lower": 0.67, "upper": 0.72}
+    ending = {"median": 0.7, "lower": 0.65, "upper": 0.725}
+    summary = {"at_budget": {"compute": 100, "curve": curve, "evaluation": ending, "ending": ending}}
+    band = {
+        "compute": [10, 40, 100],
+        "median": [0.3, 0.5, 0.7],
+        "lower90": [0.3, 0.47, 0.67],
+        "upper90": [0.3, 0.52, 0.72],
+    }
+    state = {"version": 1, "nominal": 0.01}
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO runs (id, name, executor, compute_unit, desired_state, status, version, attempt, is_control,
+                              changes)
+              VALUES ('run_1', 'r', 'external', 'GPU-hours', 'run', 'running', 1, 1, false, '{}')
+        """)
+        for id_, each in (("fct_1", summary), ("fct_2", {"at_budget": None})):
+            connection.execute(
+                """
+                INSERT INTO forecasts (id, run_id, created_at, at_compute, at_step, points, unit, summary, band, state,
+                                       sentence, seconds)
+                  VALUES (%s, 'run_1', now(), 40, 4, 9, 'GPU-hours', %s, %s, %s, 's', 0.1)
+                """,
+                [id_, *map(Jsonb, (each, band, state))],
+            )
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        told, plain = [
+            row[0] for row in connection.execute("SELECT summary -> 'ends_ahead' FROM forecasts ORDER BY id").fetchall()
+        ]
+        frozen = connection.execute("SELECT DISTINCT state FROM forecasts").fetchall()
+    assert told["compute"] == [40, 100]
+    assert told["median"] == [0.5, 0.7]
+    assert told["lower"] == pytest.approx([0.45, 0.65])
+    assert told["upper"][1] == pytest.approx(0.7 + math.sqrt(0.02**2 + 0.025**2 - 0.02**2))
+    assert plain["lower"] == pytest.approx([0.47, 0.67])
+    assert frozen == [({"version": 2, "nominal": 0.01, "source": None, "restarts": []},)]
+    command.downgrade(alembic_config(empty_database), "0018")
+    with psycopg.connect(empty_database) as connection:
+        kept = connection.execute("SELECT summary, state FROM forecasts ORDER BY id").fetchall()
+    assert kept == [(summary, state), ({"at_budget": None}, state)]
 
 
 def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, tmp_path: Path) -> None:

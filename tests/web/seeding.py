@@ -209,6 +209,7 @@ def add_forecast(
             },
         },
         "advice": {"action": action, "reason": reason},
+        "ends_ahead": {"compute": grid, "median": median, "lower": shifted(-1.2), "upper": shifted(1.2)},
     }
     low, high = truth.A - 1.5 * doubt, truth.A + 1.5 * doubt
     share = (truth(at) - truth.R0) / (truth.A - truth.R0)

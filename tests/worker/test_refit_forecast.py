@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from forecurve.science import Curve, fit
 from server.forecasts import curves
+from server.forecasts.ends_ahead import end_at
 from server.forecasts.models import Recommendation
 from server.forecasts.schemas import CurveView, ForecastView
 from server.metrics.past import import_run
@@ -239,6 +240,26 @@ def test_a_forecast_is_that_of_the_library_by_the_same_evaluations(
     expected = fit(Curve(COMPUTE[:20], reward, samples=4, **columns)).to_dict()
     for name in ("A", "B", "C_mid", "R0"):
         assert forecast.summary[name] == pytest.approx(expected[name], rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", [100.0, None])
+def test_a_forecast_says_the_end_wherever_that_will_be(
+    sessions: Sessions, settings: Settings, budget: float | None
+) -> None:
+    run_id = grow(sessions, settings, HEALTHY, [15], budget_compute=budget)
+    (forecast,) = {one.at_compute: one for one in forecasts(sessions, run_id)}.values()
+    said = forecast.summary["ends_ahead"]
+    assert (said["compute"][0], said["compute"][-1]) == (COMPUTE[14], 20 * (budget or COMPUTE[14]))
+    assert np.all(np.diff(said["compute"]) > 0)
+    if budget is not None:
+        found, ending = end_at(said, budget), forecast.summary["at_budget"]["ending"]
+        assert found is not None
+        assert found.to_dict() == pytest.approx(ending)
+    early, late = end_at(said, 1.1 * COMPUTE[14]), end_at(said, 15 * COMPUTE[14])
+    assert early is not None
+    assert late is not None
+    assert early.width < late.width
+    assert end_at(said, 21 * (budget or COMPUTE[14])) is None
 
 
 def test_numbers_that_json_does_not_know_become_null() -> None:

@@ -70,7 +70,7 @@ def read_arms(
     from ..errors import bad_input
 
     bounds = bounds_of_flag(stated)
-    if unit and any(is_obeyed(sign) for sign in unit):
+    if unit is not None and (not unit.strip() or any(is_obeyed(sign) for sign in unit)):
         raise bad_input(f"--unit: a name on one line is needed, got {unit!r}; give one such as GPU-hours")
     try:
         return curve_files.read_arms(
@@ -79,9 +79,9 @@ def read_arms(
     except CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         fault = {"field": error.field, "value": str(error.value), "message": text}
-        if error.field == "file" and error.value in (file.name, str(file)):  # which begins the line anyway
+        if error.field == "file" and error.value in (file.name, str(file), str(file.resolve())):  # which begins the line anyway
             text = f"{error.message}; {error.way_out}"
-        raise bad_input(f"{file.name}: {text}", errors=[fault]) from error
+        raise bad_input(f"{file.name or file}: {text}", errors=[fault]) from error
 
 
 def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:

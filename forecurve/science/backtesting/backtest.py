@@ -58,7 +58,7 @@ class Row:
         lower, upper: its 90 % interval, None for a method without one.
         raw: median and interval of the posterior before any conformal scaling.
         actual: the mean of the last 10 % of the evaluations.
-        withheld: a misfit was found, or there were too few evaluations.
+        withheld: a misfit that withholds the forecast was found, or there were too few evaluations.
         calibration: `posterior`, `adjusted (n past runs)` with 3 to 8, `conformal (n past runs)` with more, or None for
             a method without an interval.
         seconds: what the forecast cost.

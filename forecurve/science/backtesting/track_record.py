@@ -185,14 +185,16 @@ def score(forecasts: Iterable[Forecast], outcomes: Mapping[str, float]) -> Track
 
 def _check_forecast(at: int, one: Forecast) -> None:
     """An interval whose ends are swapped, or a number that is none, would count as some hit or other."""
-    said = one.estimate
-    if not np.isfinite([said.median, said.lower, said.upper]).all() or said.lower > said.upper:
-        value = f"{said.median:g} ({said.lower:g} to {said.upper:g})"
-        way_out = "give Estimate(median, lower, upper)"
-        raise CurveError(f"forecasts[{at}].estimate", value, "finite numbers in order are needed", way_out)
-    if not is_positive(one.fraction):
+    where, said = f"forecasts[{at}]", one.estimate
+    way_out = "give Estimate(median, lower, upper)"
+    check_kind(f"{where}.estimate", said, Estimate, way_out, CurveError)
+    ends = (said.lower, said.median, said.upper)
+    if not all(isinstance(end, Real) and np.isfinite(end) for end in ends) or not ends[0] <= ends[1] <= ends[2]:
+        value = f"{short(said.median)} ({short(said.lower)} to {short(said.upper)})"
+        raise CurveError(f"{where}.estimate", value, "finite numbers in order are needed", way_out)
+    if not is_positive(one.fraction) or one.fraction > 1:
         way_out = "give the share of what the run spent in the end, 0 to 1"
-        raise CurveError(f"forecasts[{at}].fraction", short(one.fraction), "a positive number is needed", way_out)
+        raise CurveError(f"{where}.fraction", short(one.fraction), "a share above 0, at most 1, is needed", way_out)
 
 
 def _check_outcome(run: str, reward: float) -> None:

@@ -251,6 +251,11 @@ class Curve:
         longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
         return longer
 
+    @property
+    def restarts_ahead(self) -> tuple[float, ...]:
+        """Those at or after the last evaluation: an evaluation behind them has nothing of the wandering part so far."""
+        return tuple(restart for restart in self.restarts if restart >= self.now)
+
     def noise_at(self, reward: FloatArray) -> FloatArray:
         """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the
         last one itself where the size of evaluations is unknown. Shapes are kept."""

@@ -62,6 +62,7 @@ class NoiseKnown:
 
 REFERENCE_POINTS = 8  # evaluations whose mean nominal variance is the unit of the noise model
 TICKS = (0.2, 5.0)  # so that log-spaced evaluations are neither glued together nor cut apart
+FORGOTTEN = 1e6  # ticks that a restart stands for: nothing is left of the wandering part
 WINDOW = 32  # latest values whose median is the usual one; what lies behind is never looked at again
 
 
@@ -264,3 +265,9 @@ def _median_rows(values: Any, medians: Any) -> None:
 def clock_ticks(gaps: FloatArray, usual: float | FloatArray) -> FloatArray:
     """Gaps in compute turned into ticks of the evaluation clock."""
     return np.clip(gaps / usual, *TICKS)
+
+
+def clock_ahead(compute: FloatArray, usual: float, restarts: tuple[float, ...] = ()) -> FloatArray:
+    """The evaluation clock at places to come, 0 at the first but for the restarts before it; shape (N,)."""
+    clock = np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(compute), usual))])
+    return np.asarray(clock + FORGOTTEN * np.searchsorted(np.sort(np.asarray(restarts)), compute))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
-from ..curves.noise import TICKS, clock_ticks
+from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
 from ..posterior.evenly import Step, normals, uniforms
 from ..values import Estimate, estimate_of
@@ -125,11 +125,13 @@ def _by_all(fit: Fit, x: FloatArray) -> FloatArray:
 
 def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     """Of the mean of evaluations at x, (K,)."""
-    p, width = fit.posterior, fit.curve.width
-    ahead = np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap
-    decay = np.array([(h.rho ** np.maximum(ahead, TICKS[0])).mean() for h in fit.setting.hypotheses])[p.hypothesis]
-    spread = np.array([h.eta * _shared(h.rho, x, fit.setting.usual_gap) for h in fit.setting.hypotheses])[p.hypothesis]
-    eta = np.array([h.eta for h in fit.setting.hypotheses])[p.hypothesis]
+    p, width, restarts = fit.posterior, fit.curve.width, fit.curve.restarts_ahead
+    ahead = np.maximum(np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap, TICKS[0])
+    ahead[x > min(restarts, default=np.inf)] = FORGOTTEN
+    clock, hypotheses = clock_ahead(x, fit.setting.usual_gap, restarts), fit.setting.hypotheses
+    decay = np.array([(h.rho**ahead).mean() for h in hypotheses])[p.hypothesis]
+    spread = np.array([h.eta * _shared(h.rho, clock) for h in hypotheses])[p.hypothesis]
+    eta = np.array([h.eta for h in hypotheses])[p.hypothesis]
     unit = p.alpha * fit.setting.unit_variance * width**2
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
     curve = fit.all_draws.reward_at(x)
@@ -139,7 +141,6 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
 
-def _shared(rho: float, x: FloatArray, usual_gap: float) -> float:
+def _shared(rho: float, clock: FloatArray) -> float:
     """The mean of rho^|u_i - u_j| over all pairs: the variance of a mean of m places, relative to that of one."""
-    clock = np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(x), usual_gap))])
     return float((rho ** np.abs(clock[:, None] - clock)).mean())

@@ -43,10 +43,23 @@ def evidence(z: FloatArray, horizon: int, counts: BoolArray | None = None) -> Ev
     return Evidence(float(np.exp(min(path[at], 700.0))), likely_start(z[: at + 1], horizon))
 
 
-def e_process(z: FloatArray, horizon: int) -> FloatArray:
+def without_any_one(z: FloatArray, horizon: int, counts: BoolArray) -> FloatArray:
+    """Log of the largest e-value so far after each evaluation, the least there is whichever one is left out, (H,).
+
+    It never falls: with all of them is among what the least is of. Arguments as of `evidence`.
+    """
+    everyone = np.ones((1, len(z)), dtype=bool)
+    kept = np.concatenate([everyone, ~np.eye(len(z), dtype=bool)])
+    paths = e_process(np.broadcast_to(z, kept.shape), horizon, kept)
+    read = np.where(counts, paths, 0.0)  # before any evidence an e-value is 1
+    return np.asarray(np.maximum.accumulate(read, axis=1).min(axis=0))
+
+
+def e_process(z: FloatArray, horizon: int, kept: BoolArray | None = None) -> FloatArray:
     """log E_t for many runs at once: (runs, H) -> (runs, H).
 
-    With bets w_s opened at every s, the sum over s <= t obeys M_t = (M_{t-1} + w_t) exp(-d z_t - d^2 / 2).
+    With bets w_s opened at every s, the sum over s <= t obeys M_t = (M_{t-1} + w_t) exp(-d z_t - d^2 / 2); without the
+    last factor where an evaluation is not `kept`.
     """
     weight = start_weights(z.shape[1], horizon)
     waiting = np.log(np.maximum(1.0 - np.cumsum(weight), 1e-300))  # bets that are not opened yet stand at 1
@@ -54,7 +67,8 @@ def e_process(z: FloatArray, horizon: int) -> FloatArray:
     opened = np.full((z.shape[0], len(drifts)), -np.inf)
     path = np.empty(z.shape)
     for t in range(z.shape[1]):
-        opened = np.logaddexp(opened, np.log(weight[t])) - drifts * z[:, t, None] - drifts**2 / 2
+        growth = -drifts * z[:, t, None] - drifts**2 / 2
+        opened = np.logaddexp(opened, np.log(weight[t])) + (growth if kept is None else growth * kept[:, t, None])
         path[:, t] = np.logaddexp(np.logaddexp.reduce(opened, axis=1) - np.log(len(drifts)), waiting[t])
     return path
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from .. import checks, errors
 from ..arrays import FloatArray, IntArray
-from ..curves.noise import clock_ticks
+from ..curves.noise import clock_ahead
 from ..fitting.fit import Fit
 from ..posterior.drawing import resample
 from ..posterior.sigmoid import reward_at
 from ..values import Estimate, estimate_of
 from .surprise import Mixture
 
-VERSION = 1
+VERSION = 2
 _DRAWS = 400
 _PIECE = 50  # draws of one Gaussian piece
 _DOF = (5.0, 1000.0)
@@ -39,9 +39,11 @@ class FrozenForecast:
         hypothesis: index of the noise hypothesis under each draw, shape (K,).
         state_variance: of the wandering part in units of `scale`, one per hypothesis.
         nominal: nominal sampling variance of one evaluation that `scale` stands for.
+        source: what nominal variances were known from, see `SamplingNoise`; None where that was not kept.
         last_share: the last evaluation's nominal variance over `nominal`.
         usual_gap: compute between two evaluations.
         hypotheses: (eta, rho) of each hypothesis.
+        restarts: those of the curve at or after its last evaluation.
     """
 
     unit: str
@@ -59,9 +61,11 @@ class FrozenForecast:
     hypothesis: IntArray
     state_variance: FloatArray
     nominal: float
+    source: str | None
     last_share: float
     usual_gap: float
     hypotheses: tuple[tuple[float, float], ...]
+    restarts: tuple[float, ...] = ()
 
     _DRAWN = ("A", "B", "C_mid", "R0", "scale", "state")
 
@@ -79,9 +83,11 @@ class FrozenForecast:
             "hypothesis": [int(index) for index in self.hypothesis],
             "state_variance": [float(value) for value in self.state_variance],
             "nominal": self.nominal,
+            "source": self.source,
             "last_share": self.last_share,
             "usual_gap": self.usual_gap,
             "hypotheses": [list(pair) for pair in self.hypotheses],
+            "restarts": list(self.restarts),
         }
 
     @classmethod
@@ -89,28 +95,31 @@ class FrozenForecast:
         """Read it back.
 
         Raises:
-            FrozenError: a missing part or another version.
+            FrozenError: a missing part, one that is no such number, or another version.
         """
+        checks.check_kind("forecast", stored, dict, "pass what FrozenForecast.to_dict gave", errors.FrozenError)
         version = stored.get("version")
         if version != VERSION:
             raise errors.FrozenError("version", version, f"this reads version {VERSION}", "freeze the run again")
         try:
             read = cls(
-                unit=stored["unit"],
-                name=stored["name"],
-                bounds=(float(stored["bounds"][0]), float(stored["bounds"][1])),
+                unit=_text(stored["unit"]),
+                name=_text(stored["name"]),
+                bounds=checks.bounds_of(stored["bounds"]),
                 at_compute=float(stored["at_compute"]),
                 points=int(stored["points"]),
                 horizon=int(stored["horizon"]),
                 hypothesis=np.array(stored["hypothesis"], dtype=np.int64),
                 state_variance=np.array(stored["state_variance"], dtype=np.float64),
                 nominal=float(stored["nominal"]),
+                source=None if stored["source"] is None else _text(stored["source"]),
                 last_share=float(stored["last_share"]),
                 usual_gap=float(stored["usual_gap"]),
                 hypotheses=tuple((float(eta), float(rho)) for eta, rho in stored["hypotheses"]),
+                restarts=checks.restarts_of(stored["restarts"]),
                 **{name: np.array(stored["draws"][name], dtype=np.float64) for name in cls._DRAWN},
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, errors.CurveError) as error:
             raise errors.FrozenError(
                 "forecast", repr(error), "a part cannot be read", "freeze the run again"
             ) from error
@@ -121,15 +130,19 @@ class FrozenForecast:
         """What was stored may have been damaged since."""
         size, kinds = len(self.hypothesis), len(self.hypotheses)
         drawn = {name: getattr(self, name) for name in self._DRAWN}
-        positive = {"usual_gap": self.usual_gap, "nominal": self.nominal, "last_share": self.last_share}
-        faults = {name: "a positive number" for name, value in positive.items() if not checks.is_positive(value)}
+        positive = {name: getattr(self, name) for name in ("usual_gap", "nominal", "last_share", "scale", "B", "C_mid")}
+        faults = {name: "a positive number" for name, value in positive.items() if not np.all(np.asarray(value) > 0)}
+        finite = {name: getattr(self, name) for name in ("usual_gap", "nominal", "last_share", "at_compute")}
+        faults |= {name: "a finite number" for name, value in finite.items() if not np.isfinite(value)}
         faults |= {name: f"{size} finite numbers" for name, values in drawn.items() if not _are_finite(values, size)}
         if not size or not ((self.hypothesis >= 0) & (self.hypothesis < kinds)).all():
             faults["hypothesis"] = f"a place among {kinds} hypotheses for each draw"
-        if not _are_finite(self.state_variance, kinds):
-            faults["state_variance"] = f"{kinds} finite numbers"
-        if not np.isfinite(self.hypotheses).all() or not np.isfinite(self.at_compute) or self.horizon < 1:
-            faults["forecast"] = "finite hypotheses, a finite compute and a horizon of at least 1"
+        if not (_are_finite(self.state_variance, kinds) and (self.state_variance >= 0).all()):
+            faults["state_variance"] = f"{kinds} finite numbers of at least 0"
+        if not all(0 <= eta < np.inf and 0 <= rho < 1 for eta, rho in self.hypotheses):
+            faults["hypotheses"] = "pairs of eta, at least 0, and rho from 0 to below 1"
+        if self.horizon < 1:
+            faults["horizon"] = "at least 1"
         if faults:
             name, needed = next(iter(faults.items()))
             damaged = f"it is damaged: {needed} is needed"
@@ -147,7 +160,20 @@ class FrozenForecast:
             f"{self.horizon} expected, A {np.median(self.A):.3g} in [{low:g}, {high:g}])"
         )
 
-    def mixture(self, compute: FloatArray, variance: FloatArray | None = None) -> Mixture:
+    def clock(self, compute: FloatArray, restarts: tuple[float, ...] = ()) -> FloatArray:
+        """The evaluation clock since the freeze, (H,).
+
+        Args:
+            compute: of every evaluation after the freeze, (H,).
+            restarts: of the run, besides those that the frozen curve knew of.
+        """
+        ahead = tuple({*self.restarts, *(one for one in restarts if one >= self.at_compute)})
+        first = (compute[0] - self.at_compute) / self.usual_gap
+        return np.asarray(first + clock_ahead(compute, self.usual_gap, ahead))
+
+    def mixture(
+        self, compute: FloatArray, variance: FloatArray | None = None, clock: FloatArray | None = None
+    ) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
 
         Draws with the same noise are cut into groups along the reward that they have at the horizon; each group is one
@@ -157,9 +183,9 @@ class FrozenForecast:
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
             variance: nominal sampling variance of each; that of the last one seen when left out.
+            clock: at each, where not every evaluation is among them.
         """
-        first = (compute[0] - self.at_compute) / self.usual_gap
-        clock = first + np.concatenate([[0.0], np.cumsum(clock_ticks(np.diff(compute), self.usual_gap))])
+        clock = self.clock(compute) if clock is None else clock
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
         drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
         shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
@@ -178,7 +204,14 @@ class FrozenForecast:
         )
 
     def at(self, compute: float) -> Estimate:
-        """The curve at one compute, after the freeze or before: median and 90 % interval."""
+        """The curve at one compute, after the freeze or before: median and 90 % interval.
+
+        Raises:
+            FrozenError: no finite compute of at least 0.
+        """
+        if compute != 0 and not checks.is_positive(compute):
+            way_out = f"ask for another, in {self.unit}"
+            raise errors.FrozenError("compute", compute, "a finite compute of at least 0 is needed", way_out)
         return estimate_of(reward_at(np.array([compute]), self.A, self.B, self.C_mid, self.R0)[0])
 
     @cached_property
@@ -219,6 +252,12 @@ class FrozenForecast:
                 faded = _power(rho, since)
                 total += weight * (eta * (_power(rho, apart) - faded) + self.state_variance[index] * faded)
         return np.asarray(total)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _are_finite(values: FloatArray, size: int) -> bool:
@@ -267,7 +306,9 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
         hypothesis=p.hypothesis[chosen],
         state_variance=fit.state_variance,
         nominal=nominal,
+        source=setting.source,
         last_share=float(fit.curve.noise.variance[-1] / nominal),
         usual_gap=setting.usual_gap,
         hypotheses=tuple((h.eta, h.rho) for h in setting.hypotheses),
+        restarts=fit.curve.restarts_ahead,
     )

@@ -7,15 +7,14 @@ no alarm: it is what a forecast is for. It is said once it matters at the budget
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .. import checks, errors
 from ..curves.margins import LEAST_GAIN
+from ..fitting.fit import Fit
 from ..values import Estimate, jsonable
 from ..wording import compute_text, level_text
 from .frozen import FrozenForecast
-
-if TYPE_CHECKING:
-    from ..fitting.fit import Fit
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,12 @@ def revision(frozen: FrozenForecast, fit: Fit, budget: float) -> Revision | None
         frozen: as it stood.
         fit: of all evaluations so far.
         budget: compute at which they are compared, in the run's unit.
+
+    Raises:
+        FrozenError: something else was given, or no finite budget of at least 0.
     """
+    checks.check_kind("frozen", frozen, FrozenForecast, "pass freeze(fit(curve))", errors.FrozenError)
+    checks.check_kind("fit", fit, Fit, "pass fit(curve) of the whole run", errors.FrozenError)
     if fit.withheld:
         return None
     before, after = frozen.at(budget), fit.predict(budget).at(0)

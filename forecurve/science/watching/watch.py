@@ -2,9 +2,10 @@
 
 Each evaluation after the freeze gives an innovation z (surprise.py), and an e-process collects the evidence for a fall
 (evidence.py). WARN is the sharp form: threshold 20, so false in at most 5 % of the runs for which the forecast holds.
-ALERT is the robust form: z is clipped at +-4 before the next evaluation is judged, so that no single evaluation can
-raise it, and the threshold is 100, so false in at most 1 %. Both withstand a noise that is larger than assumed, because
-the noise scale is itself uncertain in the forecast and is learned on the way. docs/science/watch.md has the figures.
+ALERT is the robust form: z is clipped at +-4 before the next evaluation is judged, and the threshold is 100, so false
+in at most 1 %; and the other evaluations must speak for a fall too, whichever single one is left out, so that one
+broken evaluation does not raise it. Both withstand a noise that is larger than assumed, because its scale is itself
+uncertain in the forecast and is learned on the way. docs/science/watch.md has the figures.
 
 What surprises depends on how noisy the run was believed to be. A run of which few noisy evaluations were known at the
 freeze may fall to 0 and stay there without enough evidence. Where its fit of all evaluations so far is given, a fall
@@ -27,8 +28,9 @@ from ..arrays import FloatArray
 from ..fitting.fit import Fit
 from ..values import SDS_TO_A_SIDE, Estimate, jsonable
 from ..wording import compute_text, level_text
-from .evidence import Evidence, evidence
+from .evidence import Evidence, evidence, without_any_one
 from .frozen import FrozenForecast
+from .judged import Judged
 from .surprise import Mixture, innovations
 
 if TYPE_CHECKING:
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
+OTHERS = 2.0  # evidence that is left for an ALERT without any one evaluation
 CLIP = 4.0
 DOUBT = "Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
-_MOST = 400  # evaluations judged one by one; more are averaged in blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +54,13 @@ class Watch:
             evidence it stays.
         since_compute: compute of the evaluation from which the fall most likely began; None without a level.
         e_value, e_value_robust: the largest evidence so far; thresholds are 20 and 100.
-        compute, reward: what was judged, shape (H,).
+        e_value_others: the least of the latter that is left whichever single evaluation is left out; an ALERT asks for
+            2 of it.
+        compute, reward: what was judged, shape (H,): evaluations, and beyond 400 of them means of neighbours with, at
+            the end, the last evaluation by itself (`judged`).
         z: its innovations, (H,).
-        expected, lower, upper: the frozen forecast of each evaluation by itself, median and 90 %, (H,).
+        expected, lower, upper: the frozen forecast of each by itself: its mean, and 1.645 standard deviations to each
+            side of it, within the range of rewards; (H,).
         sentence: one line.
         fall: what the fit of all evaluations says of the fall, where that and not the evidence is why it is a WARN.
         doubt: why the forecast, and not the run, may be what was wrong; None where nothing speaks for that.
@@ -66,6 +72,7 @@ class Watch:
     since_compute: float | None
     e_value: float
     e_value_robust: float
+    e_value_others: float
     compute: FloatArray
     reward: FloatArray
     z: FloatArray
@@ -93,8 +100,9 @@ class Watch:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe."""
-        names = ("name", "level", "since_compute", "unit", "e_value", "e_value_robust", "fall", "actual", "shortfall")
+        values = ("e_value", "e_value_robust", "e_value_others", "actual", "shortfall")
         columns = ("compute", "reward", "z", "expected", "lower", "upper")
+        names = ("name", "level", "since_compute", "unit", "fall", "doubt", *values)
         body = {name: getattr(self, name) for name in names}
         body["predicted"] = self.predicted.to_dict()
         body["sentence"] = self.sentence
@@ -109,9 +117,8 @@ class Watch:
 
     def __repr__(self) -> str:
         since = "" if self.since_compute is None else f" since {self.since_compute:g} {self.unit}"
-        count = f"{len(self.compute)} evaluation{'s' * (len(self.compute) != 1)}"
         return (
-            f"Watch({self.name!r}: {self.level or 'fine'}{since}, {count}, "
+            f"Watch({self.name!r}: {self.level or 'fine'}{since}, {len(self.compute)} judged, "
             f"e-value {self.e_value:.3g} sharp, {self.e_value_robust:.3g} robust)"
         )
 
@@ -122,6 +129,7 @@ def watch(
     reward: npt.ArrayLike,
     variance: npt.ArrayLike | None = None,
     *,
+    restarts: npt.ArrayLike | None = None,
     fit: Fit | None = None,
 ) -> Watch:
     """Judge all evaluations after the freeze, in order.
@@ -130,32 +138,37 @@ def watch(
         frozen: the forecast.
         compute, reward: at least one evaluation, compute strictly increasing and after `frozen.at_compute`, rewards in
             the curve's range. Leave out what is missing.
-        variance: nominal sampling variance of each, computed as for the fitted curve (`Curve.noise.variance`); the
-            last one's before the freeze where left out, or 0 or NaN.
+        variance: nominal sampling variance of each, known from the same as the frozen curve's was
+            (`Curve.noise.variance`). Where left out, or 0 or NaN, that of `fit`'s curve, relative to its own at the
+            freeze where that is now known from something else; without a fit the last one's before the freeze.
+        restarts: compute at which the run was resumed from a checkpoint; those of `fit`'s curve where left out.
         fit: of the run up to the last of these evaluations, made by itself (no siblings). Where it finds a collapse or
             a decline (`Fit.misfit`) that began with these evaluations and is not made up for, and the last two of
             them lie below the frozen 90 % interval, that is a WARN. Where it finds a smooth curve that is no sigmoid
             (`shape`), an ALERT is a WARN: it may be the forecast that was wrong and not the run.
 
     Raises:
-        FrozenError: no evaluations, or not after the freeze, or no such rewards or variances; a fit with another end.
+        FrozenError: no evaluations, or not after the freeze, or no such rewards, variances or restarts; a fit with
+            another end.
     """
     checks.check_kind("frozen", frozen, FrozenForecast, "pass freeze(fit(curve))", errors.FrozenError)
-    checked = _evaluations(frozen, compute, reward, variance)
-    _check_same_end(fit, float(checked[0][-1]))
-    x, y, v, horizon = _in_blocks(frozen, *checked)
-    forecast = frozen.mixture(x, v)
+    every, rewards, given = _evaluations(frozen, compute, reward, variance)
+    _check_same_end(fit, float(every[-1]))
+    resumed = _restarts(restarts, fit)
+    rows = Judged.of(frozen, every, rewards, _variances(frozen, every, given, fit), resumed)
+    x, y = rows.compute, rows.reward
+    forecast = frozen.mixture(x, rows.variance, rows.clock)
     mean, sd = forecast.moments()
-    sharp, robust, z = _judge(forecast, y, horizon)
+    sharp, robust, others, z = _judge(forecast, mean, rows)
     smooth = fit is not None and fit.misfit == "shape"
-    level = _level(sharp.peak, robust.peak, smooth=smooth)
+    level = _level(sharp.peak, robust.peak if others >= OTHERS else 0.0, smooth=smooth)
     judged = robust if level == "ALERT" else sharp
-    since = None if level is None else float(x[judged.start])
+    since = None if level is None else float(rows.since[judged.start])
     low, high = frozen.bounds
     lower, upper = np.maximum(mean - SDS_TO_A_SIDE * sd, low), np.minimum(mean + SDS_TO_A_SIDE * sd, high)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
     fall = None
-    found = _fall(fit, checked[0]) if fit is not None and level is None and left else None
+    found = _fall(fit, every) if fit is not None and level is None and left else None
     if found is not None:
         level, (since, fall) = "WARN", found
     predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
@@ -168,6 +181,7 @@ def watch(
         since_compute=since,
         e_value=sharp.peak,
         e_value_robust=robust.peak,
+        e_value_others=others,
         compute=x,
         reward=y,
         z=z,
@@ -203,12 +217,15 @@ def _fall(fit: Fit, compute: FloatArray) -> tuple[float, str] | None:
     return float(compute[min(down, len(compute) - 1)]), found.sentence
 
 
-def _judge(forecast: Mixture, reward: FloatArray, horizon: int) -> tuple[Evidence, Evidence, FloatArray]:
-    """Sharp and robust evidence, and the sharp innovations."""
-    below = reward < forecast.moments()[0]
-    z = innovations(forecast, reward[None, :])[0]
-    clipped = innovations(forecast, reward[None, :], clip=CLIP)[0]
-    return evidence(z, horizon, below), evidence(clipped, horizon, below), z
+def _judge(forecast: Mixture, expected: FloatArray, rows: Judged) -> tuple[Evidence, Evidence, float, FloatArray]:
+    """Sharp and robust evidence, the least of the latter without any one evaluation, and the sharp innovations."""
+    complete = slice(rows.complete)
+    below = (rows.reward < expected)[complete]
+    z = innovations(forecast, rows.reward[None, :])[0]
+    clipped = innovations(forecast, rows.reward[None, :], clip=CLIP)[0][complete]
+    sharp, robust = evidence(z[complete], rows.horizon, below), evidence(clipped, rows.horizon, below)
+    others = without_any_one(clipped, rows.horizon, below)[-1]
+    return sharp, robust, float(np.exp(min(others, 700.0))), z
 
 
 def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:
@@ -217,23 +234,31 @@ def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:
     return "WARN" if sharp >= WARN_THRESHOLD else None
 
 
-def _in_blocks(
-    frozen: FrozenForecast, x: FloatArray, y: FloatArray, v: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None, int]:
-    """Evaluations, averaged over equal blocks where there are or will be too many, and the horizon in blocks."""
-    size = -(-max(frozen.horizon, len(x)) // _MOST)
-    blocks = len(x) // size
-    if size == 1 or blocks == 0:
-        return x, y, v, frozen.horizon
-    cut = slice(len(x) - blocks * size, None)  # the newest one belongs to a whole block
-    usual = np.full(len(x), frozen.last_variance) if v is None else v
-    x, y, spread = (part[cut].reshape(blocks, size).mean(axis=1) for part in (x, y, usual))
-    return x, y, spread / size, max(1, frozen.horizon // size)
+def _restarts(given: npt.ArrayLike | None, fit: Fit | None) -> tuple[float, ...]:
+    if given is None:
+        return () if fit is None else fit.curve.restarts
+    try:
+        return checks.restarts_of(given)
+    except errors.CurveError as error:
+        raise errors.FrozenError(error.field, error.value, error.message, error.way_out) from error
+
+
+def _variances(frozen: FrozenForecast, x: FloatArray, given: FloatArray, fit: Fit | None) -> FloatArray:
+    """Nominal sampling variance of each evaluation, in the unit in which the frozen noise is told."""
+    known = np.full(len(x), np.nan)
+    if fit is not None:
+        curve, at = fit.curve, np.searchsorted(fit.curve.compute, x)
+        same = curve.compute[np.minimum(at, curve.points - 1)] == x
+        known[same] = curve.noise.variance[at[same]]
+        if frozen.source not in (None, curve.noise.source):
+            last_seen = max(int(np.searchsorted(curve.compute, frozen.at_compute, side="right")) - 1, 0)
+            known *= frozen.last_variance / curve.noise.variance[last_seen]
+    return np.where(given > 0, given, np.where(known > 0, known, frozen.last_variance))
 
 
 def _evaluations(
     frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     try:
         return _checked(frozen, compute, reward, variance)
     except errors.CurveError as error:  # it says what is wrong with a column; here it does not follow the freeze
@@ -242,7 +267,7 @@ def _evaluations(
 
 def _checked(
     frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     x, y = checks.numbers("compute", compute, one_will_do=True), checks.numbers("reward", reward, one_will_do=True)
     if len(x) == 0 or len(x) != len(y):
         raise errors.FrozenError(
@@ -262,7 +287,7 @@ def _checked(
     checks.check_range(y, low, high)
     v = checks.column_of("variance", variance, len(x), 0.0, (high - low) ** 2)
     checks.check_variance(v, high - low)
-    return x, y, None if v is None else np.where(v > 0, v, frozen.last_variance)
+    return x, y, np.full(len(x), np.nan) if v is None else v
 
 
 def _sentence(

@@ -63,7 +63,20 @@ FIT = fit(CURVE)
             "forecasts[0].estimate: finite numbers in",
         ),
         (lambda: score([Forecast("a", 0.5, Estimate(0.6, 0.7, 0.5))], {}), "got 0.6 (0.7 to 0.5)"),
-        (lambda: score([Forecast("a", -1, Estimate(0.6, 0.5, 0.7))], {}), "forecasts[0].fraction: a positive number"),
+        (lambda: score([Forecast("a", -1, Estimate(0.6, 0.5, 0.7))], {}), "forecasts[0].fraction: a share above 0"),
+        (
+            lambda: score([Forecast("a", 25, Estimate(0.6, 0.5, 0.7))], {}),
+            "a share above 0, at most 1, is needed, got 25",
+        ),
+        (
+            lambda: score([Forecast("a", 0.25, Estimate(0.9, 0.5, 0.7))], {}),
+            "in order are needed, got 0.9 (0.5 to 0.7)",
+        ),
+        (lambda: score([Forecast("a", 0.25, None)], {}), "forecasts[0].estimate: an Estimate is needed, got NoneType"),
+        (
+            lambda: score([Forecast("a", 0.25, Estimate(None, 0.5, 0.7))], {}),
+            "in order are needed, got None (0.5 to 0.7)",
+        ),
         (lambda: freeze(CURVE), "fit: a Fit is needed, got Curve"),
         (lambda: freeze(FIT, horizon="far"), "horizon: "),
         (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),
@@ -180,7 +193,7 @@ def test_answers_to_numbers_of_any_kind_are_json(number: Callable[[float], Any])
 def test_an_array_is_a_point_and_no_name_is_the_usual_one() -> None:
     assert FIT.update(np.array([5_000.0, 0.5])).A == FIT.update((5_000.0, 0.5)).A
     assert Curve(COMPUTE, CURVE.reward, name=None).name == "run"  # type: ignore[arg-type]
-    assert ", 1 evaluation, " in repr(watch(freeze(FIT), 4_100, 0.5))
+    assert ", 1 judged, " in repr(watch(freeze(FIT), 4_100, 0.5))
 
 
 def test_a_plan_takes_runs_by_name_as_a_comparison_does() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -116,10 +116,23 @@ def enqueued(session: Session, task: str) -> list[list[Any]]:
     )
 
 
+def ends_like(band: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """What is foretold of ends: at each compute the mean of the band there and a twentieth before."""
+    if not band:
+        return {}
+    grid = np.asarray(band["compute"], dtype=float)
+    names = {"median": "median", "lower": "lower90", "upper": "upper90"}
+    before = {name: np.interp(np.log(0.95 * grid), np.log(grid), band[column]) for name, column in names.items()}
+    means = {name: (before[name] + band[column]) / 2 for name, column in names.items()}
+    return {"compute": band["compute"], **{name: values.tolist() for name, values in means.items()}}
+
+
 def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **columns: Any) -> Forecast:
-    """A stored forecast with a band of 80 points, as a refit leaves it."""
+    """A stored forecast with a band of 80 points, as a refit leaves it, and ends like it."""
     grid = np.geomspace(1.0, 125.0, 80)
     middle = sigmoid(grid)
+    offsets = {"median": 0.0, "lower50": -0.01, "upper50": 0.01, "lower90": -0.02, "upper90": 0.02}
+    band = {"compute": grid.tolist(), **{name: (middle + shift).tolist() for name, shift in offsets.items()}}
     estimate = {"median": 0.78, "lower": 0.76, "upper": 0.81}
     summary = {
         "A": estimate,
@@ -133,9 +146,8 @@ def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **column
         "misfit": None,
         "at_budget": {"compute": 100.0, "curve": estimate, "evaluation": estimate},
         "advice": {"action": "continue", "reason": "60 GPU-hours more are expected to buy +0.05."},
+        "ends_ahead": ends_like(columns.get("band", band)),
     }
-    offsets = {"median": 0.0, "lower50": -0.01, "upper50": 0.01, "lower90": -0.02, "upper90": 0.02}
-    band = {"compute": grid.tolist(), **{name: (middle + shift).tolist() for name, shift in offsets.items()}}
     values = {
         "at_step": 200,
         "points": 21,

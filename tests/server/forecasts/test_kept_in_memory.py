@@ -189,7 +189,8 @@ def test_forecasts_are_asked_by_what_was_their_prior(store: Store) -> None:
     with store.sessions.begin() as session:
         run = session.get_one(Run, store.over[0])
         told = {"name": "2 siblings", "seeds": 1}
-        make_forecast(session, run, at_compute=39.0, summary={"prior": told, "misfit": None, "at_budget": None})
+        forecast = make_forecast(session, run, at_compute=39.0)
+        forecast.summary = forecast.summary | {"prior": told, "at_budget": None}
     with store.sessions() as session:
         live = session.get_one(Run, store.live)
         asked = [

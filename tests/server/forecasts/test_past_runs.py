@@ -112,7 +112,8 @@ def test_a_forecast_learns_from_those_that_knew_as_much(sessions: Sessions) -> N
         sweep = make_sweep(session)
         run = finished(session, None, sweep_id=sweep.id)
         frozen = make_forecast(session, run, at_compute=25.0, id="fct_1")
-        frozen.band = {**frozen.band, "median": [0.0] * len(frozen.band["median"])}
+        ends = frozen.summary["ends_ahead"]
+        frozen.summary = frozen.summary | {"ends_ahead": {**ends, "median": [0.0] * len(ends["median"])}}
         shown = make_forecast(session, run, at_compute=25.0, id="fct_2")
         shown.summary = shown.summary | {"prior": {"name": "4 siblings", "seeds": 0}}
         session.flush()

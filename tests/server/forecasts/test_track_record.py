@@ -38,26 +38,30 @@ def test_a_forecast_is_scored_against_the_mean_of_the_last_tenth(sessions: Sessi
     (one,) = record.scored
     assert (one.forecast.id, one.forecast.run, one.forecast.fraction) == (said.id, run.id, 0.4)
     assert one.actual == pytest.approx(float(sigmoid(np.array([95.0, 100.0])).mean()) + 0.01)
-    assert one.error == pytest.approx(-0.01, abs=1e-4)  # the band is that curve on a grid
+    assert one.error == pytest.approx(-0.01, abs=1e-4)
     assert one.covered
-    # the band's +-.02 and the noise that the intervals at the budget differ by: here none
     assert one.forecast.estimate.width == pytest.approx(0.04, abs=1e-6)
     assert one.forecast.calibration == "posterior"
 
 
-def test_the_noise_of_a_mean_widens_the_band(sessions: Sessions) -> None:
-    curve = {"median": 0.70, "lower": 0.67, "upper": 0.72}
-    ending = {"median": 0.70, "lower": 0.65, "upper": 0.725}
-    at_budget = {"compute": 100.0, "curve": curve, "evaluation": {"median": 0.7, "lower": 0.5, "upper": 0.9}}
+def test_it_is_scored_by_what_it_said_of_where_the_run_did_end(sessions: Sessions) -> None:
+    """Between two ends that were foretold, in the logarithm of compute; the run's budget plays no part in it."""
+    ends = {
+        "compute": [40, 50, 200, 1000],
+        "median": [0.4, 0.6, 0.7, 0.9],
+        "lower": [0.3] * 4,
+        "upper": [0.8, 0.8, 1, 1],
+    }
+    scored = []
     with sessions.begin() as session:
-        run = finished(session)
-        forecast = make_forecast(session, run)
-        forecast.summary = forecast.summary | {"at_budget": at_budget | {"ending": ending}}
+        for budget in (60.0, 100.0, None):
+            run = finished(session, budget_compute=budget)
+            forecast = make_forecast(session, run)
+            forecast.summary = forecast.summary | {"ends_ahead": ends}
         session.flush()
-        (one,) = told(session).record.scored
-    estimate = one.forecast.estimate
-    assert estimate.median - estimate.lower == pytest.approx(np.sqrt(0.02**2 + 0.05**2 - 0.03**2))
-    assert estimate.upper - estimate.median == pytest.approx(np.sqrt(0.02**2 + 0.025**2 - 0.02**2))
+        scored = told(session).record.scored
+    assert [one.forecast.estimate.median for one in scored] == pytest.approx([0.65] * 3)
+    assert [one.forecast.estimate.upper for one in scored] == pytest.approx([0.9] * 3)
 
 
 def test_a_scaled_forecast_is_scored_as_it_was_said_and_taught_as_the_posterior_had_it(sessions: Sessions) -> None:
@@ -91,8 +95,9 @@ def test_what_cannot_be_scored_is_left_out(sessions: Sessions) -> None:
         live = make_run(session)
         make_forecast(session, live)
         beyond = finished(session)
-        beyond_band = make_forecast(session, beyond)
-        beyond_band.band = {name: values[:40] for name, values in beyond_band.band.items()}
+        less = make_forecast(session, beyond)
+        ends = less.summary["ends_ahead"]
+        less.summary = less.summary | {"ends_ahead": {name: values[:40] for name, values in ends.items()}}
         session.flush()
         record = told(session).record
     assert record.scored == ()
@@ -114,7 +119,10 @@ def test_compute_beyond_what_64_bits_count_is_scored(sessions: Sessions) -> None
         run = make_run(session, status="succeeded", budget_compute=100.0 * large, last_compute=100.0 * large)
         add_evaluations(session, run, COMPUTE * large, sigmoid(COMPUTE))
         forecast = make_forecast(session, run, at_compute=40.0 * large)
-        forecast.band = forecast.band | {"compute": [round(one) * large for one in np.geomspace(1.0, 125.0, 80)]}
+        ends = forecast.summary["ends_ahead"] | {
+            "compute": [round(one) * large for one in np.geomspace(1.0, 125.0, 80)]
+        }
+        forecast.summary = forecast.summary | {"ends_ahead": ends}
         session.flush()
         session.expire(forecast)
         (one,) = told(session).record.scored

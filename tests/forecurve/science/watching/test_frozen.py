@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, FrozenError, FrozenForecast, fit, freeze, watch
+from forecurve.science import Curve, FrozenError, FrozenForecast, fit, freeze, revision, watch
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -61,11 +62,52 @@ def test_a_broken_store_is_refused_with_the_way_out() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("usual_gap", 0.0), ("usual_gap", float("nan")), ("nominal", -1.0), ("horizon", 0), ("state_variance", [0.1])],
+    [
+        ("usual_gap", 0.0),
+        ("usual_gap", float("nan")),
+        ("nominal", -1.0),
+        ("horizon", 0),
+        ("state_variance", [0.1]),
+        ("state_variance", [-1e9] * len(FROZEN.hypotheses)),
+        ("hypotheses", [[1.0, 2.0]] * len(FROZEN.hypotheses)),
+    ],
 )
 def test_a_damaged_store_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(FrozenError, match=r"damaged.*freeze the run again"):
         FrozenForecast.from_dict({**FROZEN.to_dict(), name: value})
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        "forecast",
+        [],
+        *(
+            {**FROZEN.to_dict(), name: value}
+            for name, value in (
+                ("bounds", [0]),
+                ("bounds", [float("nan"), 1.0]),
+                ("horizon", float("inf")),
+                ("unit", None),
+                ("source", 3),
+                ("restarts", [-1.0]),
+                ("draws", {**FROZEN.to_dict()["draws"], "C_mid": [0.0] * len(FROZEN.A)}),
+            )
+        ),
+    ],
+)
+def test_what_is_no_frozen_forecast_is_refused_with_the_way_out(stored: Any) -> None:
+    with pytest.raises(FrozenError, match=r"freeze the run again|pass what FrozenForecast.to_dict gave"):
+        FrozenForecast.from_dict(stored)
+
+
+@pytest.mark.parametrize("compute", [float("nan"), -5.0, float("inf"), "far"])
+def test_a_place_that_is_none_is_refused(compute: Any) -> None:
+    with pytest.raises(FrozenError, match=r"^compute: a finite compute of at least 0 is needed"):
+        FROZEN.at(compute)
+    with pytest.raises(FrozenError, match=r"^compute: a finite compute"):
+        revision(FROZEN, FIT, compute)
 
 
 @pytest.mark.parametrize(("name", "values"), [("A", [0.5]), ("scale", None)])

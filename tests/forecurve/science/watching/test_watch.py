@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -85,6 +86,73 @@ def test_no_single_evaluation_raises_an_alert() -> None:
         assert verdict.e_value_robust < ALERT_THRESHOLD
 
 
+@pytest.mark.parametrize(("horizon", "most"), [(3, 4), (8, 4), (20, 1), (80, 0)])
+def test_an_alert_hardly_ever_rests_on_one_evaluation(horizon: int, most: int) -> None:
+    """Evaluations before it that were a little low, or few that were expected, let no single broken one raise it."""
+    past = noisy_curve(0, last=4000, points=25)
+    frozen = freeze(fit(past), horizon=horizon)
+    later, rung = np.linspace(4160, 16000, 20), 0
+    for seed in range(40):
+        reward = sigmoid(later, 0.61, 1.9, 2500, 0.2) + 0.0035 * np.random.default_rng(seed).normal(size=20)
+        broken = reward.copy()
+        broken[seed % 12] = 0.0
+        assert watch(frozen, later, reward).level != "ALERT", seed
+        verdict = watch(frozen, later, broken)
+        rung += verdict.level == "ALERT"
+        assert verdict.level is not None, seed
+        assert (verdict.level == "ALERT") == (verdict.e_value_robust >= 100 and verdict.e_value_others >= 2), seed
+    assert rung <= most  # of 40: those whose other evaluations speak for a fall by chance
+
+
+def test_evaluations_whose_size_becomes_known_are_judged_relative_to_what_they_were() -> None:
+    """Frozen with sizes unknown; from then on each states its own. What is nominal is now told otherwise, the noise is
+    the same: no run rings, and one that falls does."""
+    compute = np.arange(1, 161) * 100.0
+    levels, fallen = [], []
+    for seed in range(20):
+        reward = sigmoid(compute, 0.6, 1.6, 2500, 0.2) + 0.003 * np.random.default_rng(seed).normal(size=160)
+        frozen = freeze(fit(Curve(compute[:40], reward[:40])))
+        for found, drop in ((levels, 0.0), (fallen, 0.05)):
+            now = reward - drop * (compute > 8000)
+            whole = fit(Curve(compute, now, prompts=[None] * 40 + [1000] * 120, samples=16))
+            found.append(watch(frozen, compute[40:], now[40:], fit=whole).level)
+    assert levels.count(None) >= 19
+    assert fallen.count("ALERT") >= 18
+
+
+@pytest.mark.slow
+def test_nothing_wandering_carries_over_a_restart() -> None:
+    """Healthy runs that wander, resumed three times, each time with a wandering part of its own. Taken for runs that go
+    on, far more of them ring."""
+    compute, rung = np.arange(1, 121) * 100.0, {"known": 0, "unknown": 0}
+    segments = np.split(np.arange(120), (60, 80, 100))
+    decay = 0.95 ** np.abs(np.arange(60)[:, None] - np.arange(60))
+    factor = np.linalg.cholesky(8 * decay)
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        wander = np.concatenate([factor[: len(part), : len(part)] @ rng.normal(size=len(part)) for part in segments])
+        reward = sigmoid(compute, 0.6, 1.6, 2500, 0.2) + 0.003 * (wander + rng.normal(size=120))
+        found = fit(Curve(compute[:40], reward[:40], prompts=1500, samples=16))
+        if found.withheld:
+            continue
+        frozen, resumed = freeze(found), compute[[59, 79, 99]]
+        rung["known"] += watch(frozen, compute[40:], reward[40:], restarts=resumed).level is not None
+        rung["unknown"] += watch(frozen, compute[40:], reward[40:]).level is not None
+    assert rung["known"] <= 12, rung
+    assert rung["unknown"] >= 1.5 * rung["known"], rung
+
+
+def test_restarts_are_those_of_the_fit_and_bad_ones_are_refused() -> None:
+    reward = sigmoid(LATER, 0.59, 1.9, 2500, 0.2)
+    whole = Curve([*FIT.curve.compute, *LATER], [*FIT.curve.reward, *reward], restarts=[LATER[9]])
+    by_fit = watch(FROZEN, LATER, reward, np.full(75, 1e-5), fit=fit(whole))
+    by_hand = watch(FROZEN, LATER, reward, np.full(75, 1e-5), restarts=[LATER[9]])
+    np.testing.assert_allclose(by_fit.z, by_hand.z)
+    assert not np.allclose(by_hand.z, watch(FROZEN, LATER, reward, np.full(75, 1e-5)).z)
+    with pytest.raises(FrozenError, match=r"^restarts: .*got -1"):
+        watch(FROZEN, LATER, reward, restarts=[-1.0])
+
+
 def test_missing_and_late_evaluations_change_nothing_but_what_they_say() -> None:
     """A gap is no evidence; an evaluation that comes late is judged as if it had come in time."""
     rng = np.random.default_rng(9)
@@ -99,17 +167,38 @@ def test_missing_and_late_evaluations_change_nothing_but_what_they_say() -> None
     assert watch(FROZEN, LATER[kept], dropped[kept]).level == "ALERT"
 
 
-def test_very_many_evaluations_are_judged_in_blocks() -> None:
+def test_very_many_evaluations_are_judged_as_means_of_neighbours() -> None:
     many = np.linspace(4010, 16000, 1700)
     healthy = sigmoid(many, 0.61, 1.9, 2500, 0.2)
     frozen = freeze(FIT, horizon=1700)
     fine = watch(frozen, many, healthy)
     assert fine.level is None
-    assert len(fine.compute) <= 400
+    assert len(fine.compute) == 688  # 400, means of 2 to 600, of 4 to 1,000, of 8 to 1,696, and the last by itself
+    assert fine.compute[[399, 400]].tolist() == pytest.approx([many[399], many[400:402].mean()])
+    assert (fine.compute[-1], fine.actual) == (many[-1], healthy[-1])
     fallen = watch(frozen, many, healthy - 0.05 * (many > 9000))
     assert fallen.level == "ALERT"
     assert fallen.since_compute == pytest.approx(9000, abs=200)
-    assert fallen.actual == pytest.approx(healthy[-1] - 0.05, abs=0.005)
+    assert fallen.since_compute in many
+    assert fallen.actual == healthy[-1] - 0.05
+
+
+def test_beyond_400_evaluations_too_nothing_is_judged_anew() -> None:
+    """A short fall that has rung is not averaged away by what comes after it, and the first evaluations are judged one
+    by one however many are expected."""
+    rng = np.random.default_rng(4)
+    many = np.linspace(4010, 16000, 1100)
+    reward = sigmoid(many, 0.61, 1.9, 2500, 0.2) + 0.004 * rng.normal(size=len(many))
+    reward[4:8] -= 0.1
+    frozen = freeze(FIT, horizon=1100)
+    looks = [watch(frozen, many[:count], reward[:count]) for count in (1, 5, 7, 8, 9, 399, 401, 402, 650, 700, 1100)]
+    assert [look.level for look in looks[:2]] == [None, "WARN"]
+    assert {look.level for look in looks[3:]} == {"ALERT"}
+    assert {look.since_compute for look in looks[3:]} == {many[4]}
+    assert (np.diff([look.e_value_robust for look in looks]) >= 0).all()
+    for earlier, later in pairwise(looks):
+        complete = len(earlier.z) - 1
+        np.testing.assert_allclose(earlier.z[:complete], later.z[:complete], rtol=1e-6, atol=1e-9)
 
 
 def test_a_level_once_reached_stays() -> None:
@@ -280,13 +369,15 @@ def test_a_fit_of_other_evaluations_is_refused() -> None:
 def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
     """It saturates as an exponential does: what was forecast by a sigmoid it never reaches, without having fallen."""
     x = np.linspace(0, 8000, 101)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     reward = 0.62 - 0.42 * np.exp(-((x / 2000) ** 1.4)) + rng.normal(0, 0.0035, len(x))
     frozen = freeze(fit(Curve(x[:26], reward[:26], prompts=1000, samples=16)))
     alone = watch(frozen, x[26:], reward[26:])
     informed = watch(frozen, x[26:], reward[26:], fit=fit(Curve(x, reward, prompts=1000, samples=16)))
     assert (alone.level, informed.level) == ("ALERT", "WARN")
     assert "bends otherwise than a sigmoid" in informed.sentence
+    assert informed.to_dict()["doubt"] == informed.doubt is not None
+    assert alone.to_dict()["doubt"] is None
     fallen = np.where(x > 6000, reward - 0.05, reward)
     still = watch(frozen, x[26:], fallen[26:], fit=fit(Curve(x, fallen, prompts=1000, samples=16)))
     assert still.level == "ALERT"
