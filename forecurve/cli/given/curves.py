@@ -79,7 +79,8 @@ def read_arms(
     except CurveFileError as error:
         text = str(error).replace("bounds=(low, high)", "--range LOW,HIGH")  # as it is called here
         fault = {"field": error.field, "value": str(error.value), "message": text}
-        if error.field == "file" and error.value in (file.name, str(file), str(file.resolve())):  # which begins the line anyway
+        names = (file.name, str(file), str(file.resolve()))  # one of which begins the line anyway
+        if error.field == "file" and error.value in names:
             text = f"{error.message}; {error.way_out}"
         raise bad_input(f"{file.name or file}: {text}", errors=[fault]) from error
 
