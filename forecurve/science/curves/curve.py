@@ -29,6 +29,8 @@ from .noise import (
 )
 from .room import Columns, Room, one_more
 
+_FEWEST_GAPS = 3
+
 DEFAULT_UNIT = "GPU-hours"
 
 
@@ -250,6 +252,17 @@ class Curve:
         longer = Curve.__new__(Curve)
         longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
         return longer
+
+    @property
+    def recent_gap(self) -> float:
+        """Compute between two evaluations, on average over the later half of them: they may come in bursts, or ever
+        less often.
+
+        >>> Curve([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0], [0.1, 0.2, 0.3, 0.3, 0.4, 0.4, 0.4]).recent_gap
+        2.0
+        """
+        gaps = max(self.points // 2, min(_FEWEST_GAPS, self.points - 1))
+        return float((self.compute[-1] - self.compute[-1 - gaps]) / gaps)
 
     @property
     def restarts_ahead(self) -> tuple[float, ...]:

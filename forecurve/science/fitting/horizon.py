@@ -20,7 +20,7 @@ _SCENARIOS = 9
 
 
 def decide_at(fit: Fit) -> float | None:
-    """Compute at which the data would at least halve the sd of A, if evaluations go on at the usual gap.
+    """Compute at which the data would at least halve the sd of A, if evaluations go on as of late.
 
     For several futures drawn from the posterior, the information of the coming evaluations (linearised at that draw)
     is added to the posterior's precision until A is narrow enough; the median over the futures is the answer.
@@ -39,7 +39,7 @@ def decide_at(fit: Fit) -> float | None:
     covariance = np.cov(sample) + 1e-12 * np.eye(4)
     goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
     edges = now * np.geomspace(1.0, C_MID_REACH, _STEPS + 1)
-    counts = np.diff(edges) / float(np.median(np.diff(fit.curve.compute)))
+    counts = np.diff(edges) / fit.curve.recent_gap
     noise = evaluation_noise(fit) / fit.curve.width**2
     order = np.argsort(p.A)
     chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]

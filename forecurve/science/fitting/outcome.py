@@ -27,7 +27,6 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
-_FEWEST_GAPS = 3
 
 
 def tail_size(points: int) -> int:
@@ -67,21 +66,10 @@ def stood_at(compute: FloatArray, reward: FloatArray, budget: float) -> float | 
 
 def predict_ending(fit: Fit, budget: float) -> Estimate:
     """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as of late."""
-    curve = fit.curve
-    gap = _recent_gap(curve.compute)
+    curve, gap = fit.curve, fit.curve.recent_gap
     size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
     places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
     return predict_mean(fit, places)
-
-
-def _recent_gap(compute: FloatArray) -> float:
-    """Compute between two evaluations, on average over the later half of them: they may come in bursts, or ever less.
-
-    >>> _recent_gap(np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0]))
-    2.0
-    """
-    gaps = max(len(compute) // 2, min(_FEWEST_GAPS, len(compute) - 1))
-    return float((compute[-1] - compute[-1 - gaps]) / gaps)
 
 
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:

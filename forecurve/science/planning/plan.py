@@ -111,7 +111,6 @@ class Plan:
         expected_regret: what choosing now is expected to lose.
         value_of_information: how much of that the looks of the plan are expected to save.
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
-        sentence: what a colleague would say.
     """
 
     unit: str
@@ -126,7 +125,11 @@ class Plan:
     expected_regret: float
     value_of_information: float
     look_again: tuple[str, float] | None
-    sentence: str
+
+    @property
+    def sentence(self) -> str:
+        """What a colleague would say."""
+        return plan_sentence(self)
 
     @property
     def spend(self) -> float:
@@ -227,24 +230,19 @@ def plan(
     allocation = _merged(here, looks, outlooks)
     finish = _finish(here, allocation, outlooks, budget, delta, price)
     allocation = [*allocation, *finish]
-    unit, best, settled = fits[0].unit, here.best, here.expected_regret <= SETTLED * delta
-    again = None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0]))
     return Plan(
-        unit=unit,
+        unit=fits[0].unit,
         budget=budget,
         horizon=end,
         delta=delta,
         price=price,
         allocation=tuple(allocation),
         arms=outlooks,
-        choice=outlooks[best].arm,
-        settled=settled,
+        choice=outlooks[here.best].arm,
+        settled=here.expected_regret <= SETTLED * delta,
         expected_regret=here.expected_regret,
         value_of_information=value,
-        look_again=again,
-        sentence=plan_sentence(
-            outlooks, best, again, unit, end, budget, delta, settled=settled, priced=price is not None
-        ),
+        look_again=None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0])),
     )
 
 

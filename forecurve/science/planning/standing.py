@@ -9,7 +9,7 @@ others; its next evaluations are taken to approach that end in log compute. The 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,8 @@ class Standing:
         now: compute of each arm, (K,).
         ends: joint draws of the rewards at the horizon, (S, K).
         levels: joint draws of the rewards now, (S, K).
+        prospects: where each arm may be looked at again, K of them.
+        middles: joint draws of its rewards between two of those places, (S, G) each.
     """
 
     fits: tuple[Fit, ...]
@@ -53,14 +55,14 @@ class Standing:
     def reordered(self, order: Sequence[int]) -> Standing:
         """The same with the arms in another order."""
         at = list(order)
-        return Standing(
-            tuple(self.fits[arm] for arm in at),
-            self.horizon,
-            self.now[at],
-            self.ends[:, at],
-            self.levels[:, at],
-            tuple(self.prospects[arm] for arm in at),
-            tuple(self.middles[arm] for arm in at),
+        return replace(
+            self,
+            fits=tuple(self.fits[arm] for arm in at),
+            now=self.now[at],
+            ends=self.ends[:, at],
+            levels=self.levels[:, at],
+            prospects=tuple(self.prospects[arm] for arm in at),
+            middles=tuple(self.middles[arm] for arm in at),
         )
 
     @property
@@ -182,16 +184,25 @@ def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed:
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
     places = [np.concatenate([[now[at], horizon], grid]) for at, grid in enumerate(grids)]
     tables = [_doubted(fit, joint.arm(at, x)) for at, (fit, x) in enumerate(zip(fits, places, strict=True))]
-    levels = np.stack([table[:, 0] for table in tables], axis=1)  # of tables (S, 2 + G)
-    ends = np.stack([table[:, 1] for table in tables], axis=1)
-    middles = [table[:, 2:] for table in tables]
-    _withhold(entrants, ends, levels, middles, grids, horizon, seed)
-    prospects = tuple(arm.prospect for arm in entrants)
-    return Standing(tuple(fits), float(horizon), now, ends, levels, prospects, tuple(middles))
+    described = [table[:, 1] for fit, table in zip(fits, tables, strict=True) if not fit.withheld]
+    top = np.max(described, axis=0) if described else np.full(len(tables[0]), fits[0].curve.bounds[1])
+    rng = np.random.default_rng(seed + 1)
+    for at, arm in enumerate(entrants):
+        if arm.fit.withheld:
+            tables[at] = _unforecast(arm, top, grids[at], horizon, rng)
+    return Standing(
+        fits=tuple(fits),
+        horizon=float(horizon),
+        now=now,
+        ends=np.stack([table[:, 1] for table in tables], axis=1),
+        levels=np.stack([table[:, 0] for table in tables], axis=1),
+        prospects=tuple(arm.prospect for arm in entrants),
+        middles=tuple(table[:, 2:] for table in tables),
+    )
 
 
 def _doubted(fit: Fit, table: FloatArray) -> FloatArray:
-    """Draws (S, 1 + m) of the level now and of the curve at m places: growth to them as unsure as a misfit makes it."""
+    """Draws (S, 2 + G) of the level now, the end and the middles: growth to them as unsure as a misfit makes it."""
     level, later = table[:, :1], table[:, 1:]
     return np.hstack([level, np.clip(level + spread((later - level).T, fit.widening).T, *fit.curve.bounds)])
 
@@ -200,7 +211,7 @@ def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:
     now = fit.curve.now
     if _fell(fit) or now >= horizon * (1 - 1e-9):
         return Prospect(np.empty(0), np.empty(0))
-    gap = float(np.median(np.diff(fit.curve.compute)))
+    gap = fit.curve.recent_gap
     edges = [now]
     for edge in now * np.geomspace(1.0, horizon / now, LOOKS + 1)[1:]:
         if edge - edges[-1] >= 0.99 * gap:  # a look shows at least one evaluation
@@ -217,34 +228,20 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
     return np.asarray((starts + prospect.edges) / 2)
 
 
-def _withhold(
-    entrants: Sequence[Entrant],
-    ends: FloatArray,
-    levels: FloatArray,
-    middles: list[FloatArray],
-    grids: list[FloatArray],
-    horizon: float,
-    seed: int,
-) -> None:
-    """Replace, in place, the forecasts of arms that a sigmoid does not describe."""
-    rng = np.random.default_rng(seed + 1)
-    sound = np.array([not arm.fit.withheld for arm in entrants])
-    for at, arm in enumerate(entrants):
-        fit = arm.fit
-        if sound[at]:
-            continue
-        last = fit.curve.reward[-_LAST:]
-        level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(len(ends))
-        level = np.clip(level, *fit.curve.bounds)
-        levels[:, at] = level
-        if _fell(fit):
-            ends[:, at] = level
-            continue
-        moves = np.ones(len(ends), dtype=bool)
-        if fit.misfit in SHAPELESS:
-            moves = rng.uniform(size=len(ends)) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
-        top = ends[:, sound].max(axis=1) if sound.any() else np.full(len(ends), fit.curve.bounds[1])
-        rise = moves * rng.uniform(0.0, 1.1, len(ends)) * np.maximum(top - level, 0.0)
-        ends[:, at] = np.minimum(level + rise, fit.curve.bounds[1])
-        way = np.log(grids[at] / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
-        middles[at] = level[:, None] + way * (ends[:, at] - level)[:, None]
+def _unforecast(
+    arm: Entrant, top: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
+) -> FloatArray:
+    """As `_doubted`, of an arm that a sigmoid does not describe: it ends between where it is and a little above `top`."""
+    fit, size = arm.fit, len(top)
+    last = fit.curve.reward[-_LAST:]
+    level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(size)
+    level = np.clip(level, *fit.curve.bounds)
+    if _fell(fit):
+        return np.repeat(level[:, None], 2 + len(grid), axis=1)
+    moves = np.ones(size, dtype=bool)
+    if fit.misfit in SHAPELESS:
+        moves = rng.uniform(size=size) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
+    rise = moves * rng.uniform(0.0, 1.1, size) * np.maximum(top - level, 0.0)
+    end = np.minimum(level + rise, fit.curve.bounds[1])
+    way = np.log(grid / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
+    return np.column_stack([level, end, level[:, None] + way * (end - level)[:, None]])

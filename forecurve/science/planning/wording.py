@@ -10,38 +10,28 @@ from ..wording import compute_text, gain_text, share_text
 
 if TYPE_CHECKING:
     from ..values import Estimate
-    from .plan import Outlook
+    from .plan import Outlook, Plan
 
 _NAMED = 3  # arms that a sentence names before it counts
 
 
-def plan_sentence(
-    arms: tuple[Outlook, ...],
-    best: int,
-    again: tuple[str, float] | None,
-    unit: str,
-    horizon: float,
-    budget: float,
-    delta: float,
-    *,
-    settled: bool,
-    priced: bool,
-) -> str:
+def plan_sentence(plan: Plan) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
-    where = f"{compute_text(horizon)} {unit}"
-    lead = arms[best]
-    if len(arms) == 1:
-        reached = lead.now + budget
-        short = "" if reached >= horizon * (1 - 1e-9) else f"; the budget ends at {compute_text(reached)}"
+    where, lead = f"{compute_text(plan.horizon)} {plan.unit}", plan.chosen
+    if len(plan.arms) == 1:
+        reached = lead.now + plan.budget
+        short = "" if reached >= plan.horizon * (1 - 1e-9) else f"; the budget ends at {compute_text(reached)}"
         return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{_caveat(lead)}."
     head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
-    if settled:
-        act = f"choosing it now is expected to lose less than {SETTLED * delta:g}"
-    elif again is None:
-        act = "no look that the budget allows would change the choice" + (" enough for its price" if priced else "")
+    if plan.settled:
+        act = f"choosing it now is expected to lose less than {SETTLED * plan.delta:g}"
+    elif plan.look_again is None:
+        enough = "" if plan.price is None else " enough for its price"
+        act = f"no look that the budget allows would change the choice{enough}"
     else:
-        act = f"run {again[0]} to {compute_text(again[1])} {unit}, then look again"
-    return f"{head}: {act}{_dropped(arms)}."
+        arm, to = plan.look_again
+        act = f"run {arm} to {compute_text(to)} {plan.unit}, then look again"
+    return f"{head}: {act}{_dropped(plan.arms)}."
 
 
 def _dropped(arms: tuple[Outlook, ...]) -> str:

@@ -27,11 +27,11 @@ from .. import checks, errors
 from ..arrays import FloatArray
 from ..fitting.fit import Fit
 from ..values import SDS_TO_A_SIDE, Estimate, jsonable
-from ..wording import compute_text, level_text
 from .evidence import Evidence, evidence, without_any_one
 from .frozen import FrozenForecast
 from .judged import Judged
 from .surprise import Mixture, innovations
+from .wording import watch_sentence
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -61,7 +61,6 @@ class Watch:
         z: its innovations, (H,).
         expected, lower, upper: the frozen forecast of each by itself: its mean, and 1.645 standard deviations to each
             side of it, within the range of rewards; (H,).
-        sentence: one line.
         fall: what the fit of all evaluations says of the fall, where that and not the evidence is why it is a WARN.
         doubt: why the forecast, and not the run, may be what was wrong; None where nothing speaks for that.
     """
@@ -79,9 +78,13 @@ class Watch:
     expected: FloatArray
     lower: FloatArray
     upper: FloatArray
-    sentence: str
     fall: str | None = None
     doubt: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """One line: how the run stands to its forecast."""
+        return watch_sentence(self)
 
     @property
     def predicted(self) -> Estimate:
@@ -171,9 +174,6 @@ def watch(
     found = _fall(fit, every) if fit is not None and level is None and left else None
     if found is not None:
         level, (since, fall) = "WARN", found
-    predicted = Estimate(float(mean[-1]), float(lower[-1]), float(upper[-1]))
-    said = _sentence(frozen, level, since, x[-1], predicted, float(y[-1]), fall)
-    doubt = DOUBT if smooth and level is not None else None
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -188,9 +188,8 @@ def watch(
         expected=mean,
         lower=lower,
         upper=upper,
-        sentence=said if doubt is None else f"{said} {doubt}",
         fall=fall,
-        doubt=doubt,
+        doubt=DOUBT if smooth and level is not None else None,
     )
 
 
@@ -288,22 +287,3 @@ def _checked(
     v = checks.column_of("variance", variance, len(x), 0.0, (high - low) ** 2)
     checks.check_variance(v, high - low)
     return x, y, np.full(len(x), np.nan) if v is None else v
-
-
-def _sentence(
-    frozen: FrozenForecast,
-    level: str | None,
-    since: float | None,
-    now: float,
-    predicted: Estimate,
-    actual: float,
-    fall: str | None,
-) -> str:
-    here = f"{actual:.2f} at {compute_text(now)} {frozen.unit}, forecast {level_text(predicted)}"
-    if fall is not None:
-        return f"{frozen.name} may be falling below its own forecast: {here}. {fall}."
-    if level is None or since is None:
-        stands = "is below its forecast, which may be chance" if actual < predicted.lower else "follows its forecast"
-        return f"{frozen.name} {stands}: {here}."
-    verb = "fell below" if level == "ALERT" else "may be falling below"
-    return f"{frozen.name} {verb} its own forecast: {here}, since {compute_text(since)} {frozen.unit}."
