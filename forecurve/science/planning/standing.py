@@ -231,7 +231,7 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
 def _unforecast(
     arm: Entrant, top: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
 ) -> FloatArray:
-    """As `_doubted`, of an arm that a sigmoid does not describe: it ends between where it is and a little above `top`."""
+    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above `top`."""
     fit, size = arm.fit, len(top)
     last = fit.curve.reward[-_LAST:]
     level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(size)
