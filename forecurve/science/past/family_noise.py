@@ -100,6 +100,7 @@ def _size_bins(source: str) -> FloatArray:
     return bins_over(float(low), float(high), SIZE_SPREAD)
 
 
+@cache
 def _usual_size(source: str) -> Any:
     """The law of alpha before any run is seen."""
     shape, rate = ALPHA_PRIOR[source]
