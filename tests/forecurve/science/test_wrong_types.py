@@ -89,7 +89,7 @@ FIT = fit(CURVE)
         (lambda: compare({"a": CURVE, "b": CURVE}, "a", rope=2.0), "rope: no two rewards are so far apart"),
         (lambda: compare({1: CURVE, 2: CURVE}, 1), "arms: a str is needed, got int; call each arm by a text"),
         (lambda: backtest([CURVE], fractions=0.5), "fractions: a Sequence is needed, got float"),
-        (lambda: score(3, {}), "forecasts: a Iterable is needed, got int"),
+        (lambda: score(3, {}), "forecasts: an Iterable is needed, got int"),
         (lambda: FIT.draws(-1, 0), "n: a whole number is needed"),
         (lambda: Siblings([CURVE, FIT]), "curves[1]: a Curve is needed, got Fit"),
         (lambda: backtest(3), "curves: a Sequence is needed, got int"),

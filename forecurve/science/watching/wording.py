@@ -1,0 +1,29 @@
+"""What a watch says: how the run stands to its frozen forecast, in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..wording import compute_text, level_text
+
+if TYPE_CHECKING:
+    from .watch import Watch
+
+
+def watch_sentence(watch: Watch) -> str:
+    """The run, its last evaluation beside what was forecast of it, and since when it has been below."""
+    said = _stands(watch)
+    return said if watch.doubt is None else f"{said} {watch.doubt}"
+
+
+def _stands(watch: Watch) -> str:
+    predicted, now = watch.predicted, float(watch.compute[-1])
+    here = f"{watch.actual:.2f} at {compute_text(now)} {watch.unit}, forecast {level_text(predicted)}"
+    if watch.fall is not None:
+        return f"{watch.name} may be falling below its own forecast: {here}. {watch.fall}."
+    if watch.level is None or watch.since_compute is None:
+        below = watch.actual < predicted.lower
+        stands = "is below its forecast, which may be chance" if below else "follows its forecast"
+        return f"{watch.name} {stands}: {here}."
+    verb = "fell below" if watch.level == "ALERT" else "may be falling below"
+    return f"{watch.name} {verb} its own forecast: {here}, since {compute_text(watch.since_compute)} {watch.unit}."
