@@ -23,6 +23,7 @@ from server.metrics.models import Evaluation
 from server.recipes.service import store_all
 from server.runs.models import Attempt, Run
 from server.sweeps.models import Sweep, SweepComparison
+from tests.server.forecasts.seeds import ends_like
 
 UNIT = "CPU-seconds"
 BUDGET = 60.0
@@ -209,7 +210,7 @@ def add_forecast(
             },
         },
         "advice": {"action": action, "reason": reason},
-        "ends_ahead": {"compute": grid, "median": median, "lower": shifted(-1.2), "upper": shifted(1.2)},
+        "ends_ahead": ends_like(band),
     }
     low, high = truth.A - 1.5 * doubt, truth.A + 1.5 * doubt
     share = (truth(at) - truth.R0) / (truth.A - truth.R0)

@@ -31,8 +31,9 @@ def test_the_page_says_in_a_sentence_how_good_the_forecasts_were(
     with sessions.begin() as session:
         early, late = finish(session, clock, name=HOSTILE, at=(15.0, 50.0))
         (missed,) = finish(session, clock, name="off", at=(16.0,))
-        band = {name: [value + 0.3 * (name != "compute") for value in values] for name, values in missed.band.items()}
-        missed.band = band
+        ends = missed.summary["ends_ahead"].items()
+        off = {name: [value + 0.2 * (name != "compute") for value in values] for name, values in ends}
+        missed.summary = missed.summary | {"ends_ahead": off}
     html = site.get("/track-record").text
     assert_clean(html)
     said = text_of(html)
