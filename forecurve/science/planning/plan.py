@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..checks import as_float, check_difference, is_positive, short
+from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SETTLED, least_gain
 from ..errors import PlanError
@@ -347,12 +348,9 @@ def check_alike(fits: Sequence[Fit]) -> None:
     """Some runs, in one unit of compute and one range of rewards."""
     if not fits:
         raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
-    units = sorted({each.unit for each in fits})
-    if len(units) > 1:
-        raise PlanError("unit", units, "arms must share one unit of compute", "convert them first")
-    ranges = sorted({each.curve.bounds for each in fits})
-    if len(ranges) > 1:
-        raise PlanError("bounds", ranges, "arms must share one range of rewards", "bring them to one scale")
+    curves = [each.curve for each in fits]
+    check_one_unit(curves, PlanError, "arms must share one unit of compute", "convert them first", told=list)
+    check_one_range(curves, PlanError, "arms must share one range of rewards", "bring them to one scale")
 
 
 def check_positive(curve: Curve, **given: float | None) -> None:
