@@ -128,6 +128,18 @@ def is_positive(value: object) -> bool:
         return False
 
 
+def check_positive(
+    field_name: str,
+    value: object,
+    error: type[errors.FieldError],
+    way_out: str,
+    needed: str = "a positive finite number is needed",
+) -> None:
+    """That it is one positive finite number; raises `error` else."""
+    if not is_positive(value):
+        raise error(field_name, short(value), needed, way_out)
+
+
 def check_kind(
     field_name: str, value: object, kind: type | tuple[type, ...], way_out: str, error: type[errors.FieldError]
 ) -> None:

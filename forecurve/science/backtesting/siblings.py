@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import errors
-from ..checks import as_float, check_kind, is_positive, number, short
+from ..checks import as_float, check_kind, check_positive, number
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
 from ..fitting.outcome import predict_ending
@@ -90,9 +90,7 @@ class Siblings:
         """
         check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
         curve = forecast.curve
-        if not is_positive(budget):
-            way_out = f"give compute in {curve.unit}"
-            raise errors.PriorError("budget", short(budget), "a positive finite number is needed", way_out)
+        check_positive("budget", budget, errors.PriorError, f"give compute in {curve.unit}")
         budget = as_float(budget)
         self._check_alike(curve)
         if curve.now >= budget:
