@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from .evenly import Step, normals, picks, uniforms
+from .evenly import Axis, normals, picks, uniforms
 from .integral import Table
 from .lattice import least_log_mass
 from .problem import Setting
@@ -124,7 +124,7 @@ def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
 
     20 rows and 1 in 20 of the mass beyond a quantile: without it an interval's end would jump by a row.
     """
-    return log_values + cell * (uniforms(Step.CELL, len(log_values)) - 0.5)
+    return log_values + cell * (uniforms(Axis.CELL, len(log_values)) - 0.5)
 
 
 def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
@@ -136,7 +136,7 @@ def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
 def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
     """alpha given everything else: inverse-gamma, its chi-square by Wilson and Hilferty's cube root."""
     dof = 2 * setting.nu
-    z = normals(Step.SCALE, len(q))
+    z = normals(Axis.SCALE, len(q))
     spread = 2 / (9 * dof)
     chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
     return np.asarray((setting.rate + q / 2) / (chi2 / 2))

@@ -22,7 +22,7 @@ from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 
 
-class Step(Enum):
+class Axis(Enum):
     """What is drawn, and by multiples of what."""
 
     SCALE = sqrt(2)  # of the noise
@@ -36,17 +36,17 @@ class Step(Enum):
 
 
 @lru_cache(maxsize=64)
-def uniforms(step: Step, size: int) -> FloatArray:
+def uniforms(axis: Axis, size: int) -> FloatArray:
     """So many numbers in (0, 1), none within .00005 of an end; (size,)."""
-    found = (0.5 + step.value * np.arange(size)) % 1.0 * 0.9999 + 0.00005
+    found = (0.5 + axis.value * np.arange(size)) % 1.0 * 0.9999 + 0.00005
     found.flags.writeable = False
     return np.asarray(found)
 
 
 @lru_cache(maxsize=64)
-def normals(step: Step, size: int) -> FloatArray:
+def normals(axis: Axis, size: int) -> FloatArray:
     """The same as standard normal quantiles."""
-    found = np.asarray(ndtri(uniforms(step, size)))
+    found = np.asarray(ndtri(uniforms(axis, size)))
     found.flags.writeable = False
     return found
 
