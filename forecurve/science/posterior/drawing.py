@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from .evenly import Axis, normals, picks, uniforms
+from .evenly import EVENLY, Axis, multiples, normals, picks, uniforms
 from .integral import Table
 from .lattice import least_log_mass
 from .problem import Setting
-from .weighing import EVENLY, Pairs, weigh
+from .weighing import LEAST_ROOT, Pairs, weigh
 
 DRAWS = 2000
 _PROPOSALS = 2600  # and twice as many where no plain lattice fits the mass
@@ -115,8 +115,8 @@ def _allocate(log_weight: FloatArray, proposals: int) -> tuple[Pairs, FloatArray
 def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
     """Two coordinates in (0, 1), evenly spread together and with `weighing.scales`: Kronecker sequences."""
     index = np.arange(1, size + 1)
-    u, w = ((0.5 + step * index) % 1.0 for step in (EVENLY[2], EVENLY[0]))
-    return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
+    u, w = (multiples(step, index, start=0.5) for step in (EVENLY[2], EVENLY[0]))
+    return u, np.clip(w, 1e-6, 1 - 1e-6)
 
 
 def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
@@ -138,5 +138,5 @@ def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
     dof = 2 * setting.nu
     z = normals(Axis.SCALE, len(q))
     spread = 2 / (9 * dof)
-    chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
+    chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), LEAST_ROOT) ** 3
     return np.asarray((setting.rate + q / 2) / (chi2 / 2))
