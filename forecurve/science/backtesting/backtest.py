@@ -272,7 +272,7 @@ def past_forecast(curve: Curve, fraction: float, prior: str | Prior = "none") ->
     row = _ours(curve, fraction, prior)
     if row.raw is None:
         return None
-    return Past(curve.name, fraction, row.raw, row.actual, Course(curve.compute, curve.reward))
+    return Past(curve.name, fraction, row.raw, row.actual, Course.of(curve))
 
 
 def _nothing(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Row:
@@ -285,7 +285,7 @@ def _among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], Non
     The run itself has no part in these either, it is left out of the prior of each; but not of more than `_LEFT_OUT`
     runs, where that would take minutes and a prior hardly hangs on any one.
     """
-    courses = [Course(curve.compute, curve.reward) for curve in kin.curves]
+    courses = [Course.of(curve) for curve in kin.curves]
     made: dict[tuple[int, Prior], list[Row]] = {}
 
     def rows_of(at: int, mates: bool, but: int | None = None) -> list[Row]:
@@ -323,8 +323,7 @@ def _scaled(curve: Curve, row: Row, others: Sequence[Past | None], mates: Ends) 
         return row
     early = early_part(curve, row.fraction) or curve
     past = [replace(one, run=str(at)) for at, one in enumerate(others) if one is not None]  # names need not be distinct
-    course = Course(early.compute, early.reward)
-    conformal = Conformal.of(Hindsight.of(past, row.raw, course=course, width=curve.width, mates=mates))
+    conformal = Conformal.of(Hindsight.of(past, row.raw, course=Course.of(early), width=curve.width, mates=mates))
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,

@@ -95,11 +95,11 @@ class Siblings:
         self._check_alike(curve)
         if curve.now >= budget:
             return None
-        course = _course(curve)
+        course = Course.of(curve)
         curves = self._kin.curves
         finished = [other for other in self._kin.others(at) if is_finished(curves[other].now, budget)]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
-        asked, _ = most_alike([_course(curves[other]) for other in finished], course)
+        asked, _ = most_alike([Course.of(curves[other]) for other in finished], course)
         told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
         known = [one for one in told if one is not None]
         own = self._kin.mates_ended(at, budget, arm or curve.arm)
@@ -131,7 +131,3 @@ class Siblings:
         told = self._past[key]
         ended = self._kin.mates_ended(at, curve.now, but=but)
         return told and replace(told, run=str(at), mates=ended)  # names need not be distinct
-
-
-def _course(curve: Curve) -> Course:
-    return Course(curve.compute, curve.reward)
