@@ -15,7 +15,7 @@ from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
 from ..past.telling import is_finished
 from ..posterior.prior import FLAT, Prior
-from .backtest import past_forecast
+from .one_run import past_forecast
 
 
 class Siblings:
