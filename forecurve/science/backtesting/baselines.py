@@ -69,7 +69,7 @@ def power_law(curve: Curve) -> PowerLaw:
     reward, scale = curve.reward[positive], float(curve.compute[-1])
     log_c = np.log(curve.compute[positive] / scale)
     lattice = np.linspace(*_LOG_B, _NODES)
-    ceiling, drop, sse = _linear(log_c, reward, lattice, curve.bounds[1])
+    sse = _linear(log_c, reward, lattice, curve.bounds[1])[2]
 
     def left_is_lower(left: FloatArray, right: FloatArray) -> BoolArray:
         found = _linear(log_c, reward, np.concatenate([left, right]), curve.bounds[1])[2]

@@ -141,7 +141,7 @@ def updated(fit: Fit, curve: Curve, fitted_whole: int) -> Update | None:
     if not _fits(shape, stream.survey, setting.box):
         return None
     seen, sums = stream.survey, LatticeSums(*after.few)
-    table = Table(seen.lattice, seen.alive, sums, after.few_totals, seen.priors, after.masses, setting.prior_parts)
+    table = Table(seen.lattice, seen.alive, sums, after.few_totals, seen.priors, after.masses)
     if looking_again:
         stream = Stream._after_a_survey(setting, table, seen.box, after.totals, after.last)
     else:

@@ -86,7 +86,7 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
     """
     found = Weighed(*(np.empty(len(u)) for _ in range(4)))
     beforehand = Beforehand.of(setting, setting.log_weights[table.alive], table.log_node_prior)
-    density = Density(table.sums, table.totals, np.array(table.parts), beforehand)
+    density = Density(table.sums, table.totals, np.array(setting.prior_parts), beforehand)
     at_scale = scales(setting.nu, len(u))
     compiled(_weigh_loop, _weigh_rows, *AT_NODE, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
     return found
