@@ -25,8 +25,8 @@ from .point import search
 from .prior import student_t
 from .problem import Problem, Setting
 
-ENOUGH_NODES = 50.0
-MAX_PASSES = 8
+_ENOUGH_NODES = 50.0
+_MAX_PASSES = 8
 _TRUSTED_POINTS = 20
 _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
@@ -87,12 +87,12 @@ def _closer(problem: Problem, table: Table, near: bool) -> Table:
     setting = problem.setting
     everyone = np.arange(len(setting.hypotheses))
     all_asked, last_area = near, np.inf
-    while table.passes < MAX_PASSES:
+    while table.passes < _MAX_PASSES:
         log_node = table.masses.nodes
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
         beyond = mass_beyond(table.lattice, log_node, setting.box)
         inside = beyond.max() <= CUT_OFF
-        if inside and (carry >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area):
+        if inside and (carry >= _ENOUGH_NODES or area > _STILL_SHRINKING * last_area):
             if all_asked:
                 break
             table, all_asked = tabulate(problem, table.lattice, everyone, table.passes + 1), True
