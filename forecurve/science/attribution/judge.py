@@ -19,11 +19,11 @@ from ..checks import as_float, check_positive, is_positive, short
 from ..values import Estimate, estimate_of
 from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
-from .family import adjusted, below, critical
 from .matched import matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
 from .seeds import Differences, SeedSpread, differences
+from .step_down import adjusted, below, critical
 
 DRAWS = 10_000
 
