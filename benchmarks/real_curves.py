@@ -25,7 +25,9 @@ from forecurve.curve_cells import CurveFileError
 from forecurve.curve_files import read_curves
 from forecurve.curve_formats import FORMATS
 from forecurve.science import Curve
-from forecurve.science.backtesting.backtest import BASELINES, OURS, Backtest, Summary, backtest
+from forecurve.science.backtesting.backtest import BASELINES, backtest
+from forecurve.science.backtesting.one_run import OURS
+from forecurve.science.backtesting.rows import Backtest, Summary
 from forecurve.science.past.reach import RANKS_FROM
 
 COLUMNS = ("set", "seen", "method", "n", "MAE", "median", "max", "posterior MAE", "coverage", "width", "posterior's",

@@ -32,7 +32,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from forecurve.client.importing import import_body
 from forecurve.curve_files import read_curves
 from forecurve.science import Curve, fit, predict_mean
-from forecurve.science.backtesting.backtest import early_part
+from forecurve.science.backtesting.one_run import early_part
 from forecurve.science.fitting.outcome import Outcome
 from server.forecasts.models import Forecast
 from server.metrics.models import Evaluation

@@ -26,9 +26,11 @@ from .advice.advise import Advice, advise
 from .advice.sweep import advise_sweep
 from .attribution import ArmVerdict, Comparison, PooledSeeds, SeedSpread, compare, pool_seeds
 from .backtesting.alternatives import Alternative, alternatives
-from .backtesting.backtest import Backtest, backtest, past_forecast
+from .backtesting.backtest import backtest
 from .backtesting.baselines import PowerLaw, last_value, power_law
+from .backtesting.one_run import past_forecast
 from .backtesting.paper import PaperFit, PaperGrid, paper_fit, paper_grid, scaled_grid
+from .backtesting.rows import Backtest
 from .backtesting.siblings import Siblings
 from .backtesting.track_record import Forecast, TrackRecord, score
 from .curves.curve import Curve, Evaluation

@@ -1,4 +1,7 @@
-"""What a curve's columns must be. Every fault is a `CurveError` that names field, value and way out."""
+"""What arguments must be: numbers, rows of them, kinds of objects, and the columns of a curve.
+
+Every fault is a `FieldError` that names field, value and way out; of a curve's columns it is a `CurveError`.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one p
 
 
 def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
+    """The range of a reward, (low, high): finite, in order, not too wide."""
     try:
         low, high = (as_float(value) for value in bounds)
     except (TypeError, ValueError, OverflowError) as error:
@@ -76,11 +80,13 @@ def floats_of(values: Any) -> FloatArray:
 
 
 def short(values: object) -> str:
+    """A value as an error shows it: at most 60 characters."""
     text = repr(values)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def restarts_of(restarts: npt.ArrayLike) -> tuple[float, ...]:
+    """Compute at which a run was resumed, in order: finite, not negative."""
     values = np.sort(numbers("restarts", restarts))
     check_finite("restarts", values)
     if (values < 0).any():
@@ -126,6 +132,18 @@ def is_positive(value: object) -> bool:
         return not isinstance(value, str | bool) and 0 < as_float(value) < float("inf")
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+def check_positive(
+    field_name: str,
+    value: object,
+    error: type[errors.FieldError],
+    way_out: str,
+    needed: str = "a positive finite number is needed",
+) -> None:
+    """That it is one positive finite number; raises `error` else."""
+    if not is_positive(value):
+        raise error(field_name, short(value), needed, way_out)
 
 
 def check_kind(
@@ -178,6 +196,7 @@ def next_of(field_name: str, value: float | None, column: FloatArray | None) -> 
 
 
 def check_variance(variance: FloatArray | None, width: float) -> None:
+    """That a known variance, (N,), is no smaller than rounding in a range of this width; 0 and NaN say unknown."""
     if variance is None:
         return
     least = _LEAST_VARIANCE * width**2
@@ -197,6 +216,7 @@ def longer(column: FloatArray | None, last: FloatArray | None, size: int) -> Flo
 
 
 def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> tuple[IntArray | None, ...] | None:
+    """Successes per prompt of each of `size` evaluations, None where unknown; each from 0 to its `samples`, (N,)."""
     if counts is None:
         return None
     check_kind("counts", counts, (Sequence, np.ndarray), "pass a list of lists", errors.BadCount)
@@ -241,6 +261,7 @@ def unit_of(unit: object) -> str:
 
 
 def whole_numbers(row: npt.ArrayLike) -> IntArray:
+    """One evaluation's counts, whole and of a size that floats hold exactly: (prompts,)."""
     try:
         values = floats_of(row).ravel()
     except (TypeError, ValueError, OverflowError) as error:
@@ -260,6 +281,7 @@ def with_start(
     low: float,
     high: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
+    """Every column with the measured start in front, at compute 0 and with the noise of the first evaluation."""
     try:
         measured = as_float(start)
     except (TypeError, ValueError, OverflowError) as error:
@@ -277,6 +299,7 @@ def with_start(
 
 
 def check_size(x: FloatArray) -> None:
+    """That there are enough evaluations, and not too many; x: their compute, (N,)."""
     if len(x) < MIN_POINTS:
         raise errors.TooFewPoints(
             "compute", f"{len(x)} evaluation{'s' * (len(x) != 1)}", f"at least {MIN_POINTS} are needed", "wait for more"
@@ -288,6 +311,7 @@ def check_size(x: FloatArray) -> None:
 
 
 def check_finite(field_name: str, values: FloatArray, offset: int = 0) -> None:
+    """That all are finite, (N,); `offset`: evaluations before them, for the place that is told."""
     bad = ~np.isfinite(values)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
@@ -301,6 +325,7 @@ def check_finite(field_name: str, values: FloatArray, offset: int = 0) -> None:
 
 
 def check_order(x: FloatArray, offset: int = 0) -> None:
+    """That compute, (N,), is not negative, neither tiny nor huge, and increases; `offset`: as in `check_finite`."""
     if x[0] < 0:
         raise errors.ComputeOrder(
             "compute", float(x[0]), "compute cannot be negative", "count it from the start of the run", 0
@@ -334,6 +359,7 @@ def _told(value: float, *others: float) -> str:
 
 
 def check_range(y: FloatArray, low: float, high: float, offset: int = 0) -> None:
+    """That rewards, (N,), lie in their range; `offset`: as in `check_finite`."""
     outside = (y < low) | (y > high)
     if outside.any():
         at = int(np.flatnonzero(outside)[0])

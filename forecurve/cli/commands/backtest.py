@@ -13,7 +13,8 @@ from .fit import PriorChoice
 
 if TYPE_CHECKING:
     from forecurve.science import Curve
-    from forecurve.science.backtesting.backtest import Backtest, Progress, Summary
+    from forecurve.science.backtesting.backtest import Progress
+    from forecurve.science.backtesting.rows import Backtest, Summary
 
 
 def backtest_command(

@@ -15,7 +15,8 @@ from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
-from ..posterior.evenly import Step, normals
+from ..posterior.evenly import Axis as Step
+from ..posterior.evenly import normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
 from .growth import growth

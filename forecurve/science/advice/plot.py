@@ -41,7 +41,7 @@ def plot(advice: Advice) -> go.Figure:
     last = now + _BEYOND * (end - now)
     top = _ROOM * float(numbers["delta"])
     if not fit.withheld:
-        band = gain_band(fit, now, np.linspace(now, last, _POINTS))
+        band = _gain_band(fit, now, np.linspace(now, last, _POINTS))
         _add_gain(figure, band)
         top = max(top, _ROOM * float(band.upper90.max()))
     _add_delta(figure, now, last, float(numbers["delta"]))
@@ -55,7 +55,7 @@ def plot(advice: Advice) -> go.Figure:
     return figure
 
 
-def gain_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
+def _gain_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
     """What the curve gains between `now` and each compute, (N,): the same draws of the curve at both ends."""
     return band_of(compute, growth(fit, now, compute)[1])
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .. import checks, errors
+from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SAME_CEILING
 from ..fitting.fit import Fit, fit
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge
+from .pool import ONE_RANGE
 from .runs import run_of, runs_of
 from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, SeedSpread
 
@@ -101,11 +103,5 @@ def _check(fits: Mapping[str, Sequence[Fit]], control: str) -> None:
     if len(fits) < 2:
         raise errors.CompareError("arms", known, "at least one arm beside the control is needed", "add an arm")
     every = [one.curve for group in fits.values() for one in group]
-    units = sorted({curve.unit for curve in every})
-    if len(units) > 1:
-        raise errors.CompareError("unit", ", ".join(units), "one unit of compute is needed", "convert the curves")
-    ranges = sorted({curve.bounds for curve in every})
-    if len(ranges) > 1:
-        raise errors.CompareError(
-            "bounds", ranges, "one range of the reward is needed", "give all curves the same bounds"
-        )
+    check_one_unit(every, errors.CompareError, "one unit of compute is needed", "convert the curves")
+    check_one_range(every, errors.CompareError, *ONE_RANGE)

@@ -15,15 +15,15 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import as_float, is_positive, short
+from ..checks import as_float, check_positive, is_positive, short
 from ..values import Estimate, estimate_of
 from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
-from .family import adjusted, below, critical
 from .matched import matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
 from .seeds import Differences, SeedSpread, differences
+from .step_down import adjusted, below, critical
 
 DRAWS = 10_000
 
@@ -38,10 +38,7 @@ class Rules:
     compute_spread: SeedSpread
 
     def __post_init__(self) -> None:
-        if not is_positive(self.rope):
-            raise errors.CompareError(
-                "rope", short(self.rope), "a positive finite number is needed", "0.02 is the paper's margin"
-            )
+        check_positive("rope", self.rope, errors.CompareError, "0.02 is the paper's margin")
         if not (is_positive(self.level) and 0.5 < self.level < 1):
             raise errors.CompareError(
                 "level", short(self.level), "a number between 0.5 and 1 is needed", "0.95 is usual"

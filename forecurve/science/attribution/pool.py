@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .. import errors
+from ..curves.alike import check_one_range
 from ..fitting.fit import Fit
 from .matched import own_level
 from .runs import Run, ceilings, distinct, log_computes, run_of
 from .seeds import CEILING_SPREAD, COMPUTE_SPREAD, Group, SeedSpread, learn, summarised
+
+ONE_RANGE = "one range of the reward is needed", "give all curves the same bounds"
+"""What is said where rewards have several, and the way out."""
 
 
 class PooledSeeds(NamedTuple):
@@ -56,9 +60,6 @@ def _learned(before: SeedSpread, groups: Sequence[Group]) -> SeedSpread:
 
 def _width(groups: Sequence[Sequence[Fit]]) -> float:
     """Of the range of rewards that all runs share; 1 without runs."""
-    ranges = sorted({fit.curve.bounds for group in groups for fit in group})
-    if len(ranges) > 1:
-        raise errors.CompareError(
-            "bounds", ranges, "one range of the reward is needed", "give all curves the same bounds"
-        )
-    return ranges[0][1] - ranges[0][0] if ranges else 1.0
+    curves = [fit.curve for group in groups for fit in group]
+    check_one_range(curves, errors.CompareError, *ONE_RANGE)
+    return curves[0].width if curves else 1.0

@@ -25,7 +25,7 @@ from scipy.stats import chi2
 
 from .. import errors
 from ..arrays import FloatArray, IntArray
-from ..checks import as_float, is_positive, short
+from ..checks import as_float, check_positive
 from ..posterior.evenly import picks
 from ..values import finite
 
@@ -53,10 +53,7 @@ class SeedSpread:
     past: int = 0
 
     def __post_init__(self) -> None:
-        if not is_positive(self.sd):
-            raise errors.CompareError(
-                "seed sd", short(self.sd), "a positive finite number is needed", "give a standard deviation"
-            )
+        check_positive("seed sd", self.sd, errors.CompareError, "give a standard deviation")
         if not self.dof > 0:
             raise errors.CompareError(
                 "seed dof", self.dof, "a positive number is needed", "leave it out when it is known"

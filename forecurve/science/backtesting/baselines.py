@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..curves.curve import Curve
 from ..fitting.outcome import Outcome
 from ..values import jsonable
+from .golden import golden
 
 _LOG_B = (float(np.log(1e-3)), float(np.log(20.0)))
 _NODES = 400
@@ -68,14 +69,13 @@ def power_law(curve: Curve) -> PowerLaw:
     reward, scale = curve.reward[positive], float(curve.compute[-1])
     log_c = np.log(curve.compute[positive] / scale)
     lattice = np.linspace(*_LOG_B, _NODES)
-    ceiling, drop, sse = _linear(log_c, reward, lattice, curve.bounds[1])
-    centre, step = lattice[int(sse.argmin())], lattice[1] - lattice[0]
-    low, high, ratio = centre - step, centre + step, (np.sqrt(5.0) - 1) / 2
-    for _ in range(_ROUNDS):
-        pair = np.array([high - ratio * (high - low), low + ratio * (high - low)])
-        values = _linear(log_c, reward, pair, curve.bounds[1])[2]
-        low, high = (low, pair[1]) if values[0] < values[1] else (pair[0], high)
-    log_b = np.array([(low + high) / 2])
+    sse = _linear(log_c, reward, lattice, curve.bounds[1])[2]
+
+    def left_is_lower(left: FloatArray, right: FloatArray) -> BoolArray:
+        found = _linear(log_c, reward, np.concatenate([left, right]), curve.bounds[1])[2]
+        return found[:1] < found[1:]
+
+    log_b = golden(left_is_lower, lattice[[int(sse.argmin())]], lattice[1] - lattice[0], _ROUNDS)
     ceiling, drop, sse = _linear(log_c, reward, log_b, curve.bounds[1])
     exponent = float(np.exp(log_b[0]))
     return PowerLaw(float(ceiling[0]), float(drop[0]), scale, exponent, float(sse[0]), int(positive.sum()))

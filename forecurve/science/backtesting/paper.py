@@ -25,6 +25,7 @@ from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
 from ..posterior.sigmoid import log_compute, reward_at, rise
 from ..values import jsonable
+from .golden import golden
 
 CEILINGS = (0.450, 0.800, 0.005)
 """Of the paper's grid: first, last, step."""
@@ -185,7 +186,7 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
     finalists = np.argsort(np.round(least / max(least.max(), 1e-300), 12), axis=None, kind="stable")[:_FINALISTS]
     a_at, mid_at = np.unravel_index(finalists, least.shape)
     step = log_b[1] - log_b[0]
-    exponent, sse = _golden(log_c, residual, height[a_at], log_mid[mid_at], log_b[at_b[a_at, mid_at]], step)
+    exponent, sse = _finished(log_c, residual, height[a_at], log_mid[mid_at], log_b[at_b[a_at, mid_at]], step)
     order = np.argsort(finalists)
     won = int(order[np.flatnonzero(sse[order] <= sse.min() * (1 + _TIE))[0]])
     ceiling, middle = grid.ceilings[a_at[won]], grid.midpoints[mid_at[won]]
@@ -201,7 +202,7 @@ def _lowest(table: FloatArray) -> tuple[FloatArray, IntArray]:
     return np.where(np.abs(slope) <= bend, here - slope**2 / (2 * bend), np.minimum(before, after)), at
 
 
-def _golden(
+def _finished(
     log_c: FloatArray, residual: FloatArray, height: FloatArray, log_mid: FloatArray, centre: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
     """Golden-section search of ln B around each lattice minimum; every array has shape (K,)."""
@@ -209,11 +210,5 @@ def _golden(
     def sse(log_b: FloatArray) -> FloatArray:
         return np.asarray(np.square(residual[:, None] - height * rise(log_c, log_b, log_mid)).sum(axis=0))
 
-    ratio = (np.sqrt(5.0) - 1) / 2
-    low, high = centre - step, centre + step
-    for _ in range(_ROUNDS):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        lower = sse(left) < sse(right)
-        low, high = np.where(lower, low, left), np.where(lower, right, high)
-    middle = (low + high) / 2
-    return middle, sse(middle)
+    log_b = golden(lambda left, right: sse(left) < sse(right), centre, step, _ROUNDS)
+    return log_b, sse(log_b)

@@ -11,7 +11,7 @@ from ..values import Estimate
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .backtest import Backtest, Row, Summary
+    from .rows import Backtest, Row, Summary
     from .track_record import TrackRecord
 
 

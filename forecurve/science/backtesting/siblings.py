@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import errors
-from ..checks import as_float, check_kind, is_positive, number, short
+from ..checks import as_float, check_kind, check_positive, number
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
 from ..fitting.outcome import predict_ending
@@ -15,7 +15,7 @@ from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
 from ..past.telling import is_finished
 from ..posterior.prior import FLAT, Prior
-from .backtest import past_forecast
+from .one_run import past_forecast
 
 
 class Siblings:
@@ -90,18 +90,16 @@ class Siblings:
         """
         check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
         curve = forecast.curve
-        if not is_positive(budget):
-            way_out = f"give compute in {curve.unit}"
-            raise errors.PriorError("budget", short(budget), "a positive finite number is needed", way_out)
+        check_positive("budget", budget, errors.PriorError, f"give compute in {curve.unit}")
         budget = as_float(budget)
         self._check_alike(curve)
         if curve.now >= budget:
             return None
-        course = _course(curve)
+        course = Course.of(curve)
         curves = self._kin.curves
         finished = [other for other in self._kin.others(at) if is_finished(curves[other].now, budget)]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
-        asked, _ = most_alike([_course(curves[other]) for other in finished], course)
+        asked, _ = most_alike([Course.of(curves[other]) for other in finished], course)
         told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
         known = [one for one in told if one is not None]
         own = self._kin.mates_ended(at, budget, arm or curve.arm)
@@ -133,7 +131,3 @@ class Siblings:
         told = self._past[key]
         ended = self._kin.mates_ended(at, curve.now, but=but)
         return told and replace(told, run=str(at), mates=ended)  # names need not be distinct
-
-
-def _course(curve: Curve) -> Course:
-    return Course(curve.compute, curve.reward)

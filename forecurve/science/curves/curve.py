@@ -198,21 +198,36 @@ class Curve:
 
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""
-        keep = int(np.searchsorted(self.compute, compute, side="right"))
-        cut: dict[str, Any] = {
-            key: None if array is None else array[:keep]
-            for key, array in (("prompts", self.prompts), ("samples", self.samples), ("variance", self.variance))
+        return self.part(slice(int(np.searchsorted(self.compute, compute, side="right"))))
+
+    def part(self, kept: slice, since: float = 0.0) -> Curve:
+        """Some of its evaluations as a curve of their own.
+
+        Args:
+            kept: which.
+            since: where above 0, their compute is counted from there, and restarts up to there are left out.
+
+        Raises:
+            CurveError: fewer than 3 evaluations, or compute below `since`.
+        """
+        columns: dict[str, Any] = {
+            name: None if column is None else column[kept]
+            for name, column in (
+                ("prompts", self.prompts),
+                ("samples", self.samples),
+                ("variance", self.variance),
+                ("counts", self.counts),
+            )
         }
         return Curve(
-            self.compute[:keep],
-            self.reward[:keep],
+            self.compute[kept] - since,
+            self.reward[kept],
             unit=self.unit,
             name=self.name,
-            counts=None if self.counts is None else self.counts[:keep],
             seed=self.seed,
             bounds=self.bounds,
-            restarts=self.restarts,
-            **cut,
+            restarts=[one - since for one in self.restarts if one > since] if since else self.restarts,
+            **columns,
         )
 
     def extended(self, new: Evaluation) -> Curve:
@@ -248,9 +263,8 @@ class Curve:
             return self._rebuilt(compute, reward, given, tallies)
         columns, room = self._one_more(compute, reward, given, one)
         noise = SamplingNoise(columns.pop("noise"), one.source)
-        counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
         longer = Curve.__new__(Curve)
-        longer.__dict__.update(vars(self), **columns, counts=counts, noise=noise, _room=room)
+        longer.__dict__.update(vars(self), **columns, counts=self._counts_and(tallies), noise=noise, _room=room)
         return longer
 
     @property
@@ -303,8 +317,11 @@ class Curve:
                 values[name] = np.nan if last is None else float(last[0])
         return one_more(columns, values, self._room)
 
-    def _rows(self) -> tuple[IntArray | None, ...]:
-        return (None,) * self.points if self.counts is None else self.counts
+    def _counts_and(self, last: tuple[IntArray | None, ...] | None) -> tuple[IntArray | None, ...] | None:
+        """The counts with those of one more evaluation; None where none are known."""
+        if last is None and self.counts is None:
+            return None
+        return *(self.counts or (None,) * self.points), *(last or (None,))
 
     def _rebuilt(
         self,
@@ -315,13 +332,12 @@ class Curve:
     ) -> Curve:
         size = self.points + 1
         columns: dict[str, Any] = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
-        counts = None if tallies is None and self.counts is None else (*self._rows(), *(tallies or (None,)))
         return Curve(
             np.append(self.compute, compute),
             np.append(self.reward, reward),
             unit=self.unit,
             name=self.name,
-            counts=counts,
+            counts=self._counts_and(tallies),
             seed=self.seed,
             bounds=self.bounds,
             restarts=self.restarts,

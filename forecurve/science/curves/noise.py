@@ -48,15 +48,16 @@ class NoiseKnown:
 
     Attributes:
         weights: of `wandering.HYPOTHESES`, adding up to 1.
-        sizes: (source, shape, rate) of alpha's inverse-gamma, for sources of the sampling variance that are known.
+        alpha_priors: (source, shape, rate) of alpha's inverse-gamma, for sources of the sampling variance that are
+            known.
     """
 
     weights: tuple[float, ...]
-    sizes: tuple[tuple[str, float, float], ...] = ()
+    alpha_priors: tuple[tuple[str, float, float], ...] = ()
 
-    def size(self, source: str) -> tuple[float, float]:
+    def alpha_prior(self, source: str) -> tuple[float, float]:
         """Shape and rate of alpha's inverse-gamma."""
-        known = {name: (shape, rate) for name, shape, rate in self.sizes}
+        known = {name: (shape, rate) for name, shape, rate in self.alpha_priors}
         return known.get(source, ALPHA_PRIOR[source])
 
 

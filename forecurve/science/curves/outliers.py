@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import FloatArray
 from .noise import running_median
 
-SCALE = 6.0  # robust standard deviations
+SPIKE_SDS = 6.0  # robust standard deviations
 LEAST_SD = 0.005
 ENOUGH = 80  # latest evaluations that tell whether one of the last is an outlier
 _MIN_POINTS = 7
@@ -37,16 +37,16 @@ def least_spike(variance: FloatArray | float) -> FloatArray:
 def spike_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     """Further variance of single evaluations that lie far off both neighbours, (N,), N >= 7.
 
-    Hampel's identifier: an evaluation is compared with the median of its two neighbours on each side; beyond SCALE
+    Hampel's identifier: an evaluation is compared with the median of its two neighbours on each side; beyond SPIKE_SDS
     robust standard deviations it is a spike. A fall that stays is none: its second evaluation agrees with the first.
     """
     extra = np.zeros(len(reward))
     distance = _distance(reward)
     neighbours = np.minimum(np.abs(reward[2:-2] - reward[1:-3]), np.abs(reward[2:-2] - reward[3:-1]))
     aside, least = np.minimum(np.abs(distance), neighbours), least_spike(variance[2:-2])
-    if not (aside > SCALE * least).any():  # nearly always
+    if not (aside > SPIKE_SDS * least).any():  # nearly always
         return extra
-    spikes = aside > SCALE * np.maximum(_usual(distance), least)
+    spikes = aside > SPIKE_SDS * np.maximum(_usual(distance), least)
     extra[2:-2][spikes] = distance[spikes] ** 2
     return extra
 
@@ -59,7 +59,7 @@ def stretch_variance(reward: FloatArray, variance: FloatArray) -> FloatArray:
     none, nor one from which the run climbs back, nor a rise that stays.
     """
     extra, steps = np.zeros(len(reward)), np.abs(np.diff(reward))
-    if not (steps > SCALE * LEAST_SD).any():  # nearly always
+    if not (steps > SPIKE_SDS * LEAST_SD).any():  # nearly always
         return extra
     far = _far(reward, variance)
     jumps = np.flatnonzero(steps > far[1:]) + 1
@@ -81,7 +81,7 @@ def _far(reward: FloatArray, variance: FloatArray) -> FloatArray:
     usual = np.full(len(reward), LEAST_SD)
     usual[5:] = np.maximum(_usual(_distance(reward))[: len(reward) - 5], LEAST_SD)  # the latest does not reach beyond
     few = np.arange(len(reward)) < _KNOWN_FROM
-    return np.asarray(SCALE * np.maximum(usual, np.where(few, least_spike(variance), 0.0)))
+    return np.asarray(SPIKE_SDS * np.maximum(usual, np.where(few, least_spike(variance), 0.0)))
 
 
 def _end_of_stretch(reward: FloatArray, start: int, far: float) -> int:

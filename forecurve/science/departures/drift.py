@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..posterior.evenly import Step, uniforms
+from ..posterior.evenly import Axis, uniforms
 from ..posterior.prior import TELLING_RUNS, Prior
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
 
-SCALE = 0.02
+DRIFT_SD = 0.02
 """Of the range of rewards, for an e-fold of compute. Runs leave their curve on a slope, not as a walk would."""
 
 
 def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now, and where it is told."""
     size, (low, high) = len(fit.posterior.A), fit.curve.bounds
-    u = uniforms(Step.DRIFT, size)
+    u = uniforms(Axis.DRIFT, size)
     student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
-    spread = (high - low) * SCALE * np.log(np.maximum(compute / fit.curve.now, 1.0))
+    spread = (high - low) * DRIFT_SD * np.log(np.maximum(compute / fit.curve.now, 1.0))
     return np.asarray(spread[:, None] * np.where(untold(fit), student_t, 0.0))
 
 

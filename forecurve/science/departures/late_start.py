@@ -27,7 +27,7 @@ from ..posterior.sigmoid import log_compute
 from ..wording import compute_text
 from .misfit import Misfit
 
-BEFOREHAND = 0.1
+P_LATE_START = 0.1
 """The probability of a late start before any evaluation."""
 _LEAST_POINTS = 12
 _BEFORE, _AFTER = 3, 6  # evaluations at least before and behind it
@@ -105,7 +105,7 @@ def begins_late(late: LateStart, sigmoid: float, width: float) -> Misfit | None:
         sigmoid: log evidence of one that begins with the run.
         width: of the reward's range.
     """
-    if late.log_evidence - sigmoid + float(np.log(BEFOREHAND / (1 - BEFOREHAND))) < _SURE:
+    if late.log_evidence - sigmoid + float(np.log(P_LATE_START / (1 - P_LATE_START))) < _SURE:
         return None
     since = late.begins[0]  # the earliest that is likely, so that nothing of the rise is cut off
     problem = late.problems[0]

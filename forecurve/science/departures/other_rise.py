@@ -24,18 +24,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..posterior.evenly import Step, uniforms
+from ..posterior.evenly import Axis, uniforms
 from ..posterior.integral import Table, integrate, log_sum
 from ..posterior.problem import Problem
 from .drift import past_runs_tell, untold
-from .late_start import BEFOREHAND as LATE
-from .late_start import late_start
+from .late_start import P_LATE_START, late_start
 from .misfit import HOLDS
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
 
-BEFOREHAND = 1 / 3
+P_BURR = 1 / 3
 """The probability of Burr's law before any evaluation, of a run that does not begin late."""
 _LEAST_SHARE = 0.002  # below, no quantile that is told hangs on it,
 _LEAST_UNTOLD = 0.05  # nor below this on draws of which only a part may be of this law
@@ -88,7 +87,7 @@ class OtherRise:
             of: those of a posterior.
         """
         at, both, below = np.flatnonzero(self.untold), sigmoid.copy(), 0.0
-        u, even = uniforms(Step.LAW, len(at)), (np.arange(len(at)) + 0.5) / max(len(at), 1)
+        u, even = uniforms(Axis.LAW, len(at)), (np.arange(len(at)) + 0.5) / max(len(at), 1)
         for fit, share in self.laws:
             ours, other = (u >= below) & (u < below + share), of(fit)
             evenly = (even[ours] * other.shape[-1]).astype(int)  # draws lie in the order of their ceilings
@@ -107,13 +106,13 @@ def other_rise(fit: Fit) -> OtherRise | None:
         pairs, prior = pairs[:1] - np.log(1 - prior.weight), replace(prior, weight=0.0)
     problem = replace(fit.problem, setting=replace(fit.problem.setting, prior=prior))
     burr = replace(problem, setting=replace(problem.setting, burr=True))
-    laws = [(burr, integrate(burr), float(np.log(BEFOREHAND * (1 - LATE))))]
+    laws = [(burr, integrate(burr), float(np.log(P_BURR * (1 - P_LATE_START))))]
     late = fit.late_start if prior is fit.setting.prior else late_start(fit.posterior, problem)
     if late is not None:
-        each = float(np.log(LATE / len(late.tables))) + late.log_spread
+        each = float(np.log(P_LATE_START / len(late.tables))) + late.log_spread
         laws += [(one, table, each) for one, table in zip(late.problems, late.tables, strict=True)]
     evidence = [beforehand + log_sum(table.masses.nodes) for _, table, beforehand in laws]
-    sigmoid = log_sum(pairs) + float(np.log((1 - BEFOREHAND) * (1 - LATE)))
+    sigmoid = log_sum(pairs) + float(np.log((1 - P_BURR) * (1 - P_LATE_START)))
     shares = np.exp(evidence - np.logaddexp.reduce([sigmoid, *evidence])).tolist()
     if sum(shares) < _LEAST_SHARE:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..posterior.drawing import Posterior
 from ..posterior.sigmoid import reward_at, rise
-from .drift import SCALE
+from .drift import DRIFT_SD
 from .extension import Extended, NullModel
 
 _GROUPS = 3  # places apart from one another, each the best of its neighbours
@@ -116,4 +116,4 @@ def widening(null: NullModel, posterior: Posterior, ranked: list[Rival]) -> floa
     ends = [rival.beyond(null, at) for rival in ranked if rival.found.ratio > best - _ALIKE]
     farthest = max(ends, key=lambda end: abs(end - middle))
     half = upper - middle if farthest > middle else middle - lower
-    return float(max(abs(farthest - middle), SCALE * np.log(_HORIZON) * _HEAVY) / max(half, 1e-9))
+    return float(max(abs(farthest - middle), DRIFT_SD * np.log(_HORIZON) * _HEAVY) / max(half, 1e-9))

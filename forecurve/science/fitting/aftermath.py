@@ -10,7 +10,9 @@ succession, m / (k + m + 1)). It does not depend on how often the run is evaluat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from forecurve.limits import LEAST_COMPUTE
 
@@ -56,22 +58,7 @@ def aftermath(fit: Fit, since: float) -> Fit | None:
 
 
 def _after(curve: Curve, since: float) -> Curve | None:
-    kept = curve.compute > since
-    size = int(kept.sum())
-    if size < MIN_POINTS or curve.compute[kept][0] - since < LEAST_COMPUTE:
+    first = int(np.searchsorted(curve.compute, since, side="right"))
+    if curve.points - first < MIN_POINTS or curve.compute[first] - since < LEAST_COMPUTE:
         return None
-    columns: dict[str, Any] = {
-        name: None if column is None else column[kept]
-        for name, column in (("prompts", curve.prompts), ("samples", curve.samples), ("variance", curve.variance))
-    }
-    return Curve(
-        curve.compute[kept] - since,
-        curve.reward[kept],
-        unit=curve.unit,
-        name=curve.name,
-        counts=None if curve.counts is None else curve.counts[-size:],
-        seed=curve.seed,
-        bounds=curve.bounds,
-        restarts=[restart - since for restart in curve.restarts if restart > since],
-        **columns,
-    )
+    return curve.part(slice(first, None), since)

@@ -9,7 +9,8 @@ import numpy as np
 from .. import checks
 from ..arrays import FloatArray
 from ..curves.noise import clock_ticks
-from ..posterior.evenly import Step, normals
+from ..posterior.evenly import Axis as Step
+from ..posterior.evenly import normals
 
 if TYPE_CHECKING:
     from .fit import Fit

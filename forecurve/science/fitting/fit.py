@@ -27,7 +27,8 @@ from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting, make_problem
 from ..posterior.sigmoid import compute_at
-from ..posterior.streaming import Stream, step
+from ..posterior.streaming import Stream
+from ..posterior.streaming import updated as step
 from ..values import Band, Estimate, Reach, band_of, estimate_of
 from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve

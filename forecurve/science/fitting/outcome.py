@@ -13,7 +13,8 @@ from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
-from ..posterior.evenly import Step, normals, uniforms
+from ..posterior.evenly import Axis as Step
+from ..posterior.evenly import normals, uniforms
 from ..values import Estimate, estimate_of
 from .aftermath import aftermath, p_lasts
 from .evaluations import sampling_variance

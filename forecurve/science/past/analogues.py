@@ -31,6 +31,7 @@ from itertools import product
 import numpy as np
 
 from ..arrays import FloatArray
+from ..curves.curve import Curve
 
 PLACES = 6
 """A path is the mean reward in so many equal parts of the compute seen."""
@@ -81,6 +82,11 @@ class Course:
 
     compute: FloatArray
     reward: FloatArray
+
+    @classmethod
+    def of(cls, curve: Curve) -> Course:
+        """As far as the curve goes."""
+        return cls(curve.compute, curve.reward)
 
     def path(self, until: float) -> FloatArray:
         """The mean reward in six equal parts of (0, until]; a part without an evaluation is filled by interpolation.

@@ -22,6 +22,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
+from ..curves.alike import check_one_unit
 from ..curves.arms import told_apart
 from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
 from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, share_in_bins, told_by_all
@@ -80,9 +81,8 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
 
 def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     """`sibling_prior` without what is known of the noise."""
-    if len({fit.unit for fit in fits}) > 1:
-        units = ", ".join(sorted({fit.unit for fit in fits}))
-        raise errors.PriorError("unit", units, "siblings must share one unit of compute", "convert them first")
+    curves = [fit.curve for fit in fits]
+    check_one_unit(curves, errors.PriorError, "siblings must share one unit of compute", "convert them first")
     family = [fit for fit in fits if _is_member(fit)]
     if not family:
         return FLAT

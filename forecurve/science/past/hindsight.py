@@ -20,7 +20,7 @@ from ..posterior.prior import TELLING_RUNS
 from ..values import SDS_TO_A_SIDE, Estimate
 from .analogues import Course, Errors, expected_errors, nearest
 from .gains import share_taken
-from .mates import Drawn, Ends, draw
+from .mates import Drawn, Ends, drawn_to_ends
 
 MOST_RUNS = 40
 """Of more past runs those are asked that went most like the new one."""
@@ -142,7 +142,7 @@ class Hindsight:
         moved, wider = self.taken
         medians = np.array([*(one.estimate.median for one in self.known), self.estimate.median])
         mates = [*(one.mates for one in self.known), own]
-        return draw(medians + moved, self.sds * wider, medians[:-1] + self.wrong, mates, self.scale, doubt)
+        return drawn_to_ends(medians + moved, self.sds * wider, medians[:-1] + self.wrong, mates, self.scale, doubt)
 
     @property
     def shift(self) -> float:

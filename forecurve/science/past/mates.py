@@ -47,7 +47,7 @@ class Drawn:
     share: FloatArray
 
 
-def draw(
+def drawn_to_ends(
     medians: FloatArray,
     sds: FloatArray,
     came: FloatArray,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..fitting.outcome import FINISHED_AT
 
-HALF = 0.5
+_TELLS_AT = 0.5
 """A run that has spent so much of this one's budget tells of it,"""
-TWICE = 2.0
+_AHEAD = 2.0
 """if it has also spent so many times what this one has."""
 
 
@@ -20,7 +20,7 @@ def least_to_tell(now: float, budget: float) -> float:
     >>> [least_to_tell(now, 1000) for now in (100, 250, 400, 800)]
     [500.0, 500.0, 800.0, 900.0]
     """
-    return min(FINISHED_AT * budget, max(HALF * budget, TWICE * now))
+    return min(FINISHED_AT * budget, max(_TELLS_AT * budget, _AHEAD * now))
 
 
 def is_finished(went: float, budget: float) -> bool:

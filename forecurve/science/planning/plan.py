@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import as_float, check_difference, is_positive, short
+from ..checks import as_float, check_difference, check_positive
+from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SETTLED, least_gain
 from ..errors import PlanError
@@ -345,25 +346,22 @@ def check_alike(fits: Sequence[Fit]) -> None:
     """Some runs, in one unit of compute and one range of rewards."""
     if not fits:
         raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
-    units = sorted({each.unit for each in fits})
-    if len(units) > 1:
-        raise PlanError("unit", units, "arms must share one unit of compute", "convert them first")
-    ranges = sorted({each.curve.bounds for each in fits})
-    if len(ranges) > 1:
-        raise PlanError("bounds", ranges, "arms must share one range of rewards", "bring them to one scale")
+    curves = [each.curve for each in fits]
+    check_one_unit(curves, PlanError, "arms must share one unit of compute", "convert them first", told=list)
+    check_one_range(curves, PlanError, "arms must share one range of rewards", "bring them to one scale")
 
 
-def check_positive(curve: Curve, **given: float | None) -> None:
+def check_amounts(curve: Curve, **given: float | None) -> None:
     """What is given is positive and finite, and no delta wider than the range of rewards; the curve is any arm's."""
+    way_out = f"compute is in {curve.unit}, rewards as in the curves"
     for name, value in given.items():
-        if value is not None and not is_positive(value):
-            way_out = f"compute is in {curve.unit}, rewards as in the curves"
-            raise PlanError(name, short(value), "a positive number is needed", way_out)
+        if value is not None:
+            check_positive(name, value, PlanError, way_out, needed="a positive number is needed")
     check_difference("delta", given.get("delta"), curve.width, PlanError)
 
 
 def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float | None) -> None:
-    check_positive(fits[0].curve, horizon=horizon, **given)
+    check_amounts(fits[0].curve, horizon=horizon, **given)
     first = min(fits, key=lambda each: each.curve.now)
     if horizon is not None and horizon < first.curve.now:
         raise PlanError(

@@ -26,7 +26,7 @@ from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import compute_text, names_text, share_text
 from .dominated import dominated, p_within
-from .plan import check_alike, check_positive
+from .plan import check_alike, check_amounts
 from .standing import Standing, enter, standing
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
@@ -92,7 +92,7 @@ def rank(
     every = [one for fits in groups.values() for one in fits]
     check_alike(every)
     curve = every[0].curve
-    check_positive(curve, horizon=horizon, delta=delta)
+    check_amounts(curve, horizon=horizon, delta=delta)
     horizon = as_float(horizon)
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))

@@ -18,9 +18,9 @@ from ..arrays import BoolArray, FloatArray
 from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
-from ..past.pooling import joint_draws
 from ..values import spread
 from .belief import Belief, Look, Prospect
+from .pooling import joint_draws
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit

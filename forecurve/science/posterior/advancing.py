@@ -76,7 +76,7 @@ class After(NamedTuple):
     masses: Masses
 
 
-class Spread(NamedTuple):
+class MassShape(NamedTuple):
     """How the mass lies: its share at nodes that lie too far apart for it (see `patches`), and in the first and last
     row and column of the lattice as it was laid; and by how much the new evaluation speaks for one node against
     another, among those that carried the mass."""
@@ -91,7 +91,7 @@ class Spread(NamedTuple):
 
 def advance(
     before: Known, new: New, factors: Factors, wandering: tuple[FloatArray, FloatArray], wanted: Wanted
-) -> tuple[After, Spread]:
+) -> tuple[After, MassShape]:
     """What one more evaluation makes of sums and masses, and how these lie; `before` stays as it is.
 
     Args:
@@ -111,7 +111,7 @@ def advance(
     spread = np.empty(6)
     run = compiled(_advance_loop, _advance_rows, filter_loop, *MASS_PARTS, mass_loop, coarse_loop, _spread_loop)
     run(before, new, factors, wandering, wanted, after, spread)
-    return after, Spread(*spread.tolist())
+    return after, MassShape(*spread.tolist())
 
 
 def _advance_loop(

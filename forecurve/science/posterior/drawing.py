@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from .evenly import Step, normals, picks, uniforms
+from .evenly import EVENLY, Axis, multiples, normals, picks, uniforms
 from .integral import Table
 from .lattice import least_log_mass
 from .problem import Setting
-from .weighing import EVENLY, Pairs, weigh
+from .weighing import LEAST_ROOT, Pairs, weigh
 
 DRAWS = 2000
 _PROPOSALS = 2600  # and twice as many where no plain lattice fits the mass
@@ -78,7 +78,7 @@ def draw(setting: Setting, table: Table, last: FloatArray, times: int = 1) -> Po
         R0=R0,
         alpha=_alpha(setting, found.squares[chosen]),
         hypothesis=index,
-        informed=np.array(table.parts)[pairs.part[chosen]],
+        informed=np.array(setting.prior_parts)[pairs.part[chosen]],
         state_mean=reward - R0 * (one - state) - A * state,
         state_variance=variance,
         nodes=nodes,
@@ -115,8 +115,8 @@ def _allocate(log_weight: FloatArray, proposals: int) -> tuple[Pairs, FloatArray
 def _sequence(size: int) -> tuple[FloatArray, FloatArray]:
     """Two coordinates in (0, 1), evenly spread together and with `weighing.scales`: Kronecker sequences."""
     index = np.arange(1, size + 1)
-    u, w = ((0.5 + step * index) % 1.0 for step in (EVENLY[2], EVENLY[0]))
-    return np.asarray(u), np.clip(w, 1e-6, 1 - 1e-6)
+    u, w = (multiples(step, index, start=0.5) for step in (EVENLY[2], EVENLY[0]))
+    return u, np.clip(w, 1e-6, 1 - 1e-6)
 
 
 def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
@@ -124,7 +124,7 @@ def over_cells(log_values: FloatArray, cell: FloatArray) -> FloatArray:
 
     20 rows and 1 in 20 of the mass beyond a quantile: without it an interval's end would jump by a row.
     """
-    return log_values + cell * (uniforms(Step.CELL, len(log_values)) - 0.5)
+    return log_values + cell * (uniforms(Axis.CELL, len(log_values)) - 0.5)
 
 
 def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
@@ -136,7 +136,7 @@ def resample(weight: FloatArray, order_by: FloatArray, size: int) -> IntArray:
 def _alpha(setting: Setting, q: FloatArray) -> FloatArray:
     """alpha given everything else: inverse-gamma, its chi-square by Wilson and Hilferty's cube root."""
     dof = 2 * setting.nu
-    z = normals(Step.SCALE, len(q))
+    z = normals(Axis.SCALE, len(q))
     spread = 2 / (9 * dof)
-    chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), 0.05) ** 3
+    chi2 = dof * np.maximum(1 - spread + z * np.sqrt(spread), LEAST_ROOT) ** 3
     return np.asarray((setting.rate + q / 2) / (chi2 / 2))

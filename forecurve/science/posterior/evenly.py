@@ -21,8 +21,12 @@ from scipy.special import ndtri
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 
+EVENLY = 0.8191725133961645, 0.6710436067037893, 0.5497004779019703
+"""Powers of 1 / 1.2207..., the root of x^4 = x + 1: steps that spread three coordinates as evenly as steps can. Which
+of them serves which was measured."""
 
-class Step(Enum):
+
+class Axis(Enum):
     """What is drawn, and by multiples of what."""
 
     SCALE = sqrt(2)  # of the noise
@@ -35,18 +39,28 @@ class Step(Enum):
     PAST = sqrt(131)  # what past forecasts got wrong
 
 
+def multiples(step: float, index: IntArray, start: float = 0.0) -> FloatArray:
+    """A Kronecker sequence: start and these multiples of the step, modulo 1, in [0, 1); (K,)."""
+    return np.asarray((start + step * index) % 1.0)
+
+
+def inside(u: FloatArray) -> FloatArray:
+    """The same a little closer together: none within .00005 of 0 or 1, whose normal quantiles are infinite."""
+    return np.asarray(u * 0.9999 + 0.00005)
+
+
 @lru_cache(maxsize=64)
-def uniforms(step: Step, size: int) -> FloatArray:
+def uniforms(axis: Axis, size: int) -> FloatArray:
     """So many numbers in (0, 1), none within .00005 of an end; (size,)."""
-    found = (0.5 + step.value * np.arange(size)) % 1.0 * 0.9999 + 0.00005
+    found = inside(multiples(axis.value, np.arange(size), start=0.5))
     found.flags.writeable = False
-    return np.asarray(found)
+    return found
 
 
 @lru_cache(maxsize=64)
-def normals(step: Step, size: int) -> FloatArray:
+def normals(axis: Axis, size: int) -> FloatArray:
     """The same as standard normal quantiles."""
-    found = np.asarray(ndtri(uniforms(step, size)))
+    found = np.asarray(ndtri(uniforms(axis, size)))
     found.flags.writeable = False
     return found
 

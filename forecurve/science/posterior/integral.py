@@ -25,8 +25,8 @@ from .point import search
 from .prior import student_t
 from .problem import Problem, Setting
 
-ENOUGH_NODES = 50.0
-MAX_PASSES = 8
+_ENOUGH_NODES = 50.0
+_MAX_PASSES = 8
 _TRUSTED_POINTS = 20
 _INFLATION = 4.0  # of least squares' variance, for noise that hangs together
 _REACH = 4.5  # standard deviations, after that
@@ -50,7 +50,6 @@ class Table:
         totals: inner products of 1 and y, and log det M, (H, 4).
         log_node_prior: of each part of the prior, (P, K).
         masses: log masses, (P, H, K) and (K,).
-        parts: for each part of the prior: is it the informative one?
         passes: lattices laid.
     """
 
@@ -60,7 +59,6 @@ class Table:
     totals: FloatArray
     log_node_prior: FloatArray
     masses: Masses
-    parts: tuple[bool, ...]
     passes: int = 1
 
 
@@ -76,23 +74,25 @@ def integrate(problem: Problem) -> Table:
     if near is not None:
         table = tabulate(problem, near, everyone)
         if mass_beyond(near, table.masses.nodes, setting.box).max() <= _NEARLY_ALL:
-            return _closer(problem, table, everyone)
-    scouts = _scouts(setting)
-    return _closer(problem, tabulate(problem, first_lattice(setting.box), scouts), scouts)
+            return _closer(problem, table, near=True)
+    return _closer(problem, tabulate(problem, first_lattice(setting.box), _scouts(setting)), near=False)
 
 
-def _closer(problem: Problem, table: Table, scouts: IntArray) -> Table:
-    """Lay lattice after lattice until enough nodes carry the mass under every hypothesis."""
+def _closer(problem: Problem, table: Table, near: bool) -> Table:
+    """Lay lattice after lattice until enough nodes carry the mass under every hypothesis.
+
+    Args:
+        table: of the first lattice; laid about a sharp optimum, under every hypothesis, where `near`, else under a few.
+    """
     setting = problem.setting
     everyone = np.arange(len(setting.hypotheses))
-    all_asked = near = len(scouts) == len(everyone)  # near: laid about a sharp optimum
-    last_area = np.inf
-    while table.passes < MAX_PASSES:
+    all_asked, last_area = near, np.inf
+    while table.passes < _MAX_PASSES:
         log_node = table.masses.nodes
         power, area, carry = _temper(log_node), table.lattice.cell_area, effective_nodes(log_node)
         beyond = mass_beyond(table.lattice, log_node, setting.box)
         inside = beyond.max() <= CUT_OFF
-        if inside and (carry >= ENOUGH_NODES or area > _STILL_SHRINKING * last_area):
+        if inside and (carry >= _ENOUGH_NODES or area > _STILL_SHRINKING * last_area):
             if all_asked:
                 break
             table, all_asked = tabulate(problem, table.lattice, everyone, table.passes + 1), True
@@ -173,7 +173,7 @@ def table_of(
     """
     priors = log_node_priors(setting, lattice)
     masses = log_masses(sums, totals, Beforehand.of(setting, setting.log_weights[alive], priors))
-    return Table(lattice, alive, sums, totals, priors, masses, setting.prior_parts, passes)
+    return Table(lattice, alive, sums, totals, priors, masses, passes)
 
 
 def forms_at(problem: Problem, nodes: FloatArray) -> Quadratic:

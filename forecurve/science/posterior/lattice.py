@@ -18,11 +18,11 @@ from .kernels import HUGE, Factors
 from .prior import Box
 
 ROWS = COLUMNS = 20
-CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out, unless they carry more than LOST together
+_CUT = 8.0  # nodes below exp(-8) of the best one (4 sd) are left out, unless they carry more than LOST together
 LOST = 1e-3  # of the mass
 _WIDEST = 1.5  # in ln B and ln C_mid: beyond, a normal approximation says little
 CUT_OFF = 3e-3  # of the mass beyond an edge: too much,
-FURTHER = 8  # and the next lattice reaches so many cells further
+_FURTHER = 8  # and the next lattice reaches so many cells further
 _TEMPERED_CUT = 3.0  # while the lattice is too coarse to trust, in tempered units (many more of the true ones)
 
 
@@ -159,8 +159,8 @@ def closer_lattice(lattice: Lattice, log_mass: FloatArray, power: float, box: Bo
     """
     tempered = power * (log_mass - log_mass.max())
     lost = _depth(log_mass)
-    cut = -max(_TEMPERED_CUT, power * max(CUT, lost))  # never closer than that in true units: what is cut is lost
-    cells = np.where(edges > CUT_OFF, float(FURTHER), 1.0) * np.repeat(lattice.cell, 2)
+    cut = -max(_TEMPERED_CUT, power * max(_CUT, lost))  # never closer than that in true units: what is cut is lost
+    cells = np.where(edges > CUT_OFF, float(_FURTHER), 1.0) * np.repeat(lattice.cell, 2)
     limits = np.array([*box.log_b, *box.log_mid])
     found = np.empty(9)
     parts = _ranges, _ridge, _offsets

@@ -50,18 +50,18 @@ class Setting:
     @property
     def rate(self) -> float:
         """Of alpha's inverse-gamma prior."""
-        return self.size[1]
+        return self.alpha_prior[1]
 
     @property
     def nu(self) -> float:
         """Exponent of the marginal density once alpha is integrated: the prior's shape + N / 2."""
-        return self.size[0] + self.points / 2
+        return self.alpha_prior[0] + self.points / 2
 
     @property
-    def size(self) -> tuple[float, float]:
+    def alpha_prior(self) -> tuple[float, float]:
         """Shape and rate of alpha's inverse-gamma prior."""
         noise = self.prior.noise
-        return ALPHA_PRIOR[self.source] if noise is None else noise.size(self.source)
+        return ALPHA_PRIOR[self.source] if noise is None else noise.alpha_prior(self.source)
 
     @property
     def prior_parts(self) -> tuple[bool, ...]:

@@ -18,9 +18,9 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..curves.curve import Curve
 from ..curves.noise import REFERENCE_POINTS, TICKS, WINDOW
-from ..curves.outliers import ENOUGH, LEAST_SD, SCALE, spike_variance, stretch_variance
+from ..curves.outliers import ENOUGH, LEAST_SD, SPIKE_SDS, spike_variance, stretch_variance
 from ..curves.wandering import hypotheses_for
-from .advancing import After, Known, New, Spread, Wanted, advance
+from .advancing import After, Known, MassShape, New, Wanted, advance
 from .integral import Table, hopeful, log_node_priors, tabulate
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import Lattice, least_log_mass
@@ -40,7 +40,7 @@ _SURPRISE = 2.0  # or when an evaluation makes a node exp(2) times likelier agai
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Survey:
     """What was seen when every hypothesis and node was last looked at.
 
     Attributes:
@@ -65,13 +65,13 @@ class Stream:
     """Where the sums stand.
 
     Attributes:
-        look: the last one.
+        survey: the last one.
         waiting: ln compute and `After.filtered` of each evaluation since.
         few: of the hypotheses that are alive, after all evaluations, (4, L, K).
         totals, last: of the noise filter, likewise, under every hypothesis; see `Filtered`.
     """
 
-    look: Look
+    survey: Survey
     waiting: tuple[tuple[float, FloatArray], ...]
     few: FloatArray
     totals: FloatArray
@@ -83,30 +83,30 @@ class Stream:
         everyone = np.arange(len(fit.setting.hypotheses))
         table = tabulate(fit.problem, fit.table.lattice, everyone)
         filtered = fit.problem.filtered
-        return cls._after_a_look(fit.setting, table, fit.setting.box, filtered.sums, filtered.last)
+        return cls._after_a_survey(fit.setting, table, fit.setting.box, filtered.sums, filtered.last)
 
     @classmethod
-    def _after_a_look(cls, setting: Setting, table: Table, box: Box, totals: FloatArray, last: FloatArray) -> Stream:
+    def _after_a_survey(cls, setting: Setting, table: Table, box: Box, totals: FloatArray, last: FloatArray) -> Stream:
         """Of a table of every hypothesis and node: which of them carry mass, and their sums."""
         alive, every = hopeful(table.masses.pairs, _FAINT), np.stack(table.sums)
-        look = Look(table.lattice, box, every, alive, setting.log_weights[alive], _live(table))
-        return cls(look, (), every.take(alive, axis=1), totals, last)
+        survey = Survey(table.lattice, box, every, alive, setting.log_weights[alive], _live(table))
+        return cls(survey, (), every.take(alive, axis=1), totals, last)
 
     def woken(self, setting: Setting) -> Stream:
         """With every hypothesis and node, after all evaluations."""
-        every, lattice = self.look.every, self.look.lattice
+        every, lattice = self.survey.every, self.survey.lattice
         if self.waiting:
             every = every.copy()
             inverse, gain, decay, one, reward = np.concatenate([filtered for _, filtered in self.waiting], axis=2)
             since = Filtered(inverse, gain, decay, one, reward, self.totals, self.last)
             lattice_sums(np.array([log_c for log_c, _ in self.waiting]), lattice.factors, since, LatticeSums(*every))
         everyone, priors = np.arange(len(setting.hypotheses)), log_node_priors(setting, lattice)
-        look = Look(lattice, self.look.box, every, everyone, setting.log_weights, priors)
-        return Stream(look, (), every, self.totals, self.last)
+        survey = Survey(lattice, self.survey.box, every, everyone, setting.log_weights, priors)
+        return Stream(survey, (), every, self.totals, self.last)
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Update:
     """What one more evaluation makes of a fit."""
 
     setting: Setting
@@ -115,7 +115,7 @@ class Step:
     stream: Stream
 
 
-def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
+def updated(fit: Fit, curve: Curve, fitted_whole: int) -> Update | None:
     """The fit's stream with the last evaluation of `curve` added, or None where a refit is needed.
 
     Args:
@@ -134,20 +134,20 @@ def step(fit: Fit, curve: Curve, fitted_whole: int) -> Step | None:
     new = _new(setting, curve, tick)
     if looking_again:
         stream = stream.woken(setting)
-    after, spread = _advanced(fit, setting, stream, new)
-    if not looking_again and spread.moved > _SURPRISE:
+    after, shape = _advanced(fit, setting, stream, new)
+    if not looking_again and shape.moved > _SURPRISE:
         looking_again, stream = True, stream.woken(setting)
-        after, spread = _advanced(fit, setting, stream, new)
-    if not _fits(spread, stream.look, setting.box):
+        after, shape = _advanced(fit, setting, stream, new)
+    if not _fits(shape, stream.survey, setting.box):
         return None
-    look, sums = stream.look, LatticeSums(*after.few)
-    table = Table(look.lattice, look.alive, sums, after.few_totals, look.priors, after.masses, setting.prior_parts)
+    seen, sums = stream.survey, LatticeSums(*after.few)
+    table = Table(seen.lattice, seen.alive, sums, after.few_totals, seen.priors, after.masses)
     if looking_again:
-        stream = Stream._after_a_look(setting, table, look.box, after.totals, after.last)
+        stream = Stream._after_a_survey(setting, table, seen.box, after.totals, after.last)
     else:
         waiting = *stream.waiting, (new.log_c, after.filtered)
-        stream = Stream(look, waiting, after.few, after.totals, after.last)
-    return Step(setting, table, after.last, stream)
+        stream = Stream(seen, waiting, after.few, after.totals, after.last)
+    return Update(setting, table, after.last, stream)
 
 
 def _new(setting: Setting, curve: Curve, tick: float) -> New:
@@ -156,11 +156,11 @@ def _new(setting: Setting, curve: Curve, tick: float) -> New:
     return New(log(curve.now) if curve.now > 0 else -inf, (float(curve.reward[-1]) - low) / width, share, tick)
 
 
-def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> tuple[After, Spread]:
-    look = stream.look
-    wanted = Wanted(look.alive, look.lattice.outer, Beforehand.of(setting, look.log_weights, look.priors))
+def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> tuple[After, MassShape]:
+    survey = stream.survey
+    wanted = Wanted(survey.alive, survey.lattice.outer, Beforehand.of(setting, survey.log_weights, survey.priors))
     known = Known(stream.few, stream.totals, stream.last, fit.table.masses.nodes)
-    return advance(known, new, look.lattice.factors, setting.wandering, wanted)
+    return advance(known, new, survey.lattice.factors, setting.wandering, wanted)
 
 
 def _live(table: Table) -> FloatArray:
@@ -188,24 +188,24 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
         return True
     low, width = curve.bounds[0], curve.width
     a, b, c = curve.reward[-4:-1].tolist()
-    if max(abs(b - a), abs(c - b)) <= width * SCALE * LEAST_SD:
+    if max(abs(b - a), abs(c - b)) <= width * SPIKE_SDS * LEAST_SD:
         return False
     latest = (curve.reward[-ENOUGH:] - low) / width, curve.noise.variance[-ENOUGH:] / width**2
     single, stretch = spike_variance(*latest), stretch_variance(*latest)
     return bool(single[-3] > 0 or stretch[-4] > 0)
 
 
-def _fits(spread: Spread, look: Look, box: Box) -> bool:
+def _fits(shape: MassShape, survey: Survey, box: Box) -> bool:
     """Whether the mass still lies well inside the lattice, whose nodes lie close enough for it."""
-    lattice, laid = look.lattice, look.box
-    if spread.coarse > _MOST_COARSE or spread.low_mid > _EDGE_MASS:
+    lattice, laid = survey.lattice, survey.box
+    if shape.coarse > _MOST_COARSE or shape.low_mid > _EDGE_MASS:
         return False
     (low, high), across = laid.log_b, lattice.cell[0]
-    if spread.low_b > _EDGE_MASS and lattice.log_b[0] > low + across:
+    if shape.low_b > _EDGE_MASS and lattice.log_b[0] > low + across:
         return False
-    if spread.high_b > _EDGE_MASS and lattice.log_b[lattice.outer - 1] < high - across:
+    if shape.high_b > _EDGE_MASS and lattice.log_b[lattice.outer - 1] < high - across:
         return False
-    if spread.high_mid <= _EDGE_MASS:
+    if shape.high_mid <= _EDGE_MASS:
         return True
     # a lattice that reaches to the box's own end cannot be laid wider, but the box grows with the run
     at_end = lattice.log_mid[: lattice.outer, -1].max() > laid.log_mid[1] - lattice.cell[1]

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
+from .evenly import EVENLY, inside, multiples
 from .integral import Table
 from .kernels import LatticeSums
 from .linear import AT_NODE, best_at_node, best_on_triangle, value_at_node
@@ -22,11 +23,8 @@ from .normal import below, quantile
 from .problem import Setting
 
 _PULL = 0.5  # of the prior's precision of A: its tails are a Student-t's, which no narrow normal reaches
-_LEAST_ROOT = 0.05  # of a chi-square's cube root over its mean
+LEAST_ROOT = 0.05  # of a chi-square's cube root over its mean
 _LEAST_MASS = 1e-12
-# Powers of 1 / 1.2207..., the root of x^4 = x + 1: steps that spread three coordinates as evenly as steps can. Which of
-# them serves which was measured.
-EVENLY = 0.8191725133961645, 0.6710436067037893, 0.5497004779019703
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
@@ -63,9 +61,9 @@ def scales(nu: float, count: int) -> Scales:
     """Evenly spread over the inverse-gamma that alpha has once (R0, A) are integrated, by Wilson and Hilferty."""
     shape = nu - 1.0
     middle, spread = 1.0 - 1.0 / (9.0 * shape), 1.0 / (3.0 * np.sqrt(shape))
-    least = ndtr((_LEAST_ROOT - middle) / spread)
-    z = ndtri(least + (1.0 - least) * ((EVENLY[1] * np.arange(1, count + 1)) % 1.0 * 0.9999 + 0.00005))
-    root = np.maximum(middle + spread * z, _LEAST_ROOT)
+    least = ndtr((LEAST_ROOT - middle) / spread)
+    z = ndtri(least + (1.0 - least) * inside(multiples(EVENLY[1], np.arange(1, count + 1))))
+    root = np.maximum(middle + spread * z, LEAST_ROOT)
     gamma = shape * root**3
     log_proposed = -(z**2) / 2 - np.log(3 * shape * spread * root**2) + 2 * np.log(gamma)
     return Scales(1.0 / gamma, (nu + 1.0) * np.log(gamma) - log_proposed)
@@ -88,7 +86,7 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
     """
     found = Weighed(*(np.empty(len(u)) for _ in range(4)))
     beforehand = Beforehand.of(setting, setting.log_weights[table.alive], table.log_node_prior)
-    density = Density(table.sums, table.totals, np.array(table.parts), beforehand)
+    density = Density(table.sums, table.totals, np.array(setting.prior_parts), beforehand)
     at_scale = scales(setting.nu, len(u))
     compiled(_weigh_loop, _weigh_rows, *AT_NODE, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
     return found

@@ -9,7 +9,8 @@ import pytest
 
 from forecurve.science import Curve, CurveError, Outcome, backtest, fit, predict_ending, predict_mean
 from forecurve.science.arrays import FloatArray
-from forecurve.science.backtesting.backtest import BASELINES, early_part
+from forecurve.science.backtesting.backtest import BASELINES
+from forecurve.science.backtesting.one_run import early_part
 
 from ..synthetic import noisy_curve, sigmoid
 

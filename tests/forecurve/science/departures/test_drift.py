@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from forecurve.science import Curve, Outcome, fit, predict_mean, sibling_prior
-from forecurve.science.departures.drift import SCALE, drift
+from forecurve.science.departures.drift import DRIFT_SD, drift
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -20,7 +20,7 @@ def test_the_drift_is_a_student_t_that_grows_as_the_logarithm_of_compute() -> No
     draws = drift(FLAT, np.array([now / 2, now, np.e * now, np.e**4 * now]))
     assert not draws[:2].any()
     shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    told = SCALE * student_t.ppf(shares, 2)
+    told = DRIFT_SD * student_t.ppf(shares, 2)
     np.testing.assert_allclose(np.quantile(draws[2], shares), told, atol=1e-3)
     np.testing.assert_allclose(draws[3], 4 * draws[2])
 
@@ -64,7 +64,7 @@ def test_what_is_seen_at_present_is_not_doubted_and_the_curve_never_is() -> None
     now, later = CURVE.now, 16_000.0
     soon = FLAT.predict_evaluation(1.001 * now).at(0)
     assert soon.width == pytest.approx(PAPER.predict_evaluation(1.001 * now).at(0).width, rel=0.1)
-    told = student_t.ppf(0.95, 2) * 2 * SCALE * np.log(later / now)
+    told = student_t.ppf(0.95, 2) * 2 * DRIFT_SD * np.log(later / now)
     assert FLAT.predict_evaluation(later).at(0).width > told
     long_run = fit(noisy_curve(0, last=16_000, points=100))
     assert long_run.predict(32_000).at(0).width < 0.03 < 0.07 < predict_mean(long_run, [32_000.0]).width

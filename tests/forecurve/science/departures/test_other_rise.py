@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from forecurve.science import Curve, Fit, advise, fit, predict_ending, predict_mean, sibling_prior
 from forecurve.science.arrays import FloatArray
-from forecurve.science.departures.other_rise import BEFOREHAND
+from forecurve.science.departures.other_rise import P_BURR
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER, Prior
 
 from ..posterior.test_oracles import flat_log_b, log_likelihood
@@ -53,7 +53,7 @@ def test_ends_of_runs_of_the_other_law_are_foreseen() -> None:
 
 
 def test_a_few_noisy_evaluations_leave_both_as_likely_as_they_were() -> None:
-    assert _share(fit(_run(sigmoid, 1, points=4, sd=0.05))) == pytest.approx(BEFOREHAND, abs=0.15)
+    assert _share(fit(_run(sigmoid, 1, points=4, sd=0.05))) == pytest.approx(P_BURR, abs=0.15)
 
 
 @pytest.mark.parametrize(("law", "seed"), [(sigmoid, 3), (burr, 3), (sigmoid, 19)])

@@ -82,8 +82,8 @@ def test_a_slow_wave_below_the_noise_of_an_evaluation_is_found_by_many_runs_toge
 def test_the_size_of_noise_is_told_where_the_evaluations_do_not_say_it():
     runs = [untold(noisy_curve(seed, last=16_000, points=40, sd=0.004)) for seed in range(5)]
     known = told_by(runs)
-    shape, rate = known.size("unknown")
-    assert known.size("known") == ALPHA_PRIOR["known"]  # no run whose variance is known
+    shape, rate = known.alpha_prior("unknown")
+    assert known.alpha_prior("known") == ALPHA_PRIOR["known"]  # no run whose variance is known
     assert UNKNOWN_SD * np.sqrt(rate / shape) == pytest.approx(0.004, rel=0.25)
     assert shape > 5 * ALPHA_PRIOR["unknown"][0]
     early = untold(noisy_curve(70, last=1500, points=6, sd=0.004))
@@ -95,7 +95,7 @@ def test_the_order_of_runs_does_not_matter():
     curves = [wandering_curve(0), noisy_curve(1, last=16_000), wandering_curve(2), noisy_curve(3, last=16_000)]
     there, back = told_by(curves), told_by(curves[::-1])
     assert there.weights == pytest.approx(back.weights, rel=1e-6)
-    assert there.sizes[0][1:] == pytest.approx(back.sizes[0][1:], rel=1e-6)
+    assert there.alpha_priors[0][1:] == pytest.approx(back.alpha_priors[0][1:], rel=1e-6)
 
 
 def test_nothing_is_told_by_one_run_by_broken_ones_or_by_averages_of_neighbours():

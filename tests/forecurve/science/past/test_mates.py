@@ -9,7 +9,7 @@ from forecurve.science import Conformal, Curve, Estimate, Hindsight, Past, backt
 from forecurve.science.arrays import FloatArray
 from forecurve.science.backtesting.siblings import Siblings
 from forecurve.science.past.kin import Kin
-from forecurve.science.past.mates import Drawn, draw
+from forecurve.science.past.mates import Drawn, drawn_to_ends
 
 COMPUTE = np.arange(1.0, 41.0)
 
@@ -27,7 +27,7 @@ def drawn(ends: FloatArray, medians: FloatArray, sds: FloatArray, width: float =
         [float(came[other]) for other in range(len(came) - 1) if of[other] == of[at] and other != at]
         for at in range(len(came))
     ]
-    return draw(medians, sds, came[:-1], mates, width)
+    return drawn_to_ends(medians, sds, came[:-1], mates, width)
 
 
 def test_forecasts_that_say_nothing_go_where_their_arms_seeds_ended() -> None:
@@ -60,7 +60,7 @@ def test_a_sure_forecast_is_drawn_less_than_an_unsure_one() -> None:
 @pytest.mark.parametrize(("of_new", "known"), [(0, 6), (2, 2)])
 def test_nothing_is_drawn_without_seeds_of_its_arm_or_where_few_past_runs_have_any(of_new: int, known: int) -> None:
     mates = [*([0.9, 0.9] if at < known else [] for at in range(8)), [0.9] * of_new]
-    found = draw(np.full(9, 0.5), np.full(9, 0.2), np.full(8, 0.9), mates)
+    found = drawn_to_ends(np.full(9, 0.5), np.full(9, 0.2), np.full(8, 0.9), mates)
     assert (found.move.tolist(), found.narrower.tolist(), found.share.tolist()) == ([0.0] * 9, [1.0] * 9, [0.0] * 9)
 
 

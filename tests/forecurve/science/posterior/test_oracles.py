@@ -42,7 +42,7 @@ def log_likelihood(curve: Curve, noise: NoiseKnown | None = None) -> Callable[[F
     dense, weights = _covariances(curve, noise)
     inverses = np.stack([np.linalg.inv(m) for m in dense])
     constants = weights - np.array([np.linalg.slogdet(m)[1] for m in dense]) / 2
-    shape, rate = ALPHA_PRIOR[curve.noise.source] if noise is None else noise.sizes[0][1:]
+    shape, rate = ALPHA_PRIOR[curve.noise.source] if noise is None else noise.alpha_priors[0][1:]
     unit, y = curve.noise.variance[:8].mean(), curve.reward
 
     def log_likelihood(mean: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 
 from forecurve.science import Prior, fit
 from forecurve.science.arrays import FloatArray
-from forecurve.science.past.pooling import OWN, SPREAD, Joint, joint_draws
+from forecurve.science.planning.pooling import OWN, SPREAD, Joint, joint_draws
 from forecurve.science.posterior.prior import FLAT
 from forecurve.science.simulator import synthetic_sweep
 

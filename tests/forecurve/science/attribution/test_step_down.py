@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import dunnett, norm
 
-from forecurve.science.attribution.family import adjusted, below, critical
+from forecurve.science.attribution.step_down import adjusted, below, critical
 
 ARMS = 7
 

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..arrays import Float32Array, FloatArray, IntArray
+from ..past.family import SPREAD
+from ..past.parameters import Parameters, log_density, parameters_of
 from ..posterior.evenly import picks
 from ..posterior.sigmoid import log_compute, rise
-from .family import SPREAD
-from .parameters import Parameters, log_density, parameters_of
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit

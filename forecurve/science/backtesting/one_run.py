@@ -1,0 +1,77 @@
+"""Forecasts of one finished run from its first part, by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..checks import MIN_POINTS
+from ..curves.curve import Curve
+from ..fitting.fit import fit
+from ..fitting.outcome import Outcome, predict_mean
+from ..past.analogues import Course
+from ..past.conformal import Conformal
+from ..past.hindsight import Past
+from ..posterior.prior import Prior
+from .rows import Row
+
+OURS = "forecurve"
+_ROUNDING = 1e-9
+
+
+def early_part(curve: Curve, fraction: float) -> Curve | None:
+    """The evaluations with compute <= fraction x the last compute; None when they are fewer than 3."""
+    limit = fraction * curve.now * (1 + _ROUNDING)
+    if int(np.searchsorted(curve.compute, limit, side="right")) < MIN_POINTS:
+        return None
+    return curve.until(limit)
+
+
+def forecasts_from(curve: Curve, fractions: Sequence[float], prior: str | Prior, tick: Callable[[], None]) -> list[Row]:
+    """One for each fraction; `tick` is called after each."""
+    rows = []
+    for fraction in fractions:
+        rows.append(forecast_from(curve, fraction, prior))
+        tick()
+    return rows
+
+
+def forecast_from(curve: Curve, fraction: float, prior: str | Prior) -> Row:
+    """Ours, from the first part of a finished run, and what came. `prior` must not be made of the run itself."""
+    began = time.perf_counter()
+    outcome, early = Outcome.of(curve), early_part(curve, fraction)
+    if early is None:
+        return nothing_from(curve, fraction, OURS, outcome)
+    found = fit(early, prior=prior)
+    estimate = predict_mean(found, outcome.compute)
+    return Row(
+        series=curve.name,
+        fraction=fraction,
+        method=OURS,
+        predicted=estimate.median,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        actual=outcome.reward,
+        withheld=found.withheld,
+        seconds=time.perf_counter() - began,
+        calibration=Conformal().label,
+        raw=estimate,
+    )
+
+
+def nothing_from(curve: Curve, fraction: float, method: str, outcome: Outcome) -> Row:
+    """No forecast: there are too few evaluations by then."""
+    return Row(curve.name, fraction, method, None, None, None, outcome.reward, withheld=True, seconds=0.0)
+
+
+def past_forecast(curve: Curve, fraction: float, prior: str | Prior = "none") -> Past | None:
+    """What would have been said of a finished run at this share of its compute, and what came: for `Hindsight.of`.
+
+    None where there are fewer than 3 evaluations by then. `prior` must not be made of the run itself.
+    """
+    row = forecast_from(curve, fraction, prior)
+    if row.raw is None:
+        return None
+    return Past(curve.name, fraction, row.raw, row.actual, Course.of(curve))
