@@ -15,8 +15,7 @@ from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
-from ..posterior.evenly import Axis as Step
-from ..posterior.evenly import normals
+from ..posterior.evenly import Axis, normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
 from .growth import growth
@@ -197,7 +196,7 @@ def short_of_sure(p_small: float) -> str:
 
 def _moved(hindsight: Hindsight, count: int) -> FloatArray:
     """Draws of how much higher the run will end than its own data say, (count,): evenly spread, without chance."""
-    return hindsight.shift + hindsight.sd * normals(Step.PAST, count)
+    return hindsight.shift + hindsight.sd * normals(Axis.PAST, count)
 
 
 def check_question(fit: Fit, **given: float | None) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 from .. import checks
 from ..arrays import FloatArray
 from ..curves.noise import clock_ticks
-from ..posterior.evenly import Axis as Step
-from ..posterior.evenly import normals
+from ..posterior.evenly import Axis, normals
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -23,7 +22,7 @@ def evaluations_on_curve(
     mean, variance = _wandering(fit, x)
     curve = fit.all_draws.reward_at(x)
     variance = variance + sampling_variance(fit, curve) * _size_ratio(fit, prompts, samples)
-    return np.asarray(curve + mean + np.sqrt(variance) * normals(Step.NOISE, variance.shape[1]))
+    return np.asarray(curve + mean + np.sqrt(variance) * normals(Axis.NOISE, variance.shape[1]))
 
 
 def sampling_variance(fit: Fit, reward: FloatArray) -> FloatArray:

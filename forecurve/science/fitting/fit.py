@@ -27,8 +27,7 @@ from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting, make_problem
 from ..posterior.sigmoid import compute_at
-from ..posterior.streaming import Stream
-from ..posterior.streaming import updated as step
+from ..posterior.streaming import Stream, updated
 from ..values import Band, Estimate, Reach, band_of, estimate_of
 from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve
@@ -90,7 +89,7 @@ class Fit:
         """
         began = time.perf_counter()
         curve = self.curve.extended(Evaluation.of(point))
-        taken = step(self, curve, MOST_FITTED)
+        taken = updated(self, curve, MOST_FITTED)
         if taken is None:
             return fit(curve, prior=self.prior)
         made = Fit(curve, self.prior, time.perf_counter() - began, taken.setting, taken.table, taken.last)

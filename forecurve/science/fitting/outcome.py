@@ -13,8 +13,7 @@ from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
-from ..posterior.evenly import Axis as Step
-from ..posterior.evenly import normals, uniforms
+from ..posterior.evenly import Axis, normals, uniforms
 from ..values import Estimate, estimate_of
 from .aftermath import aftermath, p_lasts
 from .evaluations import sampling_variance
@@ -102,7 +101,7 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 
 def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
     """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end."""
-    still, share = uniforms(Step.LASTS, len(later)) < lasts, uniforms(Step.BETWEEN, len(later))
+    still, share = uniforms(Axis.LASTS, len(later)) < lasts, uniforms(Axis.BETWEEN, len(later))
     return np.where(still, later, later + share * (whole - later))
 
 
@@ -125,7 +124,7 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
     curve = fit.all_draws.reward_at(x)
     sampling = sampling_variance(fit, curve).mean(axis=0) / len(x)
-    z = normals(Step.NOISE, len(p.A))
+    z = normals(Axis.NOISE, len(p.A))
     draws = curve.mean(axis=0) + width * p.state_mean * decay
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
