@@ -34,7 +34,6 @@ from .past_said import forecasts_made, nearest
 from .remembered import Remembered
 
 _AT_ONCE = 200
-RATES = (0.0, 1.0)
 
 ESTIMATES: Remembered[tuple[Version, str], Estimate | None] = Remembered(8192)
 """By a past run and one of its forecasts; some 600 bytes each."""
@@ -201,7 +200,7 @@ def _forecast(row: Said, outcome: Outcome) -> science.Forecast | None:
     return science.Forecast(
         run=row.run_id,
         fraction=row.at_compute / float(outcome.compute[-1]),
-        estimate=conformal.apply(raw, RATES),
+        estimate=conformal.apply(raw),
         calibration=conformal.label,
         withheld=row.misfit not in HOLDS,
         id=row.id,

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..errors import FieldError
 from .curve import Curve
 
 
-def check_one_unit(
-    curves: Iterable[Curve],
-    error: type[FieldError],
-    needed: str,
-    way_out: str,
-    told: Callable[[list[str]], object] = ", ".join,
-) -> None:
+def check_one_unit(curves: Iterable[Curve], error: type[FieldError], needed: str, way_out: str) -> None:
     """That all curves, if there are any, count compute in one unit.
 
     Args:
         curves: the runs.
         error: what is raised.
         needed, way_out: what it says.
-        told: how it names the units.
 
     Raises:
         FieldError: `error`, of the field `unit`.
     """
     units = sorted({curve.unit for curve in curves})
     if len(units) > 1:
-        raise error("unit", told(units), needed, way_out)
+        raise error("unit", ", ".join(units), needed, way_out)
 
 
 def check_one_range(curves: Iterable[Curve], error: type[FieldError], needed: str, way_out: str) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from forecurve.limits import MOST_COMPUTE
 
 from .. import checks, errors
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from .arms import arm_of
 from .noise import (
     LEVEL_OF,
@@ -282,6 +282,10 @@ class Curve:
     def restarts_ahead(self) -> tuple[float, ...]:
         """Those at or after the last evaluation: an evaluation behind them has nothing of the wandering part so far."""
         return tuple(restart for restart in self.restarts if restart >= self.now)
+
+    def resumed_before(self, compute: FloatArray) -> BoolArray:
+        """Whether one of `restarts_ahead` lies before each place, of its shape."""
+        return np.asarray(compute > min(self.restarts_ahead, default=np.inf))
 
     def noise_at(self, reward: FloatArray) -> FloatArray:
         """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the

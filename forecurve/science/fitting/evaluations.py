@@ -37,7 +37,7 @@ def _wandering(fit: Fit, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     ticks = clock_ticks(ahead, fit.setting.usual_gap)
     decay = rho ** np.maximum(ahead / fit.setting.usual_gap, ticks)[:, None]
     decay[x <= fit.curve.now] = 0.0  # behind us: what any evaluation there could have been
-    decay[x > min(fit.curve.restarts_ahead, default=np.inf)] = 0.0
+    decay[fit.curve.resumed_before(x)] = 0.0
     variance = p.alpha * fit.setting.unit_variance * (eta * (1 - decay**2) + p.state_variance * decay**2)
     return width * p.state_mean * decay, width**2 * variance
 

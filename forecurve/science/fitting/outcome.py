@@ -113,10 +113,10 @@ def _by_all(fit: Fit, x: FloatArray) -> FloatArray:
 
 def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     """Of the mean of evaluations at x, (K,)."""
-    p, width, restarts = fit.posterior, fit.curve.width, fit.curve.restarts_ahead
+    p, width = fit.posterior, fit.curve.width
     ahead = np.maximum(np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap, TICKS[0])
-    ahead[x > min(restarts, default=np.inf)] = FORGOTTEN
-    clock, hypotheses = clock_ahead(x, fit.setting.usual_gap, restarts), fit.setting.hypotheses
+    ahead[fit.curve.resumed_before(x)] = FORGOTTEN
+    clock, hypotheses = clock_ahead(x, fit.setting.usual_gap, fit.curve.restarts_ahead), fit.setting.hypotheses
     decay = np.array([(h.rho**ahead).mean() for h in hypotheses])[p.hypothesis]
     spread = np.array([h.eta * _shared(h.rho, clock) for h in hypotheses])[p.hypothesis]
     eta = np.array([h.eta for h in hypotheses])[p.hypothesis]

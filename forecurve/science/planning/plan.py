@@ -347,7 +347,7 @@ def check_alike(fits: Sequence[Fit]) -> None:
     if not fits:
         raise PlanError("arms", "none", "at least one run is needed", "give curves or fits")
     curves = [each.curve for each in fits]
-    check_one_unit(curves, PlanError, "arms must share one unit of compute", "convert them first", told=list)
+    check_one_unit(curves, PlanError, "arms must share one unit of compute", "convert them first")
     check_one_range(curves, PlanError, "arms must share one range of rewards", "bring them to one scale")
 
 

@@ -14,6 +14,7 @@ from .frozen import FrozenForecast
 
 _ONE_BY_ONE = 400
 _OF_A_SIZE = 100  # means of 2, then as many of 4, and so on: 10,000 evaluations are about 960 rows
+_DOUBLINGS = 40  # more evaluations than these make are as good as never
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class Judged:
 
 def _edges(size: int) -> IntArray:
     """Where each complete row begins, and where the last one ends."""
-    doublings = max(0, int(np.ceil(np.log2(max(size, 1)))))
+    doublings = min(size.bit_length(), _DOUBLINGS)
     sizes = np.concatenate(
         [np.ones(_ONE_BY_ONE, dtype=np.int64), np.repeat(2 ** np.arange(1, doublings + 1), _OF_A_SIZE)]
     )

@@ -17,6 +17,8 @@ innovations after the leap say. Nothing happens at an evaluation that is missing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -236,10 +238,8 @@ def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:
 def _restarts(given: npt.ArrayLike | None, fit: Fit | None) -> tuple[float, ...]:
     if given is None:
         return () if fit is None else fit.curve.restarts
-    try:
+    with _told_of_the_freeze():
         return checks.restarts_of(given)
-    except errors.CurveError as error:
-        raise errors.FrozenError(error.field, error.value, error.message, error.way_out) from error
 
 
 def _variances(frozen: FrozenForecast, x: FloatArray, given: FloatArray, fit: Fit | None) -> FloatArray:
@@ -258,9 +258,16 @@ def _variances(frozen: FrozenForecast, x: FloatArray, given: FloatArray, fit: Fi
 def _evaluations(
     frozen: FrozenForecast, compute: npt.ArrayLike, reward: npt.ArrayLike, variance: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    try:
+    with _told_of_the_freeze():
         return _checked(frozen, compute, reward, variance)
-    except errors.CurveError as error:  # it says what is wrong with a column; here it does not follow the freeze
+
+
+@contextmanager
+def _told_of_the_freeze() -> Iterator[None]:
+    """A `CurveError` says what is wrong with a column; here it does not follow the freeze."""
+    try:
+        yield
+    except errors.CurveError as error:
         raise errors.FrozenError(error.field, error.value, error.message, error.way_out) from error
 
 

@@ -183,6 +183,13 @@ def test_very_many_evaluations_are_judged_as_means_of_neighbours() -> None:
     assert fallen.actual == healthy[-1] - 0.05
 
 
+def test_any_number_of_evaluations_may_be_expected() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    for horizon in (1, 10**7, 10**30):
+        verdict = watch(freeze(FIT, horizon=horizon), LATER, reward)
+        assert (verdict.level, len(verdict.z)) == (None, 75)
+
+
 def test_beyond_400_evaluations_too_nothing_is_judged_anew() -> None:
     """A short fall that has rung is not averaged away by what comes after it, and the first evaluations are judged one
     by one however many are expected."""
