@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from forecurve.science.wording import compute_text
 from server.alerts.service import open_alert, resolve_if_over
 from server.events.outbox import enqueue
+from server.forecasts.recommendations import supersede_if_over
 from server.metrics.dirty import REFIT_TASK
 from server.runs.history import record_of
 from server.runs.lifecycle import transition
@@ -106,6 +107,7 @@ def _mark_attempt(
 def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Decision, now: datetime) -> None:
     """A run is over: its last forecast, its place for the next, and a word to people when it failed unasked."""
     resolve_if_over(session, run, actor=ACTOR, now=now)
+    supersede_if_over(session, run, now)
     enqueue(session, REFIT_TASK, run.id)
     enqueue(session, ADMIT_TASK)
     if decision.to is Status.FAILED and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE):

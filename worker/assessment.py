@@ -37,7 +37,7 @@ from server.forecasts.ends_ahead import ends_ahead
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.service import Said
-from server.forecasts.siblings import about, expected_ends, prior_of, retold
+from server.forecasts.siblings import about, expected_ends, prior_of, retold, telling
 from server.forecasts.track_record import course_of, mates_ended
 from server.metrics.curve import INHERITED, Point
 
@@ -176,6 +176,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     summary["ceiling_quantiles"] = _ceiling_quantiles(fitted)
     summary["headroom"] = json_safe(fitted.headroom.to_dict())
     summary["prior"] = _prior(subject, fitted)
+    summary["last"] = points[-1].reward
     summary["ends_ahead"] = json_safe(ends_ahead(fitted, budget))
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:
@@ -196,12 +197,16 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
 
 
 def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
-    """What the fit was told by: runs, of which `seeds` are of its own arm, and `ahead` have not ended where it will."""
+    """What the fit was told by: runs, of which `seeds` are of its own arm, and `ahead` have not ended where it will.
+
+    One that fell is asked, and tells nothing.
+    """
     if not fitted.prior.informative:
         return None
-    seeds = 0 if subject.arm is None else sum(one.arm == subject.arm for one in subject.siblings)
-    runs = [one.id for one in subject.siblings]
-    return {"name": fitted.prior.name, "seeds": seeds, "runs": runs, "ahead": len(runs) - len(subject.finished)}
+    told_by = telling(subject.siblings, subject.unit)
+    seeds = 0 if subject.arm is None else sum(one.arm == subject.arm for one in told_by)
+    ahead = sum(not one.tells_the_end(subject.budget) for one in told_by)
+    return {"name": fitted.prior.name, "seeds": seeds, "runs": [one.id for one in told_by], "ahead": ahead}
 
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:

@@ -12,14 +12,14 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
-from server.alerts.models import BELOW_FORECAST, COLLAPSED
+from server.alerts.models import BELOW_FORECAST, FELL
 from server.alerts.service import open_alert, resolve_if_over, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
-from server.forecasts.recommendations import recommend
+from server.forecasts.recommendations import recommend, supersede_if_over
 from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import validation_curve
@@ -32,7 +32,7 @@ from server.sweeps.comparisons import ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .clocks import is_past, is_reached, lease_of
-from .collapse import collapse_of
+from .early_fall import early_fall
 from .tries import is_due_again, tries_after
 
 log = logging.getLogger(__name__)
@@ -178,6 +178,7 @@ def _finish(
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
     resolve_if_over(session, run, actor="watch", now=now)
+    supersede_if_over(session, run, now)
 
 
 def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: datetime, *, anew: bool) -> None:
@@ -212,10 +213,10 @@ def _tell(
     if assessment.alarm is not None and not resolved_meanwhile:
         _sound(session, run, BELOW_FORECAST, assessment.alarm, now)
     elif run.frozen_forecast_id is None and assessment.advice.fit is not None:
-        settled = settled_at(session, run.id, COLLAPSED)
-        collapse = collapse_of(subject.name, subject.points, assessment.advice.fit, settled)
-        if collapse is not None:
-            _sound(session, run, COLLAPSED, collapse, now)
+        settled = settled_at(session, run.id, FELL)
+        fall = early_fall(subject.name, subject.points, assessment.advice.fit, subject.budget, settled)
+        if fall is not None:
+            _sound(session, run, FELL, fall, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice

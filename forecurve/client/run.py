@@ -81,6 +81,7 @@ class Run:
         self._reached = reached
         self._checks = Checks()
         self._finished = False
+        self._left_out = 0  # evaluations that were not sent at all; the first of them was warned of
         self._sync_later = sync_later
         self._once = Once()
         self._pending = Pending()
@@ -261,6 +262,7 @@ class Run:
         fault = self._checks.evaluation_fault(body)
         if fault and self._spool:
             self._say("evaluation", f"the evaluation at step {body['step']} is left out: {fault}")
+            self._left_out += 1
             shown = {key: as_json_number(value) if isinstance(value, float) else value for key, value in body.items()}
             self._spool.put_aside({"kind": "evaluation", "body": shown}, {"detail": fault, "by": "client"})
             return
@@ -316,6 +318,10 @@ class Run:
             self._transport.close()
 
     def _say_left(self, left: Left) -> None:
+        if self._left_out > 1 and self._spool:
+            self._say(
+                "left-out", f"{self._left_out} evaluations were left out; {self._spool.rejected} says why of each"
+            )
         if left.on_disk and self._transport:
             later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
             kept = f"they are kept in {self.directory}; {later}"

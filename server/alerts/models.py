@@ -12,10 +12,10 @@ from server.database import Base, new_id
 
 BELOW_FORECAST = "below_forecast"
 """A run fell below its own frozen forecast."""
-COLLAPSED = "collapsed"
-"""A run collapsed before it had a forecast to be held to."""
+FELL = "fell"
+"""A run fell before it had a forecast to be held to."""
 
-FALLS = (BELOW_FORECAST, COLLAPSED)
+FALLS = (BELOW_FORECAST, FELL)
 
 
 class Alert(Base):
@@ -30,7 +30,7 @@ class Alert(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("alr"))
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"))
-    kind: Mapped[str]  # below_forecast, collapsed, run_failed
+    kind: Mapped[str]  # below_forecast, fell, run_failed
     level: Mapped[str]
     title: Mapped[str]
     text: Mapped[str]

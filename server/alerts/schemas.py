@@ -22,7 +22,7 @@ class AlertRead(BaseModel):
 
     id: str
     run_id: str
-    kind: str = Field(description="below_forecast, collapsed (before a forecast was frozen) or run_failed")
+    kind: str = Field(description="below_forecast, fell (before a forecast was frozen) or run_failed")
     level: Level
     title: str
     text: str

@@ -87,7 +87,8 @@ def list_recommendations(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[RecommendationView]:
-    """Recommendations, newest first. A run has at most one open one."""
+    """Recommendations, newest first; those of archived runs only when `run_id` asks for one. A run has at most one
+    open one, and one that is over at most one to scale."""
     rows, following = recommendations.list_recommendations(
         session, run_id=run_id, status=status, cursor=cursor, limit=limit
     )

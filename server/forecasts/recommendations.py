@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict, NotFound
@@ -23,10 +23,13 @@ from .models import Forecast, Recommendation
 BINDING = {
     "stop": "expected_gain",
     "continue": "expected_gain",
-    "scale": "p_doubling_gains_delta",
+    "scale": "expected_gain_beyond",
     "undecided": "decide_at",
 }
 """The number of `science.Advice.numbers` that an action rests on."""
+
+_OVER = "The run is over."
+_IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
 
 POLICY = "policy"
 """The actor when a sweep's policy `auto` follows advice by itself."""
@@ -53,11 +56,11 @@ def recommend(
         select(Recommendation).where(Recommendation.run_id == run.id).order_by(Recommendation.id.desc()).limit(1)
     )
     if is_over(run) and action != "scale":
-        _supersede(session, run, last, now)
+        _supersede(session, run, last, now, _OVER)
         return None
     if last is not None and _still_stands(last, action, numbers):
         return None
-    _supersede(session, run, last, now)
+    _supersede(session, run, last, now, "Newer evaluations say something else.")
     advice = Recommendation(
         run_id=run.id, forecast_id=forecast.id, action=action, reason=reason, numbers=dict(numbers), created_at=now
     )
@@ -69,13 +72,21 @@ def recommend(
     return advice
 
 
+def supersede_if_over(session: Session, run: Run, now: datetime) -> None:
+    """Take back what is advised for a run that is over, once its last evaluations are judged: nothing can follow it but
+    `scale`. `run` is locked."""
+    if not is_over(run) or run.dirty_at is not None:
+        return
+    session.flush()
+    mine = Recommendation.run_id == run.id, Recommendation.status == "open", Recommendation.action != "scale"
+    _supersede(session, run, session.scalar(select(Recommendation).where(*mine)), now, _OVER)
+
+
 def list_recommendations(
     session: Session, *, run_id: str | None, status: str | None, cursor: str | None, limit: int
 ) -> tuple[Sequence[Recommendation], str | None]:
-    """One page of recommendations, newest first."""
-    query = select(Recommendation)
-    if run_id is not None:
-        query = query.where(Recommendation.run_id == run_id)
+    """One page of recommendations, newest first: of one run, or of all that are not archived."""
+    query = select(Recommendation).where(_IN_SIGHT if run_id is None else Recommendation.run_id == run_id)
     if status is not None:
         query = query.where(Recommendation.status == status)
     return newest_first(session, query, Recommendation.id, cursor, limit)
@@ -127,12 +138,12 @@ def _follows_by_itself(session: Session, run: Run) -> bool:
     return session.get_one(Sweep, run.sweep_id).policy == "auto"
 
 
-def _supersede(session: Session, run: Run, last: Recommendation | None, now: datetime) -> None:
+def _supersede(session: Session, run: Run, last: Recommendation | None, now: datetime, why: str) -> None:
     if last is None or last.status != "open":
         return
     last.status, last.decided_at = "superseded", now
     session.flush()  # before the next one is opened: the index allows one open per run
-    _record(session, run, last, actor="refit", reason="Newer evaluations say something else.")
+    _record(session, run, last, actor="refit", reason=why)
 
 
 def _take_open(session: Session, recommendation_id: str) -> tuple[Recommendation, Run]:

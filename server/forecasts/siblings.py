@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from forecurve.science import CurveError, Estimate, Fit, PooledSeeds, Siblings, fit, pool_seeds, predict_ending
-from forecurve.science.past.family import sibling_prior
+from forecurve.science.past.family import is_member, sibling_prior
 from forecurve.science.posterior.prior import Prior
 
 from .fitted import MIN_POINTS, curve_of, rising
@@ -32,6 +32,11 @@ def prior_of(siblings: Sequence[PastRun], arm: str | None, unit: str, budget: fl
 def _prior(siblings: tuple[PastRun, ...], arm: str | None, unit: str, finished: int) -> Prior:
     fits = [found for run in siblings if (found := _alone(run, unit)) is not None]
     return sibling_prior(fits, arm, finished=finished)
+
+
+def telling(siblings: Sequence[PastRun], unit: str) -> list[PastRun]:
+    """Those that the prior rests on: see `is_member`."""
+    return [run for run in siblings if (found := _alone(run, unit)) is not None and is_member(found)]
 
 
 def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:

@@ -73,14 +73,15 @@ def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> T
     for row in rows:
         if (one := _forecast(row, outcomes[row.run_id])) is not None:
             forecasts.append(one)
-            last[row.id] = _seen(curves[row.run_id], row.at_compute)
+            last[row.id] = _seen(curves[row.run_id], row.at_compute) if row.last is None else row.last
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     waits = dataclasses.replace(record, waiting=_waiting(session, sweep_id))
     return Told(waits, last, {run.id: run.name for run in finished})
 
 
 def _seen(points: Sequence[Point], at_compute: float) -> float:
-    """The pass rate at the last evaluation up to there."""
+    """The pass rate at the last evaluation up to there, for forecasts that did not keep the one that they had seen: an
+    attempt that resumed may have superseded that."""
     upto = bisect_right(points, at_compute, key=lambda point: point.compute)
     return points[max(0, upto - 1)].reward
 
@@ -172,15 +173,16 @@ def _outcome(points: Sequence[Point]) -> Outcome:
 
 # --- what a stored forecast said of the end ---
 
-Said = Row[tuple[str, str, float, Any, Any, Any]]
+Said = Row[tuple[str, str, float, float | None, Any, Any, Any]]
 
 
-def _said() -> Select[tuple[str, str, float, Any, Any, Any]]:
+def _said() -> Select[tuple[str, str, float, float | None, Any, Any, Any]]:
     """Only what is needed of the rows: summaries are long."""
     return select(
         Forecast.id,
         Forecast.run_id,
         Forecast.at_compute,
+        Forecast.summary["last"].as_float().label("last"),
         Forecast.summary["misfit"].label("misfit"),
         Forecast.summary["at_budget"].label("at_budget"),
         Forecast.summary["ends_ahead"].label("ends_ahead"),

@@ -1,7 +1,8 @@
 """What people do with runs for their own order: give another name or task, put away what is over, take it out again.
 
-An archived run keeps all that it has. It is left out of lists, its alerts are out of the inbox and of every count, and
-no forecast learns from it. Its sweep keeps it: without a run that did not please, a comparison would say another thing.
+An archived run keeps all that it has. It is left out of lists, its alerts and advice are out of the inbox and of every
+count, and no forecast learns from it. Its sweep keeps it: without a run that did not please, a comparison would say
+another thing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
+from server.metrics.dirty import mark_dirty
 
 from .history import record_of
 from .models import Run
@@ -18,15 +20,17 @@ from .schemas import RunChange
 from .service import is_over, lock_run
 
 
-def change(session: Session, run_id: str, body: RunChange, *, actor: str) -> Run:
+def change(session: Session, run_id: str, body: RunChange, *, actor: str, now: datetime) -> Run:
     """Give the run another name or task. The same ones change nothing.
+
+    With another task, other runs tell of it: one that is not over is forecast anew at once.
 
     Raises:
         Conflict: the task is not its own to name: its recipe has it, or its arm needs one.
     """
     run = lock_run(session, run_id)
     if "task" in body.model_fields_set:
-        _retask(session, run, body.task, actor)
+        _retask(session, run, body.task, actor, now)
     if "name" in body.model_fields_set and body.name != run.name:
         record_of(session, run, "run.renamed", actor=actor, from_state=run.name, to_state=body.name)
         run.name = body.name
@@ -34,7 +38,7 @@ def change(session: Session, run_id: str, body: RunChange, *, actor: str) -> Run
     return run
 
 
-def _retask(session: Session, run: Run, task: str | None, actor: str) -> None:
+def _retask(session: Session, run: Run, task: str | None, actor: str, now: datetime) -> None:
     if run.recipe_id is not None:
         raise Conflict.field("task", task, f"run {run.id} has a recipe, which says its task; fork it to change that")
     if task is None and run.arm is not None:
@@ -42,6 +46,8 @@ def _retask(session: Session, run: Run, task: str | None, actor: str) -> None:
     if task != run.task:
         record_of(session, run, "run.retasked", actor=actor, from_state=run.task, to_state=task)
         run.task = task
+        if not is_over(run) and run.last_compute is not None:
+            mark_dirty(session, run, now)
 
 
 def archive(session: Session, run_id: str, *, actor: str, now: datetime) -> Run:

@@ -86,9 +86,9 @@ def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
 
 
 @router.patch("/runs/{run_id:id}", responses=problems(404, 409))
-def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator) -> RunView:
+def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator, now: Now) -> RunView:
     """Give the run another name, or say that it is of another task, where no recipe says it."""
-    return run_view(session, archive.change(session, run_id, body, actor=identity.token_id))
+    return run_view(session, archive.change(session, run_id, body, actor=identity.token_id, now=now))
 
 
 @router.post("/runs/{run_id:id}:archive", responses=problems(404, 409))

@@ -236,13 +236,29 @@ def test_a_collapse_before_a_forecast_is_frozen_is_a_warning(
     for last in (13, 14, 16):
         alerts = go_on(sessions, settings, run_id, EARLY, last - (2 if last == 16 else 1), last)
     (alert,) = alerts
-    assert (alert.kind, alert.level, alert.title) == ("collapsed", "WARN", "no-cispo may have collapsed")
+    assert (alert.kind, alert.level, alert.title) == ("fell", "WARN", "no-cispo may have collapsed")
     assert alert.since_compute == 22.0
+    before = "" if budget is None else ", before its forecast was frozen"
     assert re.fullmatch(
-        r"0\.\d+ at 2\d GPU-hours, before its forecast was frozen\. The pass rate collapsed by 0\.3\d, beginning about "
-        r"20 GPU-hours\. It may recover\. Its training metrics .* is the way back\.",
+        rf"0\.\d+ at 2\d GPU-hours{before}\. The pass rate collapsed by 0\.3\d, beginning about 20 GPU-hours\. "
+        r"It may recover\. Its training metrics .* is the way back\.",
         alert.text,
     ), alert.text
+    assert run_of(sessions, run_id).frozen_forecast_id is None
+
+
+def test_a_fall_that_came_gradually_before_a_forecast_is_frozen_is_a_warning(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Whether a fit calls it a collapse or a decline: it is never frozen, so nothing else would ring."""
+    fading = HEALTHY - np.interp(COMPUTE, [20.0, 36.0], [0.0, 0.35])
+    run_id = grow(sessions, settings, fading, [10, 14, 18, 22, 26, 32], budget_compute=None)
+    with sessions() as session:
+        (alert,) = session.scalars(select(Alert)).all()
+    assert (alert.kind, alert.level, alert.title) == ("fell", "WARN", "no-cispo may be falling")
+    assert "The pass rate fell by 0." in alert.text
+    assert alert.since_compute is not None
+    assert 18.0 <= alert.since_compute <= 26.0
     assert run_of(sessions, run_id).frozen_forecast_id is None
 
 

@@ -252,6 +252,14 @@ def test_a_run_that_is_no_sigmoid_is_told_by_nobody(sessions: Sessions, settings
     assert fallen.summary["prior"] is None
 
 
+def test_a_past_run_that_fell_is_not_counted_among_those_that_tell(sessions: Sessions, settings: Settings) -> None:
+    sweep_id = family(sessions, CEILINGS[:3])
+    with sessions.begin() as session:
+        add_evaluations(session, make_run(session, sweep_id=sweep_id, status="succeeded"), COMPUTE, COLLAPSING)
+    told = refitted(sessions, settings, start_run(sessions, points=20, sweep_id=sweep_id))
+    assert prior(told) == ("3 siblings", 0, 3)
+
+
 def test_a_past_run_is_fitted_once_and_one_that_is_no_curve_is_left_out(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

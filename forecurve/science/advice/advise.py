@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..values import estimate_of
-from ..wording import compute_text, gain_text, interval_text, share_text
+from ..wording import compute_text, interval_text, share_text
 from .case import SURE, Case, case_of, not_to_stop, numbers_of
 from .misfit_verdict import Verdict, misfit_verdict
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from ..fitting.fit import Fit
     from ..past.hindsight import Hindsight
 
-SCALE_SURE = 0.8
 LOST = 0.95
 
 
@@ -71,9 +69,10 @@ def advise(
             expected of this one too: it moves the gain to the budget.
 
     Rules, in order: a misfit speaks first; a reached target stops; a spent budget asks what twice as much would buy;
-    P(gain < delta) >= 0.9 with a mean gain below delta stops; a ceiling that is not identified (unless C_mid is behind
-    us with 95 %) gives "undecided" with the compute at which to decide; a target out of reach or a gain per unit below
-    the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
+    P(gain < delta) >= 0.9 with a mean gain below delta stops, unless less than a tenth of the budget is left and its
+    end would scale; a ceiling that is not identified (unless C_mid is behind us with 95 %) gives "undecided" with the
+    compute at which to decide; a target out of reach or a gain per unit below the price stops;
+    P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
 
     After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
 
@@ -106,7 +105,7 @@ def _budget_spent(case: Case) -> Verdict:
     if not case.spent:
         return None
     doubling = f"doubling to {case.where} would buy {case.gain_in_words}"
-    if case.p_beyond >= SCALE_SURE and case.pays:
+    if case.scales:
         return "scale", f"The budget is spent and {doubling}."
     if case.surely_small:
         return "stop", f"The budget is spent and {doubling}."
@@ -117,10 +116,11 @@ def _budget_spent(case: Case) -> Verdict:
 
 def _too_small(case: Case) -> Verdict:
     """Before identification is asked for: a ceiling may be unknown while what the budget still buys is known."""
-    if not case.surely_small:
+    if not case.surely_small or (case.nearly_spent and case.scales):  # it would be advised to go on a moment later
         return None
     sure = f"{share_text(case.p_small)} sure that it is below {case.delta:g}"
-    return "stop", f"Only {case.gain_in_words} is left to {case.where}: {sure}."
+    more = f"; {case.doubling_in_words}" if case.scales else ""
+    return "stop", f"Only {case.gain_in_words} is left to {case.where}: {sure}{more}."
 
 
 def _not_identified(case: Case) -> Verdict:
@@ -155,15 +155,9 @@ def _too_dear(case: Case) -> Verdict:
 
 
 def _scale(case: Case) -> Verdict:
-    if case.budget is None or case.p_beyond < SCALE_SURE:
+    if not case.scales:
         return None
-    more = estimate_of(case.beyond)
-    if case.price is not None and case.beyond.mean() / case.end < case.price:
-        return None
-    return "scale", (
-        f"The curve still climbs at {case.where}: twice as much would buy {gain_text(more)}, "
-        f"{share_text(case.p_beyond)} sure that it is above {case.delta:g}."
-    )
+    return "scale", f"The curve still climbs at {case.where}: {case.doubling_in_words}."
 
 
 def _ceiling(case: Case) -> str:

@@ -21,6 +21,8 @@ from ..wording import compute_text, gain_text, share_text
 from .growth import growth
 
 SURE = 0.9
+SCALE_SURE = 0.8
+LITTLE = 0.1
 WAITING = (*CHANGED, *SHAPELESS)
 
 
@@ -87,6 +89,24 @@ class Case:
     def p_beyond(self) -> float:
         """P(twice the compute gains more than delta)."""
         return float((self.beyond > self.delta).mean())
+
+    @property
+    def scales(self) -> bool:
+        """More than the budget would buy more than delta with 80 %, at no less than the price."""
+        if self.budget is None or self.p_beyond < SCALE_SURE:
+            return False
+        return self.price is None or float(self.beyond.mean()) / self.beyond_span >= self.price
+
+    @property
+    def nearly_spent(self) -> bool:
+        """So little of the budget is left that a stop saves next to nothing."""
+        return self.budget is not None and self.budget - self.now < LITTLE * self.budget
+
+    @property
+    def doubling_in_words(self) -> str:
+        """What more than the budget would buy, and how sure it is that it matters."""
+        more = gain_text(estimate_of(self.beyond))
+        return f"twice as much would buy {more}, {share_text(self.p_beyond)} sure that it is above {self.delta:g}"
 
     @property
     def beyond_span(self) -> float:
@@ -243,6 +263,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "expected_gain": float(case.gain.mean()),
         "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
         "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
+        "expected_gain_beyond": float(case.beyond.mean()),
         "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.beyond_span),
         "p_gain_below_delta": case.p_small,
         "p_doubling_gains_delta": case.p_beyond,

@@ -41,15 +41,15 @@ class Changes:
         kept = (self.starts >= first) & (last is None or self.starts <= last)
         return Changes(self.starts[kept], self.sudden[kept], self.columns[:, kept])
 
-    def fall_of(self, null: NullModel, whole: bool = False) -> Extended:
+    def fall_of(self, null: NullModel, whole: bool = False, near: Extended | None = None) -> Extended:
         """The best of them as a fall."""
-        return null.extend(self.columns, np.full(len(self.starts), -1.0), whole)
+        return null.extend(self.columns, np.full(len(self.starts), -1.0), whole, near)
 
-    def about(self, column: int, compute: FloatArray) -> Changes:
-        """Bends and jumps at every evaluation near that of one column."""
+    def about(self, column: int, compute: FloatArray, first: int = BREAK_BEFORE) -> Changes:
+        """Bends and jumps at every evaluation near that of one column, from evaluation `first` on."""
         reach = len(compute) // _CHANGES + 1
         centre = int(self.starts[column])
-        near = np.arange(max(centre - reach, BREAK_BEFORE), min(centre + reach, len(compute) - 2) + 1)
+        near = np.arange(max(centre - reach, first), min(centre + reach, len(compute) - 2) + 1)
         return Changes(
             starts=np.concatenate([near, near]),
             sudden=np.repeat([0, 1], len(near)),

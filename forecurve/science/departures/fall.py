@@ -17,21 +17,39 @@ _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 def fall_in(null: NullModel, changes: Changes, cut: int, width: float) -> Misfit | None:
     """A fall after an early regime of `cut` evaluations, or one that describes them better than such a regime does."""
     after = changes.from_evaluation(cut + 1)
-    found = _fallen(null, after, after.fall_of(null), width)
-    if found is not None or not null.early:
-        return found
+    best = after.fall_of(null)
+    if _is_fall(after, best):
+        return _told(null, *_dated(null, after, best, cut + 1), width)
+    if not null.early:
+        return None
     within = changes.from_evaluation(1, null.early)
     best = within.fall_of(null, whole=True)
-    says_more = best.ratio - 2 * null.gained_by_cutting >= OVER_CUT
-    return _fallen(null, within, best, width) if says_more else None
-
-
-def _fallen(null: NullModel, changes: Changes, best: Extended, width: float) -> Misfit | None:
-    since = int(changes.starts[best.column]) - 1  # the last evaluation before it
-    peak = float(best.values[: since + 1].max())
-    fall = peak - float(best.values[-1])
-    if best.ratio < RATIO or fall < LEAST_FALL:
+    if best.ratio - 2 * null.gained_by_cutting < OVER_CUT or not _is_fall(within, best):
         return None
+    return _told(null, *_dated(null, within, best, 1, whole=True), width)
+
+
+def _is_fall(changes: Changes, best: Extended) -> bool:
+    fall = float(best.values[: changes.starts[best.column]].max()) - float(best.values[-1])
+    return best.ratio >= RATIO and fall >= LEAST_FALL
+
+
+def _dated(
+    null: NullModel, changes: Changes, best: Extended, first: int, *, whole: bool = False
+) -> tuple[Extended, int]:
+    """The fall as it is described best near where it was found, and the last evaluation before it.
+
+    A few places are tried on the whole run, and lie elsewhere with every evaluation; the date must not.
+    """
+    near = changes.about(best.column, null.problem.compute, first)
+    finer = near.fall_of(null, whole, best)
+    if finer.ratio > best.ratio and _is_fall(near, finer):
+        return finer, int(near.starts[finer.column]) - 1
+    return best, int(changes.starts[best.column]) - 1
+
+
+def _told(null: NullModel, best: Extended, since: int, width: float) -> Misfit:
+    peak = float(best.values[: since + 1].max())
     name = "collapse" if _is_collapse(best, since, peak) else "decline"
     lowest, now = float(best.values[since + 1 :].min()), float(best.values[-1])
     back = _is_back(null.problem.reward, since)

@@ -83,7 +83,7 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     """`sibling_prior` without what is known of the noise."""
     curves = [fit.curve for fit in fits]
     check_one_unit(curves, errors.PriorError, "siblings must share one unit of compute", "convert them first")
-    family = [fit for fit in fits if _is_member(fit)]
+    family = [fit for fit in fits if is_member(fit)]
     if not family:
         return FLAT
     most = max(_DRAWS // len(family), _FEWEST_DRAWS)
@@ -104,8 +104,8 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
 
 
 @remembered
-def _is_member(fit: Fit) -> bool:
-    """Whether it is one sigmoid that has risen: of a run that has not, nothing is known but that."""
+def is_member(fit: Fit) -> bool:
+    """Whether a sibling tells of others: it is one sigmoid that has risen. Of one that has not, only that is known."""
     if fit.misfit not in (None, "shape"):
         return False
     draws, now = fit.all_draws, fit.curve.now

@@ -107,7 +107,7 @@ def rank(
             name,
             sizes[at],
             int(fallen[at]),
-            estimate_of(worth[:, at]),
+            estimate_of(np.clip(worth[:, at], *curve.bounds)),
             float(best[at]),
             float(within[at]),
             bool(dropped[at]),

@@ -156,6 +156,20 @@ def test_an_evaluation_that_cannot_hold_is_put_aside_and_the_others_are_sent(
     assert word in (tmp_path / "rejected.jsonl").read_text()
 
 
+@pytest.mark.parametrize("faulty", [1, 3])
+def test_evaluations_that_are_left_out_are_counted_at_the_end(
+    service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture, faulty: int
+) -> None:
+    """Each kind of trouble is said once, so the first warning tells of one of them."""
+    run = start(service, tmp_path)
+    for step in range(faulty):
+        run.log_evaluation(step=step, compute=1.0 + step, reward=1.5)
+    run.finish()
+    assert caplog.text.count("the evaluation at step 0 is left out: ") == 1
+    counted = f"{faulty} evaluations were left out; {tmp_path / 'rejected.jsonl'} says why of each"
+    assert (counted in caplog.text) is (faulty > 1)
+
+
 def test_compute_that_is_no_number_costs_neither_the_metric_nor_what_comes_after(
     service: FaultyService, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

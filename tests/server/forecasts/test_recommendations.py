@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.forecasts.models import Recommendation
-from server.forecasts.recommendations import BINDING, dismiss, is_news, recommend
+from server.forecasts.recommendations import BINDING, dismiss, is_news, recommend, supersede_if_over
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, events, make_forecast, make_run, make_sweep
 from tests.server.reporting import faults
@@ -68,8 +68,34 @@ def test_of_a_run_that_is_over_only_scaling_is_advised(session: Session) -> None
     advise(session, run, "stop", expected_gain=0.0)
     run.status = "succeeded"
     assert advise(session, run, "continue", expected_gain=0.0) is None
-    assert advise(session, run, "scale", p_doubling_gains_delta=0.04) is not None
+    assert advise(session, run, "scale", expected_gain_beyond=0.04) is not None
     assert statuses(session, run) == [("stop", "superseded"), ("scale", "open")]
+
+
+def test_advice_to_scale_is_renewed_as_what_it_would_buy_moves(session: Session) -> None:
+    run = make_run(session)
+    advise(session, run, "scale", expected_gain_beyond=0.06, p_doubling_gains_delta=1.0)
+    assert advise(session, run, "scale", expected_gain_beyond=0.058, p_doubling_gains_delta=1.0) is None
+    assert advise(session, run, "scale", expected_gain_beyond=0.03, p_doubling_gains_delta=1.0) is not None
+    assert statuses(session, run) == [("scale", "superseded"), ("scale", "open")]
+
+
+@pytest.mark.parametrize("action", sorted(BINDING))
+def test_what_nobody_can_follow_is_taken_back_with_the_runs_last_evaluations(session: Session, action: str) -> None:
+    run = make_run(session, dirty_at=START)
+    advise(session, run, action)
+    supersede_if_over(session, run, START)
+    run.status = "succeeded"
+    supersede_if_over(session, run, START)  # its last evaluations are not judged yet
+    assert statuses(session, run) == [(action, "open")]
+    run.dirty_at = None
+    supersede_if_over(session, run, START)
+    if action == "scale":
+        assert statuses(session, run) == [(action, "open")]
+        return
+    assert statuses(session, run) == [(action, "superseded")]
+    *_, event = events(session, run, "recommendation")
+    assert (event.to_state, event.reason) == ("superseded", "The run is over.")
 
 
 @pytest.mark.parametrize(("policy", "wanted", "status"), [("auto", "stop", "accepted"), ("advise", "run", "open")])
@@ -206,4 +232,8 @@ def test_recommendations_are_for_operators_to_answer_and_listed_by_run_and_statu
     assert listed("") == [second, first]
     assert listed(f"?run_id={run_id}") == [first]
     assert listed("?status=open") == [second]
+    with sessions.begin() as session:
+        session.get_one(Run, run_id).archived_at = START
+    assert listed("") == [second]
+    assert listed(f"?run_id={run_id}") == [first]
     assert api.get("/v1/recommendations?status=lost", headers=headers["read"]).status_code == 422

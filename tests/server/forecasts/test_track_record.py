@@ -44,6 +44,20 @@ def test_a_forecast_is_scored_against_the_mean_of_the_last_tenth(sessions: Sessi
     assert one.forecast.calibration == "posterior"
 
 
+def test_the_last_value_is_the_one_that_was_seen_also_where_an_attempt_that_resumed_measured_anew(
+    sessions: Sessions,
+) -> None:
+    with sessions.begin() as session:
+        run = finished(session)
+        seen = make_forecast(session, run, at_compute=40.0)
+        seen.summary = seen.summary | {"last": 0.3}
+        older = make_forecast(session, run, at_compute=40.0)
+        assert told(session).last == {
+            seen.id: 0.3,
+            older.id: pytest.approx(float(sigmoid(40.0))),  # it did not keep it
+        }
+
+
 def test_it_is_scored_by_what_it_said_of_where_the_run_did_end(sessions: Sessions) -> None:
     """Between two ends that were foretold, in the logarithm of compute; the run's budget plays no part in it."""
     ends = {

@@ -10,8 +10,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.forecasts.past_runs import arm_of, past_runs
+from server.metrics.dirty import REFIT_TASK
 from server.runs.models import Run
-from tests.server.forecasts.seeds import add_evaluations, make_run, sigmoid
+from tests.server.forecasts.seeds import add_evaluations, enqueued, make_run, sigmoid
 from tests.server.reporting import Headers, external_run, faults
 
 Sessions = sessionmaker[Session]
@@ -100,6 +101,22 @@ def test_a_task_is_named_later_changed_and_taken_back(api: TestClient, headers: 
     events = api.get(f"/v1/runs/{run}/events", headers=headers["read"]).json()["items"]
     changes = [(one["from_state"], one["to_state"]) for one in events if one["kind"] == "run.retasked"]
     assert changes == [("maze", None), (TASK, "maze"), (None, TASK)]
+
+
+def test_a_live_run_is_forecast_anew_with_the_task_that_it_is_given(
+    api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    """What other runs of the task tell does not wait for its next evaluation, which may be an hour away."""
+    with sessions.begin() as session:
+        live, over, bare = (make_run(session, arm=None, status=status) for status in ("running", "succeeded", "queued"))
+        for run in (live, over):
+            add_evaluations(session, run, [1.0, 2.0], [0.1, 0.2])
+            run.dirty_at = None
+    for run in (live, over, bare):
+        api.patch(f"/v1/runs/{run.id}", json={"task": TASK}, headers=headers["operate"]).raise_for_status()
+    with sessions() as session:
+        assert enqueued(session, REFIT_TASK) == [[live.id]]
+        assert [session.get_one(Run, run.id).dirty_at is not None for run in (live, over, bare)] == [True, False, False]
 
 
 def test_a_task_that_a_recipe_or_an_arm_holds_stays(api: TestClient, headers: Headers) -> None:

@@ -63,6 +63,24 @@ def test_when_the_budget_is_spent_the_question_is_whether_more_pays() -> None:
     assert advise(RISING, now=4500, budget=4000).action == "scale"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_is_to_be_scaled_is_not_stopped_a_moment_before(seed: int) -> None:
+    """Little is left to gain where little of the budget is; that is no reason to stop what is worth twice as much."""
+    climbing = noisy_curve(seed, last=6000, points=60)
+    said = [advise(fit(climbing.part(slice(0, size))), budget=6000).action for size in range(climbing.points - 5, 61)]
+    assert set(said) == {"scale"}
+    assert said[-1] == advise(fit(climbing), now=6000, budget=6000).action
+
+
+def test_a_stop_of_a_run_that_is_worth_twice_the_budget_says_so() -> None:
+    climbing = fit(noisy_curve(0, last=4500, points=40))
+    early = advise(climbing, budget=5050, delta=0.03)
+    assert early.action == "stop"
+    assert early.numbers["p_doubling_gains_delta"] >= 0.8
+    assert "; twice as much would buy +0." in early.reason
+    assert advise(climbing, budget=4950, delta=0.03).action == "scale"  # less than a tenth of it is left
+
+
 def test_a_price_above_the_gain_stops() -> None:
     cheap = advise(RISING, budget=9000, price=1e-9)
     dear = advise(RISING, budget=9000, price=1.0)
@@ -104,6 +122,7 @@ def test_the_numbers_agree_with_the_forecast() -> None:
     assert numbers["gain_per_unit"] == pytest.approx(gain.mean() / 4500)
     assert numbers["gain_per_1k"] == pytest.approx(1000 * gain.mean() / 4500)
     beyond = draws.reward_at(18000)[0] - draws.reward_at(9000)[0]
+    assert numbers["expected_gain_beyond"] == pytest.approx(beyond.mean())
     assert numbers["gain_per_1k_beyond"] == pytest.approx(1000 * beyond.mean() / 9000)
     assert numbers["regret_stop"] == pytest.approx(np.maximum(gain - 0.02, 0).mean())
 

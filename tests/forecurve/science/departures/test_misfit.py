@@ -39,6 +39,17 @@ def test_a_decline_is_named_dated_and_sized(seed: int) -> None:
     assert "no ceiling can be read" in result.sentence()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_date_of_a_decline_stays_as_the_run_goes_on(seed: int) -> None:
+    """It is looked for at every evaluation: a few places on the whole run would lie elsewhere with every one."""
+    whole = noisy_curve(seed, last=8000, points=100)
+    fell = Curve(
+        whole.compute, whole.reward - 0.3 * np.maximum(whole.compute - 4000, 0) / 4000, prompts=1000, samples=16
+    )
+    dates = [fit(fell.part(slice(0, size))).misfit_detail.since for size in range(66, 102, 7)]  # type: ignore[union-attr]
+    assert dates == pytest.approx([4000] * len(dates), abs=2 * 80)  # two evaluations
+
+
 @pytest.mark.parametrize("gap", [3, 12.5, 25, 64, 1e20])
 def test_a_run_that_falls_from_its_first_evaluation_on_is_not_sent_to_a_checkpoint_before_it(gap: float) -> None:
     noise = np.random.default_rng(1).normal(0, 0.004, 25)

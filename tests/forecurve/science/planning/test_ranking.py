@@ -66,6 +66,11 @@ def test_copies_of_a_run_count_once_and_runs_of_one_name_are_no_matter() -> None
     assert one.to_dict()["end"] == {"median": one.end.median, "lower": one.end.lower, "upper": one.end.upper}
 
 
+def test_an_arm_ends_within_the_range_however_its_seeds_may_differ() -> None:
+    top = rank({"a": [curve(0.99, 0)], "b": [curve(0.6, 1)]}, 100.0, seed_sd=SeedSpread(0.1))[0]
+    assert top.end.median < top.end.upper <= 1.0
+
+
 def test_a_seed_that_fell_counts_for_its_arm_and_is_named() -> None:
     whole = curve(0.6, 0)
     fell = Curve(whole.compute, np.where(whole.compute > 60, 0.2, whole.reward), name="fell")

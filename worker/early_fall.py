@@ -1,6 +1,7 @@
-"""The alert of a run that collapsed before its forecast was frozen: its own fit finds what no forecast can show.
+"""The alert of a run that fell before its forecast was frozen: its own fit finds what no forecast can show.
 
-Of a run without a budget no forecast is ever frozen, so this is all that rings for it.
+Of a run without a budget no forecast is ever frozen, nor of one whose fit goes on finding the fall: this is all that
+rings for them.
 """
 
 from __future__ import annotations
@@ -18,26 +19,33 @@ _LAST = 2
 """Evaluations, the newest, that must be down by half of the fall or more: one alone may be a bad evaluation."""
 
 
-def collapse_of(name: str, points: Sequence[Point], fitted: Fit, settled: float | None) -> Alarm | None:
-    """A warning where the fit finds a collapse that is not made up for; None where it finds none.
+def early_fall(
+    name: str, points: Sequence[Point], fitted: Fit, budget: float | None, settled: float | None
+) -> Alarm | None:
+    """A warning where the fit finds a fall that is not made up for; None where it finds none.
+
+    Sudden or gradual: one and the same fall may be called a collapse at one refit and a decline at the next.
 
     Args:
         name: of the run.
         points: its evaluations. A fork is not blamed for what its parent did.
         fitted: of all of them, by itself.
-        settled: the compute up to which its collapses were resolved.
+        budget: of the run; without one nothing is frozen, and the words do not wait for it.
+        settled: the compute up to which its falls were resolved.
     """
     found, curve = fitted.misfit_detail, fitted.curve
-    if found is None or found.name != "collapse" or found.since is None or not found.fallen:
+    if found is None or found.since is None or not found.fallen:
         return None
     own = max((point.compute for point in points if point.attempt == INHERITED), default=0.0)
     if found.since < max(own, settled or 0.0) or not _is_down(curve, found.since, found.size):
         return None
     first = curve.compute[curve.compute > found.since][0]
-    figures = f"{curve.reward[-1]:.2f} at {compute_text(curve.now)} {curve.unit}"
-    text = f"{figures}, before its forecast was frozen. {found.sentence} {curve.unit}. It may recover. {WAY_OUT}"
+    before = "" if budget is None else ", before its forecast was frozen"
+    figures = f"{curve.reward[-1]:.2f} at {compute_text(curve.now)} {curve.unit}{before}"
+    text = f"{figures}. {found.sentence} {curve.unit}. It may recover. {WAY_OUT}"
     evidence = {"fall": found.sentence, "size": found.size, "actual": float(curve.reward[-1])}
-    return Alarm("WARN", f"{name} may have collapsed", text, float(first), float(curve.now), evidence)
+    title = f"{name} may {'have collapsed' if found.name == 'collapse' else 'be falling'}"
+    return Alarm("WARN", title, text, float(first), float(curve.now), evidence)
 
 
 def _is_down(curve: Curve, since: float, size: float) -> bool:
