@@ -12,6 +12,7 @@ from .extension import Extended, NullModel
 
 BREAK_BEFORE = 3  # evaluations before a break: fewer say nothing of what it broke with
 _CHANGES = 16
+_SLIDES = (2, 3, 4, 6, 9, 13)  # evaluations within which a run may lose what it loses
 _SHARPEST = 5  # jumps between neighbours that are tried as sudden
 
 
@@ -56,6 +57,19 @@ class Changes:
             columns=np.concatenate([ramps(compute, near), steps(len(compute), near)], axis=1),
         )
 
+    def with_slides(self, compute: FloatArray) -> Changes:
+        """These, and from each of their places ramps that end within a few evaluations, after which it stays so."""
+        begun = np.unique(self.starts)
+        slid = [(start, size) for size in _SLIDES for start in begun if start + size < len(compute)]
+        if not slid:
+            return self
+        starts, sizes = np.array(slid).T
+        return Changes(
+            starts=np.concatenate([self.starts, starts]),
+            sudden=np.concatenate([self.sudden, np.zeros_like(starts)]),
+            columns=np.concatenate([self.columns, slides(compute, starts, starts + sizes - 1)], axis=1),
+        )
+
 
 def _sharpest_jumps(reward: FloatArray) -> IntArray:
     """Evaluations that begin a jump up or down: the mean of two lies far off the mean of the two before."""
@@ -72,5 +86,10 @@ def steps(size: int, starts: IntArray) -> FloatArray:
 
 def ramps(compute: FloatArray, starts: IntArray) -> FloatArray:
     """Columns that are 0 up to the evaluation before `starts` and rise in compute to 1 at the last, (N, T)."""
+    return slides(compute, starts, np.full_like(starts, len(compute) - 1))
+
+
+def slides(compute: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
+    """Columns that are 0 up to the evaluation before `starts`, rise in compute to 1 at `ends` and stay there, (N, T)."""
     origin = compute[starts - 1]
-    return np.asarray(np.maximum(compute[:, None] - origin, 0.0) / (compute[-1] - origin))
+    return np.asarray(np.clip((compute[:, None] - origin) / (compute[ends] - origin), 0.0, 1.0))

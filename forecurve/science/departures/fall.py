@@ -41,7 +41,8 @@ def _dated(
 
     A few places are tried on the whole run, and lie elsewhere with every evaluation; the date must not.
     """
-    near = changes.about(best.column, null.problem.compute, first)
+    compute = null.problem.compute
+    near = changes.about(best.column, compute, first).with_slides(compute)
     finer = near.fall_of(null, whole, best)
     if finer.ratio > best.ratio and _is_fall(near, finer):
         return finer, int(near.starts[finer.column]) - 1
