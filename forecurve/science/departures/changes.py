@@ -90,6 +90,6 @@ def ramps(compute: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def slides(compute: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
-    """Columns that are 0 up to the evaluation before `starts`, rise in compute to 1 at `ends` and stay there, (N, T)."""
+    """Columns that are 0 up to the evaluation before `starts`, rise in compute to 1 at `ends` and stay, (N, T)."""
     origin = compute[starts - 1]
     return np.asarray(np.clip((compute[:, None] - origin) / (compute[ends] - origin), 0.0, 1.0))
