@@ -18,6 +18,7 @@ from server.runs.pausing import goes_on_from
 from server.runs.sentence import brief
 from server.runs.service import ADMIT_TASK
 from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
+from server.sweeps.comparisons import ask_for_comparison
 from worker.case import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
 from worker.launch import record_submission
@@ -110,6 +111,8 @@ def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Deci
     supersede_if_over(session, run, now)
     enqueue(session, REFIT_TASK, run.id)
     enqueue(session, ADMIT_TASK)
+    if run.sweep_id is not None:
+        ask_for_comparison(session, run.sweep_id, now)  # a run that ended without evaluations has no refit to ask
     if decision.to is Status.FAILED and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE):
         _say_it_failed(session, run, attempt, now)
 

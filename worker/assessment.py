@@ -32,6 +32,7 @@ from forecurve.science import (
     revision,
     watch,
 )
+from server.alerts.service import Settled
 from server.forecasts.ending import ending_words
 from server.forecasts.ends_ahead import ends_ahead
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
@@ -65,7 +66,7 @@ class Subject:
     `frozen` is the state of its frozen forecast and the compute it was made at; `siblings` are comparable runs that
     tell where it goes, `arm` what its other seeds are known by; `past` is how forecasts of comparable runs that
     rested on their own evaluations alone turned out, `past_informed` those that had past runs as their prior; `settled`
-    the compute up to which its falls below the forecast were resolved.
+    is up to where its falls below the forecast were resolved.
     """
 
     name: str
@@ -77,7 +78,7 @@ class Subject:
     past_informed: Sequence[Past] = ()
     siblings: Sequence[PastRun] = ()
     arm: str | None = None
-    settled: float | None = None
+    settled: Settled | None = None
 
     @property
     def finished(self) -> list[PastRun]:
@@ -300,9 +301,8 @@ def _alarm(
     """
     if frozen is None:
         return None
-    state, made_at = frozen
-    seen = made_at if subject.settled is None else max(made_at, subject.settled)
-    later = [point for point in points if point.compute > seen]
+    (state, made_at), settled = frozen, subject.settled
+    later = [point for point in points if point.compute > made_at and (settled is None or settled.is_before(point))]
     if not later:
         return None
     forecast = FrozenForecast.from_dict(state)

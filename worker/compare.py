@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.comparisons.find import RESTS, Compared, Found, attempted, find, too_many
+from server.comparisons.find import RESTS, Compared, Entrant, Found, attempted, find, too_many
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -78,7 +78,7 @@ def _read(session: Session, sweep_id: str) -> Compared:
         past = past_runs(session, control, of_its_sweep=False)
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
     budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
-    ours = [(_arm(run), run.name, curves.get(run.id, [])) for run in runs]
+    ours = [Entrant.of(run, _arm(run), curves.get(run.id, [])) for run in runs]
     return Compared(None if control is None else _arm(control), unit, budget, ours, past)
 
 

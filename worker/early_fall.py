@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from forecurve.science import Curve, Fit
 from forecurve.science.wording import compute_text
+from server.alerts.service import Settled
 from server.metrics.curve import INHERITED, Point
 
 from .assessment import Alarm
@@ -20,7 +21,7 @@ _LAST = 2
 
 
 def early_fall(
-    name: str, points: Sequence[Point], fitted: Fit, budget: float | None, settled: float | None
+    name: str, points: Sequence[Point], fitted: Fit, budget: float | None, settled: Settled | None
 ) -> Alarm | None:
     """A warning where the fit finds a fall that is not made up for; None where it finds none.
 
@@ -31,21 +32,22 @@ def early_fall(
         points: its evaluations. A fork is not blamed for what its parent did.
         fitted: of all of them, by itself.
         budget: of the run; without one nothing is frozen, and the words do not wait for it.
-        settled: the compute up to which its falls were resolved.
+        settled: up to where its falls were resolved.
     """
     found, curve = fitted.misfit_detail, fitted.curve
     if found is None or found.since is None or not found.fallen:
         return None
-    own = max((point.compute for point in points if point.attempt == INHERITED), default=0.0)
-    if found.since < max(own, settled or 0.0) or not _is_down(curve, found.since, found.size):
+    first = next(point for point in points if point.compute > found.since)
+    if first.attempt == INHERITED or (settled is not None and not settled.is_before(first)):
         return None
-    first = curve.compute[curve.compute > found.since][0]
+    if not _is_down(curve, found.since, found.size):
+        return None
     before = "" if budget is None else ", before its forecast was frozen"
     figures = f"{curve.reward[-1]:.2f} at {compute_text(curve.now)} {curve.unit}{before}"
     text = f"{figures}. {found.sentence} {curve.unit}. It may recover. {WAY_OUT}"
     evidence = {"fall": found.sentence, "size": found.size, "actual": float(curve.reward[-1])}
     title = f"{name} may {'have collapsed' if found.name == 'collapse' else 'be falling'}"
-    return Alarm("WARN", title, text, float(first), float(curve.now), evidence)
+    return Alarm("WARN", title, text, first.compute, float(curve.now), evidence)
 
 
 def _is_down(curve: Curve, since: float, size: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
 from server.alerts.models import BELOW_FORECAST, FELL
-from server.alerts.service import open_alert, resolve_if_over, settled_at
+from server.alerts.service import open_alert, resolve_if_over, resolve_superseded, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
@@ -22,11 +23,11 @@ from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_run
 from server.forecasts.recommendations import recommend, supersede_if_over
 from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
-from server.metrics.curve import validation_curve
+from server.metrics.curve import Point, validation_curve
 from server.metrics.dirty import REFIT_TASK
 from server.runs.history import record_of
 from server.runs.models import Run
-from server.runs.service import lock_run
+from server.runs.service import is_over, lock_run
 from server.settings import Settings
 from server.sweeps.comparisons import ask_for_comparison
 
@@ -210,13 +211,14 @@ def _tell(
 ) -> None:
     """Alarm, revision and advice: what somebody may act on, so nothing of a run that was over before it came here."""
     resolved_meanwhile = settled_at(session, run.id, BELOW_FORECAST) != subject.settled
+    resolve_superseded(session, run, actor="watch", now=now)
     if assessment.alarm is not None and not resolved_meanwhile:
-        _sound(session, run, BELOW_FORECAST, assessment.alarm, now)
+        _sound(session, run, BELOW_FORECAST, assessment.alarm, subject.points, now)
     elif run.frozen_forecast_id is None and assessment.advice.fit is not None:
         settled = settled_at(session, run.id, FELL)
         fall = early_fall(subject.name, subject.points, assessment.advice.fit, subject.budget, settled)
         if fall is not None:
-            _sound(session, run, FELL, fall, now)
+            _sound(session, run, FELL, fall, subject.points, now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice
@@ -231,7 +233,10 @@ def _tell(
     )
 
 
-def _sound(session: Session, run: Run, kind: str, alarm: Alarm, now: datetime) -> None:
+def _sound(session: Session, run: Run, kind: str, alarm: Alarm, points: Sequence[Point], now: datetime) -> None:
+    """Open the alert, or raise it. Of a run that is over a warning is nothing to wait on: no evaluation will tell."""
+    if alarm.level == "WARN" and is_over(run):
+        return
     session.flush()  # the forecast that was frozen just now gets its row before the alert names it
     open_alert(
         session,
@@ -243,6 +248,7 @@ def _sound(session: Session, run: Run, kind: str, alarm: Alarm, now: datetime) -
         now=now,
         since_compute=alarm.since_compute,
         at_compute=alarm.at_compute,
+        attempt=points[-1].attempt,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},
     )
 

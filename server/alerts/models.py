@@ -36,11 +36,13 @@ class Alert(Base):
     text: Mapped[str]
     since_compute: Mapped[float | None]
     at_compute: Mapped[float | None]
+    attempt: Mapped[int | None]  # of the newest evaluation that it was opened or raised for
     evidence: Mapped[dict[str, Any]]
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
     acknowledged_at: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
-    resolved_compute: Mapped[float | None]  # of the run's newest evaluation then
+    resolved_attempt: Mapped[int | None]  # of the run's newest evaluation then
+    resolved_compute: Mapped[float | None]  # likewise
 
 
 class Channel(Base):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 from server.database import new_id
 from server.errors import NotFound
 from server.events.outbox import enqueue
+from server.metrics.curve import Point
+from server.metrics.models import Evaluation
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
@@ -26,7 +28,24 @@ LEVELS = ("WARN", "ALERT")
 IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
+SUPERSEDED = exists().where(
+    Evaluation.run_id == Alert.run_id,
+    Evaluation.attempt > Alert.attempt,
+    Evaluation.compute <= func.coalesce(Alert.since_compute, Alert.at_compute),
+)
+"""Of alerts: an attempt that resumed before it has measured anew what the alert is about, which is on no curve now."""
+
 DELIVER_TASK = "worker.tasks.deliver"
+
+
+class Settled(NamedTuple):
+    """Up to where a run's curve is settled: what a later attempt measures is new, also where an older one had been."""
+
+    attempt: int
+    compute: float
+
+    def is_before(self, point: Point) -> bool:
+        return (point.attempt, point.compute) > self
 
 
 def open_alert(
@@ -40,6 +59,7 @@ def open_alert(
     now: datetime,
     since_compute: float | None = None,
     at_compute: float | None = None,
+    attempt: int | None = None,
     evidence: Mapping[str, Any] | None = None,
     actor: str = "watch",
 ) -> Alert:
@@ -54,6 +74,7 @@ def open_alert(
         "text": text,
         "since_compute": since_compute,
         "at_compute": at_compute,
+        "attempt": attempt,
         "evidence": dict(evidence or {}),
     }
     # Two workers may say it at once: the unique index lets one of them open it.
@@ -145,13 +166,28 @@ def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) ->
         _resolve(session, run, alert, actor=actor, reason="The run is over.", now=now)
 
 
-def settled_at(session: Session, run_id: str, kind: str) -> float | None:
-    """Up to which compute a run's alerts of `kind` were resolved; None when none was."""
-    return session.scalar(select(func.max(Alert.resolved_compute)).where(Alert.run_id == run_id, Alert.kind == kind))
+def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime) -> None:
+    """Resolve the open alerts of falls that are on no curve any more, as the run resumed before them. They settle
+    nothing: what the later attempt shows rings by itself. `run` is locked."""
+    session.flush()
+    mine = Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None), SUPERSEDED
+    for alert in session.scalars(select(Alert).where(*mine)):
+        alert.resolved_at = now
+        reason = f"The run went on from before it, in attempt {run.attempt}."
+        record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
+
+
+def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
+    """Up to where a run's alerts of `kind` were resolved; None when none was."""
+    mine = Alert.run_id == run_id, Alert.kind == kind
+    rows = session.execute(select(Alert.resolved_attempt, Alert.resolved_compute).where(*mine))
+    settled = (Settled(attempt, compute) for attempt, compute in rows if attempt is not None and compute is not None)
+    return max(settled, default=None)
 
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
     alert.resolved_at, alert.resolved_compute = now, run.last_compute
+    alert.resolved_attempt = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run.id))
     record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
 
 

@@ -15,11 +15,31 @@ def misfits(runs: Sequence[Run], control: Run, recipes: Recipes) -> dict[str, st
     """Run to why it cannot be compared with the control.
 
     Where nothing tells what the control is judged by, the others are held against the first of them that says it: they
-    are ranked beside one another too.
+    are ranked beside one another too. A recipe has its task in full, a run without one may name it; whether a task that
+    is named is that of a recipe nothing tells.
     """
-    judge = control if control.id in recipes else next((run for run in runs if run.id in recipes), control)
-    told = {run.id: _unlike(run, control, judge, recipes) for run in runs if run.id != control.id}
+    first = [control, *runs]
+    by_recipe = next((run for run in first if run.id in recipes), control)
+    by_name = next((run for run in first if run.id not in recipes and run.task is not None), control)
+    told = {
+        run.id: _unlike(run, control, by_recipe if run.id in recipes else by_name, recipes)
+        for run in runs
+        if run.id != control.id
+    }
     return {id_: why for id_, why in told.items() if why is not None}
+
+
+def untold(runs: Sequence[Run], control: Run, recipes: Recipes) -> list[str]:
+    """Runs of which nothing tells whether they are judged as the control is."""
+    return [run.id for run in runs if run.id != control.id and not _is_told(run, control, recipes)]
+
+
+def _is_told(run: Run, control: Run, recipes: Recipes) -> bool:
+    if run.sweep_id is not None and run.sweep_id == control.sweep_id:
+        return True
+    if run.id in recipes or control.id in recipes:
+        return run.id in recipes and control.id in recipes
+    return run.task is not None and control.task is not None
 
 
 def refuse(runs: Sequence[Run], why: Mapping[str, str]) -> None:
@@ -39,7 +59,11 @@ def _unlike(run: Run, control: Run, judge: Run, recipes: Recipes) -> str | None:
         return None  # a sweep may vary its task, and compares its arms all the same
     field = _other_task(recipes.get(run.id), recipes.get(judge.id))
     whose = "the control " if judge is control else ""
-    return field and f"is judged by another task than {whose}`{judge.name}`: `{field}` differs"
+    if field is not None:
+        return f"is judged by another task than {whose}`{judge.name}`: `{field}` differs"
+    if run.id in recipes or judge.id in recipes or None in (run.task, judge.task) or run.task == judge.task:
+        return None
+    return f"is of task `{run.task}`, {whose}`{judge.name}` of `{judge.task}`"
 
 
 def _other_task(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str | None:

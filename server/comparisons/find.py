@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from forecurve.science import CurveError, Fit, SeedSpread, compare, fit, rank
 from forecurve.science.attribution.comparison import ArmVerdict
@@ -16,6 +16,8 @@ from server.forecasts.fitted import MIN_POINTS, curve_of, rising
 from server.forecasts.past_runs import PastRun
 from server.forecasts.siblings import seeds_of
 from server.metrics.curve import Point
+from server.runs.models import Run
+from server.runs.service import is_over
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +30,23 @@ RESTS = 10.0
 """Times what it took: however many arms there are, their comparison takes no more than a tenth of one core."""
 
 
+class Entrant(NamedTuple):
+    """A run that is to be compared; `over`: it gets no further evaluation."""
+
+    id: str
+    arm: str
+    name: str
+    points: Sequence[Point]
+    over: bool
+
+    @classmethod
+    def of(cls, run: Run, arm: str, points: Sequence[Point]) -> Entrant:
+        return cls(run.id, arm, run.name, points, is_over(run))
+
+
 @dataclass(frozen=True)
 class Compared:
-    """The runs as (arm, name, points); `control` is the control's arm, `budget` the largest of the runs'.
+    """What is compared; `control` is the control's arm, `budget` the largest of the runs'.
 
     `past` are other runs that are over, which tell how far seeds lie apart.
     """
@@ -38,18 +54,22 @@ class Compared:
     control: str | None
     unit: str
     budget: float | None
-    runs: list[tuple[str, str, list[Point]]]
+    runs: list[Entrant]
     past: list[PastRun]
 
 
 @dataclass(frozen=True)
 class Found:
-    """A comparison in JSON, or a note that says why there is none, and whether that may be the machine's fault."""
+    """A comparison in JSON, or a note that says why there is none, and whether that may be the machine's fault.
+
+    `left_out` says by run why it is not compared.
+    """
 
     result: dict[str, Any] | None
     note: str | None
     seconds: float
     unexpected: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def attempted(find: Callable[[Compared], Found], compared: Compared, what: str) -> Found:
@@ -76,21 +96,22 @@ def find(compared: Compared) -> Found:
     if too_many(len(compared.runs)):
         return Found(None, _TOO_MANY, 0.0)
     arms: dict[str, list[Fit]] = {}  # each fitted once, for both questions
-    most: dict[str, int] = {}  # evaluations of the furthest run of each arm
-    for arm, name, points in compared.runs:
-        kept = rising(points)
-        most[arm] = max(most.get(arm, 0), len(kept))
-        if len(kept) >= MIN_POINTS:
-            _add(arms, arm, name, compared.unit, kept)
+    left_out: dict[str, str] = {}
+    for run in compared.runs:
+        fitted = _fitted(run, compared.unit)
+        if isinstance(fitted, Fit):
+            arms.setdefault(run.arm, []).append(fitted)
+        else:
+            left_out[run.id] = fitted
     if compared.control not in arms or len(arms) < 2:
-        return Found(None, _too_short(most, compared.control), time.perf_counter() - began)
+        return Found(None, _why_none(compared.runs, compared.control), time.perf_counter() - began, left_out=left_out)
     seeds = seeds_of(compared.past, compared.unit)
     comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
     result["ranking"] = _ranking(compared, arms, comparison.seed_spread)
-    return Found(result, None, time.perf_counter() - began)
+    return Found(result, None, time.perf_counter() - began, left_out=left_out)
 
 
 def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: SeedSpread) -> dict[str, Any]:
@@ -101,27 +122,47 @@ def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: See
     return {"horizon": horizon, "arms": [one.to_dict() for one in ranks], "sentence": said}
 
 
-def _add(arms: dict[str, list[Fit]], arm: str, name: str, unit: str, points: list[Point]) -> None:
+def _fitted(run: Entrant, unit: str) -> Fit | str:
+    """Its fit, or why there is none."""
+    kept = rising(run.points)
+    if len(kept) < MIN_POINTS:
+        return f"it has {_evaluations(len(kept))}, and {MIN_POINTS} are needed"
     try:
-        found = fit(curve_of(name, unit, points))
+        return fit(curve_of(run.name, unit, kept))
     except CurveError as error:
-        log.warning("run %s cannot be compared: %s", name, error)
-        return
-    arms.setdefault(arm, []).append(found)
+        log.warning("run %s cannot be compared: %s", run.name, error)
+        return f"its evaluations are no curve: {error}"
 
 
-def _too_short(most: Mapping[str, int], control: str) -> str:
-    """What a comparison waits for; `most` are evaluations of each arm's furthest run."""
-    others = [count for arm, count in most.items() if arm != control]
+def _evaluations(count: int) -> str:
+    return {0: "no evaluation", 1: "1 evaluation"}.get(count, f"{count} evaluations")
+
+
+def _why_none(runs: Sequence[Entrant], control: str) -> str:
+    """What a comparison waits for, or why there is none to wait for."""
+    ours = [run for run in runs if run.arm == control]
+    others = [run for run in runs if run.arm != control]
     if not others:
         return "There is no other arm to compare with the control."
-    has_control, has_other = most.get(control, 0) >= MIN_POINTS, max(others) >= MIN_POINTS
+    has_control, has_other = _is_long(ours), _is_long(others)
     if has_control and has_other:
         return "Nothing is compared: the evaluations of the control, or those of every other arm, are no curve."
+    if not has_control and _is_over(ours):
+        return f"Nothing is compared: the control ended with fewer than {MIN_POINTS} evaluations; choose another one."
+    if not has_other and _is_over(others):
+        return f"Nothing is compared: no arm beside the control came to {MIN_POINTS} evaluations."
     wanted = "one beside the control has" if has_control else "the control has"
     if not has_control and not has_other:
         wanted = "the control and another one have"
     return f"Arms are compared as soon as {wanted} {MIN_POINTS} evaluations."
+
+
+def _is_long(runs: Sequence[Entrant]) -> bool:
+    return any(len(rising(run.points)) >= MIN_POINTS for run in runs)
+
+
+def _is_over(runs: Sequence[Entrant]) -> bool:
+    return all(run.over for run in runs)
 
 
 def _would_decide(arm: ArmVerdict, unit: str) -> str | None:

@@ -27,7 +27,8 @@ class RunsComparison(BaseModel):
     names: dict[str, str] = Field(description="Run to a name that no other of them has.")
     arms: dict[str, str] = Field(description="Run to the name of its arm, as `comparison` has it.")
     left_out: dict[str, str] = Field(description="Runs that are not in the comparison, and why.")
-    without_recipe: list[str] = Field(description="Runs reported without one: nothing tells what they are judged by.")
+    without_recipe: list[str] = Field(description="Runs reported without one.")
+    untold: list[str] = Field(description="Runs of which nothing tells whether they are judged as the control is.")
     differences: list[FieldDifference] = Field(description="Fields in which the recipes differ.")
     comparison: ComparisonView | None = Field(description="As of a sweep; `note` says why there is none.")
     note: str | None

@@ -8,18 +8,20 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from forecurve.science.wording import names_text
 from server.errors import Invalid
 from server.forecasts.past_runs import past_runs
 from server.metrics.curve import Point, validation_curves
 from server.runs.models import Run
 from server.runs.schemas import RunView
+from server.runs.service import is_over
 from server.runs.states import TERMINAL
 from server.runs.views import run_views
 from server.sweeps.schemas import ComparisonView
 from server.sweeps.sentence import afterwards, sweep_sentence
 
-from .checks import misfits, refuse
-from .find import Compared, attempted, find
+from .checks import misfits, refuse, untold
+from .find import Compared, Entrant, attempted, find
 from .grouping import arm_names, run_names, same_curves
 from .kept import Kept, Made
 from .recipes import differences, recipes_of
@@ -62,16 +64,19 @@ def compare_runs(session: Session, asked: Sequence[Run], control: Run, now: date
     chosen = _chosen(session, runs)
     made = _made(session, chosen, now)
     comparison, note = _view(made), made.found.note if made else _ONE_ARM
-    views = run_views(session, runs)
+    left_out = {**chosen.left_out, **(made.found.left_out if made else {})}
+    views, names = run_views(session, runs), run_names(session, runs)
+    out = [names[id_] for id_ in left_out]
     return RunsComparison(
         control=control.id,
         unit=control.compute_unit,
-        sentence=_sentence(views, comparison, note),
+        sentence=_sentence(views, comparison, note, out),
         runs=views,
-        names=run_names(session, runs),
+        names=names,
         arms=dict(chosen.arms),
-        left_out=dict(chosen.left_out),
+        left_out=left_out,
         without_recipe=[run.id for run in runs if run.id not in recipes],
+        untold=untold(runs, control, recipes),
         differences=differences(runs, recipes),
         comparison=comparison,
         note=note,
@@ -102,7 +107,7 @@ def _made(session: Session, chosen: _Chosen, now: datetime) -> Made | None:
     compared = chosen.compared
     if len({chosen.arms[run.id] for run in compared}) < 2:
         return None
-    asked = chosen.control.id, tuple(sorted((run.id, run.name, chosen.arms[run.id]) for run in compared))
+    asked = chosen.control.id, tuple(sorted((run.id, run.name, chosen.arms[run.id], is_over(run)) for run in compared))
     curves = (chosen.curves[run.id] for run in sorted(compared, key=lambda run: run.id))  # in whatever order they came
     seen = tuple((len(curve), curve[-1] if curve else None) for curve in curves)
     what = f"control `{chosen.arms[chosen.control.id]}`"
@@ -116,7 +121,7 @@ def _material(session: Session, chosen: _Chosen) -> Compared:
         control=chosen.arms[control.id],
         unit=control.compute_unit,
         budget=max((run.budget_compute for run in chosen.compared if run.budget_compute is not None), default=None),
-        runs=[(chosen.arms[run.id], run.name, list(chosen.curves[run.id])) for run in chosen.compared],
+        runs=[Entrant.of(run, chosen.arms[run.id], chosen.curves[run.id]) for run in chosen.compared],
         past=[one for one in past_runs(session, control) if one.id not in ids],
     )
 
@@ -127,10 +132,13 @@ def _view(made: Made | None) -> ComparisonView | None:
     return ComparisonView(**made.found.result, compared_at=made.at, seconds=made.found.seconds)
 
 
-def _sentence(runs: Sequence[RunView], comparison: ComparisonView | None, note: str | None) -> str:
-    """As that of a sweep: how far they are, which arm is best, what each changed."""
+def _sentence(
+    runs: Sequence[RunView], comparison: ComparisonView | None, note: str | None, left_out: Sequence[str]
+) -> str:
+    """As that of a sweep: how far they are, which arm is best, what each changed, and which are not compared."""
     if comparison is None:
         return sweep_sentence(runs, compared=note)
     over = all(run.status in TERMINAL for run in runs)
     best = comparison.ranking.sentence if comparison.ranking else None
-    return sweep_sentence(runs, best, afterwards(comparison) if over else comparison.sentence)
+    said = afterwards(comparison) if over else comparison.sentence
+    return sweep_sentence(runs, best, f"{said} Not compared: {names_text(left_out)}." if left_out else said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, or_, select
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session, aliased
 
 from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
-from server.metrics.curve import Point, validation_curve, validation_curves
+from server.metrics.curve import INHERITED, Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -78,9 +79,10 @@ def past_runs(
     """Comparable runs that were run through to their budgets: in the same unit, of the same sweep or with the same
     task, which their recipes have or they name themselves.
 
-    The newest 60. Not among them is a run whose evaluations are in part those of this one, and without `of_its_sweep`
-    none of its sweep. `ours` is the run's own curve, where it has been read. Which they are is asked every time; how
-    they went is kept in memory by version.
+    The newest 60. Not among them is a run whose evaluations are in part those of this one, nor more than one, the
+    furthest, of a run and its forks, which have its evaluations. Without `of_its_sweep` none of its sweep is. `ours` is
+    the run's own curve, where it has been read. Which they are is asked every time; how they went is kept in memory by
+    version.
     """
     whole = _comparable(run).where(Run.status.in_(OVER), Run.last_compute >= FINISHED_AT * Run.budget_compute)
     if not of_its_sweep and run.sweep_id is not None:
@@ -110,7 +112,7 @@ def _found(session: Session, run: Run, wanted: Select[str, str], ours: Sequence[
     found = KEPT.of(versions, lambda missing: _read(session, missing))
     if ours is None:
         ours = validation_curve(session, run.id)
-    return [one for one in found.values() if one.points and not begins_alike(one.points, ours)]
+    return one_of_each([one for one in found.values() if one.points and not begins_alike(one.points, ours)])
 
 
 def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRun]:
@@ -196,12 +198,26 @@ def _arm() -> ColumnElement[str | None]:
     return func.coalesce(by_recipe, case((and_(Run.task.is_not(None), Run.arm.is_not(None)), named)))
 
 
+def one_of_each(runs: Sequence[PastRun]) -> list[PastRun]:
+    """Of a run and its forks that have its evaluations the one that went furthest, of those as far one that is
+    over, then the oldest: what they have in common is known once. `runs` are the newest first, with points."""
+    forked = {_beginning(run.points) for run in runs if run.points[0].attempt == INHERITED}
+    furthest: dict[_Beginning, PastRun] = {}
+    for run in sorted(runs, key=lambda run: (run.points[-1].compute, run.over)):
+        furthest[_beginning(run.points)] = run
+    return [run for run in runs if (first := _beginning(run.points)) not in forked or furthest[first] is run]
+
+
+_Beginning = tuple[int, float, float, datetime]
+
+
+def _beginning(points: Sequence[Point]) -> _Beginning:
+    return points[0].step, points[0].compute, points[0].reward, points[0].time
+
+
 def begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:
     """Whether both curves begin with the same evaluation: a fork that inherited it, its parent, another such fork.
 
     What came of that run came partly of this one: to learn from it would be to learn the forecast from itself.
     """
-    if not points or not ours:
-        return False
-    (one, other) = ((first.step, first.compute, first.reward, first.time) for first in (points[0], ours[0]))
-    return one == other
+    return bool(points) and bool(ours) and _beginning(points) == _beginning(ours)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import exists, select
+from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict, NotFound
@@ -48,17 +48,21 @@ def recommend(
     """Open a recommendation when the advice says something new; the one that was open is superseded.
 
     The same action is not said again while the number it rests on stands, also when a person has answered it:
-    dismissed advice comes back only when that number has moved. Of a run that is over, only `scale` is worth saying.
-    Under policy `auto` the advice to stop is followed at once.
+    dismissed advice comes back only when that number has moved, whatever was said in between. Of a run that is over,
+    only `scale` is worth saying. Under policy `auto` the advice to stop is followed at once, or once the run goes on
+    that was to pause.
     """
     session.flush()
-    last = session.scalar(
-        select(Recommendation).where(Recommendation.run_id == run.id).order_by(Recommendation.id.desc()).limit(1)
-    )
+    last = _newest(session, run)
     if is_over(run) and action != "scale":
         _supersede(session, run, last, now, _OVER)
         return None
-    if last is not None and _still_stands(last, action, numbers):
+    said = _newest(session, run, Recommendation.action == action, Recommendation.status != "superseded")
+    if said is not None and not is_news(action, said.numbers, numbers):
+        if said is not last:
+            _supersede(session, run, last, now, "Newer evaluations say something else.")
+        elif said.status == "open":
+            _follow(session, run, said, now)
         return None
     _supersede(session, run, last, now, "Newer evaluations say something else.")
     advice = Recommendation(
@@ -67,8 +71,7 @@ def recommend(
     session.add(advice)
     session.flush()
     _record(session, run, advice, actor="refit", reason=reason)
-    if action == "stop" and _follows_by_itself(session, run):
-        accept(session, advice.id, actor=POLICY, reason=f"The sweep's policy is auto. {reason}", now=now)
+    _follow(session, run, advice, now)
     return advice
 
 
@@ -128,14 +131,18 @@ def is_news(action: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool
     return not math.isclose(before, after, rel_tol=0.25, abs_tol=0.01)
 
 
-def _still_stands(last: Recommendation, action: str, numbers: Mapping[str, Any]) -> bool:
-    return last.status != "superseded" and last.action == action and not is_news(action, last.numbers, numbers)
+def _newest(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:
+    mine = select(Recommendation).where(Recommendation.run_id == run.id, *wanted)
+    return session.scalar(mine.order_by(Recommendation.id.desc()).limit(1))
 
 
-def _follows_by_itself(session: Session, run: Run) -> bool:
-    if run.sweep_id is None or run.desired_state != DesiredState.RUN:
-        return False
-    return session.get_one(Sweep, run.sweep_id).policy == "auto"
+def _follow(session: Session, run: Run, advice: Recommendation, now: datetime) -> None:
+    """Stop the run where that is the advice and its sweep's policy follows it by itself."""
+    if advice.action != "stop" or run.sweep_id is None or run.desired_state != DesiredState.RUN:
+        return
+    if session.get_one(Sweep, run.sweep_id).policy == "auto":
+        reason = f"The sweep's policy is auto. {advice.reason}"
+        accept(session, advice.id, actor=POLICY, reason=reason, now=now)
 
 
 def _supersede(session: Session, run: Run, last: Recommendation | None, now: datetime, why: str) -> None:

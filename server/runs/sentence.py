@@ -54,7 +54,7 @@ def without_forecast(run: Run, doing: str | None = None) -> str:
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED) and run.unfitted:
         return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
-        return f"{status.capitalize()} before there was a forecast{f': {brief(run.reason)}' if run.reason else ''}."
+        return f"{_how_it_ended(run)}. No forecast was made."
     if run.last_reward is None:
         return f"No evaluation yet{f': {brief(doing)}' if doing and status is Status.RUNNING else ''}."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."

@@ -9,6 +9,7 @@ from sqlalchemy import Row, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from server.alerts.models import BELOW_FORECAST, Alert
+from server.alerts.service import SUPERSEDED
 from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
@@ -111,10 +112,11 @@ def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
 
 
 def _alerts(session: Session, runs: Sequence[Run]) -> dict[str, _Alerts]:
-    """What a person resolved before the run ended is settled; what its end resolved (see `resolve_if_over`) is told."""
+    """What a person resolved before the run ended is settled; what its end resolved (see `resolve_if_over`) is told,
+    unless the run had gone on from before it."""
     is_open = Alert.resolved_at.is_(None), Run.archived_at.is_(None)
     told = or_(Alert.resolved_at.is_(None), Alert.resolved_at >= Run.finished_at)
-    fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told
+    fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told, ~SUPERSEDED
     found = select(
         Alert.run_id, func.count().filter(*is_open).label("open"), func.max(Alert.since_compute).filter(*fell)
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import Protocol
 
+from forecurve.science.attribution.wording import left_out_of_control, no_control
 from forecurve.science.wording import compute_text, names_text
 from server.runs.sentence import brief
 from server.runs.states import TERMINAL, Status
@@ -48,11 +49,25 @@ def afterwards(comparison: ComparisonView) -> str:
     for arm in comparison.arms:
         groups.setdefault(" ".join(filter(None, (arm.verdict, arm.direction))), []).append(_arm(arm))
     found = "; ".join(f"{verdict}: {names_text(arms)}" for verdict, arms in groups.items())
-    way_out = " Forks with a larger budget, or more seeds, would tell." if "undecided" in groups else ""
-    return f"Against {comparison.control}: {found}.{way_out}"
+    out = left_out_of_control([(one.series, one.misfit) for one in comparison.control_left_out])
+    return f"Against {comparison.control}: {found}.{out}{_way_out(comparison)}"
+
+
+def _way_out(comparison: ComparisonView) -> str:
+    """What would decide the rest, as far as anything would."""
+    undecided = [arm for arm in comparison.arms if arm.verdict == "undecided"]
+    if not undecided:
+        return ""
+    if not comparison.control_seeds:
+        return f" {no_control(comparison.control)}"
+    if not any(arm.seeds for arm in undecided):
+        return " More seeds of them would tell."
+    return " Forks with a larger budget, or more seeds, would tell."
 
 
 def _arm(arm: ArmVerdictView) -> str:
+    if not arm.seeds and arm.left_out:
+        return f"{arm.arm} ({names_text(sorted({one.misfit for one in arm.left_out}))})"
     if arm.verdict == "ceiling" and arm.difference is not None:
         return f"{arm.arm} ({arm.difference.median:+.2f})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:

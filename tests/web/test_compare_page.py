@@ -74,7 +74,7 @@ def test_a_run_that_ended_without_evaluations_is_not_said_to_be_compared_yet(
         changes = {"optimizer.learning_rate": 3e-3}
         early = seeding.add_run(session, now=clock.now, name="died early", changes=changes, status="failed").id
     row = row_of(site.get(url(seeded.control, lower, early)).text, early)
-    assert "not compared: too few evaluations" in row
+    assert "not compared: it has no evaluation, and 4 are needed" in row
     assert "no forecast" in row
     assert "yet" not in row
     assert "The run ended before its first evaluation; its events say why." in site.get(f"/runs/{early}").text
@@ -166,7 +166,7 @@ def test_runs_without_recipes_are_compared_and_said_to_have_none(
     with sessions.begin() as session:
         session.get_one(Run, lower).recipe_id = None
     said = text_of(site.get(url(seeded.control, lower)).text)
-    assert "1 of these runs has no recipe" in said
+    assert " judged as the control is, is for you to know: nothing says that they are of one task." in said
     assert "reported without a recipe" in said
     assert "one run was reported with a recipe" in said
 

@@ -130,6 +130,7 @@ def _fields(found: RunsComparison) -> list[tuple[str, list[tuple[Any, bool, bool
 def _parts(page: Page, runs: Sequence[Run], control: Run) -> list[Part]:
     """The runs parted into those that can be compared, the control's first."""
     recipes, names = recipes_of(page.session, runs), run_names(page.session, runs)
+    reasons = misfits(runs, control, recipes)
     parts: list[Part] = []
     left, first, why = list(runs), control, ""
     while left:
@@ -139,5 +140,5 @@ def _parts(page: Page, runs: Sequence[Run], control: Run) -> list[Part]:
         parts.append(Part([names[run.id] for run in alike], why, href))
         left = [run for run in left if run.id in unlike]
         if left:
-            first, why = left[0], misfits([left[0]], control, recipes)[left[0].id]
+            first, why = left[0], reasons[left[0].id]
     return parts

@@ -26,7 +26,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "pass rate": _rate(run),
         "ceiling": ceiling(run),
         "at budget": f"{interval(run.get('at_budget'))} at {compute(run['budget_compute'], unit)}"
-        if run.get("budget_compute")
+        if run.get("budget_compute") and run.get("at_budget") and not run.get("withheld")
         else None,
         "ending": _ending(run),
         "open alerts": run.get("open_alerts"),

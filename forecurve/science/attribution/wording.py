@@ -98,8 +98,12 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
 
 def unreadable(arm: str, left_out: Sequence[tuple[str, str]], control_out: Sequence[tuple[str, str]]) -> str:
     """Why an arm cannot be judged at all."""
-    of_control = _left_out(control_out).replace("Left out,", "Left out of the control,")
-    return f"{arm}: undecided.{_left_out(left_out)}{of_control}"
+    return f"{arm}: undecided.{_left_out(left_out)}{left_out_of_control(control_out)}"
+
+
+def left_out_of_control(left_out: Sequence[tuple[str, str]]) -> str:
+    """` Left out of the control, no ceiling can be read: control (collapse).`; empty where nothing was."""
+    return _left_out(left_out).replace("Left out,", "Left out of the control,")
 
 
 def with_note(arm: ArmVerdict, control_seeds: int, replicates: int, spread: SeedSpread) -> ArmVerdict:
@@ -162,8 +166,7 @@ def sentence(comparison: Comparison) -> str:
         groups[arm.label].append(arm)
     said = "; ".join(_group(label, arms, comparison.unit) for label, arms in groups.items() if arms)
     tail = f" {comparison.control_advice}" if comparison.control_advice else ""
-    out = _left_out(comparison.control_left_out).replace("Left out,", "Left out of the control,")
-    return f"Against {comparison.control}: {said}.{out}{tail}"
+    return f"Against {comparison.control}: {said}.{left_out_of_control(comparison.control_left_out)}{tail}"
 
 
 def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:

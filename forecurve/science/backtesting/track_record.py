@@ -217,7 +217,7 @@ def _line(at: int, group: Sequence[Scored]) -> Line:
         mae=float(weight @ wrong),
         median=_weighted_median(wrong, weight),
         max=float(wrong.max()),
-        coverage=float(weight @ np.array([one.covered for one in group], dtype=np.float64)),
+        coverage=float(np.average([one.covered for one in group], weights=weight)),
         width=_weighted_median(np.array([one.forecast.estimate.width for one in group]), weight),
         withheld=sum(one.forecast.withheld for one in group),
     )

@@ -163,6 +163,69 @@ def test_where_nothing_tells_the_controls_task_the_others_have_to_agree(
     assert "`maths` is judged by another task than `maze 0`: `task.kind` differs" in refused.json()["detail"]
 
 
+def test_runs_that_name_other_tasks_are_refused_and_those_that_name_none_are_said(
+    sessions: Sessions, api: TestClient, headers: Headers
+) -> None:
+    with sessions.begin() as session:
+        control, alike, other = (
+            ran(session, name, 0.7, at, task=task)
+            for at, (name, task) in enumerate((("one", "gsm8k"), ("two", "gsm8k"), ("three", "humaneval")))
+        )
+        silent = ran(session, "silent", 0.7, 3)
+        recipes = [ran(session, f"own {at}", 0.7, 4 + at, recipe_id=recipe(session, loss=at)) for at in range(2)]
+    refused = asked(api, headers, [control, alike, other])
+    assert "`three` is of task `humaneval`, the control `one` of `gsm8k`" in faults(refused)["run_id"]
+    refused = asked(api, headers, [silent, control, other], control=silent.id)
+    assert "`three` is of task `humaneval`, `one` of `gsm8k`" in faults(refused)["run_id"]
+    assert answered(api, headers, [control, alike])["untold"] == []
+    assert answered(api, headers, recipes)["untold"] == []
+    assert answered(api, headers, [control, silent, recipes[0]])["untold"] == [silent.id, recipes[0].id]
+
+
+def test_what_is_not_compared_is_named(sessions: Sessions, api: TestClient, headers: Headers) -> None:
+    with sessions.begin() as session:
+        runs = [ran(session, "base", 0.7), ran(session, "lower", 0.5, 1), ran(session, "young", 0.7, 2, points=3)]
+        runs.append(make_run(session, "queued", arm=None))
+    body = answered(api, headers, runs)
+    assert body["left_out"] == {
+        runs[2].id: "it has 3 evaluations, and 4 are needed",
+        runs[3].id: "it has no evaluation, and 4 are needed",
+    }
+    assert body["sentence"].endswith(" Not compared: young, queued.")
+
+
+@pytest.mark.parametrize(
+    ("short", "said"),
+    [
+        (0, "Nothing is compared: the control ended with fewer than 4 evaluations; choose another one."),
+        (1, "Nothing is compared: no arm beside the control came to 4 evaluations."),
+    ],
+)
+def test_runs_that_are_over_are_not_waited_for(
+    sessions: Sessions, api: TestClient, headers: Headers, short: int, said: str
+) -> None:
+    with sessions.begin() as session:
+        runs = [
+            ran(session, name, 0.7, at, points=3 if at == short else 51, status="failed")
+            for at, name in enumerate(("base", "other"))
+        ]
+    assert answered(api, headers, runs)["note"] == said
+
+
+def test_where_the_control_fell_no_fork_would_tell(sessions: Sessions, api: TestClient, headers: Headers) -> None:
+    with sessions.begin() as session:
+        control = make_run(session, "base", seed=0, arm=None, status="succeeded")
+        fell = noisy(0.7, 0) - np.where(COMPUTE > 50, 0.4, 0.0)
+        add_evaluations(session, control, COMPUTE, fell)
+        others = [ran(session, "one", 0.7, 1, status="succeeded"), ran(session, "two", 0.6, 2, status="succeeded")]
+    body = answered(api, headers, [control, *others])
+    assert "Forks" not in body["sentence"]
+    assert "No ceiling can be read from any run of base: choose another control." in body["sentence"]
+    assert "Left out of the control, no ceiling can be read: base (collapse)." in body["sentence"]
+    healthy = answered(api, headers, [others[0], control])
+    assert healthy["sentence"].endswith("Against one: undecided: base (collapse). More seeds of them would tell.")
+
+
 def test_a_run_under_another_name_is_compared_under_it(sessions: Sessions, api: TestClient, headers: Headers) -> None:
     with sessions.begin() as session:
         runs = [ran(session, "base", 0.78), ran(session, "lower", 0.6, 1)]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.forecasts.past_runs import arm_of, has_seeds, past_runs
+from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
+from server.metrics.curve import inherit
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from tests.server.forecasts.seeds import add_evaluations, learned, make_forecast, make_run, make_sweep, sigmoid
@@ -63,6 +64,26 @@ def test_without_a_seed_or_a_recipe_a_run_is_of_no_arm(sessions: Sessions) -> No
         for run in (make_run(session, recipe_id=own.id), make_run(session, seed=1)):
             assert arm_of(session, run) is None
     assert not has_seeds([], None)
+
+
+def test_of_a_run_and_its_forks_that_have_its_evaluations_one_tells(sessions: Sessions) -> None:
+    """What they have in common is known once: a fork that never started has nothing else."""
+    with sessions.begin() as session:
+        own = recipe(session)
+        parent, other = finished(session, own, seed=0), make_run(session, recipe_id=own.id, seed=1, status="stopped")
+        add_evaluations(session, other, COMPUTE, sigmoid(COMPUTE) + 0.01)
+        for status, last in (("stopped", 21), ("stopped", 14), ("queued", 21)):
+            fork = make_run(session, recipe_id=own.id, seed=0, status=status, budget_compute=100.0)
+            inherit(session, fork.id, parent_id=parent.id, attempt=1, step=10 * (last - 1))
+            fork.last_compute = float(COMPUTE[last - 1])
+        run = make_run(session, recipe_id=own.id, seed=2)
+        past = past_runs(session, run)
+        assert [one.id for one in past] == [other.id, parent.id]
+        assert [one.id for one in telling_runs(session, run, past)] == [other.id, parent.id]
+        further = make_run(session, recipe_id=own.id, seed=0, status="succeeded", budget_compute=110.0)
+        inherit(session, further.id, parent_id=parent.id, attempt=1, step=200)
+        add_evaluations(session, further, [105.0, 110.0], [0.77, 0.77], first_step=210)
+        assert [one.id for one in past_runs(session, run)] == [further.id, other.id]
 
 
 def test_a_run_tells_the_end_of_those_that_go_no_further_than_it_went(sessions: Sessions) -> None:

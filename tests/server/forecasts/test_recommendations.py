@@ -63,6 +63,27 @@ def test_dismissed_advice_comes_back_only_when_its_numbers_have_moved(session: S
     assert statuses(session, run) == [("stop", "dismissed"), ("stop", "open")]
 
 
+def test_dismissed_advice_stays_so_whatever_was_said_in_between(session: Session) -> None:
+    run = make_run(session, sweep_id=make_sweep(session, "auto").id, desired_state="pause")
+    advice = advise(session, run, "stop", expected_gain=0.005)
+    assert advice is not None
+    dismiss(session, advice.id, actor="tok_1", reason="Wanted for the paper's figure.", now=START)
+    run.desired_state = "run"
+    assert advise(session, run, "continue", expected_gain=0.02) is not None
+    assert advise(session, run, "stop", expected_gain=0.005) is None
+    assert statuses(session, run) == [("stop", "dismissed"), ("continue", "superseded")]
+    assert run.desired_state == "run"
+
+
+def test_policy_auto_follows_advice_of_a_pause_once_the_run_goes_on(session: Session) -> None:
+    run = make_run(session, sweep_id=make_sweep(session, "auto").id, desired_state="pause")
+    assert advise(session, run, "stop", expected_gain=0.001) is not None
+    assert (run.desired_state, statuses(session, run)) == ("pause", [("stop", "open")])
+    run.desired_state = "run"
+    assert advise(session, run, "stop", expected_gain=0.001) is None
+    assert (run.desired_state, statuses(session, run)) == ("stop", [("stop", "accepted")])
+
+
 def test_of_a_run_that_is_over_only_scaling_is_advised(session: Session) -> None:
     run = make_run(session)
     advise(session, run, "stop", expected_gain=0.0)

@@ -316,7 +316,7 @@ def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sess
         "No evaluation yet.",
         "No evaluation yet: waits for room on the cluster.",
         "Pass rate 0.25; no forecast yet, its evaluations are waiting to be fitted.",
-        "Failed before there was a forecast: out of memory.",
+        "Failed after 0 CPU-seconds at pass rate 0.25: out of memory. No forecast was made.",
     ]
 
 

@@ -10,7 +10,7 @@ SUMMARY = {"A": {"median": 0.6, "lower": 0.58, "upper": 0.62}, "ceiling_known": 
 
 def test_of_a_traceback_the_first_line_is_said() -> None:
     run = Run(name="mine", status="failed", reason="CUDA out of memory.\nTraceback ...\n", compute_unit="GPU-hours")
-    assert without_forecast(run) == "Failed before there was a forecast: CUDA out of memory."
+    assert without_forecast(run) == "Failed: CUDA out of memory. No forecast was made."
     assert ended_sentence(run, SUMMARY).startswith("Failed: CUDA out of memory. Ceiling 0.60")
 
 
@@ -33,4 +33,4 @@ def test_a_run_whose_cluster_does_not_answer_says_so() -> None:
 def test_of_a_traceback_alone_the_error_is_said() -> None:
     reason = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nValueError: no batch.\n'
     run = Run(name="mine", status="failed", reason=reason, compute_unit="GPU-hours")
-    assert without_forecast(run) == "Failed before there was a forecast: ValueError: no batch."
+    assert without_forecast(run) == "Failed: ValueError: no batch. No forecast was made."
