@@ -5,18 +5,19 @@ sum of squared residuals wins. No weights, no noise model, no interval.
 
 `exact=True` is the paper to the letter: one `scipy.optimize.curve_fit` with default initialisation in each of the 7,100
 cells, more than a second a curve. The default finds the same winner in a few hundredths of a second: given C_mid and B
-the residuals are quadratic in A, so that every cell is tried on a fine lattice of B at once and the best cells are
-finished by golden section. Where cells are as good as equal (a curve that does not rise yet), the lowest A is taken:
-the first that the loops over the grid meet.
+the residuals are quadratic in A, so that every cell is tried on a lattice of B at once, the least sum of squares of
+those that may win is found by golden section, and `curve_fit` is called in the few that can win by that. Where cells
+are as good as equal (a curve that does not rise yet), the first wins that the loops over the grid meet and in which
+`curve_fit` gets there: mostly the lowest A.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,9 @@ LAST_COMPUTE = 100_000.0
 
 _LOG_B = (float(np.log(1e-3)), float(np.log(1e3)))
 _LATTICE = 108
-_FINALISTS = 150
-_TIE = 1e-9  # sums of squares that are as good as equal: the first cell keeps its place
+_FIRST = 150  # cells that are finished first, to know what the others have to reach
+_AT_ONCE = 400_000  # of cells x evaluations, for the sake of memory
+_TIE = 1e-9  # of all squares: sums that differ by less are as good as equal, and the first cell keeps its place
 _ROUNDS = 30  # of golden section: ln B to 1e-7
 
 
@@ -143,25 +145,50 @@ def _moved(grid: PaperGrid, curve: Curve) -> PaperGrid:
 
 
 Winner = tuple[float, float, float, float]  # A, B, C_mid, sse
+Letter = Callable[[int], tuple[float, float]]
+"""(sum of squares, B) of a cell, by its number in the order of the loops, A outside."""
 
 
 def _every_curve_fit(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGrid) -> Winner:
-    """The paper to the letter. A cell in which `curve_fit` gives up, or ends at B <= 0, is out of the race."""
+    """The paper to the letter."""
+    letter, slack = _letter(compute, reward, start, grid), _slack(reward - start)
+    best: tuple[int, float, float] = (0, float("inf"), float("nan"))
+    for cell in range(grid.cells):
+        sse, B = letter(cell)
+        if sse < best[1] - slack:
+            best = (cell, sse, B)
+    return _winner(grid, *best)
+
+
+def _slack(residual: FloatArray) -> float:
+    """By how much a sum of squares must be less to count: below is the rounding of equal curves."""
+    return _TIE * float(residual @ residual)
+
+
+def _winner(grid: PaperGrid, cell: int, sse: float, B: float) -> Winner:
+    if not np.isfinite(sse):
+        return float("nan"), float("nan"), float("nan"), sse
+    a_at, mid_at = divmod(cell, len(grid.midpoints))
+    return float(grid.ceilings[a_at]), B, float(grid.midpoints[mid_at]), sse
+
+
+def _letter(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGrid) -> Letter:
+    """`curve_fit` of B in one cell. Where it gives up, or ends at B <= 0, the cell is out of the race."""
     from scipy.optimize import curve_fit
 
-    best: Winner = (float("nan"), float("nan"), float("nan"), float("inf"))
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for ceiling, middle in itertools.product(grid.ceilings, grid.midpoints):
-            model = _cell(float(ceiling), float(middle), start)
+    def letter(cell: int) -> tuple[float, float]:
+        a_at, mid_at = divmod(cell, len(grid.midpoints))
+        model = _cell(float(grid.ceilings[a_at]), float(grid.midpoints[mid_at]), start)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
             try:
                 (exponent,), _ = curve_fit(model, compute, reward)
             except RuntimeError:
-                continue
+                return float("inf"), float("nan")
             sse = float(np.square(reward - model(compute, exponent)).sum())
-            if exponent > 0 and sse < best[3]:
-                best = (float(ceiling), float(exponent), float(middle), sse)
-    return best
+        return (sse, float(exponent)) if exponent > 0 else (float("inf"), float("nan"))
+
+    return letter
 
 
 def _cell(ceiling: float, middle: float, start: float) -> Callable[[FloatArray, float], FloatArray]:
@@ -174,6 +201,11 @@ def _cell(ceiling: float, middle: float, start: float) -> Callable[[FloatArray, 
 
 
 def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGrid) -> Winner:
+    """The same winner, with `curve_fit` only in the cells that can be it.
+
+    No `curve_fit` gets below the least sum of squares of its cell. So cells are tried in the order of that, and those
+    are left out in which it is no less than what was found.
+    """
     log_c, residual, height = log_compute(compute), reward - start, grid.ceilings - start
     log_b, log_mid = np.linspace(*_LOG_B, _LATTICE), np.log(grid.midpoints)
     b_of, mid_of = (index.ravel() for index in np.meshgrid(log_b, log_mid, indexing="ij"))
@@ -181,34 +213,60 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
     # sse = rr - 2 h gr + h^2 gg for every height h = A - R0: shape (A, B, C_mid)
     gr, gg = (residual @ g).reshape(_LATTICE, -1), np.einsum("nk,nk->k", g, g).reshape(_LATTICE, -1)
     table = residual @ residual - 2 * height[:, None, None] * gr + height[:, None, None] ** 2 * gg
-    least, at_b = _lowest(table)
-    # rounded, so that equal cells stay in the order in which the paper's loops meet them: the lowest A first
-    finalists = np.argsort(np.round(least / max(least.max(), 1e-300), 12), axis=None, kind="stable")[:_FINALISTS]
-    a_at, mid_at = np.unravel_index(finalists, least.shape)
+    found, floor, at_b = (array.ravel() for array in _lowest(table))
     step = log_b[1] - log_b[0]
-    exponent, sse = _finished(log_c, residual, height[a_at], log_mid[mid_at], log_b[at_b[a_at, mid_at]], step)
-    order = np.argsort(finalists)
-    won = int(order[np.flatnonzero(sse[order] <= sse.min() * (1 + _TIE))[0]])
-    ceiling, middle = grid.ceilings[a_at[won]], grid.midpoints[mid_at[won]]
-    B = 1.0 if ceiling == start else float(np.exp(exponent[won]))  # a flat curve leaves B where `curve_fit` begins
-    return float(ceiling), B, float(middle), float(sse[won])
+
+    def finished(cells: IntArray) -> FloatArray:
+        a_at, mid_at = np.divmod(cells, len(log_mid))
+        parts = np.array_split(np.arange(len(cells)), len(cells) * len(compute) // _AT_ONCE + 1)
+        columns = [(height[a_at[part]], log_mid[mid_at[part]], log_b[at_b[cells[part]]]) for part in parts]
+        return np.concatenate([_finished(log_c, residual, *column, step) for column in columns])
+
+    letter = lru_cache(maxsize=None)(_letter(compute, reward, start, grid))
+    slack = _slack(residual)
+    reach = float(finished(np.argsort(found, kind="stable")[:_FIRST]).min()) + slack
+    while True:
+        cells = np.flatnonzero(floor <= reach)
+        best = _first_of(cells, finished(cells), letter, slack)
+        if best[1] <= reach + slack or not np.isfinite(best[1]) or len(cells) == grid.cells:
+            return _winner(grid, *best)
+        reach = best[1]  # `curve_fit` got stuck in the best cells: others may do better
 
 
-def _lowest(table: FloatArray) -> tuple[FloatArray, IntArray]:
-    """(least, where) over B for every (A, C_mid); the least is that of a parabola through three lattice values."""
+def _first_of(cells: IntArray, least: FloatArray, letter: Letter, slack: float) -> tuple[int, float, float]:
+    """(cell, sum of squares, B) of the cell that wins the race, `least` being what each can reach.
+
+    Of cells that are as good as equal the first wins that the loops meet.
+    """
+    best: tuple[int, float, float] = (0, float("inf"), float("nan"))
+    ranked = np.argsort(np.floor(least / slack) if slack > 0 else least, kind="stable")
+    for at in ranked:
+        if least[at] > best[1] - slack:
+            return best
+        sse, B = letter(int(cells[at]))
+        if sse < best[1] - slack:
+            best = (int(cells[at]), sse, B)
+    return best
+
+
+def _lowest(table: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """(found, floor, where) over B for every (A, C_mid): the least on the lattice, what there may be between its nodes.
+
+    A parabola through the lowest of three evenly spaced values lies at most an eighth of their second difference below
+    it; a sum of squares that bends more sharply is given four times that.
+    """
     at = np.clip(table.argmin(axis=1), 1, table.shape[1] - 2)
     before, here, after = (np.take_along_axis(table, at[:, None, :] + by, axis=1)[:, 0] for by in (-1, 0, 1))
-    slope, bend = (after - before) / 2, np.maximum(after - 2 * here + before, 1e-300)
-    return np.where(np.abs(slope) <= bend, here - slope**2 / (2 * bend), np.minimum(before, after)), at
+    lowest = np.minimum(np.minimum(before, after), here)
+    return lowest, lowest - np.maximum(after - 2 * here + before, 0.0) / 2, at
 
 
 def _finished(
     log_c: FloatArray, residual: FloatArray, height: FloatArray, log_mid: FloatArray, centre: FloatArray, step: float
-) -> tuple[FloatArray, FloatArray]:
-    """Golden-section search of ln B around each lattice minimum; every array has shape (K,)."""
+) -> FloatArray:
+    """The least sum of squares about each lattice minimum, by golden section of ln B; every array has shape (K,)."""
 
     def sse(log_b: FloatArray) -> FloatArray:
         return np.asarray(np.square(residual[:, None] - height * rise(log_c, log_b, log_mid)).sum(axis=0))
 
-    log_b = golden(lambda left, right: sse(left) < sse(right), centre, step, _ROUNDS)
-    return log_b, sse(log_b)
+    return sse(golden(lambda left, right: sse(left) < sse(right), centre, step, _ROUNDS))
