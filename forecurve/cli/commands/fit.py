@@ -10,7 +10,7 @@ import typer
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
-    from forecurve.science import Advice, Curve, Fit, Hindsight, Siblings
+    from forecurve.science import Advice, Curve, Fit, Hindsight
 
 
 _WITHHELD = "withheld"
@@ -85,17 +85,20 @@ def _fits(
     if prior is not PriorChoice.siblings:
         return [(fit(curve, prior=prior.value), None) for curve in curves if asked(curve)]
     siblings = Siblings(curves)
-    return [_with_siblings(siblings, at, budget) for at, curve in enumerate(curves) if asked(curve)]
+    fits = {at: siblings.fit(at, budget) for at, curve in enumerate(curves) if asked(curve)}
+    _say_untold([one.curve.name for one in fits.values() if not one.prior.informative], budget)
+    return [(one, None if budget is None else siblings.hindsight(one, budget, at)) for at, one in fits.items()]
 
 
-def _with_siblings(siblings: Siblings, at: int, budget: float | None) -> tuple[Fit, Hindsight | None]:
-    """One series with the others as its prior and its past; the flat fit, said so, where they cannot be its prior."""
-    fitted = siblings.fit(at, budget)
-    if not fitted.prior.informative:
-        far = "" if budget is None else " and is over, or far enough ahead of it"
-        why = f"no other series has risen{far}, or it tells nothing; fitted without a prior of the curve"
-        typer.echo(f"{fitted.curve.name}: {why}", err=True)
-    return fitted, None if budget is None else siblings.hindsight(fitted, budget, at)
+def _say_untold(names: list[str], budget: float | None) -> None:
+    """Which series are fitted as without siblings, in one line however many."""
+    from forecurve.science.wording import names_text
+
+    if not names:
+        return
+    far = "" if budget is None else " and is over, or far enough ahead of it"
+    why = f"no other series has risen{far}, or it tells nothing; fitted without a prior of the curve"
+    typer.echo(f"{names_text(names)}: {why}", err=True)
 
 
 def _show(asked: list[_Asked]) -> None:

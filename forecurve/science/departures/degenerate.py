@@ -9,6 +9,7 @@ from ..wording import compute_text
 from .misfit import AT_ONCE, LEAST_FALL, Misfit
 
 _FAR = 4.0  # standard errors of a difference
+_TIMES = 2.0  # as large as any other change of its kind
 
 
 def degenerate(curve: Curve) -> Misfit | None:
@@ -26,18 +27,28 @@ def _below_start(curve: Curve) -> Misfit | None:
     """A measured start far above all that followed. A start that was measured otherwise is better left out."""
     fall = float(curve.reward[0] - curve.reward[1:].max())
     least = max(_FAR * float(np.sqrt(2 * curve.noise.variance[0])), LEAST_FALL * curve.width)
-    if curve.compute[0] > 0 or fall < least:
+    if curve.compute[0] > 0 or fall < least or fall <= _TIMES * max(0.0, *-np.diff(curve.reward[1:])):
         return None
     return Misfit("decline", 0.0, fall, f"The pass rate fell by {fall:.2f} and never came back, beginning about 0")
 
 
 def lost_all(curve: Curve) -> Misfit | None:
-    """A run whose last evaluations, two or more, lie far below its start: clear without any fit."""
+    """A run whose last evaluations, two or more, lie far below all that came before: clear without any fit.
+
+    Far by what is told of their sizes, and by the run's own ups and downs: no rise after the fall and no fall before it
+    is half as large.
+    """
     reward, noise = curve.reward, curve.noise.variance
     low = reward < reward[0] - _FAR * np.sqrt(noise[0] + noise)
     if curve.points < 4 or not low[-2:].all():
         return None
     since = int(np.flatnonzero(~low)[-1])
+    before, after = reward[: since + 1], reward[since + 1 :]
+    bottom = int(before.argmin())
+    gaps = before[bottom] - after
+    wavering = max(0.0, *-np.diff(before), *np.diff(after))
+    if (gaps <= _FAR * np.sqrt(noise[bottom] + noise[since + 1 :])).any() or gaps.min() <= _TIMES * wavering:
+        return None
     peak = float(reward[: since + 1].max())
     fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
     if fall < LEAST_FALL * curve.width:

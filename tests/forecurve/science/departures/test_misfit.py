@@ -324,6 +324,16 @@ def test_a_short_run_is_not_called_fallen_for_less(reward: list[float]) -> None:
     assert fit(Curve(range(len(reward)), reward, unit="steps")).misfit is None
 
 
+@pytest.mark.parametrize("first", [0, 200])
+def test_noise_of_which_nothing_is_told_is_no_fall(first: float) -> None:
+    """A start that came out high is no level that a flat run has lost."""
+    found = [
+        fit(Curve(first + 200 * np.arange(20), np.clip(0.5 + 0.1 * np.random.default_rng(seed).normal(size=20), 0, 1)))
+        for seed in range(60)
+    ]
+    assert sum(one.withheld for one in found) <= 2
+
+
 def test_the_noise_of_evaluations_says_what_is_far_below_the_start() -> None:
     reward = [0.3, 0.4, 0.2, 0.19]
     assert fit(Curve(range(4), reward, prompts=20, samples=1)).misfit is None
