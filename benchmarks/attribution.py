@@ -13,11 +13,12 @@ without replacement, its draws moved by what arm and seed do to A, ln B and ln C
 on where the curve lies, to first order, which makes thousands of sweeps affordable. `--check` sweeps are simulated and
 fitted in full beside it, with nothing moved.
 
-Four kinds of sweep: `null`, all arms equal to the control; `wide`, the same with ln C_mid moved by N(0, .20), twice as
+Five kinds of sweep: `null`, all arms equal to the control; `wide`, the same with ln C_mid moved by N(0, .20), twice as
 far, from seed to seed; `edge`, every arm's ceiling exactly 0.02 higher, where a claim that it moved by more than 0.02
-is as easily wrong as it can be; `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two arms that need 1.5 and 2
-times the compute. An error is a claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where speed
-and ceiling are the control's.
+is as easily wrong as it can be; `small`, the same on a recipe that rises by 0.2 (A .40, B 1.5, C_mid 1,280), where so
+much of a ceiling moves the compute to a level by a fifth, with B and C_mid hardly moved by seeds (ln C_mid by .03);
+`mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two arms that need 1.5 and 2 times the compute. An error is a
+claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where the speed is the control's.
 
 `--past N` tells each sweep what N arms of 4 seeds, whose seeds vary as its own do, say of tau (`pool_seeds`).
 
@@ -44,9 +45,11 @@ from forecurve.science.attribution.runs import Run, run_of
 from forecurve.science.attribution.seeds import CEILING_SPREAD, COMPUTE_SPREAD
 
 RECIPES = ((0.610, 1.92, 2542.0), (0.595, 2.05, 2896.0), (0.605, 1.77, 2818.0), (0.590, 2.22, 3054.0))  # A, B, C_mid
+SMALL = (0.400, 1.5, 1280.0)
 START, LAST, POINTS = 0.2, 16_000.0, 20
 WHITE, WANDERING, RHO = 0.0035, 0.006, 0.7
-SEED_LOG_MID, WIDE_LOG_MID, SEED_LOG_B = 0.10, 0.20, 0.05
+SEED_LOG_MID, SEED_LOG_B = 0.10, 0.05
+LOG_MIDS = {"wide": 0.20, "small": 0.03}  # of the seeds, where it is another
 TAUS = (0.005, 0.009, 0.0125, 0.018)
 SEEDS = (1, 2, 3, 5)
 ROPE, LEVEL = 0.02, 0.95
@@ -66,6 +69,7 @@ SWEEPS = {
     "null": (Shift(),) * 7,
     "wide": (Shift(),) * 7,
     "edge": (Shift(A=0.02),) * 7,
+    "small": (Shift(A=0.02),) * 7,
     "mixed": (
         Shift(), Shift(A=0.02), Shift(A=-0.03), Shift(A=0.04), Shift(A=-0.05),
         Shift(log_mid=float(np.log(1.5))), Shift(log_mid=float(np.log(2.0))),
@@ -75,6 +79,7 @@ CELLS = (
     *(("null", tau, seeds) for tau in TAUS for seeds in SEEDS),
     *(("wide", 0.0125, seeds) for seeds in SEEDS),
     *(("edge", tau, seeds) for tau in (0.0125, 0.018) for seeds in (1, 3)),
+    *(("small", 0.005, seeds) for seeds in (2, 3, 5)),
     *(("mixed", tau, seeds) for tau in (0.009, 0.0125, 0.018) for seeds in SEEDS),
 )
 MIXED = ("0", "+.02", "-.03", "+.04", "-.05", "1.5x slower", "2x slower")
@@ -119,15 +124,15 @@ def fitted(curve: Curve) -> Fitted:
     return Fitted(run_of(fit(curve)), point.A, float(np.sqrt(variance * np.linalg.pinv(jacobian.T @ jacobian)[1, 1])))
 
 
-Bank = dict[tuple[int, bool], list[Fitted]]
+Recipe = tuple[float, float, float]
+Bank = dict[Recipe, dict[bool, list[Fitted]]]
 
 
-def make_bank(size: int, rng: np.random.Generator) -> Bank:
-    """`size` fitted runs for each recipe and noise."""
+def make_bank(size: int, recipes: tuple[Recipe, ...], rng: np.random.Generator) -> Bank:
+    """`size` fitted runs for each recipe, without and with wandering noise."""
     return {
-        (row, wandering): [fitted(simulate(rng, *RECIPES[row], wandering)) for _ in range(size)]
-        for row in range(len(RECIPES))
-        for wandering in (False, True)
+        recipe: {noise: [fitted(simulate(rng, *recipe, noise)) for _ in range(size)] for noise in (False, True)}
+        for recipe in recipes
     }
 
 
@@ -158,7 +163,7 @@ def banked_sweep(
     bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], spread: SeedEffect, seeds: int
 ) -> Sweep:
     """A sweep of runs taken from the bank."""
-    pool = bank[int(rng.integers(len(RECIPES))), bool(rng.integers(2))]
+    pool = bank[list(bank)[int(rng.integers(len(bank)))]][bool(rng.integers(2))]
     total = (len(shifts) + 1) * seeds
     chosen, effects = rng.choice(len(pool), total, replace=False), spread.draw(rng, total)
     arms = (Shift(), *shifts)
@@ -170,7 +175,7 @@ def full_sweep(
     bank: Bank, rng: np.random.Generator, shifts: tuple[Shift, ...], spread: SeedEffect, seeds: int
 ) -> Sweep:
     """A sweep of which every run is simulated and fitted."""
-    A, B, mid = RECIPES[int(rng.integers(len(RECIPES)))]
+    A, B, mid = list(bank)[int(rng.integers(len(bank)))]
     wandering = bool(rng.integers(2))
     sweep: Sweep = {}
     for at, shift in enumerate((Shift(), *shifts)):
@@ -223,7 +228,7 @@ def cell(maker: Maker, bank: Bank, key: Key, sweeps: int, past: int, rng: np.ran
     kind, tau, seeds = key
     shifts = SWEEPS[kind]
     tally = Tally(sweeps, 0, 0, 0, [{} for _ in shifts], 0, 0, 0, 0, np.zeros(len(shifts)), np.zeros(len(shifts)))
-    spread = SeedEffect(tau, WIDE_LOG_MID if kind == "wide" else SEED_LOG_MID)
+    spread = SeedEffect(tau, LOG_MIDS.get(kind, SEED_LOG_MID))
     for _ in range(sweeps):
         sweep = maker(bank, rng, shifts, spread, seeds)
         known = past_seeds(bank, rng, spread, past) if past else PooledSeeds(CEILING_SPREAD, COMPUTE_SPREAD)
@@ -237,7 +242,7 @@ def _count_ours(tally: Tally, said: Comparison, shifts: tuple[Shift, ...]) -> No
     for at, (arm, shift) in enumerate(zip(said.arms, shifts, strict=True)):
         tally.labels[at][arm.label] = tally.labels[at].get(arm.label, 0) + 1
         wrong_c |= arm.verdict == "ceiling" and abs(shift.A) <= ROPE
-        wrong_e |= arm.verdict == "efficiency" and shift == Shift()
+        wrong_e |= arm.verdict == "efficiency" and not shift.log_mid
         if arm.verdict == "ceiling" and shift.A:
             tally.claimed += 1
             tally.wrong_way += (arm.direction == "up") != (shift.A > 0)
@@ -270,12 +275,16 @@ def main() -> None:
     parser.add_argument("--past", type=int, default=0, help="arms of past sweeps that tell of the seeds")
     asked = parser.parse_args()
     began = time.perf_counter()
-    bank = make_bank(max(asked.fits, 40), np.random.default_rng(1))
-    common.note(f"{len(bank) * max(asked.fits, 40)} fits: {time.perf_counter() - began:.0f} s")
+    size = max(asked.fits, 40)
+    bank, small = (
+        make_bank(size, RECIPES, np.random.default_rng(1)),
+        make_bank(size, (SMALL,), np.random.default_rng(3)),
+    )
+    common.note(f"{2 * size * (len(bank) + len(small))} fits: {time.perf_counter() - began:.0f} s")
     rng = np.random.default_rng(2)
     tallies = {}
     for key in CELLS:
-        tallies[key] = cell(banked_sweep, bank, key, asked.runs, asked.past, rng)
+        tallies[key] = cell(banked_sweep, small if key[0] == "small" else bank, key, asked.runs, asked.past, rng)
     check = cell(full_sweep, bank, ("null", 0.0125, 2), asked.check, 0, rng) if asked.check else None
     common.note(f"all: {time.perf_counter() - began:.0f} s")
     rows = [_row(key, tally) for key, tally in tallies.items()]
@@ -317,7 +326,7 @@ def _error_line(kind: str, tau: float, seeds: int, tally: Tally) -> str:
         100 * count / tally.sweeps
         for count in (tally.any_wrong, tally.wrong_ceiling, tally.wrong_efficiency, tally.naive_any, tally.wald_any)
     )
-    rivals = f"{naive:10.1f} {wald:10.1f}" if kind != "edge" else f"{naive:10.1f} {'':>10}"
+    rivals = f"{naive:10.1f} {wald:10.1f}" if kind not in ("edge", "small") else f"{naive:10.1f} {'':>10}"
     return f"{kind:6} {tau:8.4f} {seeds:5d} | {ours:5.1f} {ceil:5.1f} {effic:6.1f} | {rivals}"
 
 

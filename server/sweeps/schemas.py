@@ -78,6 +78,7 @@ class ArmVerdictView(BaseModel):
     arm: str
     seeds: int = Field(description="Runs that were used.")
     left_out: list[LeftOut]
+    waiting: list[str] = Field(default=[], description="Runs that are far younger than others of it, not counted yet.")
     verdict: Literal["ceiling", "efficiency", "no difference shown", "undecided"]
     direction: Literal["up", "down", "faster", "slower"] | None
     difference: Interval | None = Field(description="Of the mean ceilings, arm minus control.")
@@ -131,6 +132,7 @@ class ComparisonView(BaseModel):
     control: str
     control_seeds: int
     control_left_out: list[LeftOut]
+    control_waiting: list[str] = Field(default=[], description="Its runs that are not counted yet, likewise.")
     arms: list[ArmVerdictView]
     rope: float = Field(description="Ceilings within this of one another are the same in practice.")
     level: float

@@ -23,7 +23,8 @@ class Multiplier:
     Attributes:
         level: the reward that both reach.
         ratio: median and 90 % interval.
-        certainty: that it differs from 1, once all claims of the comparison are accounted for.
+        certainty: that it differs from 1, and would were the ceilings the same, once all claims of the comparison are
+            accounted for.
     """
 
     level: float
@@ -43,6 +44,7 @@ class ArmVerdict:
         arm: its name.
         seeds: runs that were used.
         left_out: runs that were not, with the reason: a collapse has no ceiling.
+        waiting: runs that are not counted yet: far younger than others of the arm whose ceilings are identified.
         verdict: ceiling, efficiency, no difference shown, or undecided.
         direction: up or down, faster or slower; None for the other verdicts.
         difference: of the arms' mean ceilings, arm - control, with its own 90 % interval; None without usable runs.
@@ -60,6 +62,7 @@ class ArmVerdict:
     arm: str
     seeds: int
     left_out: tuple[tuple[str, str], ...]
+    waiting: tuple[str, ...]
     verdict: Verdict
     direction: Direction | None
     difference: Estimate | None
@@ -82,6 +85,7 @@ class ArmVerdict:
         """JSON-safe; None stands for what has no number."""
         answer = {name: getattr(self, name) for name in _PLAIN}
         answer["left_out"] = [{"series": name, "misfit": misfit} for name, misfit in self.left_out]
+        answer["waiting"] = list(self.waiting)
         answer["difference"] = None if self.difference is None else self.difference.to_dict()
         answer["simultaneous"] = None if self.simultaneous is None else [finite(end) for end in self.simultaneous]
         answer["multiplier"] = None if self.multiplier is None else self.multiplier.to_dict()
@@ -102,6 +106,7 @@ class Comparison:
         control: the arm that others are compared with.
         control_seeds: its usable runs.
         control_left_out: its runs that have no ceiling, with the reason.
+        control_waiting: its runs that are not counted yet, as of an arm.
         arms: one verdict an arm, in the order given.
         rope: half-width of the region of practical equivalence of the ceiling.
         level: certainty of the claims.
@@ -116,6 +121,7 @@ class Comparison:
     control: str
     control_seeds: int
     control_left_out: tuple[tuple[str, str], ...]
+    control_waiting: tuple[str, ...]
     arms: tuple[ArmVerdict, ...]
     rope: float
     level: float
@@ -158,6 +164,7 @@ class Comparison:
             "control": self.control,
             "control_seeds": self.control_seeds,
             "control_left_out": [{"series": name, "misfit": misfit} for name, misfit in self.control_left_out],
+            "control_waiting": list(self.control_waiting),
             "control_paper": None if self.control_paper is None else self.control_paper.to_dict(),
             "unit": self.unit,
             "rope": self.rope,

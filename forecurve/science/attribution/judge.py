@@ -19,13 +19,14 @@ from ..checks import as_float, check_positive, is_positive, short
 from ..values import Estimate, estimate_of
 from . import wording
 from .comparison import ArmVerdict, Comparison, Direction, Multiplier, Verdict
-from .matched import matched_level, own_level
+from .matched import common_ceiling, matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
 from .seeds import Differences, SeedSpread, differences
 from .step_down import adjusted, below, critical
 
 DRAWS = 10_000
+_YOUNG = 0.5  # of the compute of the least that is identified
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,21 @@ class Rules:
         return 1 - self.level
 
 
+class _Speeds(NamedTuple):
+    """ln(C_arm / C_control) to each pair's level, one column for each arm that has one.
+
+    Attributes:
+        measured: as the curves are.
+        alike: as they would be, were the ceilings the same: what of it no ceiling explains. Near a ceiling the compute
+            to a level says more of the ceiling than of the speed.
+        levels: arm -> level, in the order of the columns.
+    """
+
+    measured: Differences
+    alike: Differences
+    levels: dict[str, float]
+
+
 class _Claim(NamedTuple):
     """One claim of a difference: the probability that it is wrong, and what that would be were it wrong."""
 
@@ -63,6 +79,7 @@ class _Arm(NamedTuple):
     name: str
     runs: list[Run]  # the usable ones
     left_out: tuple[tuple[str, str], ...]
+    waiting: tuple[str, ...]  # usable ones that are too young to count
 
     @property
     def identified(self) -> bool:
@@ -84,10 +101,10 @@ def judge(arms: Mapping[str, Sequence[Run]], control: str, rules: Rules, unit: s
     judged = [arm for arm in others if arm.runs and base.runs]
     groups = [arm.runs for arm in every]
     gaps = _gaps(base, judged, groups, rules)
-    speeds, levels = _speeds(base, judged, groups, rules)
-    claims = _claims(base, judged, groups, gaps, speeds, levels, rules)
+    speeds = _speeds(base, judged, groups, rules)
+    claims = _claims(base, judged, groups, gaps, speeds, rules)
     certainty, strictest = _family(claims, rules.alpha)
-    facts = _Facts(base, rules, unit, gaps, speeds, levels, certainty, strictest)
+    facts = _Facts(base, rules, unit, gaps, speeds, certainty, strictest)
     column = {arm.name: at for at, arm in enumerate(judged)}
     verdicts = tuple(_verdict(facts, arm, column.get(arm.name)) for arm in others)
     replicates = sum(max(len(group) - 1, 0) for group in groups)
@@ -95,20 +112,29 @@ def judge(arms: Mapping[str, Sequence[Run]], control: str, rules: Rules, unit: s
         control=control,
         control_seeds=len(base.runs),
         control_left_out=base.left_out,
+        control_waiting=base.waiting,
         arms=tuple(wording.with_note(arm, len(base.runs), replicates, gaps.spread) for arm in verdicts),
         rope=rules.rope,
         level=rules.level,
         unit=unit,
         seed_spread=gaps.spread,
-        compute_spread=speeds.spread,
+        compute_spread=speeds.measured.spread,
         replicates=replicates,
         control_advice=_control_advice(facts, judged, verdicts),
     )
 
 
 def _arm(name: str, runs: Sequence[Run]) -> _Arm:
+    """Its runs, without those that have no ceiling, and those that are far younger than others whose ceiling is known.
+
+    Of runs of one age all are waited for: which of them are identified first is not by chance alone.
+    """
     left_out = tuple((run.name, str(run.misfit)) for run in runs if not run.usable)
-    return _Arm(name, [run for run in runs if run.usable], left_out)
+    usable = [run for run in runs if run.usable]
+    oldest = min((run.now for run in usable if run.identified), default=0.0)
+    young = [run for run in usable if not run.identified and run.now <= _YOUNG * oldest]
+    waiting = tuple(run.name for run in young)
+    return _Arm(name, [run for run in usable if run not in young], left_out, waiting)
 
 
 def _gaps(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules) -> Differences:
@@ -118,20 +144,26 @@ def _gaps(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], r
     return differences(pairs, list(tops.values()), rules.ceiling_spread, DRAWS)
 
 
-def _speeds(
-    base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules
-) -> tuple[Differences, dict[str, float]]:
-    """Draws of ln(C_arm / C_control) at each pair's level, one column for each arm that has a level, and the levels."""
+def _speeds(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules) -> _Speeds:
+    """Draws of ln(C_arm / C_control) at each pair's level."""
     found = {arm.name: matched_level(base.runs, arm.runs) for arm in judged}
     levels = {name: level for name, level in found.items() if level is not None}
-    pairs = [
-        (log_computes(base.runs, levels[arm.name]), log_computes(arm.runs, levels[arm.name]))
-        for arm in judged
-        if arm.name in levels
-    ]
-    own = [(group, own_level(group)) for group in groups if len(group) > 1]
-    replicated = [log_computes(group, level) for group, level in own if level is not None]
-    return differences(pairs, replicated, rules.compute_spread, DRAWS), levels
+    pairs = [(base.runs, arm.runs, levels[arm.name]) for arm in judged if arm.name in levels]
+    several = [(group, own_level(group)) for group in groups if len(group) > 1]
+    replicated = [(group, level) for group, level in several if level is not None]
+
+    def drawn(*, alike: bool) -> Differences:
+        def of(runs: Sequence[Run], level: float, among: Sequence[Run]) -> list[FloatArray]:
+            return log_computes(runs, level, common_ceiling(among) if alike else None)
+
+        return differences(
+            [(of(ours, level, [*ours, *theirs]), of(theirs, level, [*ours, *theirs])) for ours, theirs, level in pairs],
+            [of(group, level, group) for group, level in replicated],
+            rules.compute_spread,
+            DRAWS,
+        )
+
+    return _Speeds(drawn(alike=False), drawn(alike=True), levels)
 
 
 # --- claims of a difference ---
@@ -144,8 +176,7 @@ def _claims(
     judged: Sequence[_Arm],
     groups: Sequence[Sequence[Run]],
     gaps: Differences,
-    speeds: Differences,
-    levels: Mapping[str, float],
+    speeds: _Speeds,
     rules: Rules,
 ) -> dict[Key, _Claim]:
     bounded = _bounded(base, judged, groups, rules)
@@ -155,10 +186,10 @@ def _claims(
         if sign is not None:
             draws = sign * (gaps if bounded is None else bounded).draws[:, at]
             claims[arm.name, "ceiling"] = _Claim(_share(draws <= rules.rope), below(draws[:, None])[:, 0])
-    for at, name in enumerate(levels):
-        draws = speeds.draws[:, at]
-        side = below(draws[:, None])[:, 0]
-        p = 2 * min(_share(draws <= 0), _share(draws >= 0))
+    for at, name in enumerate(speeds.levels):
+        measured, alike = speeds.measured.draws[:, at], speeds.alike.draws[:, at]
+        side = below(alike[:, None])[:, 0]
+        p = 2 * min(max(_share(measured <= 0), _share(alike <= 0)), max(_share(measured >= 0), _share(alike >= 0)))
         claims[name, "efficiency"] = _Claim(min(p, 1.0), 2 * np.minimum(side, 1 - side))
     return claims
 
@@ -207,8 +238,7 @@ class _Facts(NamedTuple):
     rules: Rules
     unit: str
     gaps: Differences
-    speeds: Differences
-    levels: dict[str, float]
+    speeds: _Speeds
     certainty: dict[Key, float]
     strictest: float
 
@@ -220,10 +250,12 @@ class _Facts(NamedTuple):
     def effects(self, arm: _Arm, difference: Estimate) -> list[Effect]:
         """What an undecided arm seems to have changed: the ceiling, and the compute to the matched level."""
         found = [Effect(self.design(arm), difference.median)]
-        if arm.name in self.levels:
-            noise = standard_error(log_computes([*self.base.runs, *arm.runs], self.levels[arm.name]))
-            slower = float(np.median(self.speeds.draws[:, list(self.levels).index(arm.name)]))
-            design = Design(noise, self.speeds.spread, 0.0, self.rules.level, self.strictest / 2)  # a two-sided claim
+        if arm.name in (levels := self.speeds.levels):
+            both = [*self.base.runs, *arm.runs]
+            noise = standard_error(log_computes(both, levels[arm.name], common_ceiling(both)))
+            slower = float(np.median(self.speeds.alike.draws[:, list(levels).index(arm.name)]))
+            spread = self.speeds.alike.spread
+            design = Design(noise, spread, 0.0, self.rules.level, self.strictest / 2)  # a two-sided claim
             found.append(Effect(design, slower))
         return found
 
@@ -246,6 +278,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         arm=arm.name,
         seeds=len(arm.runs),
         left_out=arm.left_out,
+        waiting=arm.waiting,
         verdict=verdict,
         direction=direction,
         difference=difference,
@@ -281,11 +314,11 @@ def _decide(
 
 
 def _multiplier(facts: _Facts, name: str) -> Multiplier | None:
-    if name not in facts.levels:
+    levels = facts.speeds.levels
+    if name not in levels:
         return None
-    column = list(facts.levels).index(name)
-    ratio = estimate_of(np.exp(-facts.speeds.draws[:, column]))
-    return Multiplier(facts.levels[name], ratio, facts.certainty[name, "efficiency"])
+    ratio = estimate_of(np.exp(-facts.speeds.measured.draws[:, list(levels).index(name)]))
+    return Multiplier(levels[name], ratio, facts.certainty[name, "efficiency"])
 
 
 def _seeds_needed(facts: _Facts, arm: _Arm, difference: Estimate) -> int | None:
@@ -305,6 +338,7 @@ def _unreadable(facts: _Facts, arm: _Arm) -> ArmVerdict:
         arm=arm.name,
         seeds=len(arm.runs),
         left_out=arm.left_out,
+        waiting=arm.waiting,
         verdict="undecided",
         direction=None,
         difference=None,

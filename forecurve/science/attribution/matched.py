@@ -19,6 +19,11 @@ def own_level(runs: Sequence[Run]) -> float | None:
     return matched_level(runs, runs)
 
 
+def common_ceiling(runs: Sequence[Run]) -> float:
+    """The mean of the runs' ceilings, by their medians."""
+    return sum(run.middle[2] for run in runs) / len(runs)
+
+
 def matched_level(control: Sequence[Run], arm: Sequence[Run]) -> float | None:
     """A level that every run of both has reached: SHARE of the lower ceiling's rise above the common start, or the
     lowest level reached by now where that is less. None when a run starts above it or hardly below."""

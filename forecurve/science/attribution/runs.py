@@ -61,10 +61,12 @@ class Run:
         start, reached, ceiling = np.median([self.draws.R0, self.reached, self.draws.A], axis=1)
         return float(start), float(reached), float(ceiling)
 
-    def log_compute_to(self, level: float) -> FloatArray:
-        """Draws of ln C at which the curve reaches `level`, (K,), cut where they only say much earlier or never."""
+    def log_compute_to(self, level: float, ceiling: float | None = None) -> FloatArray:
+        """Draws of ln C at which the curve reaches `level`, (K,), cut where they only say much earlier or never; with
+        `ceiling` those of the curve that ends there and is else the same."""
         d = self.draws
-        compute = compute_at(level, d.A, d.B, d.C_mid, d.R0)
+        top = d.A if ceiling is None else np.full_like(d.A, ceiling)
+        compute = compute_at(level, top, d.B, d.C_mid, d.R0)
         low, high = np.log(self.first) - _BEFORE, np.log(self.now) + _AFTER
         with np.errstate(divide="ignore"):
             return np.clip(np.log(compute), low, high)
@@ -113,9 +115,9 @@ def proven_ceilings(runs: Sequence[Run]) -> list[FloatArray]:
     return [run.draws.A if run.identified else run.reached for run in runs]
 
 
-def log_computes(runs: Sequence[Run], level: float) -> list[FloatArray]:
-    """Draws of ln C to a level, of each run."""
-    return [run.log_compute_to(level) for run in runs]
+def log_computes(runs: Sequence[Run], level: float, ceiling: float | None = None) -> list[FloatArray]:
+    """Draws of ln C to a level, of each run; with `ceiling` as if all ended there."""
+    return [run.log_compute_to(level, ceiling) for run in runs]
 
 
 def standard_error(group: Sequence[FloatArray]) -> float:

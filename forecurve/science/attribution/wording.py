@@ -46,7 +46,7 @@ def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, de
         reason = _same(arm, rope)
     else:
         reason = _undecided(arm, design) if unknown is None else _unknown(arm, unit, unknown)
-    return replace(arm, reason=reason + _left_out(arm.left_out))
+    return replace(arm, reason=reason + _left_out(arm.left_out) + _waiting(arm.waiting))
 
 
 def _ceiling(arm: ArmVerdict) -> str:
@@ -94,6 +94,10 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
         return ""
     named = ", ".join(f"{name} ({misfit})" for name, misfit in left_out)
     return f" Left out, no ceiling can be read: {named}."
+
+
+def _waiting(waiting: Sequence[str]) -> str:
+    return f" Not counted yet, far younger: {names_text(waiting)}." if waiting else ""
 
 
 def unreadable(arm: str, left_out: Sequence[tuple[str, str]], control_out: Sequence[tuple[str, str]]) -> str:
@@ -166,7 +170,9 @@ def sentence(comparison: Comparison) -> str:
         groups[arm.label].append(arm)
     said = "; ".join(_group(label, arms, comparison.unit) for label, arms in groups.items() if arms)
     tail = f" {comparison.control_advice}" if comparison.control_advice else ""
-    return f"Against {comparison.control}: {said}.{left_out_of_control(comparison.control_left_out)}{tail}"
+    out = left_out_of_control(comparison.control_left_out)
+    young = _waiting(comparison.control_waiting).replace("yet,", "yet of the control,")
+    return f"Against {comparison.control}: {said}.{out}{young}{tail}"
 
 
 def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:

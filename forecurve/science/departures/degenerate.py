@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..wording import compute_text
 from .misfit import AT_ONCE, LEAST_FALL, Misfit
 
 _FAR = 4.0  # standard errors of a difference
-_TIMES = 2.0  # as large as any other change of its kind
+_TIMES = 1.5  # as large as other changes the other way
 
 
 def degenerate(curve: Curve) -> Misfit | None:
@@ -33,21 +34,13 @@ def _below_start(curve: Curve) -> Misfit | None:
 
 
 def lost_all(curve: Curve) -> Misfit | None:
-    """A run whose last evaluations, two or more, lie far below all that came before: clear without any fit.
-
-    Far by what is told of their sizes, and by the run's own ups and downs: no rise after the fall and no fall before it
-    is half as large.
-    """
+    """A run whose last evaluations, two or more, lie far below all that came before: clear without any fit."""
     reward, noise = curve.reward, curve.noise.variance
     low = reward < reward[0] - _FAR * np.sqrt(noise[0] + noise)
     if curve.points < 4 or not low[-2:].all():
         return None
     since = int(np.flatnonzero(~low)[-1])
-    before, after = reward[: since + 1], reward[since + 1 :]
-    bottom = int(before.argmin())
-    gaps = before[bottom] - after
-    wavering = max(0.0, *-np.diff(before), *np.diff(after))
-    if (gaps <= _FAR * np.sqrt(noise[bottom] + noise[since + 1 :])).any() or gaps.min() <= _TIMES * wavering:
+    if not any(_is_apart(reward, noise, cut) for cut in range(since + 1, curve.points - 1)):
         return None
     peak = float(reward[: since + 1].max())
     fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
@@ -57,3 +50,14 @@ def lost_all(curve: Curve) -> Misfit | None:
     when = float(curve.compute[since])
     text = f"The pass rate {verb} by {fall:.2f}, to less than it began with, beginning about {compute_text(when)}"
     return Misfit(name, when, fall, text)
+
+
+def _is_apart(reward: FloatArray, noise: FloatArray, cut: int) -> bool:
+    """Whether all from `cut` on lie below all before it, by what is told of their sizes and by the run's own ups and
+    downs: more than 1.5 times the usual fall before and rise after it."""
+    before, after = reward[:cut], reward[cut:]
+    bottom = int(before.argmin())
+    gaps = before[bottom] - after
+    against = np.concatenate([-np.diff(before), np.diff(after)])
+    usual = float(np.median(against[against > 0])) if (against > 0).any() else 0.0
+    return bool((gaps > _FAR * np.sqrt(noise[bottom] + noise[cut:])).all() and gaps.min() > _TIMES * usual)

@@ -262,7 +262,7 @@ def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
             arm=each.curve.name,
             now=float(here.now[at]),
             end=estimate_of(here.ends[:, at]),
-            gain=estimate_of(here.ends[:, at] - here.levels[:, at]),
+            gain=estimate_of((here.ends - here.levels)[:, at] if here.now[at] < here.horizon else np.zeros(1)),
             p_best=float(p_best[at]),
             p_within_delta=float(within[at]),
             dominated=bool(dropped[at]),

@@ -22,7 +22,7 @@ def plan_sentence(plan: Plan) -> str:
         reached = lead.now + plan.budget
         short = "" if reached >= plan.horizon * (1 - 1e-9) else f"; the budget ends at {compute_text(reached)}"
         return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{_caveat(lead)}."
-    head = f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}{_caveat(lead)}"
+    head = f"{_leads(plan, where)}{_caveat(lead)}"
     if plan.settled:
         act = f"choosing it now is expected to lose less than {SETTLED * plan.delta:g}"
     elif plan.look_again is None:
@@ -32,6 +32,15 @@ def plan_sentence(plan: Plan) -> str:
         arm, to = plan.look_again
         act = f"run {arm} to {compute_text(to)} {plan.unit}, then look again"
     return f"{head}: {act}{_dropped(plan.arms)}."
+
+
+def _leads(plan: Plan, where: str) -> str:
+    """Which arm is chosen: that with the highest expected end, which need not be the likeliest to end highest."""
+    lead, likeliest = plan.chosen, max(plan.arms, key=lambda arm: arm.p_best)
+    if share_text(lead.p_best) == share_text(likeliest.p_best):
+        return f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}"
+    odds = f"{lead.arm} with {share_text(lead.p_best)}, {likeliest.arm} with {share_text(likeliest.p_best)}"
+    return f"{lead.arm} has the highest expected end at {where}; {odds} to end highest"
 
 
 def _dropped(arms: tuple[Outlook, ...]) -> str:

@@ -63,7 +63,8 @@ class Watch:
         z: its innovations, (H,).
         expected, lower, upper: the frozen forecast of each by itself: its mean, and 1.645 standard deviations to each
             side of it, within the range of rewards; (H,).
-        fall: what the fit of all evaluations says of the fall, where that and not the evidence is why it is a WARN.
+        fall: what the fit of all evaluations says of a fall that the evidence does not show: why it is a WARN, or while
+            the run has not left the forecast, without a level.
         doubt: why the forecast, and not the run, may be what was wrong; None where nothing speaks for that.
     """
 
@@ -97,6 +98,11 @@ class Watch:
     def actual(self) -> float:
         """The last evaluation."""
         return float(self.reward[-1])
+
+    @property
+    def is_back(self) -> bool:
+        """Whether the last two evaluations, after those that were below, are within the forecast or above it."""
+        return len(self.reward) > 1 and bool((self.reward[-2:] >= self.lower[-2:]).all())
 
     @property
     def shortfall(self) -> float:
@@ -172,10 +178,9 @@ def watch(
     low, high = frozen.bounds
     lower, upper = np.maximum(mean - SDS_TO_A_SIDE * sd, low), np.minimum(mean + SDS_TO_A_SIDE * sd, high)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
-    fall = None
-    found = _fall(fit, every) if fit is not None and level is None and left else None
-    if found is not None:
-        level, (since, fall) = "WARN", found
+    found = _fall(fit, every) if fit is not None and level is None else None
+    if found is not None and left:
+        level, since = "WARN", found[0]
     return Watch(
         name=frozen.name,
         unit=frozen.unit,
@@ -190,7 +195,7 @@ def watch(
         expected=mean,
         lower=lower,
         upper=upper,
-        fall=fall,
+        fall=None if found is None else found[1],
         doubt=DOUBT if smooth and level is not None else None,
     )
 

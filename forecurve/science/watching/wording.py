@@ -19,11 +19,16 @@ def watch_sentence(watch: Watch) -> str:
 def _stands(watch: Watch) -> str:
     predicted, now = watch.predicted, float(watch.compute[-1])
     here = f"{watch.actual:.2f} at {compute_text(now)} {watch.unit}, forecast {level_text(predicted)}"
+    if watch.fall is not None and watch.level is None:
+        return f"{watch.name} has not left its forecast, but has fallen by its own fit: {here}. {watch.fall}."
     if watch.fall is not None:
         return f"{watch.name} may be falling below its own forecast: {here}. {watch.fall}."
     if watch.level is None or watch.since_compute is None:
         below = watch.actual < predicted.lower
         stands = "is below its forecast, which may be chance" if below else "follows its forecast"
         return f"{watch.name} {stands}: {here}."
+    since = f"{compute_text(watch.since_compute)} {watch.unit}"
+    if watch.is_back:
+        return f"{watch.name} was below its own forecast from {since} on and is back within it: {here}."
     verb = "fell below" if watch.level == "ALERT" else "may be falling below"
-    return f"{watch.name} {verb} its own forecast: {here}, since {compute_text(watch.since_compute)} {watch.unit}."
+    return f"{watch.name} {verb} its own forecast: {here}, since {since}."

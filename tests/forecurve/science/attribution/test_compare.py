@@ -56,6 +56,44 @@ def test_each_arm_gets_the_verdict_of_its_truth() -> None:
     }
 
 
+def _small(ceiling: float, seed: int) -> Curve:
+    """A run that rises by 0.2, where a ceiling 0.018 higher makes it a fifth sooner at any level."""
+    rng = np.random.default_rng([seed, int(1000 * ceiling)])
+    compute = np.linspace(0, 100, 31)[1:]
+    reward = sigmoid(
+        compute, ceiling + 0.004 * rng.standard_normal(), 1.5, 8 * np.exp(0.03 * rng.standard_normal()), 0.2
+    )
+    noise = np.sqrt(reward * (1 - reward) / 16_000) * rng.standard_normal(30)
+    return Curve(compute, reward + noise, prompts=2000, samples=8, start=0.2)
+
+
+def test_a_ceiling_within_the_region_is_no_efficiency() -> None:
+    """However many seeds show that a level is reached sooner: it is, by a difference that counts for none."""
+    for first in (0, 100):
+        runs = {at: [_small(0.4 + 0.018 * (at > 0), first + 10 * at + seed) for seed in range(5)] for at in range(4)}
+        found = compare({"base": runs[0], "a": runs[1], "b": runs[2], "c": runs[3]}, "base")
+        assert not any(arm.verdict == "efficiency" for arm in found.arms)
+        for arm in found.arms:
+            assert arm.multiplier is not None
+            assert arm.multiplier.ratio.median > 1.05  # the number itself is what was measured
+
+
+def test_a_seed_that_has_only_begun_takes_no_verdict_back() -> None:
+    """It counts once its ceiling is known, or where no other's is; of seeds of one age all are waited for."""
+    arms = {"base": _arm(0.61), "down": (*_arm(0.53, first=20), _young()), "same": _arm(0.61, first=40)}
+    found = compare(arms, "base")
+    assert found.verdicts == {"down": "ceiling down", "same": "no difference shown"}
+    down = found.arms[0]
+    assert (down.seeds, len(down.waiting)) == (3, 1)
+    assert down.reason.endswith(f" Not counted yet, far younger: {down.waiting[0]}.")
+    assert down.to_dict()["waiting"] == [_young().curve.name]
+    control = compare({**arms, "base": (*_arm(0.61), _young())}, "base")
+    assert control.verdicts == found.verdicts
+    assert control.control_seeds == 3
+    assert " Not counted yet of the control, far younger: " in control.sentence
+    assert control.control_advice is None or "not identified" not in control.control_advice
+
+
 def test_intervals_hold_the_truth() -> None:
     arms = {arm.arm: arm for arm in _sweep().arms}
     for name, truth in (("up", 0.08), ("down", -0.08), ("slow", 0.0), ("same", 0.0)):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forecurve import Curve, PlanError, advise_sweep, fit, plan
 from forecurve.science.planning.dominated import DOMINATED, dominated, p_within
 from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE, Plan
+from forecurve.science.wording import share_text
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -46,6 +47,26 @@ def test_the_arm_that_will_be_best_is_chosen_though_another_leads_now() -> None:
     assert PLANNED.choice == "slow"
     truth = sigmoid(np.array([16_000.0]), R0=0.2, **SLOW)[0]
     assert PLANNED.chosen.end.lower <= truth <= PLANNED.chosen.end.upper
+
+
+def test_the_choice_is_not_said_to_be_the_likeliest_where_another_is() -> None:
+    """The highest expected end and the likeliest highest end may be of two arms."""
+    assert PLANNED.sentence.startswith(
+        f"slow ends highest at 16,000 GPU-hours with {share_text(PLANNED.chosen.p_best)}"
+    )
+    arms = tuple(
+        replace(arm, p_best=0.3 if arm.arm == "slow" else 0.44 if arm.arm == "fast" else 0.26) for arm in PLANNED.arms
+    )
+    said = replace(PLANNED, arms=arms).sentence
+    assert said.startswith("slow has the highest expected end at 16,000 GPU-hours; slow with 30 %, fast with 44 % to ")
+
+
+def test_an_arm_beyond_the_horizon_gains_nothing_and_loses_nothing() -> None:
+    arms = [_arm("ahead", 0, 16_000, 40, **FAST), _arm("young", 1, 2000, 10, **FAST)]
+    found = plan([fit(one) for one in arms], 5000.0, horizon=4000.0)
+    ahead = _by_name(found, "ahead")
+    assert (ahead.gain.lower, ahead.gain.median, ahead.gain.upper) == (0.0, 0.0, 0.0)
+    assert _by_name(found, "young").gain.median > 0
 
 
 def test_an_arm_that_cannot_come_near_is_dominated() -> None:

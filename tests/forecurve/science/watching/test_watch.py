@@ -208,10 +208,14 @@ def test_beyond_400_evaluations_too_nothing_is_judged_anew() -> None:
         np.testing.assert_allclose(earlier.z[:complete], later.z[:complete], rtol=1e-6, atol=1e-9)
 
 
-def test_a_level_once_reached_stays() -> None:
+def test_a_level_once_reached_stays_and_a_run_that_is_back_is_said_to_be() -> None:
     reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
     reward[10:25] -= 0.1
-    assert watch(FROZEN, LATER, reward).level == "ALERT"
+    low, back = watch(FROZEN, LATER[:25], reward[:25]), watch(FROZEN, LATER, reward)
+    assert (low.level, back.level) == ("ALERT", "ALERT")
+    assert " fell below its own forecast: " in low.sentence
+    assert " was below its own forecast from " in back.sentence
+    assert " on and is back within it: " in back.sentence
 
 
 def test_a_run_above_its_forecast_raises_nothing() -> None:
@@ -353,6 +357,24 @@ def test_a_fall_that_is_made_up_for_or_was_settled_before_is_no_warning() -> Non
     assert _watched(25, by_fit=True).level == "WARN"  # in the dip
     assert _watched(30, by_fit=True).level is None  # back from it
     assert _watched(36, first=33, by_fit=True).fall is None  # resolved at 33: what had been seen by then
+
+
+def test_a_run_that_fell_by_its_own_fit_is_not_said_to_follow_its_forecast() -> None:
+    """The frozen forecast may be too wide to be left by it; that it fell is known all the same."""
+    compute = np.linspace(100 / 60, 100, 60)
+    reward = sigmoid(compute, 0.7, 1.8, 10, 0.2) + 0.011 * np.random.default_rng(907).normal(size=60)
+    reward[21:] -= 0.06
+    said = []
+    for size in range(30, 61, 2):
+        found = fit(Curve(compute[:size], reward[:size], prompts=500, samples=4))
+        frozen = freeze(fit(Curve(compute[:15], reward[:15], prompts=500, samples=4)))
+        told = watch(frozen, compute[15:size], reward[15:size], fit=found)
+        if told.level is None and found.misfit_detail is not None and found.misfit_detail.fallen:
+            said.append(told.sentence)
+            assert told.fall == found.misfit_detail.sentence
+            assert told.since_compute is None
+    assert said
+    assert all(" has not left its forecast, but has fallen by its own fit: " in sentence for sentence in said)
 
 
 def test_healthy_runs_are_not_warned_of_by_their_fits() -> None:
