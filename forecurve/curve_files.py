@@ -18,8 +18,8 @@ from forecurve.curve_cells import CurveFileError, name_of, needed_of, number_of,
 from forecurve.curve_columns import Columns, Key, faultless
 from forecurve.curve_formats import Row, rows_of
 from forecurve.science import Curve, CurveError, checks
+from forecurve.science.curves.curve import DEFAULT_UNIT
 
-DEFAULT_UNIT = "compute units"
 Bounds = tuple[float, float]
 _SHOWN = 5  # names that an error lists
 

@@ -33,7 +33,7 @@ def import_runs(
     Each series, or each seed of one, becomes a run that is over, with what it spent as its budget. The same runs again
     change nothing. Rewards of another range than 0 to 1 (--range) are kept as shares of it.
     """
-    from forecurve.curve_files import DEFAULT_UNIT
+    from forecurve.science.curves.curve import DEFAULT_UNIT
 
     from ..errors import bad_input
 

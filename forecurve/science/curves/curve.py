@@ -31,7 +31,7 @@ from .room import Columns, Room, one_more
 
 _FEWEST_GAPS = 3
 
-DEFAULT_UNIT = "GPU-hours"
+DEFAULT_UNIT = "compute units"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Curve:
         compute: compute spent at each evaluation, strictly increasing, in `unit`; shape (N,). 0 is allowed for the
             first one and is a measurement of R0.
         reward: mean pass rate at each evaluation, inside `bounds`; shape (N,).
-        unit: the unit of compute, e.g. "GPU-hours".
+        unit: the unit of compute, e.g. "GPU-hours"; it is in every sentence, and nothing is converted.
         name: what the run is called in sentences and JSON.
         prompts: prompts in an evaluation: one number, or one per evaluation (None or NaN where unknown).
         samples: samples per prompt, likewise.

@@ -342,7 +342,7 @@ def test_the_public_door_is_the_same() -> None:
     assert forecurve.Comparison is Comparison
 
 
-CURVE = Curve([1, 2, 4, 8], [0.2, 0.3, 0.4, 0.45])
+CURVE = Curve([1, 2, 4, 8], [0.2, 0.3, 0.4, 0.45], unit="GPU-hours")
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ CURVE = Curve([1, 2, 4, 8], [0.2, 0.3, 0.4, 0.45])
         ({"a": CURVE, "b": []}, {}, ["'b'", "no runs"]),
         ({"a": CURVE, "b": [0.5]}, {}, ["'b'", "float", "a Curve or a Fit is needed"]),
         ({"a": CURVE, "b": Curve([1, 2, 3], [0.1, 0.2, 0.3], unit="steps")}, {}, ["unit", "GPU-hours, steps"]),
-        ({"a": CURVE, "b": Curve([1, 2, 3], [1, 2, 3], bounds=(0, 9))}, {}, ["bounds", "one range"]),
+        ({"a": CURVE, "b": Curve([1, 2, 3], [1, 2, 3], bounds=(0, 9), unit="GPU-hours")}, {}, ["bounds", "one range"]),
         ({"a": CURVE, "b": CURVE}, {"rope": 0}, ["rope", "got 0"]),
         ({"a": CURVE, "b": CURVE}, {"rope": float("nan")}, ["rope", "nan"]),
         ({"a": CURVE, "b": CURVE}, {"level": 1.0}, ["level", "got 1.0"]),

@@ -50,7 +50,9 @@ def test_nothing_after_the_fraction_is_seen(family: list[Curve]) -> None:
     """A run that turns into something else after half of its compute gets the very same forecast."""
     curve = family[0]
     late = curve.compute > 0.5 * curve.now
-    other = Curve(curve.compute, np.where(late, 0.01, curve.reward), name="other", prompts=1000, samples=16)
+    other = Curve(
+        curve.compute, np.where(late, 0.01, curve.reward), name="other", prompts=1000, samples=16, unit="GPU-hours"
+    )
     one, two = (backtest([each], fractions=(0.5,), baselines=BASELINES, prior="paper").rows for each in (curve, other))
     assert [(row.predicted, row.lower, row.upper) for row in one] == [
         (row.predicted, row.lower, row.upper) for row in two
@@ -64,7 +66,7 @@ def test_nothing_after_the_fraction_is_seen_by_way_of_its_siblings(family: list[
     curve, *others = family[:runs]
     late = curve.compute > 0.25 * curve.now
     lower = np.where(late, np.maximum(curve.reward - 0.15, 0.0), curve.reward)
-    fallen = Curve(curve.compute, lower, name=curve.name, prompts=1000, samples=16)
+    fallen = Curve(curve.compute, lower, name=curve.name, prompts=1000, samples=16, unit="GPU-hours")
     one, two = (backtest([each, *others], fractions=(0.25,), prior="siblings").rows[0] for each in (curve, fallen))
     assert (one.predicted, one.lower, one.upper) == (two.predicted, two.lower, two.upper)
     assert one.actual != two.actual
@@ -90,7 +92,7 @@ def test_a_collapse_is_withheld() -> None:
     compute = np.linspace(0, 1000, 61)
     reward = np.where(compute < 350, sigmoid(compute, 0.6, 1.7, 60.0, 0.2), 0.1)
     reward = reward + np.random.default_rng(0).normal(0, 0.004, 61)
-    (row,) = backtest([Curve(compute, reward, prompts=1000, samples=16)], fractions=(0.5,)).rows
+    (row,) = backtest([Curve(compute, reward, prompts=1000, samples=16, unit="GPU-hours")], fractions=(0.5,)).rows
     assert row.withheld
 
 
@@ -130,7 +132,9 @@ def test_a_run_never_helps_to_forecast_itself(family: list[Curve]) -> None:
     """
     curve = family[0]
     late = curve.compute > 0.5 * curve.now
-    ended = Curve(curve.compute, np.where(late, 0.9, curve.reward), name="ended", prompts=1000, samples=16)
+    ended = Curve(
+        curve.compute, np.where(late, 0.9, curve.reward), name="ended", prompts=1000, samples=16, unit="GPU-hours"
+    )
     one, two = (backtest([each, *family[1:]], fractions=(0.5,), prior="siblings").rows[0] for each in (curve, ended))
     assert one.raw == two.raw
 

@@ -24,7 +24,7 @@ def _late(seed: int, size: int = 4000, last: float = 3000.0, points: int = 60, R
     rng = np.random.default_rng(seed)
     compute = np.linspace(0, last, points + 1)
     reward = rng.binomial(size, truth(compute, rng.uniform(0.4, 0.8), R0)) / size
-    return Curve(compute, reward, prompts=size // 4, samples=4)
+    return Curve(compute, reward, prompts=size // 4, samples=4, unit="GPU-hours")
 
 
 def _share(found: Fit) -> float:

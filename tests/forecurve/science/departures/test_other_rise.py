@@ -29,7 +29,7 @@ def burr(compute: FloatArray, A: float, B: float, C_mid: float, R0: float) -> Fl
 def _run(law, seed: int, last: float = 4000.0, points: int = 25, sd: float = 0.0035) -> Curve:  # type: ignore[no-untyped-def]
     compute = np.linspace(0, last, points + 1)
     reward = law(compute, 0.9, 2.0, 800.0, 0.2) + sd * np.random.default_rng(seed).normal(size=points + 1)
-    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16)
+    return Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16, unit="GPU-hours")
 
 
 def _share(found: Fit) -> float:
@@ -150,7 +150,7 @@ def test_a_sentence_says_where_another_law_leads_beyond_the_ceiling() -> None:
 def test_a_run_that_fell_has_no_other_rise() -> None:
     compute = np.linspace(0, 4000.0, 26)
     reward = np.where(compute > 3000, 0.1, sigmoid(compute, 0.61, 1.2, 1500.0, 0.2))
-    found = fit(Curve(compute, reward, prompts=1000, samples=16))
+    found = fit(Curve(compute, reward, prompts=1000, samples=16, unit="GPU-hours"))
     assert found.misfit == "collapse"
     assert found.other_rise is None
 
@@ -233,7 +233,7 @@ def test_a_stream_says_what_a_refit_says() -> None:
 
 def test_shares_do_not_depend_on_the_range_of_rewards() -> None:
     curve = _run(burr, 5, points=14, sd=0.01)
-    percent = Curve(curve.compute, 100 * curve.reward, bounds=(0, 100), prompts=1000, samples=16)
+    percent = Curve(curve.compute, 100 * curve.reward, bounds=(0, 100), prompts=1000, samples=16, unit="GPU-hours")
     assert _share(fit(percent)) == pytest.approx(_share(fit(curve)), abs=1e-6)
 
 

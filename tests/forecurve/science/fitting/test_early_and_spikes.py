@@ -18,7 +18,7 @@ def _curve(early: float = 0.0, seed: int = 0) -> Curve:
     """A run whose first evaluations lie `early` above the sigmoid, fading out over the first 800 GPU-hours."""
     rng = np.random.default_rng(seed)
     truth = sigmoid(COMPUTE, 0.61, 1.9, 2500, 0.2) + early * np.maximum(1 - COMPUTE / 900, 0)
-    return Curve(COMPUTE, truth + rng.normal(0, 0.0035, 50), prompts=1000, samples=16)
+    return Curve(COMPUTE, truth + rng.normal(0, 0.0035, 50), prompts=1000, samples=16, unit="GPU-hours")
 
 
 def test_an_early_regime_is_set_apart_and_said() -> None:
@@ -96,7 +96,7 @@ def test_a_fall_that_came_early_is_no_early_regime() -> None:
 
 def test_the_sentence_says_which_evaluations_do_not_follow_the_curve() -> None:
     said = fit(_regime("low", 12, 100, 0.12, 0)[0]).sentence()
-    assert said.endswith("The 12 evaluations before 1,000 GPU-hours do not follow the curve.")
+    assert said.endswith("The 12 evaluations before 1,000 compute units do not follow the curve.")
     assert "do not follow" not in fit(_curve()).sentence()
 
 
@@ -104,7 +104,7 @@ def test_a_single_bad_evaluation_hardly_moves_the_forecast() -> None:
     clean = _curve(seed=3)
     reward = clean.reward.copy()
     reward[30] = 0.05
-    spoiled = Curve(COMPUTE, reward, prompts=1000, samples=16)
+    spoiled = Curve(COMPUTE, reward, prompts=1000, samples=16, unit="GPU-hours")
     a, b = fit(clean), fit(spoiled)
     assert b.outliers == pytest.approx([COMPUTE[30]])
     assert abs(a.A.median - b.A.median) < 0.2 * a.A.width
@@ -115,7 +115,7 @@ def test_a_single_bad_evaluation_is_named_by_its_own_compute_to_the_last_digit()
     compute = 12.4 * np.arange(1, 31)
     reward = sigmoid(compute, 0.6, 1.5, 100, 0.2)
     reward[12] = 0.05
-    assert fit(Curve(compute, reward, prompts=1000, samples=16)).outliers.tolist() == [compute[12]]
+    assert fit(Curve(compute, reward, prompts=1000, samples=16, unit="GPU-hours")).outliers.tolist() == [compute[12]]
 
 
 def test_a_fall_that_stays_is_no_spike() -> None:
@@ -215,4 +215,4 @@ def test_noise_that_wanders_is_hardly_ever_a_stretch() -> None:
 
 def test_the_sentence_says_which_stretch_hardly_counts() -> None:
     said = fit(_outage(25, 4, 0.3)).sentence()
-    assert said.endswith("The 4 evaluations from 4,200 to 4,600 GPU-hours lie far off both sides and hardly count.")
+    assert said.endswith("The 4 evaluations from 4,200 to 4,600 compute units lie far off both sides and hardly count.")
