@@ -69,10 +69,10 @@ def advise(
             expected of this one too: it moves the gain to the budget.
 
     Rules, in order: a misfit speaks first; a reached target stops; a spent budget asks what twice as much would buy;
-    P(gain < delta) >= 0.9 with a mean gain below delta stops, unless its end would scale and either less than a
-    tenth of the budget is left or twice as much would buy 2 delta on average; a ceiling that is not identified (unless C_mid is behind us with 95 %) gives "undecided" with the
-    compute at which to decide; a target out of reach or a gain per unit below the price stops;
-    P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
+    P(gain < delta) >= 0.9 with a mean gain below delta stops, unless the end of the budget would scale and either less
+    than a tenth of it is left or twice as much would buy 2 delta on average; a ceiling that is not identified (unless
+    C_mid is behind us with 95 %) gives "undecided" with the compute at which to decide; a target out of reach or a gain
+    per unit below the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
 
     After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
 
