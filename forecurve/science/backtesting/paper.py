@@ -241,7 +241,7 @@ def _first_of(cells: IntArray, least: FloatArray, letter: Letter, slack: float) 
     best: tuple[int, float, float] = (0, float("inf"), float("nan"))
     ranked = np.argsort(np.floor(least / slack) if slack > 0 else least, kind="stable")
     for at in ranked:
-        if least[at] > best[1] - slack:
+        if least[at] >= best[1] - slack:
             return best
         sse, B = letter(int(cells[at]))
         if sse < best[1] - slack:
