@@ -125,7 +125,7 @@ def test_where_curve_fit_gives_up_in_the_best_cells_another_one_wins() -> None:
     compute = np.arange(0.0, 11.0)
     curve = Curve(compute, np.r_[np.zeros(9), 0.3, 0.2])
     full = scaled_grid(0.0, 20.0)
-    grid = PaperGrid(full.ceilings[::8], full.midpoints[3::8])
+    grid = PaperGrid(full.ceilings[::4], full.midpoints[3::8])
     letter, fast = paper_fit(curve, grid=grid, exact=True), paper_fit(curve, grid=grid)
     assert np.isfinite(fast.A)
     assert (fast.A, fast.C_mid) == (letter.A, letter.C_mid)
