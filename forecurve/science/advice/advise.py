@@ -69,10 +69,10 @@ def advise(
             expected of this one too: it moves the gain to the budget.
 
     Rules, in order: a misfit speaks first; a reached target stops; a spent budget asks what twice as much would buy;
-    P(gain < delta) >= 0.9 with a mean gain below delta stops, unless less than a tenth of the budget is left and its
-    end would scale; a ceiling that is not identified (unless C_mid is behind us with 95 %) gives "undecided" with the
-    compute at which to decide; a target out of reach or a gain per unit below the price stops;
-    P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
+    P(gain < delta) >= 0.9 with a mean gain below delta stops, unless the end of the budget would scale and either less
+    than a tenth of it is left or twice as much would buy 2 delta on average; a ceiling that is not identified (unless
+    C_mid is behind us with 95 %) gives "undecided" with the compute at which to decide; a target out of reach or a gain
+    per unit below the price stops; P(R(2C) - R(C) > delta) >= 0.8 at the end of the budget scales; else continue.
 
     After a fall or a break all gains are those of the evaluations since, forecast as a run of their own.
 
@@ -116,7 +116,7 @@ def _budget_spent(case: Case) -> Verdict:
 
 def _too_small(case: Case) -> Verdict:
     """Before identification is asked for: a ceiling may be unknown while what the budget still buys is known."""
-    if not case.surely_small or (case.nearly_spent and case.scales):  # it would be advised to go on a moment later
+    if not case.surely_small or case.is_to_scale:  # it would be advised to go on a moment later
         return None
     sure = f"{share_text(case.p_small)} sure that it is below {case.delta:g}"
     more = f"; {case.doubling_in_words}" if case.scales else ""

@@ -22,7 +22,7 @@ from .growth import growth
 
 SURE = 0.9
 SCALE_SURE = 0.8
-LITTLE = 0.1
+LITTLE, CLEARLY = 0.1, 2.0
 WAITING = (*CHANGED, *SHAPELESS)
 
 
@@ -98,9 +98,11 @@ class Case:
         return self.price is None or float(self.beyond.mean()) / self.beyond_span >= self.price
 
     @property
-    def nearly_spent(self) -> bool:
-        """So little of the budget is left that a stop saves next to nothing."""
-        return self.budget is not None and self.budget - self.now < LITTLE * self.budget
+    def is_to_scale(self) -> bool:
+        """A stop would save next to nothing of a run that is to be scaled, or forgo what is clearly worth more."""
+        if self.budget is None or not self.scales:
+            return False
+        return self.budget - self.now < LITTLE * self.budget or float(self.beyond.mean()) >= CLEARLY * self.delta
 
     @property
     def doubling_in_words(self) -> str:

@@ -228,9 +228,10 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
     while True:
         cells = np.flatnonzero(floor <= reach)
         best = _first_of(cells, finished(cells), letter, slack)
-        if best[1] <= reach + slack or not np.isfinite(best[1]) or len(cells) == grid.cells:
+        if best[1] <= reach + slack or len(cells) == grid.cells:
             return _winner(grid, *best)
-        reach = best[1]  # `curve_fit` got stuck in the best cells: others may do better
+        # `curve_fit` got stuck in the best cells, others may do better; or gave up in all, which others may not
+        reach = best[1] if np.isfinite(best[1]) else float(np.sort(floor)[min(4 * len(cells), grid.cells - 1)])
 
 
 def _first_of(cells: IntArray, least: FloatArray, letter: Letter, slack: float) -> tuple[int, float, float]:
@@ -241,7 +242,7 @@ def _first_of(cells: IntArray, least: FloatArray, letter: Letter, slack: float) 
     best: tuple[int, float, float] = (0, float("inf"), float("nan"))
     ranked = np.argsort(np.floor(least / slack) if slack > 0 else least, kind="stable")
     for at in ranked:
-        if least[at] > best[1] - slack:
+        if least[at] >= best[1] - slack:
             return best
         sse, B = letter(int(cells[at]))
         if sse < best[1] - slack:

@@ -79,6 +79,9 @@ def test_a_stop_of_a_run_that_is_worth_twice_the_budget_says_so() -> None:
     assert early.numbers["p_doubling_gains_delta"] >= 0.8
     assert "; twice as much would buy +0." in early.reason
     assert advise(climbing, budget=4950, delta=0.03).action == "scale"  # less than a tenth of it is left
+    clear = advise(climbing, budget=5100, delta=0.02)  # twice as much buys .057
+    assert clear.numbers["p_gain_below_delta"] >= 0.9
+    assert clear.action == "scale"
 
 
 def test_a_price_above_the_gain_stops() -> None:

@@ -120,6 +120,26 @@ def test_a_curve_that_does_not_rise_leaves_the_lowest_of_the_equal_cells() -> No
     assert start == fast.A
 
 
+def test_where_curve_fit_gives_up_in_the_best_cells_another_one_wins() -> None:
+    """A run that stays at 0 and rises with its last two evaluations: the step that fits best cannot be got to."""
+    compute = np.arange(0.0, 11.0)
+    curve = Curve(compute, np.r_[np.zeros(9), 0.3, 0.2])
+    full = scaled_grid(0.0, 20.0)
+    grid = PaperGrid(full.ceilings[::4], full.midpoints[3::8])
+    letter, fast = paper_fit(curve, grid=grid, exact=True), paper_fit(curve, grid=grid)
+    assert np.isfinite(fast.A)
+    assert (fast.A, fast.C_mid) == (letter.A, letter.C_mid)
+
+
+def test_a_curve_that_stays_at_0_is_the_first_cell() -> None:
+    """Its sum of squares is 0 wherever the step lies: the first cell that has it ends the race."""
+    curve = Curve(np.arange(1.0, 7.0), np.zeros(6))
+    grid = scaled_grid(0.0, 60.0)
+    small = PaperGrid(grid.ceilings[::40], grid.midpoints[::20])
+    letter, fast = paper_fit(curve, grid=small, exact=True), paper_fit(curve, grid=small)
+    assert (fast.A, fast.B, fast.C_mid, fast.sse) == (letter.A, letter.B, letter.C_mid, 0.0)
+
+
 def test_a_power_law_is_recovered_and_its_ceiling_is_capped() -> None:
     compute = np.geomspace(10, 5000, 20)
     exact = power_law(Curve(compute, 0.8 - 1.1 * compute**-0.45))
