@@ -28,7 +28,7 @@ BINDING = {
 }
 """The number of `science.Advice.numbers` that an action rests on."""
 
-_OVER = "The run is over."
+_OVER, _NEWER = "The run is over.", "Newer evaluations say something else."
 _IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
 
 POLICY = "policy"
@@ -60,11 +60,11 @@ def recommend(
     said = _newest(session, run, Recommendation.action == action, Recommendation.status != "superseded")
     if said is not None and not is_news(action, said.numbers, numbers):
         if said is not last:
-            _supersede(session, run, last, now, "Newer evaluations say something else.")
+            _supersede(session, run, last, now, _NEWER)
         elif said.status == "open":
             _follow(session, run, said, now)
         return None
-    _supersede(session, run, last, now, "Newer evaluations say something else.")
+    _supersede(session, run, last, now, _NEWER)
     advice = Recommendation(
         run_id=run.id, forecast_id=forecast.id, action=action, reason=reason, numbers=dict(numbers), created_at=now
     )
