@@ -15,6 +15,7 @@ from forecurve.limits import MOST_COMPUTE
 from .. import checks, errors
 from ..arrays import BoolArray, FloatArray, IntArray
 from .arms import arm_of
+from .granularity import LOOKED_AT, answers_told_by, is_told
 from .noise import (
     LEVEL_OF,
     SamplingNoise,
@@ -86,6 +87,9 @@ class Curve:
         restarts: compute at which the run was resumed from a checkpoint, if it was: what an evaluation holds beside the
             curve and sampling noise does not carry over from one segment to the next.
 
+    Attributes:
+        answers: in each evaluation, as the rewards themselves tell where nobody says any size (`granularity`).
+
     Raises:
         CurveError: one of its subclasses, naming field, value and way out.
 
@@ -107,6 +111,7 @@ class Curve:
     bounds: tuple[float, float] = (0.0, 1.0)
     restarts: tuple[float, ...] = ()
     noise: SamplingNoise = field(init=False)
+    answers: int | None = field(init=False, default=None)
     _room: Room | None = field(init=False, default=None)
 
     def __init__(
@@ -162,10 +167,16 @@ class Curve:
             "bounds": (low, high),
             "restarts": checks.restarts_of(restarts),
         }
-        level = levels_of((y - low) / (high - low))
-        number = numbers_of(len(y), per_point["prompts"], per_point["samples"], tallies)
+        rate = (y - low) / (high - low)
+        values["answers"] = (
+            None if is_told(per_point["prompts"], per_point["variance"], tallies) else answers_told_by(rate)
+        )
+        sizes = per_point
+        if values["answers"] is not None:
+            sizes = {**per_point, "prompts": np.full(len(y), float(values["answers"])), "samples": None}
+        number = numbers_of(len(y), sizes["prompts"], sizes["samples"], tallies)
         behind = latest(np.nan_to_num(number))
-        values["noise"] = sampling_noise(level, behind, high - low, **per_point, counts=tallies)
+        values["noise"] = sampling_noise(levels_of(rate), behind, high - low, **sizes, counts=tallies)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -252,8 +263,11 @@ class Curve:
             tallies = checks.tallies_of([new.counts], given["samples"], 1)
             checks.check_agreement(np.array([rate]), tallies, given["samples"])
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
+        if self._tells_otherwise(rate, given, tallies):
+            return self._rebuilt(compute, reward, given, tallies)
         (number,) = latest_numbers(given["prompts"], given["samples"], tallies)
-        before = latest_numbers(self.prompts, self.samples, self.counts)[1 - LEVEL_OF :]
+        number = number if self.answers is None else float(self.answers)
+        before = self._latest_numbers()[1 - LEVEL_OF :]
         behind = sum(one for one in (*before, number) if one == one)  # NaN where unknown
         if tallies is None and given["variance"] is None:
             one = next_noise(level, behind, number, scale)
@@ -291,7 +305,7 @@ class Curve:
         """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the
         last one itself where the size of evaluations is unknown. Shapes are kept."""
         last = float(self.noise.variance[-1])
-        numbers = latest_numbers(self.prompts, self.samples, self.counts)
+        numbers = self._latest_numbers()
         number, behind = numbers[-1], float(np.nansum(numbers))
         if math.isnan(number):
             return np.full(reward.shape, last)
@@ -300,6 +314,25 @@ class Curve:
         level = next_level(before, rate)
         at = smoothed_binomial((reward - low) / width, np.array(number), np.array(behind))
         return np.asarray(last * at / smoothed_binomial(level, number, behind))
+
+    def _latest_numbers(self) -> list[float]:
+        """Answers in each of the latest evaluations, NaN where unknown."""
+        if self.answers is not None:
+            return [float(self.answers)] * min(LEVEL_OF, self.points)
+        return latest_numbers(self.prompts, self.samples, self.counts)
+
+    def _tells_otherwise(
+        self, rate: float, given: dict[str, FloatArray | None], tallies: tuple[IntArray | None, ...] | None
+    ) -> bool:
+        """Whether one more evaluation changes what the rewards tell of the answers behind each."""
+        if is_told(self.prompts, self.variance, self.counts):
+            return False
+        if is_told(given["prompts"], given["variance"], tallies):
+            return self.answers is not None
+        if self.points >= LOOKED_AT:
+            return False
+        rates = (self.reward - self.bounds[0]) / self.width
+        return answers_told_by(np.append(rates, rate)) != self.answers
 
     def _refuse(self, compute: FloatArray, reward: FloatArray) -> None:
         """Say what keeps one more evaluation from coming next; each of shape (1,)."""

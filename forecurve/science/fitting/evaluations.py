@@ -48,6 +48,7 @@ def _size_ratio(fit: Fit, prompts: float | None, samples: float | None) -> float
         checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
     ratio = 1.0
     last = [None if column is None else float(column[-1]) for column in (fit.curve.prompts, fit.curve.samples)]
+    last[0] = last[0] if fit.curve.answers is None else float(fit.curve.answers)
     for new, old in zip((prompts, samples), last, strict=True):
         if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
             ratio *= old / new

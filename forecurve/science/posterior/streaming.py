@@ -184,6 +184,8 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     """Whether a hypothesis joins, what is assumed of every evaluation's size changes, or one of the latest evaluations,
     far off the next, turns out to be an outlier."""
     setting = fit.setting
+    if curve.answers != fit.curve.answers:
+        return True
     if curve.noise.source != setting.source or len(hypotheses_for(setting.points + 1)) != len(setting.hypotheses):
         return True
     low, width = curve.bounds[0], curve.width
