@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -40,6 +40,14 @@ def cell(value: Any) -> str:
 def note(text: str) -> None:
     """A word on stderr while the work goes on."""
     print(text, file=sys.stderr, flush=True)
+
+
+def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Rows with the same columns, as JSON or as a table."""
+    if as_json:
+        answer({"rows": rows})
+    else:
+        table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def answer(body: Any) -> None:

@@ -78,10 +78,7 @@ def main() -> None:
     for kind, lost in cells:
         rows += [cell(kind, noise, asked.runs, lost) for noise in NOISES]
         common.note(f"{kind} {lost}: done")
-    if asked.json:
-        common.answer({"rows": rows})
-        return
-    common.table(list(rows[0]), [list(row.values()) for row in rows])
+    common.show(rows, as_json=asked.json)
 
 
 if __name__ == "__main__":

@@ -104,10 +104,7 @@ def main() -> None:
     """Simulate and print."""
     arguments = common.parser(__doc__, runs=20).parse_args()
     rows = [row(kind, size, arguments.runs) for kind in KINDS for size in kind.sizes]
-    if arguments.json:
-        common.answer({"rows": rows})
-        return
-    common.table(list(rows[0]), [list(one.values()) for one in rows])
+    common.show(rows, as_json=arguments.json)
 
 
 if __name__ == "__main__":

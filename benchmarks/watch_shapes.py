@@ -55,10 +55,7 @@ def main() -> None:
                 row |= {f"{level} {whose}": levels.count(level) / asked.runs for level in ("WARN", "ALERT")}
             rows.append(row)
         common.note(f"{kind}: done")
-    if asked.json:
-        common.answer({"rows": rows})
-        return
-    common.table(list(rows[0]), [list(row.values()) for row in rows])
+    common.show(rows, as_json=asked.json)
 
 
 if __name__ == "__main__":

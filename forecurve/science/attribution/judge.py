@@ -131,8 +131,8 @@ def _arm(name: str, runs: Sequence[Run]) -> _Arm:
     """
     left_out = tuple((run.name, str(run.misfit)) for run in runs if not run.usable)
     usable = [run for run in runs if run.usable]
-    oldest = min((run.now for run in usable if run.identified), default=0.0)
-    young = [run for run in usable if not run.identified and run.now <= _YOUNG * oldest]
+    least = min((run.now for run in usable if run.identified), default=0.0)
+    young = [run for run in usable if not run.identified and run.now <= _YOUNG * least]
     waiting = tuple(run.name for run in young)
     return _Arm(name, [run for run in usable if run not in young], left_out, waiting)
 

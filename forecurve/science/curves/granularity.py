@@ -46,9 +46,9 @@ def answers_told_by(rate: FloatArray) -> int | None:
 def is_told(
     prompts: FloatArray | None, variance: FloatArray | None, counts: tuple[IntArray | None, ...] | None
 ) -> bool:
-    """Whether anybody says how large one of the evaluations is."""
+    """Whether anybody says how large one of the evaluations is. A variance of 0 says "unknown"."""
     columns = (column for column in (prompts, variance) if column is not None)
-    return any(np.isfinite(column).any() for column in columns) or any(row is not None for row in counts or ())
+    return any((column > 0).any() for column in columns) or any(row is not None for row in counts or ())
 
 
 def _written(rates: FloatArray) -> tuple[float, float]:

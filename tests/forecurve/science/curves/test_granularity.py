@@ -50,6 +50,7 @@ def test_the_noise_is_that_of_so_many_answers_and_what_is_told_goes_before() -> 
     one, other = fit(found), fit(told)
     assert one.predict(200.0).at(0) == other.predict(200.0).at(0)
     assert Curve(COMPUTE, reward, variance=1e-4).answers is None
+    assert Curve(COMPUTE, reward, variance=0.0).answers == 16  # which says "unknown"
 
 
 @settings(max_examples=25, deadline=None)
