@@ -88,12 +88,14 @@ class Subject:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The run fell below its frozen forecast. `evidence` is JSON; compute in the run's unit."""
+    """The run fell below its frozen forecast, and is `back_since` then, if it is. `evidence` is JSON; compute in the
+    run's unit."""
 
     level: str
     title: str
     text: str
     since_compute: float | None
+    back_since: float | None
     at_compute: float
     evidence: dict[str, Any]
 
@@ -111,6 +113,12 @@ class Assessment:
     to_freeze: Said | None
     alarm: Alarm | None
     revised: Revision | None
+
+    @property
+    def has_no_fall(self) -> bool:
+        """Neither the watch nor the fit shows one."""
+        found = None if self.advice.fit is None else self.advice.fit.misfit_detail
+        return self.alarm is None and (found is None or not found.fallen)
 
 
 def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
@@ -312,7 +320,8 @@ def _alarm(
         return None
     title, text = fallen.words(subject.name, verdict)
     shown = json_safe(fallen.evidence(verdict, {point.compute: point.step for point in later}))
-    return Alarm(verdict.level, title, text, verdict.since_compute, later[-1].compute, shown)
+    since, back = verdict.since_compute, verdict.back_since
+    return Alarm(verdict.level, title, text, since, back, later[-1].compute, shown)
 
 
 def _revised(subject: Subject, fitted: Fit, frozen: tuple[dict[str, Any], float] | None) -> Revision | None:

@@ -47,7 +47,7 @@ def early_fall(
     text = f"{figures}. {found.sentence} {curve.unit}. It may recover. {WAY_OUT}"
     evidence = {"fall": found.sentence, "size": found.size, "actual": float(curve.reward[-1])}
     title = f"{name} may {'have collapsed' if found.name == 'collapse' else 'be falling'}"
-    return Alarm("WARN", title, text, first.compute, float(curve.now), evidence)
+    return Alarm("WARN", title, text, first.compute, None, float(curve.now), evidence)
 
 
 def _is_down(curve: Curve, since: float, size: float) -> bool:

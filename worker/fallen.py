@@ -12,14 +12,31 @@ WAY_OUT = "Its training metrics since then may tell why; the checkpoint before i
 
 
 def words(name: str, verdict: Watch) -> tuple[str, str]:
-    """Title and text of the alert: what happened; and its figures, since when, and what can be done."""
-    fell = "fell below its forecast" if verdict.level == "ALERT" else "may be falling below its forecast"
+    """Title and text of the alert: what happened; and its figures, since when, and what can be done.
+
+    Since when it is back, where it is, comes after that (`open_alert`).
+    """
     here, unit = compute_text(float(verdict.compute[-1])), verdict.unit
     figures = f"{verdict.actual:.2f} at {here} {unit}, where {level_text(verdict.predicted)} was forecast"
-    since = f"since {compute_text(verdict.since_compute)} {unit}" if verdict.since_compute is not None else ""
-    said = f"{figures}. {verdict.fall} {unit}." if verdict.fall is not None else f"{figures}; below it {since}."
-    what_to_do = WAY_OUT if verdict.level == "ALERT" else "It may be chance, or pass: the next evaluations tell."
+    said = f"{figures}. {verdict.fall} {unit}." if verdict.fall is not None else f"{figures}; {_since(verdict)}."
+    fell, what_to_do = _fell(verdict)
     return f"{name} {fell}", f"{said} {verdict.doubt or what_to_do}"
+
+
+def _since(verdict: Watch) -> str:
+    if verdict.since_compute is None:
+        return "below it"
+    since = f"{compute_text(verdict.since_compute)} {verdict.unit}"
+    return f"below it since {since}" if verdict.back_since is None else f"below it from {since} on"
+
+
+def _fell(verdict: Watch) -> tuple[str, str]:
+    """What it did, and what can be done about that."""
+    if verdict.back_since is not None:
+        return "was below its forecast", "Its training metrics of that time may tell why."
+    if verdict.level == "ALERT":
+        return "fell below its forecast", WAY_OUT
+    return "may be falling below its forecast", "It may be chance, or pass: the next evaluations tell."
 
 
 def evidence(verdict: Watch, steps: dict[float, int]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
 from server.alerts.models import BELOW_FORECAST, FELL
-from server.alerts.service import open_alert, resolve_if_over, resolve_superseded, settled_at
+from server.alerts.service import note_back, open_alert, resolve_if_over, resolve_superseded, settled_at
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
@@ -219,6 +219,8 @@ def _tell(
         fall = early_fall(subject.name, subject.points, assessment.advice.fit, subject.budget, settled)
         if fall is not None:
             _sound(session, run, FELL, fall, subject.points, now)
+    if assessment.has_no_fall:
+        note_back(session, run, since=subject.points[-1].compute, actor="watch")
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice
@@ -247,6 +249,7 @@ def _sound(session: Session, run: Run, kind: str, alarm: Alarm, points: Sequence
         text=alarm.text,
         now=now,
         since_compute=alarm.since_compute,
+        back_since=alarm.back_since,
         at_compute=alarm.at_compute,
         attempt=points[-1].attempt,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},

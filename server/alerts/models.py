@@ -36,6 +36,7 @@ class Alert(Base):
     text: Mapped[str]
     since_compute: Mapped[float | None]
     at_compute: Mapped[float | None]
+    back_since: Mapped[float | None]  # compute from which on the run is back within its forecast
     attempt: Mapped[int | None]  # of the newest evaluation that it was opened or raised for
     evidence: Mapped[dict[str, Any]]
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, exists, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from forecurve.science.wording import compute_text
 from server.database import new_id
 from server.errors import NotFound
 from server.events.outbox import enqueue
@@ -20,7 +21,7 @@ from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 
-from .models import FALLS, Alert, Channel, Delivery
+from .models import BELOW_FORECAST, FALLS, Alert, Channel, Delivery
 
 LEVELS = ("WARN", "ALERT")
 """From the lowest to the highest."""
@@ -58,6 +59,7 @@ def open_alert(
     text: str,
     now: datetime,
     since_compute: float | None = None,
+    back_since: float | None = None,
     at_compute: float | None = None,
     attempt: int | None = None,
     evidence: Mapping[str, Any] | None = None,
@@ -65,14 +67,15 @@ def open_alert(
 ) -> Alert:
     """Say once that something is wrong with `run`: an alert, its event, a delivery for every channel that wants it.
 
-    A run has at most one open alert of a kind. Saying it again changes nothing; saying it at a higher level raises
-    the open alert (new words and evidence) and delivers it anew.
+    A run has at most one open alert of a kind. Saying it again changes nothing but whether the run is back; saying it
+    at a higher level raises the open alert (new words and evidence) and delivers it anew.
     """
     said = {
         "level": level,
         "title": title,
-        "text": text,
+        "text": text + _back_words(run, kind, back_since),
         "since_compute": since_compute,
+        "back_since": back_since,
         "at_compute": at_compute,
         "attempt": attempt,
         "evidence": dict(evidence or {}),
@@ -91,7 +94,15 @@ def open_alert(
             setattr(alert, name, value)
         alert.acknowledged_at = None  # who acknowledged a warning has not seen the alert
         _announce(session, run, alert, previous=previous, now=now, actor=actor)
+    else:
+        _note_back(session, run, alert, back_since, actor=actor)
     return alert
+
+
+def note_back(session: Session, run: Run, *, since: float, actor: str) -> None:
+    """Say that nothing shows a fall of `run` any more, from this compute on: in its open alerts of falls."""
+    for alert in session.scalars(select(Alert).where(*_open_falls(run))):
+        _note_back(session, run, alert, since, actor=actor)
 
 
 def list_alerts(
@@ -161,8 +172,7 @@ def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) ->
     if not is_over(run) or run.dirty_at is not None:
         return
     session.flush()
-    mine = Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None)
-    for alert in session.scalars(select(Alert).where(*mine)):
+    for alert in session.scalars(select(Alert).where(*_open_falls(run))):
         _resolve(session, run, alert, actor=actor, reason="The run is over.", now=now)
 
 
@@ -170,8 +180,7 @@ def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime)
     """Resolve the open alerts of falls that are on no curve any more, as the run resumed before them. They settle
     nothing: what the later attempt shows rings by itself. `run` is locked."""
     session.flush()
-    mine = Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None), SUPERSEDED
-    for alert in session.scalars(select(Alert).where(*mine)):
+    for alert in session.scalars(select(Alert).where(*_open_falls(run), SUPERSEDED)):
         alert.resolved_at = now
         reason = f"The run went on from before it, in attempt {run.attempt}."
         record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
@@ -183,6 +192,28 @@ def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
     rows = session.execute(select(Alert.resolved_attempt, Alert.resolved_compute).where(*mine))
     settled = (Settled(attempt, compute) for attempt, compute in rows if attempt is not None and compute is not None)
     return max(settled, default=None)
+
+
+def _open_falls(run: Run) -> tuple[ColumnElement[bool], ...]:
+    return Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None)
+
+
+def _note_back(session: Session, run: Run, alert: Alert, since: float | None, *, actor: str) -> None:
+    """Back, or down again. Where it has been back since does not move while it is."""
+    if (alert.back_since is None) == (since is None):
+        return
+    before, now = (_back_words(run, alert.kind, back) for back in (alert.back_since, since))
+    alert.back_since, alert.text = since, alert.text.removesuffix(before) + now
+    kind, reason = ("alert.down_again", None) if since is None else ("alert.back", now.strip())
+    record_of(session, run, kind, actor=actor, reason=reason, alert=alert.id)
+
+
+def _back_words(run: Run, kind: str, since: float | None) -> str:
+    """What the text of an alert ends with once the run is back."""
+    if since is None:
+        return ""
+    back = "It has been back within its forecast" if kind == BELOW_FORECAST else "It has recovered"
+    return f" {back} since {compute_text(since)} {run.compute_unit}."
 
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:

@@ -279,6 +279,7 @@ class AlertMark(BaseModel):
     title: str
     text: str
     since_compute: float | None
+    back_since: float | None
     at_compute: float | None
     opened_at: datetime
     acknowledged_at: datetime | None

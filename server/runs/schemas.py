@@ -97,7 +97,7 @@ class RunView(BaseModel):
     open_alerts: int
     fell_at: float | None = Field(
         description="Of a run that is over: from which compute on it was below its forecast, by an alert that no "
-        "person had resolved when it ended; else null."
+        "person had resolved when it ended; null where there is none, or it was back within its forecast by then."
     )
     created_at: datetime
     started_at: datetime | None

@@ -113,12 +113,13 @@ def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
 
 def _alerts(session: Session, runs: Sequence[Run]) -> dict[str, _Alerts]:
     """What a person resolved before the run ended is settled; what its end resolved (see `resolve_if_over`) is told,
-    unless the run had gone on from before it."""
+    unless the run was back by then, or had gone on from before it."""
     is_open = Alert.resolved_at.is_(None), Run.archived_at.is_(None)
     told = or_(Alert.resolved_at.is_(None), Alert.resolved_at >= Run.finished_at)
-    fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told, ~SUPERSEDED
+    fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told
+    down = *fell, Alert.back_since.is_(None), ~SUPERSEDED
     found = select(
-        Alert.run_id, func.count().filter(*is_open).label("open"), func.max(Alert.since_compute).filter(*fell)
+        Alert.run_id, func.count().filter(*is_open).label("open"), func.max(Alert.since_compute).filter(*down)
     )
     mine = Alert.run_id.in_([run.id for run in runs])
     rows = session.execute(found.join(Run, Run.id == Alert.run_id).where(mine).group_by(Alert.run_id))

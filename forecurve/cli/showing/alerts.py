@@ -48,6 +48,7 @@ def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
         "kind": alert["kind"],
         "opened": moment(alert["opened_at"]),
         "since": _at(alert["since_compute"], unit),
+        "back since": _at(alert["back_since"], unit),
         "seen": _at(alert["at_compute"], unit),
         **evidence,
     }

@@ -100,9 +100,19 @@ class Watch:
         return float(self.reward[-1])
 
     @property
-    def is_back(self) -> bool:
-        """Whether the last two evaluations, after those that were below, are within the forecast or above it."""
-        return len(self.reward) > 1 and bool((self.reward[-2:] >= self.lower[-2:]).all())
+    def back_since(self) -> float | None:
+        """From which compute on the run is within its forecast again, or above it; None while it is not, or never left.
+
+        Two evaluations in a row make it back, and two in a row that are below take it down again: a single one may be
+        chance.
+        """
+        if self.since_compute is None:
+            return None
+        fell = int(np.searchsorted(self.compute, self.since_compute))
+        within = self.reward[fell:] >= self.lower[fell:]
+        up, down = np.flatnonzero(within[1:] & within[:-1]), np.flatnonzero(~within[1:] & ~within[:-1])
+        back = up[up > down[-1]] if len(down) else up
+        return float(self.compute[fell + back[0]]) if len(back) else None
 
     @property
     def shortfall(self) -> float:
@@ -113,7 +123,7 @@ class Watch:
         """JSON-safe."""
         values = ("e_value", "e_value_robust", "e_value_others", "actual", "shortfall")
         columns = ("compute", "reward", "z", "expected", "lower", "upper")
-        names = ("name", "level", "since_compute", "unit", "fall", "doubt", *values)
+        names = ("name", "level", "since_compute", "back_since", "unit", "fall", "doubt", *values)
         body = {name: getattr(self, name) for name in names}
         body["predicted"] = self.predicted.to_dict()
         body["sentence"] = self.sentence

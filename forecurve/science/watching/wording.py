@@ -28,7 +28,8 @@ def _stands(watch: Watch) -> str:
         stands = "is below its forecast, which may be chance" if below else "follows its forecast"
         return f"{watch.name} {stands}: {here}."
     since = f"{compute_text(watch.since_compute)} {watch.unit}"
-    if watch.is_back:
-        return f"{watch.name} was below its own forecast from {since} on and is back within it: {here}."
+    if watch.back_since is not None:
+        back = f"{compute_text(watch.back_since)} {watch.unit}"
+        return f"{watch.name} was below its own forecast from {since} on and is back within it since {back}: {here}."
     verb = "fell below" if watch.level == "ALERT" else "may be falling below"
     return f"{watch.name} {verb} its own forecast: {here}, since {since}."

@@ -215,7 +215,22 @@ def test_a_level_once_reached_stays_and_a_run_that_is_back_is_said_to_be() -> No
     assert (low.level, back.level) == ("ALERT", "ALERT")
     assert " fell below its own forecast: " in low.sentence
     assert " was below its own forecast from " in back.sentence
-    assert " on and is back within it: " in back.sentence
+    assert (low.back_since, back.back_since) == (None, LATER[25])
+    assert " on and is back within it since " in back.sentence
+
+
+def test_one_evaluation_by_chance_makes_no_run_back_and_takes_none_down() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[10:25] -= 0.1
+    lucky, unlucky = reward.copy(), reward.copy()
+    lucky[20] += 0.1
+    unlucky[30] -= 0.1
+    assert watch(FROZEN, LATER[:25], lucky[:25]).back_since is None
+    assert watch(FROZEN, LATER, unlucky).back_since == LATER[25]
+    again = unlucky.copy()
+    again[31] -= 0.1
+    assert watch(FROZEN, LATER[:32], again[:32]).back_since is None
+    assert watch(FROZEN, LATER, again).back_since == LATER[32]
 
 
 def test_a_run_above_its_forecast_raises_nothing() -> None:

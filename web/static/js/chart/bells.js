@@ -57,7 +57,8 @@ function heaps(scene, placed) {
 
 function stretch({ axis, ink }, { alert, x }) {
   const since = axis.place(alert.since_compute ?? atOf(alert));
-  return { shapes: [{ type: "line", x0: since, x1: x, yref: "paper", y0: 0.055, y1: 0.055, line: { color: inkOf(alert, ink), width: 3 } }], annotations: [] };
+  const until = alert.back_since === null ? x : axis.place(alert.back_since);
+  return { shapes: [{ type: "line", x0: since, x1: until, yref: "paper", y0: 0.055, y1: 0.055, line: { color: inkOf(alert, ink), width: 3 } }], annotations: [] };
 }
 
 /** The words of a bell, the point that it belongs to, and how far from there they end and stand below it. */
@@ -104,12 +105,14 @@ function bell(scene, heap, above) {
 function words(heap, ink) {
   const lines = new Map();
   for (const { alert } of heap) {
-    const said = `${alert.level === "WARN" ? "warning" : "alert"}: ${escaped(alert.kind.replaceAll("_", " "))}${alert.resolved_at ? ", resolved" : ""}`;
+    const said = `${alert.level === "WARN" ? "warning" : "alert"}: ${escaped(alert.kind.replaceAll("_", " "))}${endOf(alert)}`;
     lines.set(said, { colour: inkOf(alert, ink), count: (lines.get(said)?.count ?? 0) + 1 });
   }
   const written = [...lines].map(([said, { colour, count }]) => coloured(`${said}${count > 1 ? ` (${count})` : ""}`, colour, inkOf(heap[0].alert, ink)));
   const more = written.length > MOST ? [`and ${written.length - MOST + 1} more`] : [];
   return [...written.slice(0, more.length > 0 ? MOST - 1 : MOST), ...more];
 }
+
+const endOf = (alert) => (alert.back_since !== null ? ", back" : alert.resolved_at ? ", resolved" : "");
 
 const coloured = (text, colour, around) => (colour === around ? text : `<span style="color:${colour}">${text}</span>`);
