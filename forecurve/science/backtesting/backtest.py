@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from .. import errors
 from ..checks import check_kind, is_positive
+from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..fitting.outcome import Outcome
 from ..past.kin import Kin
@@ -49,7 +50,8 @@ def backtest(
         progress: called with (forecasts done, forecasts in all).
 
     Raises:
-        CurveError: a fraction or a baseline that does not exist. PriorError: an unknown prior.
+        CurveError: a fraction or a baseline that does not exist. PriorError: an unknown prior, or siblings of another
+            unit or range.
 
     Returns:
         Rows in the order of curves, fractions, methods (ours first).
@@ -61,6 +63,10 @@ def backtest(
     fractions = [float(fraction) for fraction in fractions]
     tick = _Ticker(progress, len(curves) * len(fractions) + (len(curves) if prior == "siblings" else 0))
     if prior == "siblings":
+        check_one_unit(curves, errors.PriorError, "siblings must share one unit of compute", "convert them first")
+        check_one_range(
+            curves, errors.PriorError, "siblings must share one range of rewards", "bring them to one scale"
+        )
         ours = among_siblings(Kin(curves, tick), fractions, tick)
     else:
         ours = [forecasts_from(curve, fractions, prior, tick) for curve in curves]

@@ -18,12 +18,14 @@ from .arms import arm_of
 from .granularity import LOOKED_AT, answers_told_by, is_told
 from .noise import (
     LEVEL_OF,
+    SOURCES,
     SamplingNoise,
+    filled,
     latest,
-    latest_numbers,
     levels_of,
     next_level,
     next_noise,
+    next_number,
     numbers_of,
     sampling_noise,
     smoothed_binomial,
@@ -89,6 +91,8 @@ class Curve:
 
     Attributes:
         answers: in each evaluation, as the rewards themselves tell where nobody says any size (`granularity`).
+        sizes: answers in each evaluation, shape (N,); of one of which that is unknown those of the one before, and NaN
+            where it is of none.
 
     Raises:
         CurveError: one of its subclasses, naming field, value and way out.
@@ -112,6 +116,7 @@ class Curve:
     restarts: tuple[float, ...] = ()
     noise: SamplingNoise = field(init=False)
     answers: int | None = field(init=False, default=None)
+    sizes: FloatArray = field(init=False)
     _room: Room | None = field(init=False, default=None)
 
     def __init__(
@@ -171,12 +176,13 @@ class Curve:
         values["answers"] = (
             None if is_told(per_point["prompts"], per_point["variance"], tallies) else answers_told_by(rate)
         )
-        sizes = per_point
-        if values["answers"] is not None:
-            sizes = {**per_point, "prompts": np.full(len(y), float(values["answers"])), "samples": None}
-        number = numbers_of(len(y), sizes["prompts"], sizes["samples"], tallies)
-        behind = latest(np.nan_to_num(number))
-        values["noise"] = sampling_noise(levels_of(rate), behind, high - low, **sizes, counts=tallies)
+        if values["answers"] is None:
+            number = filled(numbers_of(len(y), per_point["prompts"], per_point["samples"], tallies))
+        else:
+            number = np.full(len(y), float(values["answers"]))
+        behind, told = latest(np.nan_to_num(number)), (per_point["samples"], per_point["variance"], tallies)
+        values["sizes"] = number
+        values["noise"] = sampling_noise(levels_of(rate), behind, high - low, number, *told)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -265,18 +271,25 @@ class Curve:
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
         if self._tells_otherwise(rate, given, tallies):
             return self._rebuilt(compute, reward, given, tallies)
-        (number,) = latest_numbers(given["prompts"], given["samples"], tallies)
-        number = number if self.answers is None else float(self.answers)
-        before = self._latest_numbers()[1 - LEVEL_OF :]
-        behind = sum(one for one in (*before, number) if one == one)  # NaN where unknown
+        number = self._next_number(given, tallies)
+        *before, latest_size = self.sizes[1 - LEVEL_OF :].tolist()
+        if self.samples is None and given["samples"] is not None:  # of those before they are unknown
+            return self._rebuilt(compute, reward, given, tallies)
+        if math.isnan(number):
+            number = latest_size
+        elif math.isnan(latest_size):  # it says how large those before are taken to be
+            return self._rebuilt(compute, reward, given, tallies)
+        behind = 0.0 if math.isnan(number) else sum((*before, latest_size, number))
         if tallies is None and given["variance"] is None:
             one = next_noise(level, behind, number, scale)
         else:
-            one = sampling_noise(np.array([level]), np.array([behind]), scale, **given, counts=tallies)
-        if one.source != self.noise.source:  # what is known of one evaluation changes what is assumed of all
+            told = np.array([number]), given["samples"], given["variance"], tallies
+            one = sampling_noise(np.array([level]), np.array([behind]), scale, *told)
+        if SOURCES.index(one.source) < SOURCES.index(self.noise.source):  # more is known, and of all of them assumed
             return self._rebuilt(compute, reward, given, tallies)
-        columns, room = self._one_more(compute, reward, given, one)
-        noise = SamplingNoise(columns.pop("noise"), one.source)
+        variance = self.noise.variance[-1] if one.source == "unknown" else one.variance[0]
+        columns, room = self._one_more(compute, reward, given, number, float(variance))
+        noise = SamplingNoise(columns.pop("noise"), self.noise.source)
         longer = Curve.__new__(Curve)
         longer.__dict__.update(vars(self), **columns, counts=self._counts_and(tallies), noise=noise, _room=room)
         return longer
@@ -305,8 +318,8 @@ class Curve:
         """Nominal sampling variance of an evaluation like the last one, were the curve at these rewards; that of the
         last one itself where the size of evaluations is unknown. Shapes are kept."""
         last = float(self.noise.variance[-1])
-        numbers = self._latest_numbers()
-        number, behind = numbers[-1], float(np.nansum(numbers))
+        sizes = self.sizes[-LEVEL_OF:].tolist()
+        number, behind = sizes[-1], sum(sizes)
         if math.isnan(number):
             return np.full(reward.shape, last)
         low, width = self.bounds[0], self.width
@@ -315,11 +328,13 @@ class Curve:
         at = smoothed_binomial((reward - low) / width, np.array(number), np.array(behind))
         return np.asarray(last * at / smoothed_binomial(level, number, behind))
 
-    def _latest_numbers(self) -> list[float]:
-        """Answers in each of the latest evaluations, NaN where unknown."""
+    def _next_number(self, given: dict[str, FloatArray | None], tallies: tuple[IntArray | None, ...] | None) -> float:
+        """Answers in one more evaluation, NaN where unknown."""
         if self.answers is not None:
-            return [float(self.answers)] * min(LEVEL_OF, self.points)
-        return latest_numbers(self.prompts, self.samples, self.counts)
+            return float(self.answers)
+        if self.samples is not None and given["samples"] is None:
+            return math.nan
+        return next_number(given["prompts"], given["samples"], tallies)
 
     def _tells_otherwise(
         self, rate: float, given: dict[str, FloatArray | None], tallies: tuple[IntArray | None, ...] | None
@@ -342,11 +357,11 @@ class Curve:
         checks.check_range(reward, *self.bounds, offset=self.points)
 
     def _one_more(
-        self, compute: float, reward: float, given: dict[str, FloatArray | None], noise: SamplingNoise
+        self, compute: float, reward: float, given: dict[str, FloatArray | None], number: float, variance: float
     ) -> tuple[Columns, Room]:
         """Every column with its next value, NaN where unknown, and their room."""
-        columns = {"compute": self.compute, "reward": self.reward, "noise": self.noise.variance}
-        values = {"compute": compute, "reward": reward, "noise": float(noise.variance[0])}
+        columns = {"compute": self.compute, "reward": self.reward, "noise": self.noise.variance, "sizes": self.sizes}
+        values = {"compute": compute, "reward": reward, "noise": variance, "sizes": number}
         for name, last in given.items():
             column = getattr(self, name)
             if column is not None or last is not None:

@@ -28,6 +28,8 @@ from ..compiled import compiled
 # hardly below it, possibly well above (wandering, changed prompts). "binomial": an upper bound for a fixed prompt set
 # (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
 ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
+SOURCES = tuple(ALPHA_PRIOR)
+"""From what says most to what says least."""
 UNKNOWN_SD = 0.015
 _LEAST_RATE = 1e-3
 LEVEL_OF = 4  # latest evaluations that tell the level of one: few, so that a jump is soon known
@@ -102,25 +104,32 @@ def next_level(before: Sequence[float], rate: float) -> float:
     return sum(reversed(before), start=rate) / (len(before) + 1)
 
 
-def latest_numbers(
+def next_number(
     prompts: FloatArray | None, samples: FloatArray | None, counts: tuple[IntArray | None, ...] | None
-) -> list[float]:
-    """The latest LEVEL_OF of `numbers_of`, or as many as there are; a single NaN where no number is known."""
+) -> float:
+    """`numbers_of` a single evaluation."""
     if prompts is None and counts is None:
-        return [math.nan]
+        return math.nan
     if counts is None and prompts is not None:  # at every new evaluation: no arrays
-        each = prompts[-LEVEL_OF:].tolist()
-        return each if samples is None else [a * b for a, b in zip(each, samples[-LEVEL_OF:].tolist(), strict=True)]
-    rows = None if counts is None else counts[-LEVEL_OF:]
-    prompts, samples = (None if one is None else one[-LEVEL_OF:] for one in (prompts, samples))
-    return [float(number) for number in numbers_of(len(rows or ()), prompts, samples, rows)]
+        return float(prompts[0]) if samples is None else float(prompts[0]) * float(samples[0])
+    return float(numbers_of(1, prompts, samples, counts)[0])
+
+
+def filled(values: FloatArray) -> FloatArray:
+    """Values with NaN where one is unknown as the last known one before has it, at first as the first known one does;
+    shape (N,). What comes later changes nothing but before the first one that is known."""
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) in (0, len(values)):
+        return values
+    behind = np.searchsorted(known, np.arange(len(values)), side="right") - 1
+    return np.asarray(values[known[np.maximum(behind, 0)]])
 
 
 def sampling_noise(
     level: FloatArray,
     behind: FloatArray,
     scale: float,
-    prompts: FloatArray | None,
+    number: FloatArray,
     samples: FloatArray | None,
     variance: FloatArray | None,
     counts: tuple[IntArray | None, ...] | None,
@@ -129,16 +138,17 @@ def sampling_noise(
 
     Args:
         level: `levels_of` rewards moved to [0, 1], shape (N,).
-        behind: answers that tell it, `latest` of `numbers_of`, shape (N,).
+        behind: answers that tell it, `latest` of `number`, shape (N,).
         scale: width of the reward's own range; variances come back in that range.
-        prompts, samples, variance, counts: as in `Curve`.
+        number: answers in each evaluation, `filled`; shape (N,).
+        samples, variance, counts: as in `Curve`.
     """
     exact = _exact_variance(level, behind, scale, samples, variance, counts)
-    rough = smoothed_binomial(level, numbers_of(len(level), prompts, samples, None), behind) * scale**2
+    rough = smoothed_binomial(level, number, behind) * scale**2
     if not np.isnan(exact).all():
-        return SamplingNoise(_fill(np.where(np.isnan(exact), rough, exact)), "known")
+        return SamplingNoise(filled(np.where(np.isnan(exact), rough, exact)), "known")
     if not np.isnan(rough).all():
-        return SamplingNoise(_fill(rough), "binomial")
+        return SamplingNoise(rough, "binomial")
     return SamplingNoise(np.full(level.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
 
 
@@ -210,11 +220,6 @@ def smoothed_binomial(level: Number, number: Number, behind: Number) -> Number:
         least = np.minimum(least, _LEAST_RATE)
         p = np.clip(p, least, 1.0 - least)
     return p * (1.0 - p) / number
-
-
-def _fill(variance: FloatArray) -> FloatArray:
-    unknown = np.isnan(variance)
-    return np.where(unknown, np.nanmedian(variance), variance) if unknown.any() else variance
 
 
 def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> tuple[FloatArray, float]:

@@ -43,13 +43,21 @@ def _wandering(fit: Fit, x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _size_ratio(fit: Fit, prompts: float | None, samples: float | None) -> float:
-    """How many times the variance of the last evaluation that of one of this size is, where both are known."""
-    for name, value in (("prompts", prompts), ("samples", samples)):
-        checks.column_of(name, value, 1, 1.0, checks.MOST_COUNTED)
-    ratio = 1.0
-    last = [None if column is None else float(column[-1]) for column in (fit.curve.prompts, fit.curve.samples)]
-    last[0] = last[0] if fit.curve.answers is None else float(fit.curve.answers)
-    for new, old in zip((prompts, samples), last, strict=True):
-        if new is not None and np.isfinite(new) and old is not None and np.isfinite(old):
-            ratio *= old / new
-    return ratio
+    """How many times the variance of the last evaluation that of one of this size is; 1 where the size of none is
+    known. Prompts without samples have as many as those of the last one, and samples without prompts as many prompts.
+    """
+    of_prompt, prompts, samples = 1.0, _size("prompts", prompts), _size("samples", samples)
+    if fit.curve.samples is not None and np.isfinite(fit.curve.samples[-1]):
+        of_prompt = float(fit.curve.samples[-1])
+    last = float(fit.curve.sizes[-1])
+    if np.isnan(last):
+        return 1.0
+    return last / ((prompts or last / of_prompt) * (samples or of_prompt))
+
+
+def _size(name: str, value: float | None) -> float | None:
+    """A number of prompts or samples; None where it is unknown."""
+    if value is None:
+        return None
+    column = checks.column_of(name, checks.number(name, value), 1, 1.0, checks.MOST_COUNTED)
+    return None if column is None or np.isnan(column[0]) else float(column[0])

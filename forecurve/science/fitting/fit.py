@@ -170,19 +170,22 @@ class Fit:
     def cutoff(self) -> Cutoff | None:
         """The early regime that the fit most likely set apart, or None where there is hardly one."""
         count, early = self.posterior.cut, self.posterior.early
-        return Cutoff(float(self.problem.compute[count]), count, float(sum(early.values()))) if count else None
+        if not count:
+            return None
+        evaluations = int(self.problem.begins[count])
+        return Cutoff(float(self.curve.compute[evaluations]), evaluations, float(sum(early.values())))
 
     @property
     def outliers(self) -> FloatArray:
         """Compute of the evaluations that lie far off what is on both sides and were given hardly any weight."""
-        return self.problem.compute[self.problem.spikes]
+        return self.curve.compute[self.problem.outliers]
 
     @property
     def stretches(self) -> list[FloatArray]:
         """Compute of the outliers that are neighbours, two or more together."""
-        at = np.flatnonzero(self.problem.spikes)
+        at = self.problem.outliers
         groups = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
-        return [self.problem.compute[group] for group in groups if len(group) > 1]
+        return [self.curve.compute[group] for group in groups if len(group) > 1]
 
     @property
     def state_variance(self) -> FloatArray:
@@ -385,9 +388,8 @@ def _problem(curve: Curve, prior: Prior) -> Problem:
     if curve.points > MOST_FITTED:
         prior = replace(prior, noise=None)  # what is known of single evaluations does not hold for means of several
     low, width = curve.bounds[0], curve.width
-    compute, reward, variance = averaged(curve)
-    rate, relative = (reward - low) / width, variance / width**2
-    return make_problem(compute, rate, relative, curve.noise.source, prior.of_share(curve), curve.restarts)
+    seen = averaged(curve.compute, (curve.reward - low) / width, curve.noise.variance / width**2)
+    return make_problem(seen, curve.noise.source, prior.of_share(curve), curve.restarts)
 
 
 def _computes(compute: npt.ArrayLike) -> FloatArray:

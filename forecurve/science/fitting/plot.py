@@ -67,7 +67,7 @@ def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
     compute = fit.curve.compute
     cutoff = fit.cutoff
     early = compute < (0.0 if cutoff is None else cutoff.compute)
-    outlier = np.isin(np.round(np.log(np.maximum(compute, 1e-300)), 9), np.round(np.log(fit.outliers), 9))
+    outlier = np.isin(compute, fit.outliers)
     edge = np.where(early, QUIET, INK)
     figure.add_scatter(
         x=compute,

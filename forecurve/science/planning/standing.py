@@ -1,9 +1,9 @@
 """Where several unfinished arms stand: joint draws of what each reaches at one common compute, the horizon.
 
 An arm whose curve is no sigmoid is not forecast by one. A run that fell is taken to stay where it is now. Of one with
-a break or a second phase it is said that it ends somewhere between where it is and a little above the best of the
-others; its next evaluations are taken to approach that end in log compute. The same is said of one with no curve yet
-(all 0, all 1, all the same) as far as it begins to move at all (`aftermath.p_lasts`).
+a break or a second phase that has not got there it is said that it ends somewhere between where it is and a little
+above the best of the others; its next evaluations are taken to approach that end in log compute. The same is said of
+one with no curve yet (all 0, all 1, all the same) as far as it begins to move at all (`aftermath.p_lasts`).
 """
 
 from __future__ import annotations
@@ -146,6 +146,11 @@ def _fell(fit: Fit) -> bool:
     return fit.misfit_detail is not None and fit.misfit_detail.fallen
 
 
+def _is_there(fit: Fit, horizon: float) -> bool:
+    """Whether the run went as far as the arms are compared."""
+    return fit.curve.now >= horizon * (1 - 1e-9)
+
+
 def _noise_now(fit: Fit) -> float:
     """Variance of one evaluation. Where the curve changed the sigmoid takes the change for noise: what came since says
     it then, or the sampling alone."""
@@ -209,7 +214,7 @@ def _doubted(fit: Fit, table: FloatArray) -> FloatArray:
 
 def _prospect(fit: Fit, noise: float, horizon: float) -> Prospect:
     now = fit.curve.now
-    if _fell(fit) or now >= horizon * (1 - 1e-9):
+    if _fell(fit) or _is_there(fit, horizon):
         return Prospect(np.empty(0), np.empty(0))
     gap = fit.curve.recent_gap
     edges = [now]
@@ -231,12 +236,14 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
 def _unforecast(
     arm: Entrant, top: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
 ) -> FloatArray:
-    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above `top`."""
+    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above `top`, or, if
+    it went so far, where it stood."""
     fit, size = arm.fit, len(top)
-    last = fit.curve.reward[-_LAST:]
+    upto = max(int(np.searchsorted(fit.curve.compute, horizon * (1 + 1e-9), side="right")), 1)
+    last = fit.curve.reward[max(upto - _LAST, 0) : upto]
     level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(size)
     level = np.clip(level, *fit.curve.bounds)
-    if _fell(fit):
+    if _fell(fit) or _is_there(fit, horizon):
         return np.repeat(level[:, None], 2 + len(grid), axis=1)
     moves = np.ones(size, dtype=bool)
     if fit.misfit in SHAPELESS:

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray, IntArray
+from ..curves.averaging import Averaged
 from ..curves.noise import (
     ALPHA_PRIOR,
     REFERENCE_POINTS,
     evaluation_clock,
 )
-from ..curves.outliers import outlier_variance
 from ..curves.wandering import HYPOTHESES, Hypotheses, Wandering, Whitener, hypotheses_for
 from .kernels import Filtered, noise_filter
 from .prior import Box, Prior, box_of
@@ -95,7 +95,8 @@ class Problem:
         wandering: that part under each hypothesis.
         ticks: of the evaluation clock, (N,).
         filtered: what the noise filter says of them.
-        spikes: which evaluations count as outliers, (N,).
+        begins: which evaluation of the curve is the first of each, where neighbours were averaged; (N,).
+        outliers: which evaluations of the curve count as outliers, (M,).
     """
 
     setting: Setting
@@ -106,7 +107,8 @@ class Problem:
     wandering: Wandering
     ticks: FloatArray
     filtered: Filtered
-    spikes: BoolArray
+    begins: IntArray
+    outliers: IntArray
 
     @cached_property
     def whiteners(self) -> tuple[Whitener, ...]:
@@ -115,22 +117,16 @@ class Problem:
         return tuple(Whitener(self.shares, *row) for row in rows)
 
 
-def make_problem(
-    compute: FloatArray,
-    reward: FloatArray,
-    variance: FloatArray,
-    source: str,
-    prior: Prior,
-    restarts: tuple[float, ...] = (),
-) -> Problem:
+def make_problem(seen: Averaged, source: str, prior: Prior, restarts: tuple[float, ...] = ()) -> Problem:
     """Lay the noise model out.
 
     Args:
-        compute, reward, variance: of the evaluations, (N,); variance is the nominal sampling variance.
-        source: what that variance is known from, see `ALPHA_PRIOR`.
-        prior: of the parameters, A in the same scale as `reward`.
+        seen: the evaluations.
+        source: what their nominal variance is known from, see `ALPHA_PRIOR`.
+        prior: of the parameters, A in the same scale as the rewards.
         restarts: compute at which the run was resumed.
     """
+    compute, reward, variance = seen.compute, seen.reward, seen.variance
     ticks, usual = evaluation_clock(compute, restarts)
     hypotheses = hypotheses_for(len(compute))
     eta, rho, weight, _, _ = hypotheses.columns
@@ -146,8 +142,7 @@ def make_problem(
         usual_gap=usual,
         columns=(eta, rho, np.log(weight)),
     )
-    spikes = outlier_variance(reward, variance)
-    shares = (variance + spikes) / setting.unit_variance
+    shares = (variance + seen.extra) / setting.unit_variance
     wandering = Wandering.of(hypotheses, ticks, setting.unit_variance)
     return Problem(
         setting=setting,
@@ -158,5 +153,6 @@ def make_problem(
         wandering=wandering,
         ticks=ticks,
         filtered=noise_filter(shares, wandering.variance, wandering.decay, reward),
-        spikes=spikes > 0,
+        begins=seen.begins,
+        outliers=seen.outliers,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, CurveError, Outcome, backtest, fit, predict_ending, predict_mean
+from forecurve.science import Curve, CurveError, Outcome, PriorError, backtest, fit, predict_ending, predict_mean
 from forecurve.science.arrays import FloatArray
 from forecurve.science.backtesting.backtest import BASELINES
 from forecurve.science.backtesting.one_run import early_part
@@ -220,3 +221,11 @@ def test_the_mean_of_one_evaluation_is_that_evaluation(family: list[Curve]) -> N
     mean, one = predict_mean(found, [16_000.0]), found.predict_evaluation(16_000.0).at(0)
     assert mean.median == pytest.approx(one.median, abs=0.05 * one.width)
     assert mean.width == pytest.approx(one.width, rel=0.05)
+
+
+@pytest.mark.parametrize(("field", "other"), [("unit", {"unit": "steps"}), ("bounds", {"bounds": (0.0, 100.0)})])
+def test_siblings_share_one_unit_and_one_range(family: list[Curve], field: str, other: dict[str, Any]) -> None:
+    odd = Curve(family[0].compute, family[0].reward, **({"unit": "GPU-hours"} | other))
+    with pytest.raises(PriorError, match=f"^{field}: siblings must share one"):
+        backtest([*family[1:3], odd], prior="siblings")
+    assert len(backtest([*family[1:3], odd], fractions=(0.5,)).rows) == 3

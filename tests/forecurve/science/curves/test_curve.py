@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,50 @@ def test_with_a_start_too_the_place_is_that_among_those_that_were_given() -> Non
     assert caught.value.at == 2
 
 
-def test_of_an_evaluation_with_one_of_two_sizes_the_noise_is_that_of_the_others() -> None:
+def test_an_evaluation_with_one_of_two_sizes_is_as_large_as_the_one_before() -> None:
     """Its samples alone would be a size of 16: noise forty times as large as that of its neighbours."""
     whole = Curve(X, Y, prompts=[100.0] * 4, samples=16)
     blank = Curve(X, Y, prompts=[100.0, 100.0, 100.0, float("nan")], samples=16)
     assert blank.noise.source == whole.noise.source == "binomial"
-    assert blank.noise.variance[:3] == pytest.approx(whole.noise.variance[:3])
-    assert blank.noise.variance[3] == pytest.approx(np.median(whole.noise.variance[:3]))
+    np.testing.assert_array_equal(blank.noise.variance, whole.noise.variance)
+
+
+def test_sizes_that_come_later_change_nothing_but_before_the_first_that_is_known() -> None:
+    nan = float("nan")
+    curve = Curve(X, Y, prompts=[nan, 100.0, nan, 400.0])
+    np.testing.assert_array_equal(curve.sizes, [100.0, 100.0, 100.0, 400.0])
+    np.testing.assert_array_equal(curve.noise.variance[:3], Curve(X[:3], Y[:3], prompts=100).noise.variance)
+    assert np.isnan(Curve(X, [0.1, 0.25, 0.37, 0.41]).sizes).all()
+
+
+def mixed(draw: st.DrawFn) -> tuple[list[float | None], list[float | None] | None, list[float | None] | None]:
+    size = draw(st.integers(4, 12))
+    prompts, samples, variance = st.integers(1, 5000), st.integers(1, 20), st.floats(1e-6, 0.2)
+    columns = [st.lists(st.none() | one.map(float), min_size=size, max_size=size) for one in (prompts, samples)]
+    given = st.lists(st.none() | variance, min_size=size, max_size=size)
+    return draw(columns[0]), draw(st.none() | columns[1]), draw(st.none() | given)
+
+
+@given(st.composite(mixed)(), st.integers(0, 2**32 - 1))
+def test_a_curve_that_grew_knows_of_its_noise_what_a_whole_one_does(columns: Any, seed: int) -> None:
+    prompts, samples, variance = columns
+    size = len(prompts)
+    compute, reward = np.arange(1.0, size + 1), np.random.default_rng(seed).random(size)
+
+    def upto(count: int) -> Curve:
+        named = {"prompts": prompts, "samples": samples, "variance": variance}
+        told = {name: None if column is None else column[:count] for name, column in named.items()}
+        return Curve(compute[:count], reward[:count], **told)
+
+    grown = upto(3)
+    for at in range(3, size):
+        told = (math.nan if column is None else column[at] or math.nan for column in (prompts, samples))
+        each = Evaluation(compute[at], reward[at], *told, variance=None if variance is None else variance[at])
+        grown = grown.extended(each)
+    whole = upto(size)
+    assert grown.noise.source == whole.noise.source
+    np.testing.assert_array_equal(grown.sizes, whole.sizes)
+    np.testing.assert_array_equal(grown.noise.variance, whole.noise.variance)
 
 
 @given(st.permutations([1.0, 2.0, 3.0, 4.0, 5.0]))

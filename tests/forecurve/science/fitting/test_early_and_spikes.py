@@ -216,3 +216,42 @@ def test_noise_that_wanders_is_hardly_ever_a_stretch() -> None:
 def test_the_sentence_says_which_stretch_hardly_counts() -> None:
     said = fit(_outage(25, 4, 0.3)).sentence()
     assert said.endswith("The 4 evaluations from 4,200 to 4,600 compute units lie far off both sides and hardly count.")
+
+
+# --- where neighbours are averaged ---
+
+
+@pytest.mark.parametrize(("points", "count"), [(900, 6), (900, 10), (2000, 20)])
+@pytest.mark.parametrize("off", range(3))
+def test_of_many_evaluations_a_stretch_hardly_counts_wherever_the_blocks_begin(
+    points: int, count: int, off: int
+) -> None:
+    first = int(0.66 * points) + off
+    spoiled, clean = fit(_outage(first, count, 0.4, points)), fit(_outage(first, 0, 0.0, points))
+    assert spoiled.misfit is None
+    assert spoiled.outliers.tolist() == spoiled.curve.compute[first : first + count].tolist()
+    assert abs(spoiled.A.median - clean.A.median) < 0.5 * clean.A.width
+    assert spoiled.A.width < 1.2 * clean.A.width
+
+
+def test_of_many_evaluations_those_set_apart_are_counted_one_by_one() -> None:
+    compute, rng = np.arange(1.0, 2001.0), np.random.default_rng(0)
+    reward = sigmoid(compute, 0.7, 1.5, 300, 0.2) + rng.normal(0, 0.004, 2000)
+    reward[:60] += rng.normal(0.2, 0.03, 60)
+    reward[1500] = 0.1
+    found = fit(Curve(compute, np.clip(reward, 0, 1), prompts=1000, samples=16))
+    assert found.outliers.tolist() == [1501.0]
+    assert found.cutoff is not None
+    assert found.cutoff.compute == found.cutoff.evaluations + 1
+    assert 60 <= found.cutoff.evaluations <= 102
+    assert f" The {found.cutoff.evaluations} evaluations before " in found.sentence()
+
+
+def test_long_streams_find_a_stretch_as_a_refit_does() -> None:
+    whole = _outage(480, 10, 0.4, 540)
+    found = fit(Curve(whole.compute[:450], whole.reward[:450]))
+    for compute, reward in zip(whole.compute[450:], whole.reward[450:], strict=True):
+        found = found.update((float(compute), float(reward)))
+    again = fit(whole)
+    assert found.outliers.tolist() == again.outliers.tolist() == whole.compute[480:490].tolist()
+    assert found.A.median == pytest.approx(again.A.median, abs=0.1 * again.A.width)

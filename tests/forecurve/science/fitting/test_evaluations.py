@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, fit, predict_ending
+from forecurve.science import Curve, CurveError, fit, predict_ending
 
 from ..synthetic import sigmoid
 
@@ -52,3 +52,28 @@ def test_a_curve_that_is_cut_where_it_was_resumed_has_that_restart_ahead() -> No
     whole = _wandering(2, (COMPUTE[49],))
     assert whole.until(COMPUTE[49]).restarts_ahead == (COMPUTE[49],)
     assert whole.restarts_ahead == ()
+
+
+@pytest.mark.parametrize("told", [{}, {"samples": 8}])
+def test_an_evaluation_of_another_size_is_as_noisy_as_its_answers_are_many(told: dict[str, int]) -> None:
+    """The rewards are multiples of 1/8: eight answers each, whatever is said of samples."""
+    found = fit(Curve(COMPUTE, np.round(8 * _wandering(3).reward) / 8, **told))
+    same, many = found.predict_evaluation(6_400.0).at(0), found.predict_evaluation(6_400.0, 100, 16).at(0)
+    assert found.predict_evaluation(6_400.0, 1, 8).at(0) == same
+    assert many.width < 0.6 * same.width
+    per_prompt = told.get("samples", 1)
+    assert found.predict_evaluation(6_400.0, prompts=1600 / per_prompt).at(0) == many
+
+
+def test_of_counted_answers_too_the_size_of_the_next_evaluation_matters() -> None:
+    counts = np.random.default_rng(0).binomial(8, _wandering(3).reward[:, None], (SIZE, 10))
+    found = fit(Curve(COMPUTE, counts.mean(axis=1) / 8, samples=8, counts=list(counts)))
+    one, ten, many = (found.predict_evaluation(6_400.0, prompts=size).at(0).width for size in (1, 10, 1000))
+    assert one > 1.5 * ten > 1.5 * 1.1 * many
+    assert ten == found.predict_evaluation(6_400.0).at(0).width
+
+
+@pytest.mark.parametrize("bad", ["many", [100], 0.5])
+def test_a_size_that_is_none_is_refused(bad: object) -> None:
+    with pytest.raises(CurveError, match=r"^prompts: "):
+        fit(_wandering(3)).predict_evaluation(6_400.0, prompts=bad)  # type: ignore[arg-type]

@@ -79,6 +79,19 @@ def test_a_seed_that_fell_counts_for_its_arm_and_is_named() -> None:
     assert ranking_sentence(ranks, 100.0, "GPU-hours").endswith(" Runs that fell count: 1 of 2 of risky.")
 
 
+@pytest.mark.parametrize("upto", [41, 49])
+def test_a_finished_run_that_no_sigmoid_describes_ends_where_it_stood(upto: int) -> None:
+    """It jumped to a second level at half of the way, and may have gone on beyond the horizon."""
+    x = np.linspace(0.0, 200.0, 81)[:upto]
+    steps = np.where(x < 50, 0.2 + 0.2 / (1 + (10 / np.maximum(x, 1e-9)) ** 1.5), 0.5)
+    broken = Curve(x, steps + np.random.default_rng(0).normal(0, 0.004, upto), prompts=1000, samples=4)
+    assert fit(broken).withheld
+    best, other = rank({"broken": broken, "good": curve(0.8, 0)}, 100.0, seed_sd=SURE)
+    assert (best.arm, other.dominated) == ("good", True)
+    assert other.end.median == pytest.approx(0.5, abs=0.01)
+    assert other.end.width < 0.03
+
+
 def test_the_sentence_names_the_likely_best_and_who_is_out() -> None:
     arms = {"a": [curve(0.60, 0)], "b": [curve(0.62, 0)], "c": [curve(0.40, 0)]}
     clear = rank(arms, 100.0, seed_sd=SURE)
