@@ -30,6 +30,7 @@ _LATTICE = (10, 14)  # in ln B and ln C_mid
 _PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own best node is looked for
 _ROUNDS = 2
 _LOCAL = 7  # nodes a side
+_LOST = 5.0  # degrees of freedom, on average of both sides: curve and term describe so many evaluations by themselves
 _HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
 
 
@@ -38,7 +39,7 @@ class Extended:
     """The best sigmoid + delta x column.
 
     Attributes:
-        ratio: twice the log of the likelihood over that of the best sigmoid alone.
+        ratio: twice the log of the likelihood over that of the best sigmoid alone, by the size of the sample.
         delta: the term's size, in the scale where rewards lie in [0, 1].
         values: the extended curve at the evaluations, (N,).
         height, node: of its sigmoid: A - R0 and (ln B, ln C_mid).
@@ -91,7 +92,9 @@ class NullModel:
     """The sigmoid alone: least squares in (R0, A) at every node and noise hypothesis, ready to be extended.
 
     Attributes:
-        gained_by_cutting: log likelihood of the best sigmoid over that of the best without an early regime.
+        top, top_whole: log likelihood of the best sigmoid, and of the best without an early regime.
+        by_size: factor that makes twice a log likelihood ratio what it would be of many evaluations (Bartlett). Of few
+            of which the noise is not known a curve with a further term explains most in any case.
 
     Args:
         problem: the scaled curve.
@@ -114,7 +117,8 @@ class NullModel:
         self._whole = np.flatnonzero(~early)
         # all without an early regime, which a further term may make the best, and early ones that are not hopeless
         self._alive = np.flatnonzero(~early | (best > best.max() - _HOPELESS))
-        self.gained_by_cutting = float(best.max() - best[self._whole].max())
+        self.by_size = 1 - _LOST / (2 * float(problem.setting.nu))
+        self.top_whole = float(best[self._whole].max())
 
     @classmethod
     def of(cls, problem: Problem, found: Posterior) -> NullModel:
@@ -142,6 +146,11 @@ class NullModel:
         return self.problem.setting.hypotheses[self.best[0]].early
 
     @property
+    def cut_ratio(self) -> float:
+        """As `Extended.ratio`, of the best sigmoid over the best without an early regime."""
+        return self.by_size * 2 * (self.top - self.top_whole)
+
+    @property
     def best(self) -> tuple[int, int]:
         """(hypothesis, node) of the best sigmoid."""
         hypothesis, node = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
@@ -164,7 +173,7 @@ class NullModel:
             whole: without an early regime on either side.
             near: of other columns; this one's nodes are looked for about its node too.
         """
-        alive, top = (self._whole, self.top - self.gained_by_cutting) if whole else (self._alive, self.top)
+        alive, top = (self._whole, self.top_whole) if whole else (self._alive, self.top)
         terms = _Terms.of(self.problem, columns, signs, alive, top)
         best, cell = self._extend(terms), self.cell
         if near is not None:
@@ -194,7 +203,7 @@ class NullModel:
         if step == 0.0:
             start, ceiling = float(self.R0[alive[h], k]), float(self.A[alive[h], k])
         return Extended(
-            ratio=2 * (likelihood - terms.top),
+            ratio=self.by_size * 2 * (likelihood - terms.top),
             delta=step,
             values=start + (ceiling - start) * self.g[:, k] + step * terms.columns[:, t],
             height=ceiling - start,

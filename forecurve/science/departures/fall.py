@@ -24,7 +24,7 @@ def fall_in(null: NullModel, changes: Changes, cut: int, width: float) -> Misfit
         return None
     within = changes.from_evaluation(1, null.early)
     best = within.fall_of(null, whole=True)
-    if best.ratio - 2 * null.gained_by_cutting < OVER_CUT or not _is_fall(within, best):
+    if best.ratio - null.cut_ratio < OVER_CUT or not _is_fall(within, best):
         return None
     return _told(null, *_dated(null, within, best, 1, whole=True), width)
 

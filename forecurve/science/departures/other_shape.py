@@ -13,7 +13,7 @@ from .extension import Extended, NullModel
 from .misfit import MOST_WIDENING, OVER_CUT, RATIO, Misfit
 from .shape import Rise, Rival, logistic, rivals, widening
 
-_BREAK_RATIO = 24.0  # a break may go either way and look like anything: more is asked of it
+_BREAK_RATIO = 22.0  # a break may go either way and look like anything: more is asked of it
 _LEAST_SECOND = 0.05
 _LEAST_BREAK = 0.02
 _SHOULDER = 0.6  # the slope between two phases is below this share of the smaller one's peak
@@ -69,7 +69,7 @@ def another_shape(null: NullModel, changes: Changes, found: Posterior, width: fl
 def _first_phase(null: NullModel, columns: FloatArray, centres: FloatArray, seen: FloatArray) -> Extended | None:
     """A second rise of which what would else be an early regime is the first phase."""
     found = null.extend(columns, np.ones(_CENTRES), whole=True)
-    says_more = found.ratio - 2 * null.gained_by_cutting >= OVER_CUT
+    says_more = found.ratio - null.cut_ratio >= OVER_CUT
     rises = says_more and found.ratio >= RATIO and found.delta >= _LEAST_SECOND
     return found if rises and _has_shoulder(found, seen, float(centres[found.column])) else None
 

@@ -40,4 +40,4 @@ def test_what_an_early_regime_is_compared_with_is_the_best_sigmoid_too() -> None
     whole = np.array([not hypothesis.early for hypothesis in found.setting.hypotheses])
     axes = np.linspace(*found.setting.box.log_b, 60), np.linspace(*found.setting.box.log_mid, 160)
     dense = NullModel(found.problem, np.stack(np.meshgrid(*axes, indexing="ij")).reshape(2, -1), null.cell)
-    assert null.top - null.gained_by_cutting > dense.likelihood[whole].max() - 0.06
+    assert null.top_whole > dense.likelihood[whole].max() - 0.06

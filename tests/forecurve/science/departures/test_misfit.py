@@ -334,6 +334,16 @@ def test_noise_of_which_nothing_is_told_is_no_fall(first: float) -> None:
     assert sum(one.withheld for one in found) <= 2
 
 
+@pytest.mark.parametrize("size", [7, 8, 10, 14])
+def test_a_curve_and_a_fall_that_describe_a_few_noisy_evaluations_by_themselves_say_nothing(size: int) -> None:
+    """15 of 100 of the shortest were a fall."""
+    found = [
+        fit(Curve(range(1, size + 1), np.clip(0.5 + 0.1 * np.random.default_rng([size, seed]).normal(size=size), 0, 1)))
+        for seed in range(60)
+    ]
+    assert sum(one.withheld for one in found) <= 4
+
+
 def test_the_noise_of_evaluations_says_what_is_far_below_the_start() -> None:
     reward = [0.3, 0.4, 0.2, 0.19]
     assert fit(Curve(range(4), reward, prompts=20, samples=1)).misfit is None
