@@ -115,6 +115,6 @@ def accept_recommendation(
 def dismiss_recommendation(
     recommendation_id: str, body: Dismissal, session: DbSession, identity: Operator, now: Now
 ) -> RecommendationView:
-    """Do not follow the advice, and say why. It comes back only when its numbers have moved."""
+    """Do not follow the advice, and say why. It comes back only when its numbers have moved, or the run falls."""
     advice = recommendations.dismiss(session, recommendation_id, actor=identity.token_id, reason=body.reason, now=now)
     return RecommendationView.model_validate(advice)

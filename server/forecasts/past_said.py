@@ -5,12 +5,15 @@ A forecast is never changed, and one more moves its run's row: by the version of
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+
+from server.metrics.curve import Point
 
 from .models import Forecast
 from .past_runs import RUNS_KEPT, PastRun, Version
@@ -19,11 +22,12 @@ from .remembered import Remembered
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A forecast of a past run: the compute it was made at, whether past runs were its prior, and how many of those
-    were seeds of its arm."""
+    """A forecast of a past run: the compute it was made at, the pass rate there (None of old ones), whether past runs
+    were its prior, and how many of those were seeds of its arm."""
 
     id: str
     at_compute: float
+    last: float | None
     informed: bool
     seeds: int
 
@@ -44,20 +48,30 @@ def forecasts_made(session: Session, past: Sequence[PastRun]) -> dict[str, tuple
 
 def nearest(made: Sequence[Made], run: PastRun, share: float, *, informed: bool, with_seeds: bool) -> Made | None:
     """The one that was made nearest to this share of the run's budget, of two as near the newer; `with_seeds`: those
-    that knew seeds of its arm count too."""
+    that knew seeds of its arm count too. What was said of a branch that was thrown away is not asked."""
     alike = (one for one in made if one.informed == informed and (with_seeds or one.seeds == 0))
+    alike = (one for one in alike if is_of(run.points, one.at_compute, one.last))
     return min(alike, key=lambda one: abs(one.at_compute / run.budget - share), default=None)
+
+
+def is_of(points: Sequence[Point], at_compute: float, last: float | None) -> bool:
+    """Whether a forecast is of this curve: the last evaluation that it had seen is on it. A later attempt, which
+    resumed from before, may have measured anew what it was made of."""
+    at = bisect_left(points, at_compute, key=lambda point: point.compute)
+    if at == len(points) or points[at].compute != at_compute:
+        return False
+    return last is None or points[at].reward == last
 
 
 def _read(session: Session, run_ids: Sequence[str]) -> dict[str, list[Made]]:
     prior = Forecast.summary["prior"]
-    name, seeds = prior["name"].as_string(), prior["seeds"].as_integer()
+    name, seeds, last = prior["name"].as_string(), prior["seeds"].as_integer(), Forecast.summary["last"].as_float()
     rows = session.execute(
-        select(Forecast.run_id, Forecast.id, Forecast.at_compute, name.is_not(None), seeds)
+        select(Forecast.run_id, Forecast.id, Forecast.at_compute, last, name.is_not(None), seeds)
         .where(Forecast.run_id.in_(run_ids))
         .order_by(Forecast.id.desc())
     )
     made: dict[str, list[Made]] = defaultdict(list)
-    for run_id, id_, at_compute, informed, known in rows:
-        made[run_id].append(Made(id_, at_compute, informed, known or 0))
+    for run_id, id_, at_compute, rate, informed, known in rows:
+        made[run_id].append(Made(id_, at_compute, rate, informed, known or 0))
     return made

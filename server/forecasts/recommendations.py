@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
+from forecurve.science.departures.misfit import FALLEN, HOLDS
 from server.errors import Conflict, NotFound
 from server.pagination import newest_first
 from server.runs.history import record_of
@@ -27,6 +28,9 @@ BINDING = {
     "undecided": "decide_at",
 }
 """The number of `science.Advice.numbers` that an action rests on."""
+
+_MATTERS = {"stop": 0.1, "continue": 1.0, "scale": 1.0, "undecided": 0.0}
+"""By how many deltas it must have moved at least, where it is a gain."""
 
 _OVER, _NEWER = "The run is over.", "Newer evaluations say something else."
 _IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
@@ -48,7 +52,8 @@ def recommend(
     """Open a recommendation when the advice says something new; the one that was open is superseded.
 
     The same action is not said again while the number it rests on stands, also when a person has answered it:
-    dismissed advice comes back only when that number has moved, whatever was said in between. Of a run that is over,
+    dismissed advice comes back only when that number has moved, or the run fell, broke or reached the end of its
+    budget meanwhile (`is_news`), whatever was said in between. Of a run that is over,
     only `scale` is worth saying. Under policy `auto` the advice to stop is followed at once, or once the run goes on
     that was to pause.
     """
@@ -121,14 +126,26 @@ def dismiss(session: Session, recommendation_id: str, *, actor: str, reason: str
 
 
 def is_news(action: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether the number that `action` rests on has moved enough to say the same advice again.
+    """Whether the same action is worth saying again: the run is in another situation, or the number that the action
+    rests on has moved enough.
 
-    A quarter of its value, and more than 0.01 (one point of pass rate or of probability), is enough.
+    A quarter of its value is enough; of a gain, more than what matters besides (`delta`), or than a tenth of it where
+    the advice is to stop as less is left.
     """
+    if _situation(old) != _situation(new):
+        return True
     before, after = old.get(BINDING[action]), new.get(BINDING[action])
     if before is None or after is None:
         return before is not after
-    return not math.isclose(before, after, rel_tol=0.25, abs_tol=0.01)
+    return not math.isclose(before, after, rel_tol=0.25, abs_tol=_MATTERS[action] * (new.get("delta") or 0.01))
+
+
+def _situation(numbers: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """What the words of an advice go by beside its number: whether the run fell or is no sigmoid otherwise, and whether
+    its budget is spent. One and the same fall may be a collapse at one refit and a decline at the next."""
+    misfit, budget = numbers.get("misfit"), numbers.get("budget")
+    changed = None if misfit in HOLDS else "fall" if misfit in FALLEN else "change"
+    return changed, budget is not None and numbers.get("now", 0.0) >= budget
 
 
 def _newest(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:

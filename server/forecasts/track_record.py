@@ -30,7 +30,7 @@ from .ends_ahead import end_at
 from .fitted import MIN_POINTS
 from .models import Forecast
 from .past_runs import RUNS_KEPT, PastRun, Version
-from .past_said import forecasts_made, nearest
+from .past_said import forecasts_made, is_of, nearest
 from .remembered import Remembered
 
 _AT_ONCE = 200
@@ -57,7 +57,7 @@ class Told:
 
 def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> Told:
     """Every forecast of the newest `runs` finished runs, scored, beside the last values that it had seen; and how many
-    forecasts of live runs wait."""
+    forecasts of live runs wait. What was said of a branch that a resume has thrown away had no end, and is left out."""
     over = select(Run).where(
         Run.status.in_(TERMINAL),
         Run.archived_at.is_(None),
@@ -71,19 +71,19 @@ def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> T
     rows = session.execute(said.execution_options(yield_per=_AT_ONCE))  # never all at once
     forecasts, last = [], {}
     for row in rows:
+        if not is_of(curves[row.run_id], row.at_compute, row.last):
+            continue
         if (one := _forecast(row, outcomes[row.run_id])) is not None:
             forecasts.append(one)
-            last[row.id] = _seen(curves[row.run_id], row.at_compute) if row.last is None else row.last
+            last[row.id] = _seen(curves[row.run_id], row.at_compute)
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     waits = dataclasses.replace(record, waiting=_waiting(session, sweep_id))
     return Told(waits, last, {run.id: run.name for run in finished})
 
 
 def _seen(points: Sequence[Point], at_compute: float) -> float:
-    """The pass rate at the last evaluation up to there, for forecasts that did not keep the one that they had seen: an
-    attempt that resumed may have superseded that."""
-    upto = bisect_right(points, at_compute, key=lambda point: point.compute)
-    return points[max(0, upto - 1)].reward
+    """The pass rate at the last evaluation up to there."""
+    return points[bisect_right(points, at_compute, key=lambda point: point.compute) - 1].reward
 
 
 def past_forecasts(session: Session, run: Run, past: Sequence[PastRun], *, informed: bool, known: bool) -> list[Past]:

@@ -29,7 +29,7 @@ def test_the_page_says_in_a_sentence_how_good_the_forecasts_were(
     site: TestClient, sessions: Sessions, clock: Clock
 ) -> None:
     with sessions.begin() as session:
-        early, late = finish(session, clock, name=HOSTILE, at=(15.0, 50.0))
+        early, late = finish(session, clock, name=HOSTILE, at=(16.0, 50.0))
         (missed,) = finish(session, clock, name="off", at=(16.0,))
         ends = missed.summary["ends_ahead"].items()
         off = {name: [value + 0.2 * (name != "compute") for value in values] for name, values in ends}
@@ -50,8 +50,8 @@ def test_the_page_says_in_a_sentence_how_good_the_forecasts_were(
 def test_a_sweep_in_the_url_narrows_it(site: TestClient, sessions: Sessions, clock: Clock) -> None:
     with sessions.begin() as session:
         sweep = seeding.add_sweep(session, now=clock.now)
-        finish(session, clock, name="of the sweep", at=(15.0,), sweep=sweep)
-        finish(session, clock, name="of none", at=(15.0,))
+        finish(session, clock, name="of the sweep", at=(16.0,), sweep=sweep)
+        finish(session, clock, name="of none", at=(16.0,))
     html = site.get(f"/track-record?sweep={sweep.id}").text
     assert ("of the sweep" in html, "of none" in html) == (True, False)
     assert f'<option value="{sweep.id}" selected>' in html
@@ -70,10 +70,10 @@ def test_an_empty_store_says_what_is_counted_and_what_to_type(site: TestClient) 
 def test_what_was_withheld_is_said_to_count(site: TestClient, sessions: Sessions, clock: Clock) -> None:
     words = "A forecast that was withheld for a misfit counts with the interval that it would have had."
     with sessions.begin() as session:
-        finish(session, clock, name="one", at=(15.0,))
+        finish(session, clock, name="one", at=(16.0,))
     assert words not in text_of(site.get("/track-record").text)
     with sessions.begin() as session:
-        (said,) = finish(session, clock, name="fell", at=(15.0,))
+        (said,) = finish(session, clock, name="fell", at=(16.0,))
         said.summary = said.summary | {"misfit": "collapse"}
     assert words in text_of(site.get("/track-record").text)
 
@@ -97,7 +97,7 @@ def test_what_an_interval_rests_on_is_said_in_words(
     site: TestClient, sessions: Sessions, clock: Clock, calibration: str, words: str
 ) -> None:
     with sessions.begin() as session:
-        (said,) = finish(session, clock, name="one", at=(15.0,))
+        (said,) = finish(session, clock, name="one", at=(16.0,))
         runs = 0 if calibration == "posterior" else 5 if calibration == "adjusted" else 12
         at_budget = said.summary["at_budget"]
         conformal = at_budget["conformal"] | {"runs": runs, "shift": 0.0, "factor": 1.0}
@@ -107,6 +107,6 @@ def test_what_an_interval_rests_on_is_said_in_words(
 
 def test_an_archived_run_leaves_the_track_record(site: TestClient, sessions: Sessions, clock: Clock) -> None:
     with sessions.begin() as session:
-        (said,) = finish(session, clock, name="put away", at=(15.0,))
+        (said,) = finish(session, clock, name="put away", at=(16.0,))
         session.get_one(Run, said.run_id).archived_at = clock.now
     assert "put away" not in site.get("/track-record").text

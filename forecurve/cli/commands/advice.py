@@ -68,7 +68,7 @@ def dismiss(
     advice_id: AdviceId,
     reason: Annotated[str, typer.Option(help="Why; kept in the log, and later advice is judged against it.")],
 ) -> Answer:
-    """Do not follow advice, and say why. It comes back only when its numbers have moved."""
+    """Do not follow advice, and say why. It comes back only when its numbers have moved, or the run falls."""
     advice = service.api.dismiss_recommendation(advice_id, reason)
     return Answer(advice, f"{advice['id']}  dismissed")
 

@@ -275,6 +275,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "p_slower_end": None if other is None else other.p_slower_end,
         "p_late_start": None if other is None else other.p_late_start,
         "decide_at": case.decide_at,
+        "misfit": case.fit.misfit,
         "since": case.since if case.stands_still else None,
         "p_stays": case.p_stays if case.stands_still else None,
         "past_runs": 0 if case.hindsight is None else case.hindsight.runs,

@@ -189,7 +189,7 @@ def test_forecasts_are_asked_by_what_was_their_prior(store: Store) -> None:
     with store.sessions.begin() as session:
         run = session.get_one(Run, store.over[0])
         told = {"name": "2 siblings", "seeds": 1}
-        forecast = make_forecast(session, run, at_compute=39.0)
+        forecast = make_forecast(session, run, at_compute=35.0)
         forecast.summary = forecast.summary | {"prior": told, "at_budget": None}
     with store.sessions() as session:
         live = session.get_one(Run, store.live)
@@ -197,7 +197,7 @@ def test_forecasts_are_asked_by_what_was_their_prior(store: Store) -> None:
             [one.fraction for one in learned(session, live, informed=informed, known=known)]
             for informed, known in ((True, True), (True, False), (False, False))
         ]
-    assert asked == [[0.39], [], [0.4, 0.4, 0.4]]
+    assert asked == [[0.35], [], [0.4, 0.4, 0.4]]
 
 
 def test_of_two_forecasts_as_near_the_newer_is_asked(store: Store) -> None:
@@ -207,7 +207,7 @@ def test_of_two_forecasts_as_near_the_newer_is_asked(store: Store) -> None:
         made = past_said.forecasts_made(session, past_runs(session, session.get_one(Run, store.live)))
         one = next(each for each in past_runs(session, session.get_one(Run, store.live)) if each.id == run.id)
         assert past_said.nearest(made[run.id], one, 0.5, informed=False, with_seeds=False) == past_said.Made(
-            newer.id, newer.at_compute, informed=False, seeds=0
+            newer.id, newer.at_compute, last=None, informed=False, seeds=0
         )
         assert len(made[run.id]) == 2
 

@@ -143,12 +143,45 @@ def test_policy_auto_leaves_a_run_alone_that_is_to_be_cancelled(session: Session
     assert (run.desired_state, advice.status) == ("cancel", "open")
 
 
-@given(st.sampled_from(sorted(BINDING)), st.one_of(st.none(), st.floats(-1e6, 1e6)), st.floats(-0.009, 0.009))
-def test_a_number_that_stands_or_wavers_by_less_than_a_point_is_no_news(
+@given(st.sampled_from(["continue", "scale"]), st.one_of(st.none(), st.floats(-1e6, 1e6)), st.floats(-0.009, 0.009))
+def test_a_gain_that_stands_or_wavers_by_less_than_what_matters_is_no_news(
     action: str, value: float | None, wavering: float
 ) -> None:
     moved = None if value is None else value + wavering
     assert not is_news(action, {BINDING[action]: value, "now": 1.0}, {BINDING[action]: moved, "now": 9.0})
+    percent = (None if one is None else 100 * one for one in (value, moved))
+    assert not is_news(action, *({BINDING[action]: one, "delta": 1.0} for one in percent))
+
+
+@pytest.mark.parametrize(("old", "new", "news"), [(0.0035, 0.0030, False), (0.0035, 0.0001, True), (1e-4, 2e-4, False)])
+def test_of_what_is_left_as_a_run_is_to_stop_a_tenth_of_what_matters_is_news(
+    old: float, new: float, news: bool
+) -> None:
+    """A stop is advised where less than delta is left: both gains are below it."""
+    assert is_news("stop", {"expected_gain": old}, {"expected_gain": new, "delta": 0.01}) is news
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "news"),
+    [
+        ({}, {"misfit": "decline"}, True),
+        ({"misfit": "shape"}, {"misfit": "collapse"}, True),
+        ({"misfit": "decline"}, {"misfit": "collapse"}, False),
+        ({"misfit": "decline"}, {"misfit": "break"}, True),
+        ({"misfit": "decline"}, {}, True),
+        ({}, {"misfit": "residuals"}, False),
+        ({"now": 50.0, "budget": 60.0}, {"now": 60.0, "budget": 60.0}, True),
+        ({"now": 60.0, "budget": 60.0}, {"now": 100.0, "budget": 60.0}, False),
+    ],
+)
+def test_a_run_that_fell_or_spent_its_budget_is_told_anew(old: dict[str, Any], new: dict[str, Any], news: bool) -> None:
+    assert is_news("undecided", {"decide_at": 76.0, **old}, {"decide_at": 80.0, **new}) is news
+
+
+@given(st.floats(1e-9, 1e9), st.floats(0.8, 1.24))
+def test_when_to_decide_is_news_by_its_share_whatever_the_unit_of_compute(at: float, times: float) -> None:
+    assert not is_news("undecided", {"decide_at": at}, {"decide_at": times * at})
+    assert is_news("undecided", {"decide_at": at}, {"decide_at": 2 * at})
 
 
 @pytest.mark.parametrize(

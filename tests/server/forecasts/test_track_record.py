@@ -44,18 +44,26 @@ def test_a_forecast_is_scored_against_the_mean_of_the_last_tenth(sessions: Sessi
     assert one.forecast.calibration == "posterior"
 
 
-def test_the_last_value_is_the_one_that_was_seen_also_where_an_attempt_that_resumed_measured_anew(
-    sessions: Sessions,
-) -> None:
+def test_what_was_said_of_a_branch_that_was_thrown_away_counts_nowhere(sessions: Sessions) -> None:
+    """A run fell, and resumed from before: by step and by compute its second attempt measured anew what it was said of.
+    Of what came then alone it is known how it ended."""
     with sessions.begin() as session:
-        run = finished(session)
-        seen = make_forecast(session, run, at_compute=40.0)
-        seen.summary = seen.summary | {"last": 0.3}
-        older = make_forecast(session, run, at_compute=40.0)
-        assert told(session).last == {
-            seen.id: 0.3,
-            older.id: pytest.approx(float(sigmoid(40.0))),  # it did not keep it
-        }
+        sweep = make_sweep(session)
+        run = make_run(session, status="succeeded", sweep_id=sweep.id)
+        fallen = sigmoid(COMPUTE[:12]) - 0.3 * (COMPUTE[:12] > 22.0)
+        add_evaluations(session, run, COMPUTE[:12], fallen)
+        add_evaluations(session, run, COMPUTE[4:], sigmoid(COMPUTE[4:]), first_step=40, attempt=2)
+        said = {}
+        for name, at, last in (("before", 15.0, sigmoid(15.0)), ("fallen", 40.0, fallen[8]), ("off", 41.0, 0.6),
+                               ("anew", 50.0, sigmoid(50.0)), ("old", 60.0, None)):  # fmt: skip
+            said[name] = make_forecast(session, run, at_compute=at)
+            if last is not None:
+                said[name].summary = said[name].summary | {"last": float(last)}
+        session.flush()
+        last_values = {said["before"].id: 15.0, said["anew"].id: 50.0, said["old"].id: 60.0}
+        assert told(session).last == pytest.approx({key: float(sigmoid(at)) for key, at in last_values.items()})
+        live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
+        assert [one.fraction for one in learned(session, live)] == [0.5]
 
 
 def test_it_is_scored_by_what_it_said_of_where_the_run_did_end(sessions: Sessions) -> None:
@@ -148,7 +156,7 @@ def test_the_api_answers_with_table_list_and_waiting(api: TestClient, headers: H
         sweep = make_sweep(session)
         for offset in (0.0, 0.01, 0.03):
             run = finished(session, offset, sweep_id=sweep.id)
-            for at in (10.0, 12.0, 50.0):
+            for at in (10.0, 15.0, 50.0):
                 make_forecast(session, run, at_compute=at)
         make_forecast(session, finished(session), at_compute=50.0)  # of no sweep
         make_forecast(session, make_run(session, sweep_id=sweep.id))
@@ -222,10 +230,10 @@ def test_a_forecast_learns_from_comparable_runs_only(sessions: Sessions) -> None
             comparable,
         ):
             make_forecast(session, other, at_compute=20.0)
-            make_forecast(session, other, at_compute=26.0)
-        live = make_run(session, sweep_id=sweep.id, last_compute=25.0)
+            make_forecast(session, other, at_compute=25.0)
+        live = make_run(session, sweep_id=sweep.id, last_compute=24.0)
         past = learned(session, live)
-    assert [(one.run, one.fraction) for one in past] == [(comparable.id, 0.26)]  # the nearest of the two
+    assert [(one.run, one.fraction) for one in past] == [(comparable.id, 0.25)]  # the nearest of the two
     assert past[0].actual - past[0].estimate.median == pytest.approx(0.01, abs=1e-4)
 
 
