@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
 from . import errors
 from .arrays import FloatArray, IntArray
@@ -21,6 +21,7 @@ MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
 _WIDEST = 1e12  # range of a reward
 _AGREEMENT = 1e-3  # of a reward and its counts: rounding
+_UNKNOWN = "leave it out where unknown"
 _LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
 
 Counts = Sequence[npt.ArrayLike | None]
@@ -144,6 +145,35 @@ def check_positive(
     """That it is one positive finite number; raises `error` else."""
     if not is_positive(value):
         raise error(field_name, short(value), needed, way_out)
+
+
+def check_compute(
+    field_name: str,
+    value: object,
+    error: type[errors.FieldError],
+    way_out: str,
+    needed: str = "a positive finite number is needed",
+) -> None:
+    """That it is one compute above 0 that a curve can have; raises `error` else."""
+    check_positive(field_name, value, error, way_out, needed)
+    if not is_compute(as_float(value)):
+        within = f"compute above 0 must lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+        raise error(field_name, short(value), within, way_out)
+
+
+def level_of(field_name: str, value: object, bounds: tuple[float, float]) -> float:
+    """A reward inside its range, (low, high)."""
+    low, high = bounds
+    try:
+        level = as_float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.NotFinite(field_name, short(value), "a number is needed", _UNKNOWN) from error
+    if not np.isfinite(level):
+        raise errors.NotFinite(field_name, short(value), "a finite number is needed", _UNKNOWN)
+    if not low <= level <= high:
+        way_out = "state the range with bounds=(low, high)"
+        raise errors.RewardRange(field_name, level, f"rewards lie in [{low:g}, {high:g}]", way_out)
+    return level
 
 
 def check_kind(
@@ -282,15 +312,7 @@ def with_start(
     high: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
     """Every column with the measured start in front, at compute 0 and with the noise of the first evaluation."""
-    try:
-        measured = as_float(start)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
-    if not np.isfinite(measured):
-        raise errors.NotFinite("start", short(start), "a finite number is needed", "leave it out where unknown")
-    if not low <= measured <= high:
-        way_out = "state the range with bounds=(low, high)"
-        raise errors.RewardRange("start", measured, f"rewards lie in [{low:g}, {high:g}]", way_out)
+    measured = level_of("start", start, (low, high))
     if len(x) and x[0] == 0:
         raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
     longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}
