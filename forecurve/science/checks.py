@@ -161,6 +161,25 @@ def check_compute(
         raise error(field_name, short(value), within, way_out)
 
 
+def check_share(field_name: str, value: object, error: type[errors.FieldError]) -> None:
+    """That it is a share of a run: above 0 and below 1."""
+    way_out = "give a number above 0 and below 1"
+    check_positive(field_name, value, error, way_out, needed="a share of the run is needed")
+    if as_float(value) >= 1:
+        raise error(field_name, short(value), "a share of the run is needed", way_out)
+
+
+def whole_of(
+    field_name: str, value: object, error: type[errors.FieldError], way_out: str, most: int | None = None
+) -> int:
+    """A whole number from 0 on, to `most` where that is given."""
+    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else -1
+    if whole < 0 or (most is not None and whole > most):
+        upto = "on" if most is None else f"to {most}"
+        raise error(field_name, short(value), f"a whole number from 0 {upto} is needed", way_out)
+    return whole
+
+
 def level_of(field_name: str, value: object, bounds: tuple[float, float]) -> float:
     """A reward inside its range, (low, high)."""
     low, high = bounds
