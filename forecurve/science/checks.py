@@ -161,6 +161,17 @@ def check_compute(
         raise error(field_name, short(value), within, way_out)
 
 
+def computes_of(field_name: str, values: npt.ArrayLike) -> FloatArray:
+    """Where something is asked, (N,) with N at least 1: finite computes, none below 0."""
+    x = numbers(field_name, values, one_will_do=True)
+    bad = ~np.isfinite(x) | (x < 0)
+    if bad.any() or not len(x):
+        value = float(x[bad][0]) if len(x) else []
+        needed = "a finite compute of at least 0 is needed"
+        raise errors.ComputeOrder(field_name, value, needed, "ask for another")
+    return x
+
+
 def check_share(field_name: str, value: object, error: type[errors.FieldError]) -> None:
     """That it is a share of a run: above 0 and below 1."""
     way_out = "give a number above 0 and below 1"
