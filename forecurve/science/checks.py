@@ -166,7 +166,7 @@ def computes_of(field_name: str, values: npt.ArrayLike) -> FloatArray:
     x = numbers(field_name, values, one_will_do=True)
     bad = ~np.isfinite(x) | (x < 0)
     if bad.any() or not len(x):
-        value = float(x[bad][0]) if len(x) else []
+        value = float(x[bad][0]) if len(x) else "none"
         needed = "a finite compute of at least 0 is needed"
         raise errors.ComputeOrder(field_name, value, needed, "ask for another")
     return x
