@@ -5,7 +5,9 @@ Every fault is a `FieldError` that names field, value and way out; of a curve's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,12 @@ from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
 from . import errors
 from .arrays import FloatArray, IntArray
+from .values import Estimate
 
 MIN_POINTS = 3
 MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
-_WIDEST = 1e12  # range of a reward
+_NARROWEST, _WIDEST = 1e-12, 1e12  # range of a reward
 _AGREEMENT = 1e-3  # of a reward and its counts: rounding
 _UNKNOWN = "leave it out where unknown"
 _LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
@@ -29,7 +32,7 @@ PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one p
 
 
 def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
-    """The range of a reward, (low, high): finite, in order, not too wide."""
+    """The range of a reward, (low, high): finite, in order, neither too narrow nor too wide."""
     try:
         low, high = (as_float(value) for value in bounds)
     except (TypeError, ValueError, OverflowError) as error:
@@ -38,10 +41,16 @@ def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
         raise errors.RewardRange(
             "bounds", bounds, "the lower bound must be below the upper one and both finite", "give (low, high)"
         )
-    if high - low > _WIDEST:
-        way_out = "give (low, high) of the rewards, or count them in a larger unit"
-        raise errors.RewardRange("bounds", bounds, f"a range is at most {_WIDEST:g} wide", way_out)
+    check_width("bounds", high - low, bounds)
     return low, high
+
+
+def check_width(field_name: str, width: float, given: object) -> None:
+    """That a range of rewards, told by what is `given`, is so wide that its square is a number, and no wider."""
+    if not _NARROWEST <= width <= _WIDEST:
+        way_out = "count rewards in another unit"
+        needed = f"a range of rewards is {_NARROWEST:g} to {_WIDEST:g} wide"
+        raise errors.RewardRange(field_name, short(given), needed, way_out)
 
 
 def refuse_too_many(field_name: str, values: object) -> None:
@@ -170,6 +179,23 @@ def computes_of(field_name: str, values: npt.ArrayLike) -> FloatArray:
         needed = "a finite compute of at least 0 is needed"
         raise errors.ComputeOrder(field_name, value, needed, "ask for another")
     return x
+
+
+def is_finite(value: object) -> bool:
+    """Whether it is one finite number, as results are made of."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def check_estimate(field_name: str, said: object, error: type[errors.FieldError]) -> None:
+    """That it is an `Estimate` of finite numbers in order: ends that are swapped would count as some interval."""
+    way_out = "give Estimate(median, lower, upper)"
+    check_kind(field_name, said, Estimate, way_out, error)
+    assert isinstance(said, Estimate)
+    if not all(is_finite(end) for end in (said.lower, said.median, said.upper)) or not (
+        said.lower <= said.median <= said.upper
+    ):
+        value = f"{short(said.median)} ({short(said.lower)} to {short(said.upper)})"
+        raise error(field_name, value, "finite numbers in order are needed", way_out)
 
 
 def check_share(field_name: str, value: object, error: type[errors.FieldError]) -> None:

@@ -107,8 +107,8 @@ def _expected(fit: Fit, advice: Advice) -> str:
 
 def _share_reached(fit: Fit, now: float) -> str:
     reward = fit.all_draws.reward_at(now)[0]
-    low = fit.curve.bounds[0]
-    share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, 1e-9)))
+    low, least = fit.curve.bounds[0], 1e-9 * fit.curve.width
+    share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, least)))
     return f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
 
 
