@@ -52,6 +52,16 @@ FIT = fit(CURVE)
         (lambda: plan([CURVE], "all"), "budget: a positive number is needed, got 'all'"),
         (lambda: rank([CURVE], 9_000), "arms: a Mapping is needed, got list"),
         (lambda: rank({"a": [CURVE]}, "far"), "horizon: a positive number is needed, got 'far'"),
+        (lambda: rank({1: [CURVE], 2: [CURVE]}, 9_000), "arms: a str is needed, got int; call each arm by a text"),
+        (lambda: rank({1: [CURVE], "1": [CURVE]}, 9_000), "arms: a str is needed"),
+        (lambda: rank({"a": [CURVE]}, 1e300), "horizon: compute above 0 must lie in 1e-30 to 1e+40, got 1e+300"),
+        (lambda: plan([CURVE], 1e300), "budget: compute above 0 must lie in"),
+        (lambda: plan([CURVE], 9_000, horizon=1e300), "horizon: compute above 0 must lie in"),
+        *[
+            (lambda ask=ask, seed=seed: ask({"a": CURVE}, 9_000, seed=seed), "seed: a whole number from 0 on is needed")
+            for ask in (plan, rank)
+            for seed in (-1, "a", 1.5, True, None)
+        ],
         (lambda: rank({"a": [CURVE]}, 9_000, delta=-1), "delta: a positive number is needed, got -1"),
         (lambda: rank({"a": [CURVE]}, 9_000, delta="a"), "delta: a positive number is needed, got 'a'"),
         (lambda: rank({"a": [CURVE]}, 9_000, seed_sd="a"), "seed sd: a positive finite number is needed, got 'a'"),
