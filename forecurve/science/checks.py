@@ -128,18 +128,21 @@ def number(field_name: str, value: float) -> float:
 
 
 def as_float(value: Any) -> float:
-    """A number of any library; a tensor's without its graph, for torch warns of every one that has one.
+    """A number of any library; a tensor's without its graph, for torch warns of every one that has one, and numpy of
+    rows of one.
 
     Raises:
         TypeError, ValueError, OverflowError: it is none.
     """
+    if getattr(value, "ndim", 0):
+        raise TypeError("a row of numbers is not one")
     return float(value.detach() if hasattr(value, "detach") else value)
 
 
-def is_positive(value: object) -> bool:
-    """Whether it is one positive finite number."""
+def is_positive(value: object, *, or_zero: bool = False) -> bool:
+    """Whether it is one positive finite number; `or_zero`: or 0."""
     try:
-        return not isinstance(value, str | bool) and 0 < as_float(value) < float("inf")
+        return not isinstance(value, str | bool) and (0 < as_float(value) < math.inf or (or_zero and value == 0))
     except (TypeError, ValueError, OverflowError):
         return False
 
