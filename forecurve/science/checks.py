@@ -309,6 +309,8 @@ def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> 
     if counts is None:
         return None
     check_kind("counts", counts, (Sequence, np.ndarray), "pass a list of lists", errors.BadCount)
+    if getattr(counts, "ndim", 1) == 0:
+        raise errors.BadCount("counts", short(counts), "one list an evaluation is needed", "pass a list of lists")
     if len(counts) != size:
         raise errors.UnequalLengths(
             "counts", len(counts), f"{size} lists are needed, one per evaluation", "use None where unknown"
@@ -317,10 +319,21 @@ def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> 
         raise errors.BadCount("samples", None, "counts need the number of samples per prompt", "pass samples=")
     tallies = tuple(None if row is None else whole_numbers(row) for row in counts)
     for row, most in zip(tallies, samples, strict=True):
-        if row is not None and (len(row) == 0 or row.min() < 0 or (np.isfinite(most) and row.max() > most)):
-            value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
-            raise errors.BadCount("counts", value, f"each count must lie in 0..{most:g}", "count successes per prompt")
+        if row is not None:
+            _check_tally(row, float(most))
     return tallies
+
+
+def _check_tally(row: IntArray, most: float) -> None:
+    """One evaluation's successes per prompt, (prompts,), each from 0 to `most` samples, NaN where that is unknown."""
+    known = math.isfinite(most)
+    if known and most != round(most):
+        needed = "counts need a whole number of samples per prompt"
+        raise errors.BadCount("samples", most, needed, "give that, or leave the counts out")
+    if len(row) == 0 or row.min() < 0 or (known and row.max() > most):
+        value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
+        needed = f"each count must lie in 0..{most:g}" if known else "each count must be at least 0"
+        raise errors.BadCount("counts", value, needed, "count successes per prompt")
 
 
 def check_agreement(rates: FloatArray, tallies: tuple[IntArray | None, ...] | None, samples: FloatArray | None) -> None:

@@ -23,6 +23,7 @@ VERSION = 2
 _DRAWS = 400
 _PIECE = 50  # draws of one Gaussian piece
 _DOF = (5.0, 1000.0)
+_MOST_EXPECTED = 1e100  # evaluations
 _LEAST_GAP = 1e-16 * LEAST_COMPUTE  # two evaluations that a float can tell apart
 HORIZON = 80  # evaluations among which a change is looked for first
 
@@ -145,8 +146,8 @@ class FrozenForecast:
         if not all(0 <= eta < np.inf and 0 <= rho < 1 and (rho > 0 or eta == 0) for eta, rho in self.hypotheses):
             faults["hypotheses"] = "pairs of eta, at least 0, and rho from 0 to below 1, above 0 where eta is"
         for name in ("points", "horizon"):
-            if not 1 <= getattr(self, name) <= checks.MOST_COUNTED:
-                faults[name] = f"a whole number from 1 to {checks.MOST_COUNTED:g}"
+            if not 1 <= getattr(self, name) <= _MOST_EXPECTED:
+                faults[name] = f"a whole number from 1 to {_MOST_EXPECTED:g}"
         for name, least in (("at_compute", LEAST_COMPUTE), ("usual_gap", _LEAST_GAP)):
             if not least <= getattr(self, name) <= MOST_COMPUTE:
                 faults[name] = f"compute from {least:g} to {MOST_COMPUTE:g}"
@@ -291,12 +292,12 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
         horizon: evaluations expected after now.
 
     Raises:
-        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1 or above
-            a billion.
+        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1 or
+            beyond all measure.
     """
     checks.check_kind("fit", fit, Fit, "pass fit(curve)", errors.FrozenError)
-    if not checks.is_positive(horizon) or not 1 <= checks.as_float(horizon) <= checks.MOST_COUNTED:
-        needed = f"1 to {checks.MOST_COUNTED:g} evaluations are needed"
+    if not checks.is_positive(horizon) or not 1 <= checks.as_float(horizon) <= _MOST_EXPECTED:
+        needed = f"1 to {_MOST_EXPECTED:g} evaluations are needed"
         raise errors.FrozenError("horizon", checks.short(horizon), needed, "leave it out")
     if fit.withheld:
         raise errors.FrozenError(
