@@ -179,9 +179,7 @@ class FrozenForecast:
         first = (compute[0] - self.at_compute) / self.usual_gap
         return np.asarray(first + clock_ahead(compute, self.usual_gap, ahead))
 
-    def mixture(
-        self, compute: FloatArray, variance: FloatArray | None = None, clock: FloatArray | None = None
-    ) -> Mixture:
+    def mixture(self, compute: FloatArray, variance: FloatArray, clock: FloatArray) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
 
         Draws with the same noise are cut into groups along the reward that they have at the horizon; each group is one
@@ -190,13 +188,12 @@ class FrozenForecast:
 
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
-            variance: nominal sampling variance of each; that of the last one seen when left out.
-            clock: at each, where not every evaluation is among them.
+            variance: nominal sampling variance of each, (H,).
+            clock: at each, see `clock`, (H,): not every evaluation need be among them.
         """
-        clock = self.clock(compute) if clock is None else clock
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
         drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
-        shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
+        shares = variance / self.nominal
         groups = self._groups
         dof = self._degrees_of_freedom(groups)
         factors = []

@@ -20,7 +20,7 @@ LATER = np.linspace(4160, 16000, 75)
 def test_the_frozen_forecast_agrees_with_the_fit_it_was_frozen_from() -> None:
     found = fit(noisy_curve(0, last=4000, points=25), prior="paper")  # a flat one's evaluations may leave their curve
     frozen = freeze(found)
-    mean, sd = frozen.mixture(LATER).moments()
+    mean, sd = frozen.mixture(LATER, np.full(len(LATER), frozen.last_variance), frozen.clock(LATER)).moments()
     band = found.predict_evaluation(LATER)
     np.testing.assert_allclose(mean, band.median, atol=0.004)
     np.testing.assert_allclose(sd, (band.upper90 - band.lower90) / 2 / 1.645, rtol=0.15)
