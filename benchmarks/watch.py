@@ -148,7 +148,7 @@ def simulate(runs: int) -> tuple[dict[tuple[str, str], list[np.ndarray]], list[b
     for seed in range(-(-runs // FUTURES)):
         rng = np.random.default_rng(seed)
         frozen, curve, past = frozen_run(rng)
-        forecast = frozen.mixture(LATER)
+        forecast = frozen.mixture(LATER, np.full(SIZE, frozen.last_variance), frozen.clock(LATER))
         for case in CASES:
             reward = case.draw(frozen, curve, rng)
             for rule, (speaks, z) in first_alarms(forecast, reward).items():

@@ -5,22 +5,26 @@ Every fault is a `FieldError` that names field, value and way out; of a curve's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
 
 from . import errors
 from .arrays import FloatArray, IntArray
+from .values import Estimate
 
 MIN_POINTS = 3
 MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
-_WIDEST = 1e12  # range of a reward
+_NARROWEST, _WIDEST = 1e-12, 1e12  # range of a reward
 _AGREEMENT = 1e-3  # of a reward and its counts: rounding
+_UNKNOWN = "leave it out where unknown"
 _LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
 
 Counts = Sequence[npt.ArrayLike | None]
@@ -28,7 +32,7 @@ PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one p
 
 
 def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
-    """The range of a reward, (low, high): finite, in order, not too wide."""
+    """The range of a reward, (low, high): finite, in order, neither too narrow nor too wide."""
     try:
         low, high = (as_float(value) for value in bounds)
     except (TypeError, ValueError, OverflowError) as error:
@@ -37,10 +41,16 @@ def bounds_of(bounds: tuple[float, float]) -> tuple[float, float]:
         raise errors.RewardRange(
             "bounds", bounds, "the lower bound must be below the upper one and both finite", "give (low, high)"
         )
-    if high - low > _WIDEST:
-        way_out = "give (low, high) of the rewards, or count them in a larger unit"
-        raise errors.RewardRange("bounds", bounds, f"a range is at most {_WIDEST:g} wide", way_out)
+    check_width("bounds", high - low, bounds)
     return low, high
+
+
+def check_width(field_name: str, width: float, given: object) -> None:
+    """That a range of rewards, told by what is `given`, is so wide that its square is a number, and no wider."""
+    if not _NARROWEST <= width <= _WIDEST:
+        way_out = "count rewards in another unit"
+        needed = f"a range of rewards is {_NARROWEST:g} to {_WIDEST:g} wide"
+        raise errors.RewardRange(field_name, short(given), needed, way_out)
 
 
 def refuse_too_many(field_name: str, values: object) -> None:
@@ -118,18 +128,21 @@ def number(field_name: str, value: float) -> float:
 
 
 def as_float(value: Any) -> float:
-    """A number of any library; a tensor's without its graph, for torch warns of every one that has one.
+    """A number of any library; a tensor's without its graph, for torch warns of every one that has one, and numpy of
+    rows of one.
 
     Raises:
         TypeError, ValueError, OverflowError: it is none.
     """
+    if getattr(value, "ndim", 0):
+        raise TypeError("a row of numbers is not one")
     return float(value.detach() if hasattr(value, "detach") else value)
 
 
-def is_positive(value: object) -> bool:
-    """Whether it is one positive finite number."""
+def is_positive(value: object, *, or_zero: bool = False) -> bool:
+    """Whether it is one positive finite number; `or_zero`: or 0."""
     try:
-        return not isinstance(value, str | bool) and 0 < as_float(value) < float("inf")
+        return not isinstance(value, str | bool) and (0 < as_float(value) < math.inf or (or_zero and value == 0))
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -144,6 +157,82 @@ def check_positive(
     """That it is one positive finite number; raises `error` else."""
     if not is_positive(value):
         raise error(field_name, short(value), needed, way_out)
+
+
+def check_compute(
+    field_name: str,
+    value: object,
+    error: type[errors.FieldError],
+    way_out: str,
+    needed: str = "a positive finite number is needed",
+) -> None:
+    """That it is one compute above 0 that a curve can have; raises `error` else."""
+    check_positive(field_name, value, error, way_out, needed)
+    if not is_compute(as_float(value)):
+        within = f"compute above 0 must lie in {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+        raise error(field_name, short(value), within, way_out)
+
+
+def computes_of(field_name: str, values: npt.ArrayLike) -> FloatArray:
+    """Where something is asked, (N,) with N at least 1: finite computes, none below 0."""
+    x = numbers(field_name, values, one_will_do=True)
+    bad = ~np.isfinite(x) | (x < 0)
+    if bad.any() or not len(x):
+        value = float(x[bad][0]) if len(x) else "none"
+        needed = "a finite compute of at least 0 is needed"
+        raise errors.ComputeOrder(field_name, value, needed, "ask for another")
+    return x
+
+
+def is_finite(value: object) -> bool:
+    """Whether it is one finite number, as results are made of."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def check_estimate(field_name: str, said: object, error: type[errors.FieldError]) -> None:
+    """That it is an `Estimate` of finite numbers in order: ends that are swapped would count as some interval."""
+    way_out = "give Estimate(median, lower, upper)"
+    check_kind(field_name, said, Estimate, way_out, error)
+    assert isinstance(said, Estimate)
+    if not all(is_finite(end) for end in (said.lower, said.median, said.upper)) or not (
+        said.lower <= said.median <= said.upper
+    ):
+        value = f"{short(said.median)} ({short(said.lower)} to {short(said.upper)})"
+        raise error(field_name, value, "finite numbers in order are needed", way_out)
+
+
+def check_share(field_name: str, value: object, error: type[errors.FieldError]) -> None:
+    """That it is a share of a run: above 0 and below 1."""
+    way_out = "give a number above 0 and below 1"
+    check_positive(field_name, value, error, way_out, needed="a share of the run is needed")
+    if as_float(value) >= 1:
+        raise error(field_name, short(value), "a share of the run is needed", way_out)
+
+
+def whole_of(
+    field_name: str, value: object, error: type[errors.FieldError], way_out: str, most: int | None = None
+) -> int:
+    """A whole number from 0 on, to `most` where that is given."""
+    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else -1
+    if whole < 0 or (most is not None and whole > most):
+        upto = "on" if most is None else f"to {most}"
+        raise error(field_name, short(value), f"a whole number from 0 {upto} is needed", way_out)
+    return whole
+
+
+def level_of(field_name: str, value: object, bounds: tuple[float, float]) -> float:
+    """A reward inside its range, (low, high)."""
+    low, high = bounds
+    try:
+        level = as_float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.NotFinite(field_name, short(value), "a number is needed", _UNKNOWN) from error
+    if not np.isfinite(level):
+        raise errors.NotFinite(field_name, short(value), "a finite number is needed", _UNKNOWN)
+    if not low <= level <= high:
+        way_out = "state the range with bounds=(low, high)"
+        raise errors.RewardRange(field_name, level, f"rewards lie in [{low:g}, {high:g}]", way_out)
+    return level
 
 
 def check_kind(
@@ -220,6 +309,8 @@ def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> 
     if counts is None:
         return None
     check_kind("counts", counts, (Sequence, np.ndarray), "pass a list of lists", errors.BadCount)
+    if getattr(counts, "ndim", 1) == 0:
+        raise errors.BadCount("counts", short(counts), "one list an evaluation is needed", "pass a list of lists")
     if len(counts) != size:
         raise errors.UnequalLengths(
             "counts", len(counts), f"{size} lists are needed, one per evaluation", "use None where unknown"
@@ -228,10 +319,21 @@ def tallies_of(counts: Counts | None, samples: FloatArray | None, size: int) -> 
         raise errors.BadCount("samples", None, "counts need the number of samples per prompt", "pass samples=")
     tallies = tuple(None if row is None else whole_numbers(row) for row in counts)
     for row, most in zip(tallies, samples, strict=True):
-        if row is not None and (len(row) == 0 or row.min() < 0 or (np.isfinite(most) and row.max() > most)):
-            value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
-            raise errors.BadCount("counts", value, f"each count must lie in 0..{most:g}", "count successes per prompt")
+        if row is not None:
+            _check_tally(row, float(most))
     return tallies
+
+
+def _check_tally(row: IntArray, most: float) -> None:
+    """One evaluation's successes per prompt, (prompts,), each from 0 to `most` samples, NaN where that is unknown."""
+    known = math.isfinite(most)
+    if known and most != round(most):
+        needed = "counts need a whole number of samples per prompt"
+        raise errors.BadCount("samples", most, needed, "give that, or leave the counts out")
+    if len(row) == 0 or row.min() < 0 or (known and row.max() > most):
+        value = [] if len(row) == 0 else [int(row.min()), int(row.max())]
+        needed = f"each count must lie in 0..{most:g}" if known else "each count must be at least 0"
+        raise errors.BadCount("counts", value, needed, "count successes per prompt")
 
 
 def check_agreement(rates: FloatArray, tallies: tuple[IntArray | None, ...] | None, samples: FloatArray | None) -> None:
@@ -282,15 +384,7 @@ def with_start(
     high: float,
 ) -> tuple[FloatArray, FloatArray, dict[str, FloatArray | None], tuple[IntArray | None, ...] | None]:
     """Every column with the measured start in front, at compute 0 and with the noise of the first evaluation."""
-    try:
-        measured = as_float(start)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise errors.NotFinite("start", short(start), "a number is needed", "leave it out where unknown") from error
-    if not np.isfinite(measured):
-        raise errors.NotFinite("start", short(start), "a finite number is needed", "leave it out where unknown")
-    if not low <= measured <= high:
-        way_out = "state the range with bounds=(low, high)"
-        raise errors.RewardRange("start", measured, f"rewards lie in [{low:g}, {high:g}]", way_out)
+    measured = level_of("start", start, (low, high))
     if len(x) and x[0] == 0:
         raise errors.ComputeOrder("start", start, "compute 0 is already among the points", "leave `start` out")
     longer = {key: None if array is None else np.concatenate([array[:1], array]) for key, array in per_point.items()}

@@ -140,9 +140,17 @@ def finite(value: float | None) -> float | None:
 
 
 def jsonable(value: Any) -> Any:
-    """Numbers of a nested dict made JSON-safe."""
+    """Numbers of nested dicts and lists made JSON-safe.
+
+    >>> jsonable({"ends": [1.0, float("inf")], "shape": (np.int64(2), np.array([0.5]))})
+    {'ends': [1.0, None], 'shape': [2, [0.5]]}
+    """
     if isinstance(value, dict):
         return {key: jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.bool_):
+        return jsonable(value.tolist())
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
     if isinstance(value, (float, np.floating)):
         return finite(float(value))
     if isinstance(value, np.integer):

@@ -48,11 +48,12 @@ def retold(past: Sequence[PastRun], unit: str) -> Siblings | None:
 
 def about(share: float) -> float:
     """A share of the budget, to within a tenth: what is worked out at it serves later evaluations, and other runs.
+    Never all of it: a past run that is seen to its end was not forecast.
 
-    >>> [round(about(share), 3) for share in (0.1, 0.105, 0.11, 0.25)]
-    [0.105, 0.105, 0.105, 0.25]
+    >>> [round(about(share), 3) for share in (0.1, 0.105, 0.11, 0.25, 0.98)]
+    [0.105, 0.105, 0.105, 0.25, 0.841]
     """
-    return float(2 ** (round(_LEVELS * math.log2(share)) / _LEVELS))
+    return float(2 ** (min(round(_LEVELS * math.log2(share)), -1) / _LEVELS))
 
 
 @lru_cache(maxsize=_KIN)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import as_float, check_difference, check_kind, is_positive, number, short
+from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, number, short
 from ..curves.margins import least_gain
 from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
@@ -179,7 +179,7 @@ def case_of(
     if hindsight is not None:
         check_kind("hindsight", hindsight, Hindsight, "pass Siblings(curves).hindsight(...)", errors.AdviceError)
     check_question(fit, now=now, budget=budget, delta=delta, price=price)
-    _check_target(fit, target)
+    check_target(fit, target)
     budget, price, target = (None if one is None else as_float(one) for one in (budget, price, target))
     delta = least_gain(delta, fit.curve)
     here = fit.curve.now if now is None else as_float(now)
@@ -222,27 +222,29 @@ def _moved(hindsight: Hindsight, count: int) -> FloatArray:
 
 
 def check_question(fit: Fit, **given: float | None) -> None:
-    """What a question is made of is positive and finite, where it is given at all."""
+    """What is given of a question is positive and finite, and compute such as runs can have."""
     ways_out = {
         "delta": "give the least gain that matters, in the reward's own scale",
         "price": f"give the least gain in reward per {fit.unit}, or leave it out",
     }
     for name, value in given.items():
-        if value is not None and not is_positive(value):
-            way_out = ways_out.get(name, f"give compute in {fit.unit}")
-            raise errors.AdviceError(name, short(value), "a positive finite number is needed", way_out)
+        if value is not None and name in ways_out:
+            check_positive(name, value, errors.AdviceError, ways_out[name])
+        elif value is not None:
+            check_compute(name, value, errors.AdviceError, f"give compute in {fit.unit}")
     check_difference("delta", given.get("delta"), fit.curve.width, errors.AdviceError)
 
 
-def _check_target(fit: Fit, target: float | None) -> None:
-    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached.
-
-    One that is not finite is refused where it is asked for, by `compute_to_reach`.
-    """
-    low, high = fit.curve.bounds
+def check_target(fit: Fit, target: float | None) -> None:
+    """A target is a reward: one beyond their range is a slip of the unit, not something that is never reached."""
+    if target is None:
+        return
     if isinstance(target, str):
         raise errors.AdviceError("target", short(target), "numbers are needed", "give a reward")
-    if target is not None and np.isfinite(number("target", target)) and not low <= target <= high:
+    (low, high), wanted = fit.curve.bounds, number("target", target)
+    if not np.isfinite(wanted):
+        raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
+    if not low <= wanted <= high:
         way_out = f"rewards of this run are from {low:g} to {high:g}"
         raise errors.AdviceError("target", target, "no reward can be that", way_out)
 

@@ -74,5 +74,5 @@ def _add_delta(figure: go.Figure, now: float, last: float, delta: float) -> None
 
 def _add_price(figure: go.Figure, now: float, last: float, price: float, unit: str) -> None:
     line = {"color": GREEN, "width": 1.5, "dash": "dash"}
-    name = f"price, {price:.2g} a unit of {unit}" if unit else f"price, {price:.2g} a unit"
+    name = f"price, {price:.2g} a unit of {unit}"
     figure.add_scatter(x=[now, last], y=[0.0, price * (last - now)], mode="lines", line=line, name=name)

@@ -12,7 +12,7 @@ from ..past.hindsight import told_by
 from ..posterior.sigmoid import compute_at
 from ..wording import compute_text, interval_text, level_text, share_text
 from .advise import Advice, advise
-from .case import check_question, not_to_stop, short_of_sure
+from .case import check_question, check_target, not_to_stop, short_of_sure
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -36,8 +36,12 @@ def sentence(
         budget: compute that it may spend; adds the advice.
         target: a reward to reach, which the advice then heeds.
         hindsight: as in `advise`.
+
+    Raises:
+        AdviceError: a `now`, budget or target that cannot be.
     """
-    check_question(fit, now=now)
+    check_question(fit, now=now, budget=budget)
+    check_target(fit, target)
     here = fit.curve.now if now is None else as_float(now)
     if fit.withheld:
         return _misfit_sentence(fit)
@@ -107,8 +111,8 @@ def _expected(fit: Fit, advice: Advice) -> str:
 
 def _share_reached(fit: Fit, now: float) -> str:
     reward = fit.all_draws.reward_at(now)[0]
-    low = fit.curve.bounds[0]
-    share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, 1e-9)))
+    low, least = fit.curve.bounds[0], 1e-9 * fit.curve.width
+    share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, least)))
     return f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
 
 

@@ -22,6 +22,7 @@ from ..posterior.sigmoid import log_compute, rise
 _NODES = 40
 _LOG_B = (float(np.log(0.05)), float(np.log(20.0)))
 _MID_REACH = 3.0  # ln C_mid beyond the evaluations
+_MARGIN = 1e-9  # within bounds, where a search must start
 
 
 @dataclass(frozen=True)
@@ -93,32 +94,34 @@ def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> Po
     >>> f"{again.A} {again.B:.3f} {again.C_mid:.3f} {again.R0:.3f}"
     '0.6 1.500 3.000 0.200'
     """
-    log_c = log_compute(curve.compute)
+    log_c, bottom, width = log_compute(curve.compute), curve.bounds[0], curve.width
+    rate, top = (curve.reward - bottom) / width, (A - bottom) / width  # in any range the search is one and the same
 
     def residuals(parameters: FloatArray) -> FloatArray:
         g = rise(log_c, parameters[1:2], parameters[2:])[:, 0]
-        return np.asarray(parameters[0] + (A - parameters[0]) * g - curve.reward)
+        return np.asarray(parameters[0] + (top - parameters[0]) * g - rate)
 
-    starts = [_coarse(curve, log_c, A)]
+    starts = [_coarse(rate, log_c, top)]
     if free is not None:
-        starts.append(np.array([free.R0, np.log(free.B), np.log(free.C_mid)]))
+        starts.append(np.array([(free.R0 - bottom) / width, np.log(free.B), np.log(free.C_mid)]))
     finite = log_c[np.isfinite(log_c)]
-    low = np.array([curve.bounds[0], _LOG_B[0], finite[0] - 2 * _MID_REACH])
-    high = np.array([curve.bounds[1], _LOG_B[1], finite[-1] + 2 * _MID_REACH])
-    inside = [np.clip(start, low + 1e-9, high - 1e-9) for start in starts]
+    low = np.array([0.0, _LOG_B[0], finite[0] - 2 * _MID_REACH])
+    high = np.array([1.0, _LOG_B[1], finite[-1] + 2 * _MID_REACH])
+    inside = [np.clip(start, low + _MARGIN, high - _MARGIN) for start in starts]
     ends = [minimise(residuals, start, bounds=(low, high), xtol=1e-12, ftol=1e-12, gtol=1e-12) for start in inside]
     best = min(ends, key=lambda end: float(end.cost))
     R0, log_b, log_mid = (float(value) for value in best.x)
-    return PointFit(A, float(np.exp(log_b)), float(np.exp(log_mid)), R0, 2 * float(best.cost))
+    sse = 2 * float(best.cost) * width**2
+    return PointFit(A, float(np.exp(log_b)), float(np.exp(log_mid)), bottom + width * R0, sse)
 
 
-def _coarse(curve: Curve, log_c: FloatArray, A: float) -> FloatArray:
+def _coarse(rate: FloatArray, log_c: FloatArray, A: float) -> FloatArray:
     """The best node of a grid over (ln B, ln C_mid), R0 in closed form: R - A g = R0 (1 - g)."""
     finite = log_c[np.isfinite(log_c)]
     middle = np.linspace(finite[0] - _MID_REACH, finite[-1] + _MID_REACH, _NODES)
     log_b, log_mid = (axis.ravel() for axis in np.meshgrid(np.linspace(*_LOG_B, _NODES), middle))
     g = rise(log_c, log_b, log_mid)
-    left, room = curve.reward[:, None] - A * g, 1 - g
+    left, room = rate[:, None] - A * g, 1 - g
     start = np.einsum("nk,nk->k", left, room) / np.maximum(np.einsum("nk,nk->k", room, room), 1e-12)
     sse = ((left - start * room) ** 2).sum(axis=0)
     best = int(sse.argmin())

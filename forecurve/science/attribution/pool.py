@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from .. import errors
+from ..checks import check_kind
 from ..curves.alike import check_one_range
 from ..fitting.fit import Fit
 from .matched import own_level
@@ -35,12 +36,21 @@ def pool_seeds(groups: Iterable[Sequence[Fit]]) -> PooledSeeds:
         The sds of the ceiling, in the reward's own scale, and of the logarithm of the compute to a level.
 
     Raises:
-        CompareError: runs with different ranges of the reward.
+        CompareError: what is no group of fits, or runs with different ranges of the reward.
     """
-    fits = [list(group) for group in groups]
+    check_kind("groups", groups, Iterable, "pass a list of lists of fits", errors.CompareError)
+    fits = [_fits_of(f"groups[{at}]", group) for at, group in enumerate(groups)]
     first = {fit.curve.identity: at for at, group in reversed(list(enumerate(fits))) for fit in group}
     once = [[fit for fit in distinct(group) if first[fit.curve.identity] == at] for at, group in enumerate(fits)]
     return pool_runs([[run_of(fit) for fit in group] for group in once], _width(fits))
+
+
+def _fits_of(field: str, group: object) -> list[Fit]:
+    check_kind(field, group, Iterable, "pass a list of fits", errors.CompareError)
+    fits = list(cast(Iterable[Fit], group))
+    for one in fits:
+        check_kind(field, one, Fit, "pass fit(curve) of each run", errors.CompareError)
+    return fits
 
 
 def pool_runs(groups: Iterable[Sequence[Run]], width: float = 1.0) -> PooledSeeds:

@@ -25,12 +25,14 @@ from scipy.stats import chi2
 
 from .. import errors
 from ..arrays import FloatArray, IntArray
-from ..checks import as_float, check_positive
+from ..checks import as_float, check_positive, short, whole_of
 from ..posterior.evenly import picks
 from ..values import finite
 
 Group = Sequence[FloatArray]  # the runs of one arm: for each the draws of its value, shape (K,)
 
+_LEAST_SD, _MOST_SD = 1e-6, 50.0  # in units of the usual guess: else one value is as good as any, or all are alike
+_LEAST_DOF = 0.5
 _SD_RANGE = (0.3, 7.0)  # of the grid of tau, in units of the assumed sd
 _SD_NODES = 12
 _MAX_CELLS = 4096
@@ -44,8 +46,11 @@ class SeedSpread:
 
     Args:
         sd: the sd.
-        dof: how many replicates' worth of knowledge stands behind it; infinite when it is simply known.
+        dof: how many replicates' worth of knowledge stands behind it, at least 0.5; infinite when it is simply known.
         past: runs beyond the first of an arm in past sweeps, from which it was learned.
+
+    Raises:
+        CompareError: one of these that cannot be.
     """
 
     sd: float
@@ -54,19 +59,25 @@ class SeedSpread:
 
     def __post_init__(self) -> None:
         check_positive("seed sd", self.sd, errors.CompareError, "give a standard deviation")
-        if not self.dof > 0:
-            raise errors.CompareError(
-                "seed dof", self.dof, "a positive number is needed", "leave it out when it is known"
-            )
         object.__setattr__(self, "sd", as_float(self.sd))
-        object.__setattr__(self, "dof", as_float(self.dof))
+        object.__setattr__(self, "dof", _checked_dof(self.dof))
+        whole_of("past", self.past, errors.CompareError, "give how many runs it was learned from")
 
     @classmethod
     def of(cls, given: float | SeedSpread | None, default: SeedSpread) -> SeedSpread:
-        """What was given, a number for an sd that is known; the default where nothing was."""
-        if given is None or isinstance(given, SeedSpread):
-            return given or default
-        return cls(given)
+        """What was given, a number for an sd that is known; the default where nothing was.
+
+        Raises:
+            CompareError: no such number, or an sd that has nothing to do with the default.
+        """
+        if given is None:
+            return default
+        spread = given if isinstance(given, SeedSpread) else cls(given)
+        least, most = _LEAST_SD * default.sd, _MOST_SD * default.sd
+        if not least <= spread.sd <= most:
+            needed, way_out = f"an sd from {least:g} to {most:g} is needed", f"the usual guess is {default.sd:g}"
+            raise errors.CompareError("seed sd", spread.sd, needed, way_out)
+        return spread
 
     @property
     def known(self) -> bool:
@@ -95,6 +106,18 @@ class SeedSpread:
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe: `dof` is null when the sd is known."""
         return {"sd": self.sd, "dof": finite(self.dof), "past": self.past}
+
+
+def _checked_dof(dof: object) -> float:
+    """It as a number; infinite is one."""
+    try:
+        number = as_float(dof)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not number >= _LEAST_DOF:
+        needed = f"a number of at least {_LEAST_DOF:g} is needed"
+        raise errors.CompareError("seed dof", short(dof), needed, "leave it out when the sd is known")
+    return number
 
 
 # ScaleRL (App. A.5): three runs that differ by their seed vary in A "by at most +-0.015", an sd between .009 (total

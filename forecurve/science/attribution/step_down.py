@@ -47,7 +47,5 @@ def adjusted(p: FloatArray, reference: FloatArray) -> FloatArray:
 
 
 def critical(reference: FloatArray, alpha: float) -> float:
-    """The p below which the strongest of all claims counts; alpha itself when there is one claim."""
-    if reference.shape[1] == 0:
-        return alpha
+    """The p below which the strongest of the claims counts: their `alpha`-quantile were all wrong, shape (D, h)."""
     return float(np.quantile(reference.min(axis=1), alpha))

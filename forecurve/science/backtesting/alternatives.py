@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import MIN_POINTS
+from ..checks import MIN_POINTS, as_float, check_compute, check_kind
 from ..curves.curve import Curve
 from ..posterior.point import least_squares
 from ..posterior.sigmoid import reward_at
@@ -56,7 +56,7 @@ def alternatives(curve: Curve, compute: float | None = None) -> list[Alternative
         compute: where each is read; the last evaluation's when left out.
 
     Raises:
-        TooFewPoints: fewer evaluations than that. ComputeOrder: no finite compute above 0.
+        CurveError: no curve. TooFewPoints: fewer evaluations than that. ComputeOrder: no finite compute above 0.
 
     >>> steps = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     >>> exact = [0.2 + 0.4 / (1 + (6.0 / c) ** 1.5) for c in steps]
@@ -64,9 +64,10 @@ def alternatives(curve: Curve, compute: float | None = None) -> list[Alternative
     >>> f"{best.name} {best.value:.3f}"
     'sigmoid 0.599'
     """
-    at = curve.now if compute is None else float(compute)
-    if not (np.isfinite(at) and at > 0):
-        raise errors.ComputeOrder("compute", at, "a finite compute above 0 is needed", "ask for another")
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
+    compute = curve.now if compute is None else compute
+    check_compute("compute", compute, errors.ComputeOrder, "ask for another", "a finite compute above 0 is needed")
+    at = as_float(compute)
     seen = _without_start(curve)
     found = [_sigmoid(seen, at), _power_law(seen, at), _broken(seen, at)]
     return sorted(found, key=lambda one: one.bic)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from .. import errors
 from ..arrays import BoolArray, FloatArray
+from ..checks import check_kind
 from ..curves.curve import Curve
 from ..fitting.outcome import Outcome
 from ..values import jsonable
@@ -16,6 +18,7 @@ from .golden import golden
 _LOG_B = (float(np.log(1e-3)), float(np.log(20.0)))
 _NODES = 400
 _ROUNDS = 40
+_MOST = 1e150  # of (C / last)^-B: its square is a number too
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ class PowerLaw:
     def reward_at(self, compute: npt.ArrayLike) -> FloatArray:
         """The curve at each compute above 0, shape (N,)."""
         x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
-        return np.asarray(self.A - self.drop * (x / self.scale) ** -self.B)
+        with np.errstate(over="ignore"):
+            far = np.minimum((x / self.scale) ** -self.B, _MOST)
+        return np.asarray(self.A - self.drop * far)
 
     def to_dict(self) -> dict[str, float | None]:
         """JSON-safe."""
@@ -60,11 +65,15 @@ def power_law(curve: Curve) -> PowerLaw:
     Given B the curve is linear in A and D, which leaves a search in one dimension: a lattice in ln B, then golden
     section. A point at compute 0 is left out: the power law has no value there.
 
+    Raises:
+        CurveError: no curve.
+
     >>> compute = [1.0, 2.0, 4.0, 8.0, 16.0]
     >>> best = power_law(Curve(compute, [0.7 - 0.3 / c**0.5 for c in compute]))
     >>> f"{best.A:.3f} {best.D:.3f} {best.B:.3f}"
     '0.700 0.300 0.500'
     """
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     positive = curve.compute > 0
     reward, scale = curve.reward[positive], float(curve.compute[-1])
     log_c = np.log(curve.compute[positive] / scale)
@@ -87,7 +96,7 @@ def _linear(
     """(A, D, sse) at each ln B, shape (K,), on A <= top and D >= 0; compute as a share of the last one."""
     with np.errstate(over="ignore"):
         x = np.exp(-np.exp(log_b) * log_c[:, None])  # (C / last)^-B >= 1
-    x = np.minimum(x, 1e150)
+    x = np.minimum(x, _MOST)
     mean_x, mean_y = x.mean(axis=0), float(y.mean())
     spread = np.square(x - mean_x).sum(axis=0)
     drop = np.maximum(-((y - mean_y) @ (x - mean_x)) / np.maximum(spread, 1e-300), 0.0)
@@ -101,5 +110,10 @@ def _linear(
 
 
 def last_value(curve: Curve) -> float:
-    """No change from here: the mean of the last 10 % of the evaluations, as runs end (see `Outcome`)."""
+    """No change from here: the mean of the last 10 % of the evaluations, as runs end (see `Outcome`).
+
+    Raises:
+        CurveError: no curve.
+    """
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     return Outcome.of(curve).reward

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..checks import MIN_POINTS
+from .. import errors
+from ..checks import MIN_POINTS, as_float, check_kind, check_share
 from ..curves.curve import Curve
 from ..fitting.fit import fit
 from ..fitting.outcome import Outcome, predict_mean
@@ -70,7 +71,13 @@ def past_forecast(curve: Curve, fraction: float, prior: str | Prior = "none") ->
     """What would have been said of a finished run at this share of its compute, and what came: for `Hindsight.of`.
 
     None where there are fewer than 3 evaluations by then. `prior` must not be made of the run itself.
+
+    Raises:
+        CurveError: no curve, or a share that is not above 0 and below 1. PriorError: an unknown prior.
     """
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
+    check_share("fraction", fraction, errors.CurveError)
+    fraction = as_float(fraction)
     row = forecast_from(curve, fraction, prior)
     if row.raw is None:
         return None

@@ -8,7 +8,8 @@ cells, more than a second a curve. The default finds the same winner in a few hu
 the residuals are quadratic in A, so that every cell is tried on a lattice of B at once, the least sum of squares of
 those that may win is found by golden section, and `curve_fit` is called in the few that can win by that. Where cells
 are as good as equal (a curve that does not rise yet), the first wins that the loops over the grid meet and in which
-`curve_fit` gets there: mostly the lowest A.
+`curve_fit` gets there: mostly the lowest A. Where it finds no exponent wherever the curve could be (one that stays at
+R0, on a grid without that ceiling, asks for ever steeper steps) the procedure has no answer, and says so.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from .. import errors
 from ..arrays import FloatArray, IntArray
+from ..checks import bounds_of, check_compute, check_kind, level_of
 from ..curves.curve import Curve
 from ..posterior.sigmoid import log_compute, reward_at, rise
 from ..values import jsonable
@@ -41,6 +44,7 @@ _FIRST = 150  # cells that are finished first, to know what the others have to r
 _AT_ONCE = 400_000  # of cells x evaluations, for the sake of memory
 _TIE = 1e-9  # of all squares: sums that differ by less are as good as equal, and the first cell keeps its place
 _ROUNDS = 30  # of golden section: ln B to 1e-7
+_PATIENCE = 300  # cells in which `curve_fit` gives up, a thousandth of a second each, before the fast search does
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +84,13 @@ def scaled_grid(start: float, last: float, bounds: tuple[float, float] = (0.0, 1
         start: R0, where A begins.
         last: compute of the run at full length.
         bounds: the range of rewards; steps of A are .005 of it.
+
+    Raises:
+        CurveError: bounds that are no range, a start outside of it, or a last compute that no run can have.
     """
-    bottom, top = bounds
+    bottom, top = bounds_of(bounds)
+    start = level_of("start", start, (bottom, top))
+    check_compute("last", last, errors.ComputeOrder, "give the compute of the run at full length")
     first, final, count = MIDPOINTS
     ceilings = np.append(np.arange(start, top, CEILINGS[2] * (top - bottom)), top)
     return PaperGrid(ceilings, np.linspace(first, final, count) * (last / LAST_COMPUTE))
@@ -126,6 +135,10 @@ def paper_fit(curve: Curve, *, grid: PaperGrid | None = None, R0: float | None =
         R0: the start; else the measured one (compute 0), else the first evaluation.
         exact: call `curve_fit` in every cell instead of the equivalent fast search.
 
+    Raises:
+        CurveError: an R0 outside the range of rewards, or `curve_fit` finds an exponent in none of the cells (without
+            `exact`: gives up in 300 of those that could win).
+
     >>> compute = [500.0 * c for c in range(1, 33)]
     >>> exact = [0.2 + 0.4 / (1 + (2518.181818 / c) ** 1.5) for c in compute]
     >>> best = paper_fit(Curve(compute, exact), R0=0.2)
@@ -133,11 +146,20 @@ def paper_fit(curve: Curve, *, grid: PaperGrid | None = None, R0: float | None =
     '0.600 1.50 2518'
     """
     began = time.perf_counter()
-    cells = grid or _moved(paper_grid(), curve)
-    start = float(curve.reward[0]) if R0 is None else float(R0)
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
+    cells = _moved(paper_grid(), curve) if grid is None else grid
+    check_kind("grid", cells, PaperGrid, "pass paper_grid() or scaled_grid(...)", errors.CurveError)
+    start = float(curve.reward[0]) if R0 is None else level_of("R0", R0, curve.bounds)
     search = _every_curve_fit if exact else _quick
     A, B, C_mid, sse = search(curve.compute, curve.reward, start, cells)
+    if not np.isfinite(sse):
+        raise _no_answer(cells)
     return PaperFit(A, B, C_mid, start, sse, curve.points, time.perf_counter() - began)
+
+
+def _no_answer(grid: PaperGrid) -> errors.CurveError:
+    way_out = "give a grid around the curve, as scaled_grid(R0, last) makes one"
+    return errors.CurveError("grid", repr(grid), "curve_fit finds no exponent in the cells that could win", way_out)
 
 
 def _moved(grid: PaperGrid, curve: Curve) -> PaperGrid:
@@ -166,14 +188,12 @@ def _slack(residual: FloatArray) -> float:
 
 
 def _winner(grid: PaperGrid, cell: int, sse: float, B: float) -> Winner:
-    if not np.isfinite(sse):
-        return float("nan"), float("nan"), float("nan"), sse
     a_at, mid_at = divmod(cell, len(grid.midpoints))
     return float(grid.ceilings[a_at]), B, float(grid.midpoints[mid_at]), sse
 
 
 def _letter(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGrid) -> Letter:
-    """`curve_fit` of B in one cell. Where it gives up, or ends at B <= 0, the cell is out of the race."""
+    """`curve_fit` of B in one cell. Where it gives up (B is NaN), or ends at B <= 0, the cell is out of the race."""
     from scipy.optimize import curve_fit
 
     def letter(cell: int) -> tuple[float, float]:
@@ -186,9 +206,24 @@ def _letter(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGr
             except RuntimeError:
                 return float("inf"), float("nan")
             sse = float(np.square(reward - model(compute, exponent)).sum())
-        return (sse, float(exponent)) if exponent > 0 else (float("inf"), float("nan"))
+        return (sse if exponent > 0 else float("inf")), float(exponent)
 
     return letter
+
+
+def _impatient(letter: Letter, grid: PaperGrid) -> Letter:
+    """The same, cell by cell, until `curve_fit` has given up too often: each time is slow, and thousands may follow."""
+    gave_up = 0
+
+    def told(cell: int) -> tuple[float, float]:
+        nonlocal gave_up
+        sse, B = letter(cell)
+        gave_up += bool(np.isnan(B))
+        if gave_up > _PATIENCE:
+            raise _no_answer(grid)
+        return sse, B
+
+    return told
 
 
 def _cell(ceiling: float, middle: float, start: float) -> Callable[[FloatArray, float], FloatArray]:
@@ -222,7 +257,7 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
         columns = [(height[a_at[part]], log_mid[mid_at[part]], log_b[at_b[cells[part]]]) for part in parts]
         return np.concatenate([_finished(log_c, residual, *column, step) for column in columns])
 
-    letter = lru_cache(maxsize=None)(_letter(compute, reward, start, grid))
+    letter = lru_cache(maxsize=None)(_impatient(_letter(compute, reward, start, grid), grid))
     slack = _slack(residual)
     reach = float(finished(np.argsort(found, kind="stable")[:_FIRST]).min()) + slack
     while True:

@@ -113,7 +113,7 @@ class Backtest:
         }
 
     def plot(self) -> go.Figure:
-        """Outcome against forecast, one trace a method and fraction. Needs plotly."""
+        """Forecast minus outcome over the outcome, one trace a method and fraction. Needs plotly."""
         from .plot import plot
 
         return plot(self)

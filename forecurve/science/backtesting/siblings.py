@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import errors
-from ..checks import as_float, check_kind, check_positive, number
+from ..checks import as_float, check_compute, check_kind, check_share, short, whole_of
+from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..fitting.fit import Fit, fit
 from ..fitting.outcome import predict_ending
@@ -54,17 +55,28 @@ class Siblings:
             now: what a run that is not one of them has spent; needed with a budget.
             budget: what the run is to spend. Those tell of it that have spent 0.9 of that, or half of it and twice what
                 the run has: others err as it does.
+
+        Raises:
+            PriorError: a place, compute or budget that cannot be.
         """
+        at = None if at is None else self._place(at)
         if budget is None:
             return self._kin.prior(at, arm)
+        check_compute("budget", budget, errors.PriorError, "give compute in the unit of the runs")
         now = now if at is None else self._kin.curves[at].now
         if now is None:
             raise errors.PriorError("now", now, "what tells of a run is what is ahead of it", "give what it has spent")
-        return self._kin.prior(at, arm, now=number("now", now), budget=number("budget", budget))
+        check_compute("now", now, errors.PriorError, "give what the run has spent, in the unit of the runs")
+        return self._kin.prior(at, arm, now=as_float(now), budget=as_float(budget))
 
     def fit(self, at: int, budget: float | None = None) -> Fit:
         """Of one of the runs with the others, or those that tell of a run with this budget, as its prior; without a
-        prior where they tell nothing."""
+        prior where they tell nothing.
+
+        Raises:
+            PriorError: a place or a budget that cannot be.
+        """
+        at = self._place(at)
         prior = self.prior(at, budget=budget)
         return self._kin.alone[at] if prior == FLAT else fit(self._kin.curves[at], prior=prior)
 
@@ -83,14 +95,18 @@ class Siblings:
 
         Args:
             arm: of a run whose curve does not say it.
-            share: at which they are made, where it need not be exactly the same; what is made once is kept.
+            share: at which they are made, above 0 and below 1, where it need not be exactly the same; what is made once
+                is kept.
 
         Raises:
-            PriorError: the run has another unit of compute, or range of rewards, than they have.
+            PriorError: the run has another unit of compute, or range of rewards, than they have; a place, budget or
+                share that cannot be.
         """
         check_kind("forecast", forecast, Fit, "pass fit(curve)", errors.PriorError)
-        curve = forecast.curve
-        check_positive("budget", budget, errors.PriorError, f"give compute in {curve.unit}")
+        curve, at = forecast.curve, None if at is None else self._place(at)
+        check_compute("budget", budget, errors.PriorError, f"give compute in {curve.unit}")
+        if share is not None:
+            check_share("share", share, errors.PriorError)
         budget = as_float(budget)
         self._check_alike(curve)
         if curve.now >= budget:
@@ -100,7 +116,8 @@ class Siblings:
         finished = [other for other in self._kin.others(at) if is_finished(curves[other].now, budget)]
         finished, mates = self._kin.past_like(finished, arm or curve.arm)
         asked, _ = most_alike([Course.of(curves[other]) for other in finished], course)
-        told = [self._told(finished[place], share or curve.now / budget, mates, but=at) for place in asked]
+        share = curve.now / budget if share is None else as_float(share)
+        told = [self._told(finished[place], share, mates, but=at) for place in asked]
         known = [one for one in told if one is not None]
         own = self._kin.mates_ended(at, budget, arm or curve.arm)
         further = self._kin.mates_ahead(at, curve.now, budget, arm or curve.arm)
@@ -113,14 +130,20 @@ class Siblings:
             ahead=[predict_ending(self._kin.alone[one], budget) for one in further],
         )
 
+    def _place(self, at: object) -> int:
+        """The place of one of the runs."""
+        runs = len(self._kin.curves)
+        if not runs:
+            raise errors.PriorError("at", short(at), "there are no runs here", "leave it out")
+        way_out = "give the place of a run among them, or leave it out for one that is not"
+        return whole_of("at", at, errors.PriorError, way_out, most=runs - 1)
+
     def _check_alike(self, curve: Curve) -> None:
         """That what past runs gained can be told of this one: it is counted in units of reward and of compute."""
-        for name, way_out in (("unit", "convert them first"), ("bounds", "bring them to one scale")):
-            own = getattr(curve, name)
-            others = {getattr(one, name) for one in self._kin.curves} - {own}
-            if others:
-                needed = f"the run has {own}, and its siblings must too"
-                raise errors.PriorError(name, next(iter(others)), needed, way_out)
+        every = [curve, *self._kin.curves]
+        who = "a run and its siblings must share one"
+        check_one_unit(every, errors.PriorError, f"{who} unit of compute", "convert them first")
+        check_one_range(every, errors.PriorError, f"{who} range of rewards", "bring them to one scale")
 
     def _told(self, at: int, share: float, mates: bool, but: int | None) -> Past | None:
         """What would have been said of one of them; `but` is the run that is asked about."""

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import check_kind, is_positive, short
+from ..checks import check_estimate, check_kind, is_finite, is_positive, short
 from ..errors import CurveError
 from ..past.hindsight import BINS, bin_of
 from ..values import Estimate, jsonable
@@ -185,20 +184,15 @@ def score(forecasts: Iterable[Forecast], outcomes: Mapping[str, float]) -> Track
 
 def _check_forecast(at: int, one: Forecast) -> None:
     """An interval whose ends are swapped, or a number that is none, would count as some hit or other."""
-    where, said = f"forecasts[{at}]", one.estimate
-    way_out = "give Estimate(median, lower, upper)"
-    check_kind(f"{where}.estimate", said, Estimate, way_out, CurveError)
-    ends = (said.lower, said.median, said.upper)
-    if not all(isinstance(end, Real) and np.isfinite(end) for end in ends) or not ends[0] <= ends[1] <= ends[2]:
-        value = f"{short(said.median)} ({short(said.lower)} to {short(said.upper)})"
-        raise CurveError(f"{where}.estimate", value, "finite numbers in order are needed", way_out)
+    where = f"forecasts[{at}]"
+    check_estimate(f"{where}.estimate", one.estimate, CurveError)
     if not is_positive(one.fraction) or one.fraction > 1:
         way_out = "give the share of what the run spent in the end, 0 to 1"
         raise CurveError(f"{where}.fraction", short(one.fraction), "a share above 0, at most 1, is needed", way_out)
 
 
 def _check_outcome(run: str, reward: float) -> None:
-    if not isinstance(reward, Real) or not np.isfinite(reward):
+    if not is_finite(reward):
         way_out = "give the mean reward of its last evaluations, or leave the run out"
         raise CurveError(f"outcomes[{run!r}]", short(reward), "a finite number is needed", way_out)
 

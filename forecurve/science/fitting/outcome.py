@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .. import errors
 from ..arrays import FloatArray
+from ..checks import as_float, check_compute, check_kind, computes_of
 from ..curves.curve import Curve
 from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
@@ -65,7 +67,14 @@ def stood_at(compute: FloatArray, reward: FloatArray, budget: float) -> float | 
 
 
 def predict_ending(fit: Fit, budget: float) -> Estimate:
-    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as of late."""
+    """How the run will end at `budget`: the mean of the last 10 % of its evaluations, made as often as of late.
+
+    Raises:
+        CurveError: no fit, or a budget that is no compute a run can have.
+    """
+    _check_fit(fit)
+    check_compute("budget", budget, errors.ComputeOrder, f"give compute in {fit.unit}")
+    budget = as_float(budget)
     curve, gap = fit.curve, fit.curve.recent_gap
     size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
     places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
@@ -86,9 +95,13 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 
     Args:
         fit: the forecast, made before `compute`.
-        compute: where, shape (m,).
+        compute: where, shape (m,), m at least 1.
+
+    Raises:
+        CurveError: no fit, or a compute that is not finite or below 0.
     """
-    x = np.atleast_1d(np.asarray(compute, dtype=np.float64))
+    _check_fit(fit)
+    x = computes_of("compute", compute)
     draws = _by_all(fit, x)
     found = fit.misfit_detail
     later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
@@ -97,6 +110,12 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
         draws = _mixed(_by_all(later, np.maximum(x - found.since, 0.0)), draws, lasts)
     draws = draws + drift(fit, x).mean(axis=0)
     return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+
+
+def _check_fit(fit: Fit) -> None:
+    from .fit import Fit
+
+    check_kind("fit", fit, Fit, "pass fit(curve)", errors.CurveError)
 
 
 def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:

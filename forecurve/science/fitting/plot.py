@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import errors
 from ..arrays import FloatArray
 from ..chart import BLUE, INK, QUIET, add_mark, area, compute_axis, dress, faded, sheet
+from ..checks import as_float, check_compute
 from ..wording import compute_text, level_text
 from .outcome import predict_ending
 
@@ -29,8 +31,12 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
     the evaluations, and where it began.
 
     Raises:
+        AdviceError: a budget that is no compute a run can have.
         ImportError: plotly is not installed.
     """
+    if budget is not None:
+        check_compute("budget", budget, errors.AdviceError, f"give compute in {fit.unit}")
+        budget = as_float(budget)
     figure = sheet()
     found, now = fit.misfit_detail, fit.curve.now
     withheld = found is not None and found.withheld

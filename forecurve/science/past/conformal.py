@@ -35,7 +35,7 @@ from .reach import RANKS_FROM, reach
 
 WITHOUT = "without past runs"
 _LEAST_SIDE = 0.25  # of the other side: a posterior pinned at the end of the range is not certain on that side
-_LEAST_HALF = 1e-9
+_LEAST_HALF = 1e-9  # of the range
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Conformal:
         shift, stretch = moved + drawn.move, wider * drawn.narrower
         rest = hindsight.wrong - shift[:-1]
         estimates = [one.estimate for one in hindsight.known]
-        sides = np.array([_side(*one) for one in zip(estimates, rest > 0, drawn.share[:-1], strict=True)])
+        asked = zip(estimates, rest > 0, drawn.share[:-1], strict=True)
+        sides = np.array([_side(*one, hindsight.scale) for one in asked])
         factor = reach(np.abs(rest) / (sides * stretch[:-1])) * float(stretch[-1])
         even, lean = float(drawn.share[-1]), hindsight.lean
         seeds = len(hindsight.mates) if even else 0
@@ -107,7 +108,8 @@ class Conformal:
         if not self.runs:
             return estimate
         median = estimate.median + self.shift
-        below, above = (self.factor * _side(estimate, up, self.even) for up in (False, True))
+        width = bounds[1] - bounds[0]
+        below, above = (self.factor * _side(estimate, up, self.even, width) for up in (False, True))
         ends = median - below + min(self.lean, 0.0), median + above + max(self.lean, 0.0)
         return Estimate(*(min(max(value, bounds[0]), bounds[1]) for value in (median + self.lean, *ends)))
 
@@ -154,9 +156,9 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _side(estimate: Estimate, above: bool, even: float = 0.0) -> float:
-    """The half width of the interval on one side."""
+def _side(estimate: Estimate, above: bool, even: float, width: float) -> float:
+    """The half width of the interval on one side; `width`: of the range of rewards."""
     up, down = estimate.upper - estimate.median, estimate.median - estimate.lower
     side, other = (up, down) if above else (down, up)
-    own = max(side, _LEAST_SIDE * other, _LEAST_HALF)
+    own = max(side, _LEAST_SIDE * other, _LEAST_HALF * width)
     return own + even * max(other - own, 0.0)

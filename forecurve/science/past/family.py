@@ -16,23 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
+from ..checks import check_kind, whole_of
 from ..curves.alike import check_one_unit
 from ..curves.arms import told_apart
+from ..fitting.fit import Fit
 from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
 from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, share_in_bins, told_by_all
 from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import Parameters, parameters_of
 from .remembered import remembered
-
-if TYPE_CHECKING:
-    from ..fitting.fit import Fit
 
 Pair = tuple[float, float]
 
@@ -73,8 +71,13 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
         (`family_noise`).
 
     Raises:
-        PriorError: siblings in different units of compute.
+        PriorError: what is no fit, or siblings in different units of compute.
     """
+    check_kind("fits", fits, Sequence, "pass a list of fits", errors.PriorError)
+    for at, one in enumerate(fits):
+        check_kind(f"fits[{at}]", one, Fit, "pass fit(curve)", errors.PriorError)
+    if finished is not None:
+        finished = whole_of("finished", finished, errors.PriorError, "say how many of them are, or leave it out")
     prior = replace(parameter_prior(fits, arm), noise=noise_known(fits))
     return prior if finished is None or prior.runs is None else replace(prior, runs=min(prior.runs, finished))
 

@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from ..arrays import FloatArray
+from ..checks import check_estimate, check_kind, check_positive, check_width, is_finite, short
+from ..errors import PriorError
 from ..posterior.prior import TELLING_RUNS
 from ..values import SDS_TO_A_SIDE, Estimate
 from .analogues import Course, Errors, expected_errors, nearest
@@ -28,7 +30,7 @@ BINS = (0.0, 0.175, 0.375, 0.75, 1.0)
 """Forecasts are compared with past ones of the same range of the share of what is spent in the end: about 0.1, 0.25,
 0.5, later."""
 
-_LEAST_WIDTH = 1e-9
+_LEAST_WIDTH = 1e-9  # of the range
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,17 @@ class Hindsight:
             width: of the range of rewards.
             mates: how the other finished seeds of the new run's arm ended, at its budget.
             ahead: how those are expected to end there that are not finished but far ahead; asked where none is.
+
+        Raises:
+            PriorError: one of these that cannot be: an estimate out of order, an end or a share that is no number.
         """
-        known, paths = _asked(_one_a_run(list(past), fraction), course)
+        check_kind("past", past, Iterable, "pass a list of Past", PriorError)
+        past = list(past)
+        _check(past, estimate, fraction, width, mates, ahead)
+        known, paths = _asked(_one_a_run(past, fraction), course)
         said = [*(one.estimate for one in known), estimate]
         wrong = np.array([one.actual - one.estimate.median for one in known])
-        sds = np.array([max(one.width, _LEAST_WIDTH) / (2 * SDS_TO_A_SIDE) for one in said])
+        sds = np.array([max(one.width, _LEAST_WIDTH * width) / (2 * SDS_TO_A_SIDE) for one in said])
         if len(known) < TELLING_RUNS:
             return cls(estimate, (), wrong[:0], sds[-1:], None)
         medians = np.array([one.median for one in said]) / width
@@ -166,6 +174,41 @@ class Hindsight:
     @property
     def _by_seeds(self) -> float:
         return float(self.drawn.move[-1]) + self.lean
+
+
+def _check(
+    past: Sequence[Past],
+    estimate: Estimate,
+    fraction: float | None,
+    width: float,
+    mates: Ends,
+    ahead: Sequence[Estimate],
+) -> None:
+    """A number that is none would make every expected error one."""
+    check_estimate("estimate", estimate, PriorError)
+    check_positive("width", width, PriorError, "give the width of the range of rewards")
+    check_width("width", width, width)
+    if fraction is not None:
+        check_positive("fraction", fraction, PriorError, "give the share of its budget that the run has spent")
+    for at, one in enumerate(past):
+        check_kind(f"past[{at}]", one, Past, "pass Past(run, fraction, estimate, actual)", PriorError)
+        check_estimate(f"past[{at}].estimate", one.estimate, PriorError)
+        _check_finite(f"past[{at}].fraction", one.fraction)
+        _check_finite(f"past[{at}].actual", one.actual)
+        _check_ends(f"past[{at}].mates", one.mates)
+    _check_ends("mates", mates)
+    for at, expected in enumerate(ahead):
+        check_estimate(f"ahead[{at}]", expected, PriorError)
+
+
+def _check_ends(field: str, ends: Ends) -> None:
+    for at, end in enumerate(ends):
+        _check_finite(f"{field}[{at}]", end)
+
+
+def _check_finite(field: str, value: object) -> None:
+    if not is_finite(value):
+        raise PriorError(field, short(value), "a finite number is needed", "leave that run out")
 
 
 def told_by(runs: int, seeds_ahead: int) -> str:

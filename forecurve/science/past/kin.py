@@ -58,7 +58,7 @@ class Kin:
             arm: of a run that is not one of them; without a meaning for one that is.
             but: the place of one more run that tells nothing.
         """
-        arm = arm if at is None else self._arms[at]
+        arm = self._arm_of(at, arm)
         told = self.others(at) if mates else self._of_other_arms(at, arm)
         if but is not None:
             told = [one for one in told if self.curves[one].identity != self.curves[but].identity]
@@ -88,7 +88,7 @@ class Kin:
             arm: of a run that is not one of them; without a meaning for one that is.
             but: the place of one more run that tells nothing.
         """
-        mates = self._seeds.get(arm if at is None else self._arms[at], ())
+        mates = self._seeds.get(self._arm_of(at, arm), ())
         apart = [self.curves[one].identity for one in (at, but) if one is not None]
         told = [curve for one in mates if (curve := self.curves[one]).identity not in apart]
         stood = [stood_at(curve.compute, curve.reward, compute) for curve in told]
@@ -100,10 +100,14 @@ class Kin:
         Args:
             arm: of a run that is not one of them; without a meaning for one that is.
         """
-        seeds = self._seeds.get(arm if at is None else self._arms[at], ())
+        seeds = self._seeds.get(self._arm_of(at, arm), ())
         told, least = set(self.others(at)).intersection(seeds), least_to_tell(now, budget)
         far = [one for one in sorted(told) if self.curves[one].now >= least]
         return [one for one in far if not is_finished(self.curves[one].now, budget)]
+
+    def _arm_of(self, at: int | None, arm: str | None) -> str | None:
+        """Of one of the runs its own, whatever is said of it."""
+        return arm if at is None else self._arms[at]
 
     @cached_property
     def _seeds(self) -> dict[str | None, list[int]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays import FloatArray
-from ..checks import as_float, check_difference, check_positive
+from ..checks import as_float, check_compute, check_difference, check_positive, whole_of
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SETTLED, least_gain
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SURE = 0.9
 FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
+SEEDS = "give another number for other draws"
 _MOST_LOOKS = 60
 _LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
 
@@ -214,9 +215,10 @@ def plan(
         seed: of the joint draws.
 
     Raises:
-        PlanError: no arms, two of one name, mixed units or ranges, or a budget, horizon, delta or price that cannot
-            be.
+        PlanError: no arms, two of one name, mixed units or ranges, or a budget, horizon, delta, price or seed that
+            cannot be.
     """
+    seed = whole_of("seed", seed, PlanError, SEEDS)
     fits = fits_of(arms, PlanError, prior)
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
@@ -352,11 +354,13 @@ def check_alike(fits: Sequence[Fit]) -> None:
 
 
 def check_amounts(curve: Curve, **given: float | None) -> None:
-    """What is given is positive and finite, and no delta wider than the range of rewards; the curve is any arm's."""
+    """What is given is positive and finite, compute such as runs can have, and no delta wider than the range of
+    rewards; the curve is any arm's."""
     way_out = f"compute is in {curve.unit}, rewards as in the curves"
     for name, value in given.items():
         if value is not None:
-            check_positive(name, value, PlanError, way_out, needed="a positive number is needed")
+            check = check_compute if name in ("budget", "horizon") else check_positive
+            check(name, value, PlanError, way_out, needed="a positive number is needed")
     check_difference("delta", given.get("delta"), curve.width, PlanError)
 
 

@@ -17,7 +17,7 @@ from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
 from ..attribution.seeds import CEILING_SPREAD
-from ..checks import as_float, check_kind
+from ..checks import as_float, check_kind, whole_of
 from ..curves.curve import Curve
 from ..curves.margins import least_gain
 from ..errors import PlanError
@@ -26,7 +26,7 @@ from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import compute_text, names_text, share_text
 from .dominated import dominated, p_within
-from .plan import check_alike, check_amounts
+from .plan import SEEDS, check_alike, check_amounts
 from .standing import Standing, enter, standing
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
@@ -83,11 +83,15 @@ def rank(
         seed: of the draws.
 
     Raises:
-        PlanError: no arms, an arm without runs, mixed units or ranges, a horizon or delta that cannot be.
+        PlanError: no arms, an arm without runs or whose name is no text, mixed units or ranges, a horizon, delta or
+            seed that cannot be.
         CompareError: a seed_sd that cannot be.
     """
     check_kind("arms", arms, Mapping, "pass name -> runs", PlanError)
-    by_name = sorted(arms.items(), key=lambda arm: str(arm[0]))  # draws must not hang on the order in which they come
+    for name in arms:
+        check_kind("arms", name, str, "call each arm by a text", PlanError)
+    seed = whole_of("seed", seed, PlanError, SEEDS)
+    by_name = sorted(arms.items())  # draws must not hang on the order in which they come
     groups = {name: fits_of(runs_of(name, runs, PlanError), PlanError) for name, runs in by_name}
     every = [one for fits in groups.values() for one in fits]
     check_alike(every)

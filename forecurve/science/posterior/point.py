@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import errors
 from ..arrays import FloatArray
+from ..checks import check_kind, level_of
 from ..compiled import compiled
 from ..curves.curve import Curve
 from .kernels import HUGE
@@ -44,14 +46,18 @@ def least_squares(curve: Curve, R0: float | None = None) -> PointFit:
         curve: evaluations; a point at compute 0 is one more residual for R0.
         R0: fix the start instead of fitting it.
 
+    Raises:
+        CurveError: an R0 outside the range of rewards.
+
     >>> compute = [1.0, 2.0, 4.0, 8.0, 16.0]
     >>> exact = [0.2 + 0.4 / (1 + (3.0 / c) ** 1.5) for c in compute]
     >>> best = least_squares(Curve(compute, exact))
     >>> f"{best.A:.4f} {best.B:.4f} {best.C_mid:.4f} {best.R0:.4f}"
     '0.6000 1.5000 3.0000 0.2000'
     """
+    check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     low, width = curve.bounds[0], curve.width
-    start = np.nan if R0 is None else (R0 - low) / width
+    start = np.nan if R0 is None else (level_of("R0", R0, curve.bounds) - low) / width
     found = search(log_compute(curve.compute), (curve.reward - low) / width, start)
     return PointFit(
         A=float(low + width * found[1]),

@@ -8,14 +8,14 @@ Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import gammaln, ndtr
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import bounds_of, short
+from ..checks import as_float, bounds_of, check_kind, short, whole_of
 from ..curves.noise import NoiseKnown
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ spread of its rows."""
 # C_mid from a twentieth of the first evaluation to twenty times the last one.
 C_MID_REACH = 20.0
 _LOG_ROOT_TWO_PI = float(0.5 * np.log(2 * np.pi))
+_GIVE_PAIR = "give (mean, sd)"
+_MEANS = {"A": (-np.inf, np.inf), "log_B": (-7.0, 7.0), "log_C_mid": (-75.0, 100.0)}
+_SDS = {"A": (1e-6, 1e6), "log_B": (1e-3, 5.0), "log_C_mid": (1e-3, 50.0)}
+"""Of what is told: a wider one asks for curves beyond what a float can hold, a narrower one falls between the places
+that a fit looks at. A's are shares of the range of rewards."""
+_MOST_DOF = 1e9  # a normal, to all digits
 TELLING_RUNS = 3
 """Fewer past runs than these do not tell how far runs leave their curves, nor what forecasts get wrong."""
 
@@ -39,15 +45,20 @@ class Prior:
 
     Args:
         name: what sentences call it.
-        A, log_B, log_C_mid: (mean, sd), or None where nothing is known.
+        A, log_B, log_C_mid: (mean, sd), or None where nothing is known. The sd of A is from 1e-6 to 1e6 of the range of
+            rewards; ln B has a mean from -7 to 7 and an sd from 0.001 to 5, ln C_mid from -75 to 100 and from 0.001 to
+            50.
         weight: share of the informative part; the rest is flat.
-        dof: degrees of freedom of its Student-t tails.
+        dof: degrees of freedom of its Student-t tails, above 2: with fewer they have no sd.
         bounds: the range of rewards in which A is told, the curve's own where left out. For a curve with another range
             A is moved along: what is known is a share of the range.
         unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
         noise: what is known of the evaluations' noise, the usual where left out.
         runs: finished runs that it is made of, where it is made of runs. Fewer than 3 tell how runs lie to one another,
             and not how far they leave their curves (`drift`).
+
+    Raises:
+        FieldError: one of these that cannot be.
     """
 
     name: str
@@ -62,16 +73,34 @@ class Prior:
     runs: int | None = None
 
     def __post_init__(self) -> None:
-        for what in ("A", "log_B", "log_C_mid"):
-            pair = getattr(self, what)
-            if pair is not None and not (np.isfinite(pair[0]) and np.isfinite(pair[1]) and pair[1] > 0):
-                raise errors.PriorError(what, pair, "a finite mean and a positive sd are needed", "give (mean, sd)")
+        told: dict[str, Any] = {"weight": _number("weight", self.weight), "dof": _number("dof", self.dof)}
+        told |= {what: _pair(what, getattr(self, what)) for what in _SDS}
+        told["bounds"] = None if self.bounds is None else bounds_of(self.bounds)
+        for what, value in told.items():
+            object.__setattr__(self, what, value)
         if not 0 <= self.weight < 1:
-            raise errors.PriorError(
-                "weight", self.weight, "the flat part needs a share", "give a weight of at least 0 and below 1"
+            way_out = "give a weight of at least 0 and below 1"
+            raise errors.PriorError("weight", self.weight, "the flat part needs a share", way_out)
+        if not 2 < self.dof <= _MOST_DOF:
+            way_out = f"give more than 2, at most {_MOST_DOF:g}"
+            raise errors.PriorError("dof", self.dof, "tails need an sd, which they have above 2", way_out)
+        if self.bounds is not None:  # else once a curve tells its range, see `of_share`
+            _check_place("A", self.A, self.bounds[1] - self.bounds[0])
+        _check_place("log_B", self.log_B)
+        _check_place("log_C_mid", self.log_C_mid)
+        self._check_rest()
+
+    def _check_rest(self) -> None:
+        """What is no number."""
+        check_kind("name", self.name, str, "call it by a text", errors.PriorError)
+        if self.unit is not None:
+            check_kind("unit", self.unit, str, "name it, or leave it out", errors.PriorError)
+        if self.noise is not None:
+            check_kind(
+                "noise", self.noise, NoiseKnown, "leave it out, or take that of sibling_prior", errors.PriorError
             )
-        if self.bounds is not None:
-            bounds_of(self.bounds)
+        if self.runs is not None:
+            whole_of("runs", self.runs, errors.PriorError, "say how many runs it is made of, or leave it out")
 
     @property
     def informative(self) -> bool:
@@ -97,6 +126,38 @@ class Prior:
                 "A", mean, f"a ceiling lies in [{low:g}, {high:g}]", "give it there, or state bounds=(low, high)"
             )
         return replace(self, A=((mean - low) / (high - low), sd / (high - low)), bounds=(0.0, 1.0))
+
+
+def _number(what: str, value: object) -> float:
+    """As it is told, finite or not."""
+    try:
+        return as_float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.PriorError(what, short(value), "a number is needed", "leave it out for the usual one") from error
+
+
+def _pair(what: str, pair: object) -> tuple[float, float] | None:
+    """(mean, sd), finite and the sd positive."""
+    if pair is None:
+        return None
+    try:
+        mean, sd = (as_float(value) for value in pair)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.PriorError(what, short(pair), "two numbers are needed", _GIVE_PAIR) from error
+    if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+        raise errors.PriorError(what, short(pair), "a finite mean and a positive sd are needed", _GIVE_PAIR)
+    return mean, sd
+
+
+def _check_place(what: str, pair: tuple[float, float] | None, scale: float = 1.0) -> None:
+    """That mean and sd, in units of `scale`, are where a fit can see them."""
+    if pair is None:
+        return
+    (low, high), (least, most) = _MEANS[what], _SDS[what]
+    if not low <= pair[0] / scale <= high:
+        raise errors.PriorError(what, pair, f"a mean from {low * scale:g} to {high * scale:g} is needed", _GIVE_PAIR)
+    if not least <= pair[1] / scale <= most:
+        raise errors.PriorError(what, pair, f"an sd from {least * scale:g} to {most * scale:g} is needed", _GIVE_PAIR)
 
 
 FLAT = Prior("none", weight=0.0)

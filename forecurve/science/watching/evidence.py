@@ -27,19 +27,19 @@ class Evidence:
     start: int
 
 
-def evidence(z: FloatArray, horizon: int, counts: BoolArray | None = None) -> Evidence:
+def evidence(z: FloatArray, horizon: int, counts: BoolArray) -> Evidence:
     """The e-process of one run's innovations, shape (H,).
 
     Args:
         z: innovations.
         horizon: evaluations among which a start is looked for first.
-        counts: evaluations at which the evidence is read off; all when left out. Leaving some out only makes it
-            rarer to exceed a threshold.
+        counts: evaluations at which the evidence is read off, (H,). Leaving some out only makes it rarer to exceed a
+            threshold.
     """
-    if counts is not None and not counts.any():
+    if not counts.any():
         return Evidence(1.0, 0)
     path = e_process(z[None, :], horizon)[0]
-    at = int(np.where(True if counts is None else counts, path, -np.inf).argmax())
+    at = int(np.where(counts, path, -np.inf).argmax())
     return Evidence(float(np.exp(min(path[at], 700.0))), likely_start(z[: at + 1], horizon))
 
 

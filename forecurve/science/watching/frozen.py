@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+
 from .. import checks, errors
 from ..arrays import FloatArray, IntArray
 from ..curves.noise import clock_ahead
@@ -21,6 +23,8 @@ VERSION = 2
 _DRAWS = 400
 _PIECE = 50  # draws of one Gaussian piece
 _DOF = (5.0, 1000.0)
+_MOST_EXPECTED = 1e100  # evaluations
+_LEAST_GAP = 1e-16 * LEAST_COMPUTE  # two evaluations that a float can tell apart
 HORIZON = 80  # evaluations among which a change is looked for first
 
 
@@ -107,9 +111,9 @@ class FrozenForecast:
                 name=_text(stored["name"]),
                 bounds=checks.bounds_of(stored["bounds"]),
                 at_compute=float(stored["at_compute"]),
-                points=int(stored["points"]),
-                horizon=int(stored["horizon"]),
-                hypothesis=np.array(stored["hypothesis"], dtype=np.int64),
+                points=_whole(stored["points"]),
+                horizon=_whole(stored["horizon"]),
+                hypothesis=np.array([_whole(one) for one in stored["hypothesis"]], dtype=np.int64),
                 state_variance=np.array(stored["state_variance"], dtype=np.float64),
                 nominal=float(stored["nominal"]),
                 source=None if stored["source"] is None else _text(stored["source"]),
@@ -130,19 +134,23 @@ class FrozenForecast:
         """What was stored may have been damaged since."""
         size, kinds = len(self.hypothesis), len(self.hypotheses)
         drawn = {name: getattr(self, name) for name in self._DRAWN}
-        positive = {name: getattr(self, name) for name in ("usual_gap", "nominal", "last_share", "scale", "B", "C_mid")}
+        positive = {name: getattr(self, name) for name in ("nominal", "last_share", "scale", "B", "C_mid")}
         faults = {name: "a positive number" for name, value in positive.items() if not np.all(np.asarray(value) > 0)}
-        finite = {name: getattr(self, name) for name in ("usual_gap", "nominal", "last_share", "at_compute")}
+        finite = {name: getattr(self, name) for name in ("nominal", "last_share")}
         faults |= {name: "a finite number" for name, value in finite.items() if not np.isfinite(value)}
         faults |= {name: f"{size} finite numbers" for name, values in drawn.items() if not _are_finite(values, size)}
         if not size or not ((self.hypothesis >= 0) & (self.hypothesis < kinds)).all():
             faults["hypothesis"] = f"a place among {kinds} hypotheses for each draw"
         if not (_are_finite(self.state_variance, kinds) and (self.state_variance >= 0).all()):
             faults["state_variance"] = f"{kinds} finite numbers of at least 0"
-        if not all(0 <= eta < np.inf and 0 <= rho < 1 for eta, rho in self.hypotheses):
-            faults["hypotheses"] = "pairs of eta, at least 0, and rho from 0 to below 1"
-        if self.horizon < 1:
-            faults["horizon"] = "at least 1"
+        if not all(0 <= eta < np.inf and 0 <= rho < 1 and (rho > 0 or eta == 0) for eta, rho in self.hypotheses):
+            faults["hypotheses"] = "pairs of eta, at least 0, and rho from 0 to below 1, above 0 where eta is"
+        for name in ("points", "horizon"):
+            if not 1 <= getattr(self, name) <= _MOST_EXPECTED:
+                faults[name] = f"a whole number from 1 to {_MOST_EXPECTED:g}"
+        for name, least in (("at_compute", LEAST_COMPUTE), ("usual_gap", _LEAST_GAP)):
+            if not least <= getattr(self, name) <= MOST_COMPUTE:
+                faults[name] = f"compute from {least:g} to {MOST_COMPUTE:g}"
         if faults:
             name, needed = next(iter(faults.items()))
             damaged = f"it is damaged: {needed} is needed"
@@ -171,9 +179,7 @@ class FrozenForecast:
         first = (compute[0] - self.at_compute) / self.usual_gap
         return np.asarray(first + clock_ahead(compute, self.usual_gap, ahead))
 
-    def mixture(
-        self, compute: FloatArray, variance: FloatArray | None = None, clock: FloatArray | None = None
-    ) -> Mixture:
+    def mixture(self, compute: FloatArray, variance: FloatArray, clock: FloatArray) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
 
         Draws with the same noise are cut into groups along the reward that they have at the horizon; each group is one
@@ -182,13 +188,12 @@ class FrozenForecast:
 
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
-            variance: nominal sampling variance of each; that of the last one seen when left out.
-            clock: at each, where not every evaluation is among them.
+            variance: nominal sampling variance of each, (H,).
+            clock: at each, see `clock`, (H,): not every evaluation need be among them.
         """
-        clock = self.clock(compute) if clock is None else clock
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
         drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
-        shares = np.full(len(clock), self.last_share) if variance is None else variance / self.nominal
+        shares = variance / self.nominal
         groups = self._groups
         dof = self._degrees_of_freedom(groups)
         factors = []
@@ -209,10 +214,11 @@ class FrozenForecast:
         Raises:
             FrozenError: no finite compute of at least 0.
         """
-        if compute != 0 and not checks.is_positive(compute):
+        if not checks.is_positive(compute, or_zero=True):
             way_out = f"ask for another, in {self.unit}"
-            raise errors.FrozenError("compute", compute, "a finite compute of at least 0 is needed", way_out)
-        return estimate_of(reward_at(np.array([compute]), self.A, self.B, self.C_mid, self.R0)[0])
+            value = checks.short(compute)
+            raise errors.FrozenError("compute", value, "a finite compute of at least 0 is needed", way_out)
+        return estimate_of(reward_at(np.array([checks.as_float(compute)]), self.A, self.B, self.C_mid, self.R0)[0])
 
     @cached_property
     def _groups(self) -> list[IntArray]:
@@ -260,6 +266,12 @@ def _text(value: object) -> str:
     return value
 
 
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{checks.short(value)} is no whole number")
+    return value
+
+
 def _are_finite(values: FloatArray, size: int) -> bool:
     return values.shape == (size,) and bool(np.isfinite(values).all())
 
@@ -277,11 +289,13 @@ def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:
         horizon: evaluations expected after now.
 
     Raises:
-        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1.
+        FrozenError: a misfit withholds the forecast, so that there is none to judge by; a horizon below 1 or
+            beyond all measure.
     """
     checks.check_kind("fit", fit, Fit, "pass fit(curve)", errors.FrozenError)
-    if not checks.is_positive(horizon) or horizon < 1:
-        raise errors.FrozenError("horizon", horizon, "at least 1 evaluation is needed", "leave it out")
+    if not checks.is_positive(horizon) or not 1 <= checks.as_float(horizon) <= _MOST_EXPECTED:
+        needed = f"1 to {_MOST_EXPECTED:g} evaluations are needed"
+        raise errors.FrozenError("horizon", checks.short(horizon), needed, "leave it out")
     if fit.withheld:
         raise errors.FrozenError(
             "fit", fit.misfit, "a forecast that is withheld cannot be held against a run", "freeze one without a misfit"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from forecurve.science import Curve, Evaluation, alternatives, fit, freeze, least_squares, watch
 from forecurve.science import errors as e
 from forecurve.science.departures.misfit import HOLDS
+from forecurve.science.values import jsonable
 
 from .synthetic import noisy_curve, sigmoid
 
@@ -52,9 +53,13 @@ X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
         ({"bounds": (0, 1, 2)}, e.RewardRange, "(low, high)"),
         ({"bounds": "ab"}, e.RewardRange, "'ab'"),
         ({"bounds": (0, float("inf"))}, e.RewardRange, "inf"),
-        ({"bounds": (-1e300, 1e300)}, e.RewardRange, "at most 1e+12 wide"),
+        ({"bounds": (-1e300, 1e300)}, e.RewardRange, "1e-12 to 1e+12 wide"),
+        ({"bounds": (0, 1e-200)}, e.RewardRange, "1e-12 to 1e+12 wide"),
         ({"counts": [[1.5]] * 4, "samples": 4}, e.BadCount, "1.5"),
         ({"counts": [["a"]] * 4, "samples": 4}, e.BadCount, "'a'"),
+        ({"counts": np.array(5), "samples": 4}, e.BadCount, "one list an evaluation"),
+        ({"counts": [[1], None, None, None], "samples": 2.5}, e.BadCount, "a whole number of samples"),
+        ({"counts": [[-1], None, None, None], "samples": [None, 4, 4, 4]}, e.BadCount, "at least 0, got [-1, -1]"),
     ],
 )
 def test_bad_input_is_refused_by_name_value_and_way_out(arguments: dict[str, Any], kind: type, says: str) -> None:
@@ -298,3 +303,9 @@ def test_an_evaluation_is_never_surer_than_its_curve(points: int, prior: str) ->
 def test_compute_without_a_unit_is_refused(unit: object) -> None:
     with pytest.raises(e.CurveError, match="unit"):
         Curve([1, 2, 3], [0.1, 0.2, 0.3], unit=unit)  # type: ignore[arg-type]
+
+
+def test_what_json_cannot_hold_is_left_out_of_lists_too() -> None:
+    told = {"a": [np.nan, np.float64(3)], "b": (np.inf, {"c": [np.nan]}), "d": np.array([1.0, np.nan]), "e": np.True_}
+    assert jsonable(told) == {"a": [None, 3.0], "b": [None, {"c": [None]}], "d": [1.0, None], "e": True}
+    json.dumps(jsonable(told), allow_nan=False)

@@ -34,7 +34,7 @@ from forecurve.science.wording import compute_text, level_text
 from .synthetic import noisy_curve, sigmoid
 
 PERCENT = (0.0, 100.0)
-RANGES = [PERCENT, (-1.0, 1.0), (-3.0, -2.5)]
+RANGES = [PERCENT, (-1.0, 1.0), (-3.0, -2.5), (0.0, 1e-10)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 
 from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
-from forecurve.science import Curve, Estimate, Evaluation, Forecast, backtest, fit, score
+from forecurve.science import (
+    Curve,
+    Estimate,
+    Evaluation,
+    Forecast,
+    alternatives,
+    backtest,
+    fit,
+    last_value,
+    power_law,
+    score,
+    sibling_prior,
+)
 from forecurve.science.errors import NotFinite
 
 from .synthetic import noisy_curve
@@ -52,6 +64,16 @@ FIT = fit(CURVE)
         (lambda: plan([CURVE], "all"), "budget: a positive number is needed, got 'all'"),
         (lambda: rank([CURVE], 9_000), "arms: a Mapping is needed, got list"),
         (lambda: rank({"a": [CURVE]}, "far"), "horizon: a positive number is needed, got 'far'"),
+        (lambda: rank({1: [CURVE], 2: [CURVE]}, 9_000), "arms: a str is needed, got int; call each arm by a text"),
+        (lambda: rank({1: [CURVE], "1": [CURVE]}, 9_000), "arms: a str is needed"),
+        (lambda: rank({"a": [CURVE]}, 1e300), "horizon: compute above 0 must lie in 1e-30 to 1e+40, got 1e+300"),
+        (lambda: plan([CURVE], 1e300), "budget: compute above 0 must lie in"),
+        (lambda: plan([CURVE], 9_000, horizon=1e300), "horizon: compute above 0 must lie in"),
+        *[
+            (lambda ask=ask, seed=seed: ask({"a": CURVE}, 9_000, seed=seed), "seed: a whole number from 0 on is needed")
+            for ask in (plan, rank)
+            for seed in (-1, "a", 1.5, True, None)
+        ],
         (lambda: rank({"a": [CURVE]}, 9_000, delta=-1), "delta: a positive number is needed, got -1"),
         (lambda: rank({"a": [CURVE]}, 9_000, delta="a"), "delta: a positive number is needed, got 'a'"),
         (lambda: rank({"a": [CURVE]}, 9_000, seed_sd="a"), "seed sd: a positive finite number is needed, got 'a'"),
@@ -77,6 +99,22 @@ FIT = fit(CURVE)
             lambda: score([Forecast("a", 0.25, Estimate(None, 0.5, 0.7))], {}),
             "in order are needed, got None (0.5 to 0.7)",
         ),
+        (lambda: sibling_prior([CURVE]), "fits[0]: a Fit is needed, got Curve; pass fit(curve)"),
+        (lambda: sibling_prior(3), "fits: a Sequence is needed, got int"),
+        (lambda: sibling_prior([FIT], finished="a"), "finished: a whole number from 0 on is needed, got 'a'"),
+        (lambda: power_law("x"), "curve: a Curve is needed, got str"),
+        (lambda: last_value("x"), "curve: a Curve is needed, got str"),
+        (lambda: alternatives("x"), "curve: a Curve is needed, got str"),
+        (lambda: alternatives(CURVE, compute="x"), "compute: a finite compute above 0 is needed, got 'x'"),
+        (lambda: alternatives(CURVE, compute=1e300), "compute: compute above 0 must lie in 1e-30 to 1e+40, got 1e+300"),
+        (lambda: FIT.plot(budget="x"), "budget: a positive finite number is needed, got 'x'"),
+        (lambda: FIT.plot(budget=math.inf), "budget: a positive finite number is needed, got inf"),
+        (lambda: FIT.plot(budget=1e300), "budget: compute above 0 must lie in"),
+        (lambda: advise(FIT, now=1e308), "now: compute above 0 must lie in 1e-30 to 1e+40, got 1e+308"),
+        (lambda: advise(FIT, budget=1e308), "budget: compute above 0 must lie in"),
+        (lambda: FIT.sentence(target=math.nan), "target: a finite reward is needed, got nan"),
+        (lambda: FIT.sentence(target=5.0), "target: no reward can be that, got 5.0"),
+        (lambda: FIT.sentence(target="a"), "target: numbers are needed, got 'a'"),
         (lambda: freeze(CURVE), "fit: a Fit is needed, got Curve"),
         (lambda: freeze(FIT, horizon="far"), "horizon: "),
         (lambda: watch(FIT, [5_000.0], [0.5]), "frozen: a FrozenForecast is needed, got Fit; pass freeze(fit(curve))"),

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm, t
 
-from forecurve.science import CompareError, SeedSpread
-from forecurve.science.attribution.seeds import differences, learn, means, summarised
+from forecurve.science import CompareError, SeedSpread, compare, pool_seeds
+from forecurve.science.attribution.seeds import (
+    CEILING_SPREAD,
+    COMPUTE_SPREAD,
+    differences,
+    learn,
+    means,
+    summarised,
+)
 
 from ..sweeps import normal_draws
+from ..synthetic import noisy_curve
 
 SPREAD = SeedSpread(0.0125, 6.0)
 
@@ -87,7 +97,53 @@ def test_draws_are_the_same_every_time() -> None:
     assert (differences(pairs, [], SPREAD, 500).draws == first).all()
 
 
-@pytest.mark.parametrize(("sd", "dof"), [(0.0, 6), (-1.0, 6), (float("nan"), 6), (0.01, 0.0), (float("inf"), 6)])
+@pytest.mark.parametrize(
+    ("sd", "dof"),
+    [
+        (0.0, 6),
+        (-1.0, 6),
+        (float("nan"), 6),
+        (float("inf"), 6),
+        (0.01, 0.0),
+        (0.01, 0.1),
+        (0.01, float("nan")),
+        (0.1, "a"),
+    ],
+)
 def test_an_impossible_spread_is_refused_with_its_value(sd: float, dof: float) -> None:
-    with pytest.raises(CompareError, match="number is needed, got"):
+    with pytest.raises(CompareError, match=r"number.* is needed, got"):
         SeedSpread(sd, dof)
+
+
+@pytest.mark.parametrize("past", ["x", -1, 1.5])
+def test_a_spread_is_learned_from_a_number_of_runs(past: Any) -> None:
+    with pytest.raises(CompareError, match="past: a whole number"):
+        SeedSpread(0.01, 6.0, past)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("sd", [1e-320, 1e-18, 500.0, 1e300])
+def test_an_sd_that_has_nothing_to_do_with_seeds_is_refused(sd: float, rough: bool) -> None:
+    """Else the grid of means is too fine to be counted, or the compute to a level beyond what a float holds."""
+    for default in (CEILING_SPREAD.scaled(100.0), COMPUTE_SPREAD):
+        with pytest.raises(CompareError, match=f"seed sd: an sd from .* is needed, .*{default.sd:g}"):
+            SeedSpread.of(SeedSpread(sd, 6.0) if rough else sd, default)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dof", [0.5, float("inf")])
+@pytest.mark.parametrize("times", [1e-6, 50.0])
+def test_the_farthest_sd_that_is_taken_gives_finite_verdicts(times: float, dof: float) -> None:
+    arms = {"a": noisy_curve(0, last=16_000.0, points=40), "b": noisy_curve(1, last=16_000.0, points=40)}
+    spreads = [SeedSpread(times * one.sd, dof) for one in (CEILING_SPREAD, COMPUTE_SPREAD)]
+    verdict = compare(arms, "a", seed_sd=spreads[0], seed_sd_log_compute=spreads[1]).arms[0]
+    assert verdict.difference is not None
+    assert verdict.multiplier is not None
+    assert np.isfinite([verdict.difference.lower, verdict.difference.upper, verdict.multiplier.ratio.upper]).all()
+
+
+@pytest.mark.parametrize("groups", [3, [3], [[noisy_curve(0)]], "ab"])
+def test_what_is_no_group_of_fits_teaches_nothing(groups: Any) -> None:
+    with pytest.raises(CompareError, match="groups"):
+        pool_seeds(groups)

@@ -57,3 +57,10 @@ def test_too_little_and_no_compute_are_refused() -> None:
     for bad in (0.0, float("nan"), -1.0):
         with pytest.raises(ComputeOrder, match="compute"):
             alternatives(Curve([1, 2, 3], [0.1, 0.2, 0.3]), compute=bad)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("compute", [1e-30, 1e40])
+def test_a_steep_curve_is_read_however_far_from_its_evaluations(compute: float) -> None:
+    steep = Curve(np.arange(1.0, 9.0), [0.1] + [0.5] * 7)
+    assert all(0 <= one.value <= 1 for one in alternatives(steep, compute=compute))

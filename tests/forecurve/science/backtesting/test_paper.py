@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecurve.science import Curve, PaperGrid, least_squares, paper_fit, paper_grid, power_law, scaled_grid
+from forecurve.science import (
+    Curve,
+    CurveError,
+    PaperGrid,
+    backtest,
+    least_squares,
+    paper_fit,
+    paper_grid,
+    power_law,
+    scaled_grid,
+)
 from forecurve.science.fitting.outcome import tail_size
 
 from ..synthetic import noisy_curve, sigmoid
@@ -138,6 +151,45 @@ def test_a_curve_that_stays_at_0_is_the_first_cell() -> None:
     small = PaperGrid(grid.ceilings[::40], grid.midpoints[::20])
     letter, fast = paper_fit(curve, grid=small, exact=True), paper_fit(curve, grid=small)
     assert (fast.A, fast.B, fast.C_mid, fast.sse) == (letter.A, letter.B, letter.C_mid, 0.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("ask", "field"),
+    [
+        (lambda curve: paper_fit(curve, R0=float("nan")), "R0"),
+        (lambda curve: paper_fit(curve, R0=float("inf")), "R0"),
+        (lambda curve: paper_fit(curve, R0="x"), "R0"),
+        (lambda curve: paper_fit(curve, R0=1.5), "R0"),
+        (lambda curve: paper_fit("x"), "curve"),
+        (lambda curve: paper_fit(curve, grid=3), "grid"),
+        (lambda curve: scaled_grid(float("nan"), 100.0), "start"),
+        (lambda curve: scaled_grid(0.2, float("nan")), "last"),
+        (lambda curve: scaled_grid(0.2, 1e300), "last"),
+        (lambda curve: scaled_grid(0.2, 100.0, (1.0, 0.0)), "bounds"),
+    ],
+)
+def test_a_start_a_curve_or_a_grid_that_cannot_be_is_refused(ask: Callable[[Curve], Any], field: str) -> None:
+    with pytest.raises(CurveError) as caught:
+        ask(noisy_curve(0))
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("reward", [[0.0] * 4, [0.1, 0.9, 0.9, 0.9]], ids=["gives up", "falls"])
+def test_a_curve_that_no_cell_of_the_grid_can_follow_is_refused_soon(reward: list[float]) -> None:
+    """Else 7,100 cells are tried in vain, and the answer is no curve at all."""
+    with pytest.raises(CurveError, match=r"grid: curve_fit finds no exponent.*scaled_grid"):
+        paper_fit(Curve([1.0, 2.0, 3.0, 4.0], reward))
+    coarse = PaperGrid(np.array([0.45, 0.6, 0.8]), np.array([100.0, 1000.0]))
+    with pytest.raises(CurveError, match="grid"):
+        paper_fit(Curve([1.0, 2.0, 3.0, 4.0], reward), grid=coarse, exact=True)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.4, 1.0])
+def test_a_run_that_never_moves_has_a_forecast_by_the_paper_in_a_backtest(level: float) -> None:
+    curve = Curve(np.arange(1.0, 41.0), np.full(40, level))
+    rows = backtest([curve], fractions=[0.25], baselines=["paper-grid"]).rows
+    assert [row.predicted for row in rows if row.method == "paper-grid"] == [pytest.approx(level)]
 
 
 def test_a_power_law_is_recovered_and_its_ceiling_is_capped() -> None:

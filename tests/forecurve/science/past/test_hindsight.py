@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from forecurve.science import (
     Curve,
     Estimate,
+    FieldError,
     Fit,
     Hindsight,
     Past,
@@ -157,3 +160,35 @@ def predict_mean_of(curve: Curve) -> Estimate:
     from forecurve.science import predict_mean
 
     return predict_mean(fit(curve.until(0.25 * BUDGET)), curve.compute[-5:])
+
+
+UNIT = Estimate(0.5, 0.4, 0.6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("told", "field"),
+    [
+        ({"actual": math.nan}, r"past\[0\].actual"),
+        ({"actual": "a"}, r"past\[0\].actual"),
+        ({"said": Estimate(0.5, 0.6, 0.4)}, r"past\[0\].estimate"),
+        ({"said": Estimate(math.nan, 0.4, 0.6)}, r"past\[0\].estimate"),
+        ({"share": math.nan}, r"past\[0\].fraction"),
+        ({"estimate": Estimate(0.5, 0.4, math.inf)}, "estimate"),
+        ({"estimate": 0.5}, "estimate"),
+        ({"width": 0.0}, "width"),
+        ({"width": 1e-300}, "width"),
+        ({"width": "a"}, "width"),
+        ({"fraction": "a"}, "fraction"),
+        ({"mates": (math.nan,)}, r"mates\[0\]"),
+        ({"ahead": [0.5]}, r"ahead\[0\]"),
+        ({"past": 3}, "past"),
+        ({"past": [3]}, r"past\[0\]"),
+    ],
+)
+def test_what_past_runs_cannot_have_said_is_refused(told: dict[str, Any], field: str) -> None:
+    given = {"actual": 0.5, "said": UNIT, "share": 0.5, "estimate": UNIT, **told}
+    share, said, actual = given.pop("share"), given.pop("said"), given.pop("actual")
+    past = given.pop("past", [Past(str(at), share, said, actual) for at in range(4)])
+    with pytest.raises(FieldError, match=f"^{field}: "):
+        Hindsight.of(past, given.pop("estimate"), **given)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from forecurve.science import Curve, least_squares
+from forecurve.science import Curve, CurveError, least_squares
 from forecurve.science.arrays import FloatArray
 
 from ..synthetic import exact_curve, noisy_curve, sigmoid
@@ -72,3 +72,15 @@ def test_a_stated_range_is_only_a_change_of_scale() -> None:
     moved = Curve(plain.compute, plain.reward * 4 - 2, bounds=(-2.0, 2.0))
     one, other = least_squares(plain), least_squares(moved)
     assert (other.A, other.B, other.C_mid) == pytest.approx((one.A * 4 - 2, one.B, one.C_mid), rel=1e-6)
+
+
+@pytest.mark.parametrize("start", [2.0, -0.1, float("nan"), float("inf"), "a"])
+def test_a_start_that_cannot_be_is_refused(start: object) -> None:
+    """Beyond the range, or no number: not one is a curve, and NaN must not mean that it is to be fitted."""
+    with pytest.raises(CurveError, match="R0"):
+        least_squares(noisy_curve(1), R0=start)  # type: ignore[arg-type]
+
+
+def test_what_is_no_curve_is_refused() -> None:
+    with pytest.raises(CurveError, match="curve: a Curve is needed, got str"):
+        least_squares("x")  # type: ignore[arg-type]

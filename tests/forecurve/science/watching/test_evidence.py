@@ -18,6 +18,10 @@ FROZEN = freeze(fit(noisy_curve(0, last=4000, points=25)))
 LATER = np.linspace(4160, 16000, 75)
 
 
+def _forecast(frozen: FrozenForecast) -> Mixture:
+    return frozen.mixture(LATER, np.full(len(LATER), frozen.last_variance), frozen.clock(LATER))
+
+
 def _futures(frozen: FrozenForecast, runs: int, inflation: float, seed: int) -> FloatArray:
     """Futures from the forecast's own draws: a curve, a noise scale, a wandering part and sampling noise; (runs, H)."""
     rng = np.random.default_rng(seed)
@@ -36,7 +40,7 @@ def _futures(frozen: FrozenForecast, runs: int, inflation: float, seed: int) -> 
 @pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.01), (1.2, 0.05, 0.01), (1.5, 0.1, 0.02)])
 def test_false_alarms_are_rare_when_the_forecast_holds(inflation: float, warn: float, alert: float) -> None:
     """10,000 futures of 75 evaluations, also with a noise larger than assumed."""
-    forecast = FROZEN.mixture(LATER)
+    forecast = _forecast(FROZEN)
     reward = _futures(FROZEN, 10_000, inflation, seed=1)
     below = reward < forecast.moments()[0]
     sharp = np.where(below, e_process(innovations(forecast, reward), FROZEN.horizon), -np.inf).max(axis=1)
@@ -88,7 +92,7 @@ def test_innovations_of_a_student_mixture_are_its_probability_integral_transform
 
 def test_innovations_of_the_models_own_futures_are_standard_normal() -> None:
     """Futures drawn from the frozen forecast itself: mean 0, variance 1, no correlation left."""
-    z = innovations(FROZEN.mixture(LATER), _futures(FROZEN, 600, 1.0, seed=1))
+    z = innovations(_forecast(FROZEN), _futures(FROZEN, 600, 1.0, seed=1))
     assert np.abs(z.mean()) < 0.03
     assert z.std() == pytest.approx(1, abs=0.04)
     assert np.abs((z[:, 1:] * z[:, :-1]).mean()) < 0.04
@@ -112,4 +116,4 @@ def test_the_weights_of_start_times_never_exceed_one() -> None:
 
 
 def test_the_e_value_before_any_evidence_is_one() -> None:
-    assert evidence(np.array([0.25]), 80).peak == pytest.approx(1.0, abs=0.02)
+    assert evidence(np.array([0.25]), 80, np.array([True])).peak == pytest.approx(1.0, abs=0.02)

@@ -20,7 +20,7 @@ LATER = np.linspace(4160, 16000, 75)
 def test_the_frozen_forecast_agrees_with_the_fit_it_was_frozen_from() -> None:
     found = fit(noisy_curve(0, last=4000, points=25), prior="paper")  # a flat one's evaluations may leave their curve
     frozen = freeze(found)
-    mean, sd = frozen.mixture(LATER).moments()
+    mean, sd = frozen.mixture(LATER, np.full(len(LATER), frozen.last_variance), frozen.clock(LATER)).moments()
     band = found.predict_evaluation(LATER)
     np.testing.assert_allclose(mean, band.median, atol=0.004)
     np.testing.assert_allclose(sd, (band.upper90 - band.lower90) / 2 / 1.645, rtol=0.15)
@@ -66,7 +66,14 @@ def test_a_broken_store_is_refused_with_the_way_out() -> None:
         ("usual_gap", 0.0),
         ("usual_gap", float("nan")),
         ("nominal", -1.0),
+        ("usual_gap", 1e-320),
         ("horizon", 0),
+        ("horizon", 10**400),
+        ("points", -5),
+        ("at_compute", -1.0),
+        ("at_compute", 1e300),
+        ("hypotheses", [[3.0, 0.0]] * len(FROZEN.hypotheses)),
+        ("hypothesis", []),
         ("state_variance", [0.1]),
         ("state_variance", [-1e9] * len(FROZEN.hypotheses)),
         ("hypotheses", [[1.0, 2.0]] * len(FROZEN.hypotheses)),
@@ -89,6 +96,11 @@ def test_a_damaged_store_is_refused_by_name(name: str, value: object) -> None:
                 ("bounds", [0]),
                 ("bounds", [float("nan"), 1.0]),
                 ("horizon", float("inf")),
+                ("horizon", 80.5),
+                ("points", "20"),
+                ("hypothesis", 3),
+                ("hypothesis", [[0]] * len(FROZEN.hypothesis)),
+                ("hypothesis", [0.5] * len(FROZEN.hypothesis)),
                 ("unit", None),
                 ("source", 3),
                 ("restarts", [-1.0]),
@@ -102,7 +114,9 @@ def test_what_is_no_frozen_forecast_is_refused_with_the_way_out(stored: Any) -> 
         FrozenForecast.from_dict(stored)
 
 
-@pytest.mark.parametrize("compute", [float("nan"), -5.0, float("inf"), "far"])
+@pytest.mark.parametrize(
+    "compute", [float("nan"), -5.0, float("inf"), "far", np.array([1.0, 2.0]), np.array([1.0]), None]
+)
 def test_a_place_that_is_none_is_refused(compute: Any) -> None:
     with pytest.raises(FrozenError, match=r"^compute: a finite compute of at least 0 is needed"):
         FROZEN.at(compute)

@@ -1,0 +1,41 @@
+"""What the end of a run is asked for: computes that cannot be are refused by name, and others of any kind are taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve.science import CurveError, fit, predict_ending, predict_mean
+
+from ..synthetic import noisy_curve
+
+FIT = fit(noisy_curve(3, last=4_000.0, points=20))
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.mark.parametrize("budget", [math.nan, math.inf, -5, 0, 1e41, "a", None, []])
+def test_an_end_at_a_budget_that_cannot_be_is_refused(budget: Any) -> None:
+    with pytest.raises(CurveError, match=r"budget: .*; give compute in"):
+        predict_ending(FIT, budget)
+
+
+@pytest.mark.parametrize("compute", [math.nan, [math.nan], [5_000.0, math.inf], -1.0, [], [[1.0, 2.0]], "a", None])
+def test_a_mean_over_computes_that_cannot_be_is_refused(compute: Any) -> None:
+    with pytest.raises(CurveError, match="compute: "):
+        predict_mean(FIT, compute)
+
+
+@pytest.mark.parametrize("ask", [predict_ending, predict_mean])
+def test_only_a_fit_has_an_end(ask: Callable[..., Any]) -> None:
+    with pytest.raises(CurveError, match="fit: a Fit is needed, got Curve"):
+        ask(FIT.curve, 5_000.0)
+
+
+def test_a_place_or_a_budget_may_be_a_number_of_any_kind() -> None:
+    assert predict_mean(FIT, 5_000) == predict_mean(FIT, np.array([5_000.0]))
+    assert predict_ending(FIT, np.float32(5_000)) == predict_ending(FIT, 5_000)

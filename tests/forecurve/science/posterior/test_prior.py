@@ -1,0 +1,77 @@
+"""What a prior may say: anything else is refused when it is made, or when a curve tells the range of its ceiling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forecurve.science import FieldError, Prior, PriorError, fit
+
+from ..synthetic import noisy_curve
+
+CURVE = noisy_curve(3, last=4_000.0, points=20)
+NAN, INF = math.nan, math.inf
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        *[({"dof": dof}, "dof") for dof in (2, 1.5, -1, NAN, INF, "a")],
+        *[({"weight": weight}, "weight") for weight in (-0.1, 1.0, NAN, "a", [])],
+        *[({"A": pair}, "A: two numbers are needed") for pair in (0.5, (0.5,), (0.5, 0.1, 0.2), ("a", 1), "ab")],
+        *[({"A": pair}, "positive sd") for pair in ((0.5, 0.0), (NAN, 0.1), (0.5, NAN), (INF, 1.0))],
+        ({"A": (0.6, 1e-300), "bounds": (0, 1)}, "an sd from 1e-06 to 1e"),
+        ({"A": (60.0, 1e-5), "bounds": (0, 100)}, "an sd from 0.0001 to 1e"),
+        ({"log_B": (1000.0, 1.0)}, "log_B: a mean from -7 to 7 is needed"),
+        ({"log_B": (1.0, 1e4)}, "log_B: an sd from 0.001 to 5 is needed"),
+        ({"log_B": (1.0, 1e-9)}, "log_B: an sd from"),
+        ({"log_C_mid": (1e4, 1.0)}, "log_C_mid: a mean from -75 to 100 is needed"),
+        ({"log_C_mid": (2.0, 1e4)}, "log_C_mid: an sd from"),
+        ({"noise": "x"}, "noise: a NoiseKnown is needed, got str"),
+        ({"unit": 3}, "unit: a str is needed"),
+        ({"runs": 1.5}, "runs: a whole number"),
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"name": None}, "name: a str is needed"),
+    ],
+)
+def test_what_cannot_be_known_is_refused(told: dict[str, Any], says: str) -> None:
+    with pytest.raises(FieldError, match=says):
+        Prior(**{"name": "bad", **told})
+
+
+def test_a_ceiling_without_a_range_is_looked_at_when_a_curve_tells_it() -> None:
+    with pytest.raises(PriorError, match="A: an sd from"):
+        fit(CURVE, prior=Prior("sharp", A=(0.6, 1e-300)))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"A": (0.6, 0.05), "dof": math.nextafter(2.0, 3.0)},
+        {"A": (0.6, 0.05), "dof": 1e9},
+        {"A": (0.6, 1e-6)},
+        {"A": (0.6, 1e6)},
+        {"log_B": (7.0, 5.0), "log_C_mid": (100.0, 50.0)},
+        {"log_B": (-7.0, 5.0), "log_C_mid": (-75.0, 50.0)},
+        {"log_B": (7.0, 1e-3), "log_C_mid": (-75.0, 1e-3)},
+    ],
+)
+@pytest.mark.parametrize("points", [3, 20])
+def test_the_farthest_that_may_be_told_gives_finite_numbers(told: dict[str, Any], points: int) -> None:
+    found = fit(CURVE.part(slice(points)), prior=Prior("far", **told))
+    for estimate in (found.A, found.B, found.C_mid, found.R0, found.predict(1e6).at(0)):
+        ends = estimate.lower, estimate.median, estimate.upper
+        assert np.isfinite(ends).all()
+        assert list(ends) == sorted(ends)
+    assert 0 <= found.A.lower <= found.A.upper <= 1
+
+
+def test_numbers_of_other_kinds_are_told_as_plain_ones() -> None:
+    plain = Prior("plain", A=(0.6, 0.05), dof=6.0, bounds=(0.0, 1.0))
+    assert Prior("plain", A=[np.float64(0.6), 0.05], dof=6, bounds=[0, 1]) == plain  # type: ignore[arg-type]
+    assert hash(Prior("plain", A=np.array([0.6, 0.05]), bounds=(0, 1))) == hash(plain)  # type: ignore[arg-type]
