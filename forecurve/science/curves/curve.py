@@ -15,6 +15,7 @@ from forecurve.limits import MOST_COMPUTE
 from .. import checks, errors
 from ..arrays import BoolArray, FloatArray, IntArray
 from .arms import arm_of
+from .columns import check_agreement, longer, next_of, tallies_of, with_start
 from .granularity import LOOKED_AT, answers_told_by, is_told
 from .noise import (
     LEVEL_OF,
@@ -147,16 +148,16 @@ class Curve:
             "variance": checks.column_of("variance", variance, size, 0.0, (high - low) ** 2),
         }
         checks.check_variance(per_point["variance"], high - low)
-        tallies = checks.tallies_of(counts, per_point["samples"], size)
+        tallies = tallies_of(counts, per_point["samples"], size)
         checks.check_finite("compute", x)
         checks.check_finite("reward", y)
         if len(x):
             checks.check_order(x)
         checks.check_range(y, low, high)
         if start is not None:
-            x, y, per_point, tallies = checks.with_start(x, y, per_point, tallies, start, low, high)
+            x, y, per_point, tallies = with_start(x, y, per_point, tallies, start, low, high)
         checks.check_size(x)
-        checks.check_agreement((y - low) / (high - low), tallies, per_point["samples"])
+        check_agreement((y - low) / (high - low), tallies, per_point["samples"])
         for array in (x, y, *per_point.values()):
             if array is not None:
                 array.flags.writeable = False
@@ -258,16 +259,16 @@ class Curve:
         if not (self.now < compute <= MOST_COMPUTE and low <= reward <= high):
             self._refuse(np.array([compute]), np.array([reward]))
         given = {
-            "prompts": checks.next_of("prompts", new.prompts, self.prompts),
-            "samples": checks.next_of("samples", new.samples, self.samples),
+            "prompts": next_of("prompts", new.prompts, self.prompts),
+            "samples": next_of("samples", new.samples, self.samples),
             "variance": checks.column_of("variance", new.variance, 1, 0.0, (high - low) ** 2),
         }
         checks.check_variance(given["variance"], high - low)
         rate, scale = (reward - low) / (high - low), high - low
         tallies = None
         if new.counts is not None:
-            tallies = checks.tallies_of([new.counts], given["samples"], 1)
-            checks.check_agreement(np.array([rate]), tallies, given["samples"])
+            tallies = tallies_of([new.counts], given["samples"], 1)
+            check_agreement(np.array([rate]), tallies, given["samples"])
         level = next_level([(one - low) / scale for one in self.reward[1 - LEVEL_OF :].tolist()], rate)
         if self._tells_otherwise(rate, given, tallies):
             return self._rebuilt(compute, reward, given, tallies)
@@ -383,7 +384,7 @@ class Curve:
         tallies: tuple[IntArray | None, ...] | None,
     ) -> Curve:
         size = self.points + 1
-        columns: dict[str, Any] = {name: checks.longer(getattr(self, name), given[name], size) for name in given}
+        columns: dict[str, Any] = {name: longer(getattr(self, name), given[name], size) for name in given}
         return Curve(
             np.append(self.compute, compute),
             np.append(self.reward, reward),
