@@ -22,7 +22,7 @@ def scored(site: Site) -> list[str]:
         sweep = session.get_one(Sweep, site.sweep)
         run = seeding.add_run(session, now=site.now, name="over <i>and</i> out", sweep=sweep, status="succeeded")
         seeding.add_evaluations(session, run, TRUTH, until=60, now=site.now)
-        early, late = (seeding.add_forecast(session, run, TRUTH, at=at, now=site.now) for at in (15.0, 40.0))
+        early, late = (seeding.add_forecast(session, run, TRUTH, at=at, now=site.now) for at in (16.0, 40.0))
         ends = late.summary["ends_ahead"].items()
         off = {name: [value + 0.2 * (name != "compute") for value in values] for name, values in ends}
         late.summary = late.summary | {"ends_ahead": off}
