@@ -105,7 +105,7 @@ def test_a_seed_of_an_arm_that_fell_late_is_expected_to_end_where_its_other_seed
             for seed in range(2):
                 run = make_run(session, **of_arm, status="succeeded", seed=seed)
                 add_evaluations(session, run, COMPUTE, np.where(half, end, sigmoid(COMPUTE)) + 0.001 * seed)
-                make_forecast(session, run, at_compute=25.0)
+                make_forecast(session, run, at_compute=24.0)
                 run.dirty_at = None
             live[loss] = of_arm
     expected = {}
@@ -134,7 +134,7 @@ def test_seeds_of_its_arm_that_are_only_ahead_move_where_a_run_is_expected_to_en
                 seen = COMPUTE[: 36 if live else 51]  # at 70 of 100
                 reward = np.where(seen > 26.0, end, sigmoid(seen)) + 0.001 * seed
                 add_evaluations(session, run, seen, reward + 0.004 * np.sin(np.arange(len(seen))))
-                said = make_forecast(session, run, at_compute=25.0)
+                said = make_forecast(session, run, at_compute=24.0)
                 said.summary = said.summary | {"prior": {"name": "4 siblings", "seeds": 0}}
                 run.dirty_at = None
     told = refitted(sessions, settings, start_run(sessions, points=13, seed=2, **of_arm))

@@ -38,7 +38,7 @@ def test_every_forecast_stands_where_it_was_made_with_how_far_it_was_off(
 ) -> None:
     drawn = opened(page, f"/track-record?sweep={site.sweep}")
     assert {"held", "missed"} <= set(drawn)
-    assert drawn["held"]["x"] == pytest.approx([25.0], abs=0.5)
+    assert drawn["held"]["x"] == pytest.approx([26.7], abs=0.5)
     assert drawn["missed"]["x"] == pytest.approx([66.7], abs=0.5)
     assert drawn["missed"]["y"] == pytest.approx([0.2], abs=0.02)
     assert page.locator("#plot .annotation", has_text="a quarter: 1 of 1 held").count() == 1
@@ -57,7 +57,7 @@ def test_the_arrow_keys_read_the_forecasts_out_and_enter_opens_one(page: Any, si
     opened(page, f"/track-record?sweep={site.sweep}")
     page.focus("#plot")
     page.keyboard.press("ArrowRight")
-    assert said(page).startswith("over <i>and</i> out, made at 25 %: forecast 0.7")
+    assert said(page).startswith("over <i>and</i> out, made at 27 %: forecast 0.7")
     assert said(page).endswith(", in the interval.")
     assert page.locator("#plot .hoverlayer text").count() > 0
     page.keyboard.press("End")

@@ -226,4 +226,4 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
         least = best.fun / setting.unit_variance
         constant = setting.log_weights[h] - problem.filtered.sums[h, 3] / 2
         likelihoods.append(constant - setting.nu * np.log(setting.rate + least / 2))
-    assert found.ratio / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)
+    assert found.ratio / comparison.by_size / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)
