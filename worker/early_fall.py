@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from forecurve.science import Curve, Fit
 from forecurve.science.wording import compute_text
+from server.alerts.models import Alert
 from server.alerts.service import Settled
 from server.metrics.curve import INHERITED, Point
 
@@ -50,10 +54,29 @@ def early_fall(
     return Alarm("WARN", title, text, first.compute, None, float(curve.now), evidence)
 
 
+def recovered_since(alert: Alert, points: Sequence[Point]) -> float:
+    """From which compute on nothing shows the fall that an alert was about: the first of its latest evaluations that
+    are no longer down by half of it."""
+    evidence, since = alert.evidence, alert.since_compute
+    size = evidence.get("size", evidence.get("shortfall")) or 0.0
+    before = [point.reward for point in points if since is not None and point.compute < since]
+    back = points[-1].compute
+    for point in reversed(points):
+        if (before and point.reward < _level(before) - size / 2) or point.compute == since:
+            return back
+        back = point.compute
+    return back
+
+
 def _is_down(curve: Curve, since: float, size: float) -> bool:
     """Whether the newest evaluations lie far below where the run was before it fell, two neighbours together."""
     before = curve.reward[curve.compute <= since]
     if curve.points < len(before) + _LAST:
         return False
-    level = float((before[1:] + before[:-1]).max() / 2) if len(before) > 1 else float(before[0])
-    return bool((curve.reward[-_LAST:] < level - size / 2).all())
+    return bool((curve.reward[-_LAST:] < _level(before) - size / 2).all())
+
+
+def _level(before: npt.ArrayLike) -> float:
+    """Where a run was before it fell: the best two neighbours, together."""
+    rewards = np.asarray(before, dtype=np.float64)
+    return float((rewards[1:] + rewards[:-1]).max() / 2) if len(rewards) > 1 else float(rewards[0])

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from forecurve.science import Estimate
-from forecurve.science.wording import level_text
+from forecurve.science.wording import compute_text, level_text
 from server.alerts.models import Alert
+from server.forecasts.ending import ending_of
 from server.forecasts.models import Forecast
 from server.runs.models import Run
 
@@ -24,7 +25,7 @@ class Notice:
     """All that a message needs of one alert, read in one transaction.
 
     `pass_rate` is the run's last evaluation. `expected` is what the frozen forecast said of the moment of the alert
-    (median, lower, upper of the 90 % interval), `at_budget` what the newest forecast says of the budget.
+    (median, lower, upper of the 90 % interval), `ending` how it will end by the newest forecast, as its page says it.
     """
 
     level: str
@@ -32,13 +33,13 @@ class Notice:
     run: dict[str, Any]
     pass_rate: float | None
     expected: dict[str, float] | None
-    at_budget: dict[str, float] | None
+    ending: dict[str, Any] | None
     url: str
 
 
 def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str, public_url: str) -> Notice:
     """The Notice of `alert` for a delivery of `level`; `forecast` is the run's newest."""
-    at_budget = (forecast.summary.get("at_budget") or {}).get("curve") if forecast is not None else None
+    ending = None if forecast is None else ending_of(forecast.summary)
     return Notice(
         level=level,
         alert={
@@ -64,7 +65,7 @@ def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str
         },
         pass_rate=run.last_reward,
         expected=alert.evidence.get("expected"),
-        at_budget=at_budget,
+        ending=None if ending is None else ending.model_dump(),
         url=f"{public_url.rstrip('/')}/runs/{run.id}",
     )
 
@@ -72,7 +73,7 @@ def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str
 def webhook_body(notice: Notice, now: datetime) -> dict[str, Any]:
     """The generic message: `type`, `timestamp` and `data`, as Standard Webhooks advises."""
     data = {"alert": notice.alert, "run": notice.run, "url": notice.url}
-    numbers = {"pass_rate": notice.pass_rate, "expected": notice.expected, "at_budget": notice.at_budget}
+    numbers = {"pass_rate": notice.pass_rate, "expected": notice.expected, "ending": notice.ending}
     return {"type": f"alert.{notice.alert['kind']}", "timestamp": now.isoformat(), "data": {**data, **numbers}}
 
 
@@ -106,14 +107,14 @@ def _figures(notice: Notice) -> list[tuple[str, str]]:
         figures.append(("Pass rate", f"{notice.pass_rate:.2f}"))
     if notice.expected is not None:
         figures.append(("Forecast for now", _interval(notice.expected)))
-    if notice.at_budget is not None:
-        figures.append(("Forecast at budget", _interval(notice.at_budget)))
+    if notice.ending is not None:
+        figures.append(("Expected to end at", _interval(notice.ending)))
     if notice.alert["since_compute"] is not None:
-        figures.append(("Since", f"{notice.alert['since_compute']:.3g} {unit}"))
+        figures.append(("Since", f"{compute_text(notice.alert['since_compute'])} {unit}"))
     return figures
 
 
-def _interval(estimate: dict[str, float]) -> str:
+def _interval(estimate: dict[str, Any]) -> str:
     return level_text(Estimate(estimate["median"], estimate["lower"], estimate["upper"]))
 
 

@@ -33,7 +33,7 @@ from server.sweeps.comparisons import ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .clocks import is_past, is_reached, lease_of
-from .early_fall import early_fall
+from .early_fall import early_fall, recovered_since
 from .tries import is_due_again, tries_after
 
 log = logging.getLogger(__name__)
@@ -220,7 +220,7 @@ def _tell(
         if fall is not None:
             _sound(session, run, FELL, fall, subject.points, now)
     if assessment.has_no_fall:
-        note_back(session, run, since=subject.points[-1].compute, actor="watch")
+        note_back(session, run, lambda alert: recovered_since(alert, subject.points), actor="watch")
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -99,10 +99,10 @@ def open_alert(
     return alert
 
 
-def note_back(session: Session, run: Run, *, since: float, actor: str) -> None:
-    """Say that nothing shows a fall of `run` any more, from this compute on: in its open alerts of falls."""
-    for alert in session.scalars(select(Alert).where(*_open_falls(run))):
-        _note_back(session, run, alert, since, actor=actor)
+def note_back(session: Session, run: Run, since: Callable[[Alert], float], *, actor: str) -> None:
+    """Say in the open alerts of falls of `run` that nothing shows them any more, and `since` which compute."""
+    for alert in session.scalars(select(Alert).where(*_open_falls(run), Alert.back_since.is_(None))):
+        _note_back(session, run, alert, since(alert), actor=actor)
 
 
 def list_alerts(

@@ -29,6 +29,8 @@ from worker.notify import MAX_TRIES, backoff_s, deliver
 Sessions = sessionmaker[Session]
 TEXT = "0.31 at 41 GPU-hours, where 0.66 (90 %: 0.63 to 0.70) was forecast; below it since 38 GPU-hours."
 
+ENDING = {"median": 0.771, "lower": 0.763, "upper": 0.779}
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
@@ -39,7 +41,8 @@ def open_delivery(sessions: Sessions, url: str, kind: str = "webhook", name: str
     """The id of a pending delivery of an ALERT to a channel at `url`."""
     with sessions.begin() as session:
         run = make_run(session, name, last_reward=0.31, last_compute=41.0)
-        summary = {"at_budget": {"compute": 100.0, "curve": {"median": 0.771, "lower": 0.763, "upper": 0.779}}}
+        at_budget = {"compute": 100.0, "calibrated": ENDING, "conformal": {"runs": 9}}
+        summary = {"misfit": None, "at_budget": at_budget}
         forecast = Forecast(
             run_id=run.id, at_compute=41.0, at_step=200, points=20, unit="GPU-hours", summary=summary,
             band={}, state={}, sentence="", seconds=0.01,
@@ -91,7 +94,7 @@ def test_a_webhook_gets_a_signed_json_message_and_the_answer_is_kept(sessions: S
     assert message["type"] == "alert.below_forecast"
     assert message["data"]["alert"]["text"] == TEXT
     assert message["data"]["expected"] == {"median": 0.66, "lower": 0.63, "upper": 0.70}
-    assert message["data"]["at_budget"] == {"median": 0.771, "lower": 0.763, "upper": 0.779}
+    assert message["data"]["ending"] == {**ENDING, "compute": 100.0, "calibration": "calibrated on 9 past runs"}
     assert message["data"]["url"] == f"https://fc.example/runs/{message['data']['run']['id']}"
     done = row(sessions, delivery)
     assert (done.status, done.tries, done.response_status, done.response_text) == ("delivered", 1, 202, "thank you")
@@ -114,7 +117,7 @@ def test_slack_gets_block_kit_with_the_figures_and_a_link(sessions: Sessions, se
         "*Arm*": "no-cispo",
         "*Pass rate*": "0.31",
         "*Forecast for now*": "0.66 (90 %: 0.63 to 0.70)",
-        "*Forecast at budget*": "0.771 (90 %: 0.763 to 0.779)",
+        "*Expected to end at*": "0.771 (90 %: 0.763 to 0.779)",
         "*Since*": "38 GPU-hours",
     }
     assert actions["elements"][0]["url"].startswith("https://fc.example/runs/run_")

@@ -18,9 +18,9 @@ def degenerate(curve: Curve) -> Misfit | None:
     reward, (low, high) = curve.reward, curve.bounds
     if (reward == low).all() or (reward == high).all():
         end = low if reward[0] == low else high
-        return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}: there is no curve to fit yet")
+        return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}, so there is no curve to fit yet")
     if (reward == reward[0]).all():
-        return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}: there is no curve to fit yet")
+        return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}, so there is no curve to fit yet")
     return _below_start(curve)
 
 
