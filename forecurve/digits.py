@@ -15,3 +15,12 @@ def short_exponent(written: str) -> str:
     """A number as Python writes it, without the zeros before its exponent, as scripts do: `3e-7` for `3e-07`."""
     mantissa, _, exponent = written.partition("e")
     return f"{mantissa}e{int(exponent):+d}" if exponent else mantissa
+
+
+def as_given(value: float) -> str:
+    """What a person gave, a budget say, with all its digits.
+
+    >>> as_given(1250.0), as_given(0.7512), as_given(3.25e25)
+    ('1,250', '0.7512', '3.25e+25')
+    """
+    return short_exponent(f"{value:,.10g}")

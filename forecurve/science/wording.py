@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forecurve.digits import decimals, short_exponent
+from forecurve.digits import as_given, decimals, short_exponent
 
 from .values import Estimate
 
@@ -63,4 +63,4 @@ def ending_text(end: Estimate, rests_on: str, budget: float, unit: str) -> str:
     'Expected to end at 0.61 (90 %, adjusted by 5 past runs: 0.60 to 0.63) when 16,000 GPU-hours are spent.'
     """
     level = f"{end.median:.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
-    return f"Expected to end at {level} when {compute_text(budget)} {unit} are spent."
+    return f"Expected to end at {level} when {as_given(budget)} {unit} are spent."

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from .. import errors
 from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, number, short
@@ -137,7 +139,8 @@ class Case:
     @property
     def where(self) -> str:
         """The end in words."""
-        return f"{compute_text(self.end)} {self.fit.unit}"
+        end = compute_text(self.end) if self.budget is None else as_given(self.end)
+        return f"{end} {self.fit.unit}"
 
     @property
     def gain_in_words(self) -> str:

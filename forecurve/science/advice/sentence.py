@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from ..checks import as_float
 from ..curves.margins import least_gain
 from ..past.hindsight import told_by
@@ -85,7 +87,7 @@ def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice
     if when is None:
         return f"{head}: no compute near {compute_text(now)} {fit.unit} would settle it."
     if budget is not None and when > budget:
-        return f"{head}: the budget of {compute_text(budget)} {fit.unit} will not settle it."
+        return f"{head}: the budget of {as_given(budget)} {fit.unit} will not settle it."
     return f"{head}: decide at about {compute_text(when)} {fit.unit}."
 
 
@@ -105,8 +107,9 @@ def _doubted_sentence(fit: Fit, advice: Advice) -> str:
 
 def _expected(fit: Fit, advice: Advice) -> str:
     """`+0.14 expected to 16,000 GPU-hours`."""
-    where = f"{compute_text(advice.numbers['measured_to'])} {fit.unit}"
-    return f"{advice.numbers['expected_gain']:+.2g} expected to {where}"
+    end = advice.numbers["measured_to"]
+    where = compute_text(end) if advice.numbers["budget"] is None else as_given(end)
+    return f"{advice.numbers['expected_gain']:+.2g} expected to {where} {fit.unit}"
 
 
 def _share_reached(fit: Fit, now: float) -> str:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from .. import errors
 from ..arrays import FloatArray
 from ..chart import BLUE, INK, QUIET, add_mark, area, compute_axis, dress, faded, sheet
 from ..checks import as_float, check_compute
-from ..wording import compute_text, level_text
+from ..wording import level_text
 from .outcome import predict_ending
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
         return figure
     _add_ceiling(figure, fit)
     if budget is not None and budget > now:
-        add_mark(figure, budget, f"expected at {compute_text(budget)}: {level_text(predict_ending(fit, budget))}")
+        add_mark(figure, budget, f"expected at {as_given(budget)}: {level_text(predict_ending(fit, budget))}")
     return figure
 
 

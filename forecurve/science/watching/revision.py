@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from forecurve.digits import as_given
+
 from .. import checks, errors
 from ..curves.margins import LEAST_GAIN
 from ..fitting.fit import Fit
 from ..values import Estimate, jsonable
-from ..wording import compute_text, level_text
+from ..wording import level_text
 from .frozen import FrozenForecast
 
 
@@ -74,7 +76,7 @@ def revision(frozen: FrozenForecast, fit: Fit, budget: float) -> Revision | None
     if not (down or up):
         return None
     text = (
-        f"{frozen.name}: forecast at {compute_text(budget)} {frozen.unit} revised from {level_text(before)} "
+        f"{frozen.name}: forecast at {as_given(budget)} {frozen.unit} revised from {level_text(before)} "
         f"to {level_text(after)}; slow, legitimate"
     )
     return Revision("down" if down else "up", float(budget), before, after, f"{text}.")
