@@ -56,15 +56,16 @@ def plan_command(
     if as_json:
         print_json(found.to_dict())
         return
-    _show(found)
+    _show(found, horizon)
 
 
-def _show(found: Plan) -> None:
+def _show(found: Plan, horizon: float | None) -> None:
     from forecurve.science.wording import compute_text, interval_text, share_text
 
-    from ..showing.output import print_table
+    from ..showing.output import as_given, print_table
 
-    end = f"at {compute_text(found.horizon)} {found.unit} (90 %)"
+    at = compute_text(found.horizon) if horizon is None else as_given(horizon)
+    end = f"at {at} {found.unit} (90 %)"
     rows = [
         [
             arm.arm,

@@ -90,6 +90,11 @@ def compute(value: Any, unit: str | None = None) -> str:
     return text + (f" {unit}" if unit else "")
 
 
+def as_given(value: float) -> str:
+    """What a person gave, a budget say, with all its digits: `1,250`, `0.7512`, `3.25e+25`."""
+    return short_exponent(f"{value:,.10g}")
+
+
 def size(octets: int) -> str:
     """`427 kB`, `1.2 GB`: the unit in which it reads best."""
     amount, units = float(octets), ["B", "kB", "MB", "GB", "TB"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .output import DASH, changes, compute, interval, number, since
+from .output import DASH, as_given, changes, compute, interval, number, since
 
 RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
 ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budget (90 %)", "advice"]
@@ -23,7 +23,7 @@ def run_row(run: Mapping[str, Any]) -> list[str]:
     """Cells of RUN_COLUMNS."""
     spent = compute(run.get("last_compute"))
     budget = run.get("budget_compute")
-    used = f"{spent} / {budget:g} {run['compute_unit']}" if budget else f"{spent} {run['compute_unit']}"
+    used = f"{spent} / {as_given(budget)} {run['compute_unit']}" if budget else f"{spent} {run['compute_unit']}"
     return [
         run["id"],
         run["name"],

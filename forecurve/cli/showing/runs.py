@@ -10,7 +10,7 @@ from forecurve.client.api import Api
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
-from .output import compute, interval, number, since
+from .output import as_given, compute, interval, number, since
 from .run_rows import OVER, ceiling, state
 
 
@@ -25,7 +25,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "attempt": run.get("attempt"),
         "pass rate": _rate(run),
         "ceiling": ceiling(run),
-        "at budget": f"{interval(run.get('at_budget'))} at {compute(run['budget_compute'], unit)}"
+        "at budget": f"{interval(run.get('at_budget'))} at {as_given(run['budget_compute'])} {unit}"
         if run.get("budget_compute") and run.get("at_budget") and not run.get("withheld")
         else None,
         "ending": _ending(run),
