@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -57,12 +58,15 @@ def text_of(column: str, cell: Any, where: str) -> str:
 
 
 def seed_of(cell: Any, where: str) -> int | None:
+    """A seed, None where the cell is empty or NaN, as it is in a column of floats."""
     number = number_of("seed", cell, where)
-    if number is not None and not number.is_integer():
+    if number is None or math.isnan(number):
+        return None
+    if not number.is_integer():
         raise CurveFileError(
             f"seed at {where}", _shown(cell), "a whole number is needed", "leave it empty where unknown"
         )
-    return None if number is None else int(number)
+    return int(number)
 
 
 def needed_of(column: str, cell: Any, where: str) -> float:
@@ -81,17 +85,18 @@ def number_of(column: str, cell: Any, where: str) -> float | None:
             raise TypeError("a truth value")
         return float(cell)
     except (TypeError, ValueError, OverflowError) as error:
-        raise CurveFileError(f"{column} at {where}", _shown(cell), "a number is needed", _mended(cell)) from error
+        way_out = as_people_write(cell) or "mend or leave it out"
+        raise CurveFileError(f"{column} at {where}", _shown(cell), "a number is needed", way_out) from error
 
 
-def _mended(cell: Any) -> str:
-    """The way out for a number as people write it and programs do not."""
+def as_people_write(cell: Any) -> str | None:
+    """The way out where a number is written as people do and programs do not; None for any other cell."""
     text = cell.strip() if isinstance(cell, str) else ""
     if re.fullmatch(r"[-+\d., ]*,[\d., ]*", text):
         return "write a point before decimals and nothing between thousands"
     if re.fullmatch(r"[-+\d., ]+%", text):
         return "write the number alone, and state the range with bounds=(low, high)"
-    return "mend or leave it out"
+    return None
 
 
 def _shown(cell: Any) -> str:

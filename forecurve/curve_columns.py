@@ -19,6 +19,7 @@ import numpy as np
 
 from forecurve.curve_cells import name_of, seed_of, unit_of
 from forecurve.curve_formats import FORMATS, OPTIONAL, REQUIRED, check_header, check_once, column_of, delimiter_of
+from forecurve.parquet_files import parquet_file
 from forecurve.science import checks
 from forecurve.science.arrays import FloatArray, IntArray
 
@@ -205,9 +206,7 @@ def _float(cell: Any) -> float:
 
 
 def _parquet_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
-    import pyarrow.parquet as parquet
-
-    with parquet.ParquetFile(path) as file:
+    with parquet_file(path) as file:
         spelled = {column_of(name): name for name in file.schema_arrow.names}
         check_once([column_of(name) for name in file.schema_arrow.names])
         check_header(list(spelled))

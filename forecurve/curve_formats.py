@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forecurve.curve_cells import CurveFileError
+from forecurve.parquet_files import parquet_file
 from forecurve.science.checks import short
 from forecurve.signs import visible
 
@@ -34,9 +35,12 @@ def rows_of(path: Path) -> Iterator[Row]:
     reader = {"CSV": _csv_rows, "JSON": _json_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
     try:
         yield from reader(path)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise CurveFileError("file", path.name, f"it is not {kind} in UTF-8 ({error})", "save it again") from error
-    except OSError as error:  # no leave to read it, or Parquet that is damaged
+    except UnicodeDecodeError as error:  # what a spreadsheet calls Unicode text is UTF-16
+        told = f"it is not {kind} in UTF-8 ({error})"
+        raise CurveFileError("file", path.name, told, f"save it as {kind} UTF-8") from error
+    except csv.Error as error:
+        raise CurveFileError("file", path.name, f"it is not {kind} ({error})", "save it again") from error
+    except OSError as error:  # no leave to read it
         raise CurveFileError("file", path.name, f"it cannot be read ({error})", "save it again") from error
 
 
@@ -120,25 +124,16 @@ def _json_value(text: str, where: str, way_out: str) -> Any:
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        way_out = "pip install 'forecurve[parquet]', or save it as CSV"
-        raise CurveFileError("file", path.name, "Parquet needs pyarrow", way_out) from error
-    try:
-        file = parquet.ParquetFile(path)
-    except arrow.ArrowInvalid as error:
-        raise CurveFileError("file", path.name, "it is not Parquet", "save it again, or save it as CSV") from error
-    names = [column_of(name) for name in file.schema_arrow.names]
-    check_once(names)
-    check_header(names)
-    present = [name for name in file.schema_arrow.names if column_of(name) in (*REQUIRED, *OPTIONAL)]
-    number = 0
-    for batch in file.iter_batches(columns=present):
-        for row in batch.to_pylist():
-            number += 1
-            yield f"row {number}", {column_of(name): value for name, value in row.items()}
+    with parquet_file(path) as file:
+        names = [column_of(name) for name in file.schema_arrow.names]
+        check_once(names)
+        check_header(names)
+        present = [name for name in file.schema_arrow.names if column_of(name) in (*REQUIRED, *OPTIONAL)]
+        number = 0
+        for batch in file.iter_batches(columns=present):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"row {number}", {column_of(name): value for name, value in row.items()}
 
 
 def column_of(name: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
-from forecurve.curve_cells import CurveFileError
+from forecurve.curve_cells import CurveFileError, as_people_write, number_of
 
 from .logs import CLOCKS, STEPS, Log, is_finite, is_number
 
@@ -55,16 +55,32 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
         return asked  # a cell of it that is no number is told with its line
     counts = metric_counts(logs)
     if not counts:
+        _refuse_as_people_write(logs, lambda _: True)
         raise CurveFileError("file", _files(logs), "no numbers are logged in it", "name a log of a run")
     if asked is not None:
         raise CurveFileError("metric", repr(asked), "nothing is logged as that", _known(asked, counts))
     likely = [name for name in counts if _is_candidate(name)]
     held_out = [name for name in likely if _HELD_OUT.search(name.lower())]
+    if not likely:
+        _refuse_as_people_write(logs, _is_candidate)
     found = _one_of_each(held_out or likely, logs)
     if len(found) != 1:
         fault = "none looks like a reward on held-out prompts" if not found else "several could be the reward"
         raise CurveFileError("metric", "none", f"{fault}, and one must be named", f"there are {_listed(counts)}")
     return found[0]
+
+
+def _refuse_as_people_write(logs: Sequence[Log], may_be: Callable[[str], bool]) -> None:
+    """Where no number is found, a comma before the decimals may be the reason: the first such is told with its line.
+
+    Args:
+        may_be: whether a name may be that of the number looked for.
+    """
+    for log in logs:
+        for row in log.rows:
+            for name, cell in row.cells.items():
+                if may_be(name) and as_people_write(cell):
+                    number_of(name, cell, row.where)
 
 
 def _one_of_each(names: Sequence[str], logs: Sequence[Log]) -> list[str]:

@@ -30,10 +30,14 @@ _DEEPEST = 8  # objects in objects of JSON
 
 
 class Row(NamedTuple):
-    """What was logged at once: `where` it stands (`run.csv, line 7`) and its cells that are not empty."""
+    """What was logged at once: `where` it stands (`run.csv, line 7`) and its cells that are not empty.
+
+    `part` tells rows apart that no order of logging is known of, as they are from files that were given together.
+    """
 
     where: str
     cells: Mapping[str, Any]
+    part: int = 0
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from operator import itemgetter
 from forecurve.curve_cells import CurveFileError, name_of, seed_of
 from forecurve.science.checks import short
 
-from .logs import Log, Row, is_finite
+from .logs import Log, Row, is_finite, is_number
 
 _SEED_IN_NAME = re.compile(r"(?P<series>.*?)(?:^|[-_ ./:]+)(?:seed|s)[-_ =:]?(?P<seed>\d{1,9})", re.IGNORECASE)
 _SHOWN = 8  # names that a message lists
@@ -45,7 +46,7 @@ def one_a_run(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
 
 
 def _together(parts: list[Log]) -> Log:
-    rows = [row for part in parts for row in part.rows]
+    rows = [row._replace(part=at) for at, part in enumerate(parts) for row in part.rows]
     axes = tuple(dict.fromkeys(axis for part in parts for axis in part.axes))
     return Log(parts[0].run, parts[0].path, rows, axes, said=True)
 
@@ -87,9 +88,10 @@ def by_seed(log: Log, column: str) -> list[Log]:
 
 
 def tells_seeds(logs: Sequence[Log], column: str) -> bool:
-    """Whether a column is there and has whole numbers alone."""
+    """Whether a column is there and has whole numbers alone, beside NaN, which is none."""
     cells = [row.cells[column] for log in logs for row in log.rows if column in row.cells]
-    return bool(cells) and all(is_finite(cell) and float(cell).is_integer() for cell in cells)
+    seeds = [cell for cell in cells if not (is_number(cell) and math.isnan(float(cell)))]
+    return bool(seeds) and all(is_finite(cell) and float(cell).is_integer() for cell in seeds)
 
 
 def seed_in_name(log: Log) -> None:

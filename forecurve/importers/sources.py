@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from pathlib import Path
 
@@ -10,12 +11,15 @@ from forecurve.curve_cells import CurveFileError
 from .event_files import event_files_in, is_event_file, read_events
 from .histories import read_history
 from .logs import Reading
-from .tables import json_of, json_rows, parquet_rows, sheet_of, sheet_rows
+from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows
 from .trainer_states import is_trainer_state, newest_state, read_trainer_state
 from .wandb_charts import is_chart, read_chart
 
 _START = 4096  # bytes by which a file is known
+_UTF16 = ("it is text in UTF-16, as what a spreadsheet calls Unicode text", "save it as CSV UTF-8")
 _FOREIGN = {
+    codecs.BOM_UTF16_LE: _UTF16,
+    codecs.BOM_UTF16_BE: _UTF16,
     b":W&B": ("it is W&B's own file of a run", "export the run's history or a chart as CSV on its page"),
     b"SQLite format 3": (
         "it is a database",
@@ -59,6 +63,11 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
     if text.lstrip()[:1] in ("{", "["):
         return _read_json(path, text, series)
     sheet = sheet_of(path, text[: text.rfind("\n") + 1] if growing else text)
+    reading = _read_sheet(path, sheet, metric, series)
+    return Reading(reading.logs, [*sheet.notes, *reading.notes])
+
+
+def _read_sheet(path: Path, sheet: Sheet, metric: str | None, series: str | None) -> Reading:
     if series is None and is_chart(sheet.header):
         return read_chart(path, sheet, metric)
     rows, notes = sheet_rows(path, sheet)

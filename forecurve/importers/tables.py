@@ -5,26 +5,31 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forecurve.curve_cells import CurveFileError
+from forecurve.curve_cells import CurveFileError, as_people_write
+from forecurve.parquet_files import parquet_file
 from forecurve.science.checks import short
 from forecurve.signs import visible
 
-from .logs import Row, cells_of
+from .logs import Row, cells_of, is_number
 
 Lines = list[tuple[int, list[str]]]  # each with the number of its line
+_PART_OF_NUMBER = re.compile(r"[-+]|[-+]?(\d*\.|[\d.]*\d\.?[eE][-+]?)")  # `0.`, `1.5e-`: digits are to come
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A CSV file: its header as it stands, and its rows with as many cells."""
+    """A CSV file: its header as it stands, its rows with as many cells, and what to say of what was left out."""
 
     header: list[str]
     lines: Lines
+    notes: list[str]
 
 
 def sheet_of(path: Path, text: str) -> Sheet:
@@ -42,20 +47,39 @@ def sheet_of(path: Path, text: str) -> Sheet:
                     "mend the line",
                 )
             if any(cell.strip() for cell in cells):
-                # a logger that was killed leaves a line unfinished
-                lines.append((reader.line_num, [*cells[: len(header)], *[""] * (len(header) - len(cells))]))
+                lines.append((reader.line_num, cells))
     except csv.Error as error:
         where = f"{path.name}, line {reader.line_num}"
         raise CurveFileError(where, str(error), "it is not CSV", "export it again") from error
-    return Sheet(header, lines)
+    notes, width = [], len(header)
+    has_no_end = bool(lines) and lines[-1][0] == reader.line_num and not text.endswith("\n")
+    if has_no_end and _is_cut_off(lines[-1][1], width):
+        lines.pop()
+        notes.append(_unfinished(path))
+    return Sheet(header, [(at, [*cells[:width], *[""] * (width - len(cells))]) for at, cells in lines], notes)
+
+
+def _is_cut_off(cells: list[str], width: int) -> bool:
+    """Whether a line that has no end, as a logger leaves it that was killed, lacks cells or the rest of a number."""
+    return len(cells) < width or _PART_OF_NUMBER.fullmatch(cells[-1].strip()) is not None
+
+
+def _unfinished(path: Path) -> str:
+    return f"{path.name}: its last line is unfinished and left out"
 
 
 def _delimiter(text: str) -> str:
-    """What parts the columns best, by the header; a comma where nothing does."""
-    header = text.split("\n", 1)[0]
-    if "," in header:
-        return ","
-    return "\t" if "\t" in header else ";" if ";" in header else ","
+    """What parts the columns best: of the signs in the header the one that parts most numbers in the line below it,
+    for a name of a column may have another in it; a comma where that does not tell."""
+    header, _, below = text.partition("\n")
+    first = below.partition("\n")[0]
+    signs = [sign for sign in ",\t;" if sign in header] or [","]
+    return max(signs, key=lambda sign: sum(_is_number(cell) for cell in first.split(sign)))
+
+
+def _is_number(cell: str) -> bool:
+    bare = cell.strip().strip('"')
+    return is_number(bare) or as_people_write(bare) is not None
 
 
 def sheet_rows(path: Path, sheet: Sheet) -> tuple[list[Row], list[str]]:
@@ -108,7 +132,7 @@ def _jsonl(path: Path, text: str) -> tuple[list[Any], list[str]]:
             found.append(_Numbered(number, json.loads(line)))
         except (ValueError, RecursionError) as error:
             if at == len(lines) - 1:
-                return found, [f"{path.name}: its last line is unfinished and left out"]
+                return found, [_unfinished(path)]
             where = f"{path.name}, line {number}"
             raise CurveFileError(where, short(line.strip()[:40]), "not JSON", "one object a line") from error
     return found, []
@@ -157,15 +181,11 @@ def _visible_names(cells: dict[str, Any]) -> dict[str, Any]:
 
 
 def parquet_rows(path: Path) -> list[Row]:
-    """The rows of a Parquet file; CurveFileError where pyarrow is missing or the file is damaged."""
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        way_out = "pip install 'forecurve[parquet]', or save it as CSV"
-        raise CurveFileError("file", path.name, "Parquet needs pyarrow", way_out) from error
-    try:
-        found = parquet.read_table(path).to_pylist()
-    except (arrow.ArrowException, OSError) as error:
-        raise CurveFileError("file", path.name, "it is not Parquet", "save it again, or save it as CSV") from error
+    """The rows of a Parquet file; CurveFileError where it cannot be read, or has two columns of one name."""
+    with parquet_file(path) as file:
+        for name, count in Counter(file.schema_arrow.names).items():
+            if count > 1:  # a row, which has each name once, would have the last
+                where = f"{visible(name)} in {path.name}"
+                raise CurveFileError(where, f"{count} columns", "this column is needed once", "rename the others")
+        found = file.read().to_pylist()
     return [Row(f"{path.name}, row {number}", _visible_names(cells_of(row))) for number, row in enumerate(found, 1)]

@@ -135,7 +135,6 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
         (HEADER + "a,1,0.1,,,\na,2,12,,,\na,3,0.2,,,\n", ["series 'a'", "12 at evaluation 2 (line 3);", "[0, 1]"]),
         (HEADER + "a,1,0.1,,,x\n", ["seed at line 2", "'x'"]),
         (HEADER + "a,1,0.1,,,1.5\n", ["seed at line 2", "'1.5'", "whole number"]),
-        (HEADER + "a,1,0.1,,,nan\n", ["seed at line 2", "whole number"]),
         (HEADER + "a,1,0.1,,,inf\n", ["seed at line 2", "whole number"]),
         (HEADER + "a,0,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["is repeated", "0 at evaluation 2 (line 3);"]),
         (HEADER + "a,-1,0.1,,,\na,0,0.2,,,\na,1,0.3,,,\n", ["'a', compute", "-1.0 (line 2);", "be negative"]),
@@ -263,6 +262,22 @@ def test_a_range_of_rewards_is_that_of_every_curve(tmp_path: Path) -> None:
 def test_a_seed_column_with_one_seed_leaves_the_series_its_name(tmp_path: Path) -> None:
     (curve,) = read_curves(_csv(tmp_path, HEADER + "a,1,0.1,,,3\na,2,0.2,,,3\na,3,0.3,,,3\n"))
     assert (curve.name, curve.seed) == ("a", 3)
+
+
+@pytest.mark.parametrize("cell", ["nan", "NaN", ""])
+def test_a_seed_that_is_nan_is_none(tmp_path: Path, cell: str) -> None:
+    rows = "".join(f"a,{at},0.{at},,,{cell}\n" for at in (1, 2, 3)) + "".join(
+        f"a,{at},0.{at},,,7\n" for at in (1, 2, 3)
+    )
+    curves = read_curves(_csv(tmp_path, HEADER + rows))
+    assert [(curve.name, curve.seed) for curve in curves] == [("a (seed none)", None), ("a (seed 7)", 7)]
+
+
+def test_what_a_spreadsheet_calls_unicode_text_is_told_how_to_save_it(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("series\tcompute\treward\na\t1\t0.1\n", encoding="utf-16")
+    with pytest.raises(CurveFileError, match=r"it is not CSV in UTF-8 .*; save it as CSV UTF-8"):
+        read_curves(path)
 
 
 def test_numbers_of_json_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -189,7 +189,27 @@ def test_a_damaged_parquet_file_is_refused_by_name(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for damaged in (whole[:100] + b"\x55" * 20_000 + whole[20_100:], whole[:-300], b"PAR1" + whole[4:8]):
         path.write_bytes(damaged)
-        assert re.match(r"file: it (is not Parquet|cannot be read .*), got c.parquet; save it again", outcome(path))
+        assert _is_told_damaged(outcome(path))
+
+
+def _is_told_damaged(fault: Any) -> bool:
+    told = r"file: it is not Parquet, or is damaged \(.*\), got c.parquet; save it again, or save it as CSV"
+    return re.fullmatch(told, fault) is not None
+
+
+def test_wherever_a_byte_of_a_parquet_file_is_damaged_it_is_read_or_refused(tmp_path: Path) -> None:
+    """In a page, in what says how long it is, in a name: pyarrow tells each of them in another way."""
+    path, numbers = tmp_path / "c.parquet", [0.25, 0.5, 0.75]
+    table = {"series": ["a", "b", "a"], "compute": numbers, "reward": numbers}
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(table), path, compression="none")
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(4, len(whole) - 8):
+        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        seen = outcome(path)
+        refused += isinstance(seen, str) and _is_told_damaged(seen)
+    assert refused > 100
 
 
 def test_columns_of_every_type_that_parquet_has_are_read_or_refused_by_name(tmp_path: Path) -> None:
@@ -222,7 +242,10 @@ def test_columns_of_every_type_that_parquet_has_are_read_or_refused_by_name(tmp_
             arrow.array(["a"] * 3, arrow.large_string()),
             arrow.array(["b", "a", "a", "a"]).dictionary_encode().slice(1),
         ],
-        "seed": [arrow.array([None] * 3, kind) for kind in (arrow.null(), arrow.int64(), arrow.string())],
+        "seed": [
+            *(arrow.array([None] * 3, kind) for kind in (arrow.null(), arrow.int64(), arrow.string())),
+            arrow.array([float("nan"), None, float("nan")], arrow.float64()),
+        ],
         "prompts": [arrow.array([None, float("nan"), None], arrow.float64()), arrow.nulls(3)],
         "note": [arrow.array([[1], [], None]), arrow.array([{"seed": 1}] * 3)],
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,13 +45,14 @@ def backtest_command(
     readable = {file: from_stdin(context, file) for file in dict.fromkeys(files)}
     # all of them first: bad input shows before the work
     curves = {file: read_long_curves(found, unit, range_) for file, found in readable.items()}
-    found = {file: _backtest(_named(file), curves[file], shares, prior, names) for file in curves}
+    called = _called(curves)
+    found = {file: _backtest(called[file], curves[file], shares, prior, names) for file in curves}
     for file, of_file in curves.items():
-        _say_what_is_too_early(_named(file), of_file, shares)
+        _say_what_is_too_early(called[file], of_file, shares)
     if as_json:
         print_json(_body(found))
         return
-    _show(found)
+    _show({called[file]: one for file, one in found.items()})
 
 
 def _shares(text: str) -> list[float]:
@@ -93,9 +96,10 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _named(file: Path) -> str:
-    """What the file is called in a table."""
-    return "stdin" if file == STDIN else file.name
+def _called(files: Collection[Path]) -> dict[Path, str]:
+    """What each file is called in a table: its name, or where several have that one its path as it was given."""
+    names = Counter(file.name for file in files)
+    return {file: "stdin" if file == STDIN else file.name if names[file.name] == 1 else str(file) for file in files}
 
 
 def _backtest(file: str, curves: list[Curve], shares: list[float], prior: PriorChoice, names: list[str]) -> Backtest:
@@ -122,21 +126,21 @@ def _body(found: dict[Path, Backtest]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _show(found: dict[Path, Backtest]) -> None:
+def _show(found: dict[str, Backtest]) -> None:
     from ..showing.output import print_table
 
     columns = ["file", "seen", "method", "runs", "MAE", "median", "max", "coverage", "width", "withheld"]
     rows = [_row(file, one) for file, backtest in found.items() for one in backtest.summary]
     print_table(columns, rows, right=columns[3:])
     for file, backtest in found.items():
-        typer.echo(f"{_named(file)}: intervals are {_calibrations(backtest)}.")
+        typer.echo(f"{file}: intervals are {_calibrations(backtest)}.")
 
 
-def _row(file: Path, one: Summary) -> list[str]:
+def _row(file: str, one: Summary) -> list[str]:
     from ..showing.output import number
 
     return [
-        _named(file),
+        file,
         f"{100 * one.fraction:.10g} %",
         one.method,
         str(one.n),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from forecurve.digits import as_given
+
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
@@ -43,9 +45,10 @@ def fit_command(
     check_compute("--budget", budget)
     curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
     _check_target(curves, target)
+    wanted = {curve.name for curve in curves}
     if prior is PriorChoice.siblings and series:
         curves = read_long_curves(file, unit, range_)  # the others serve as siblings
-    asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, set(series) if series else None, budget)]
+    asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, wanted, budget)]
     if as_json:
         print_json({"series": [one.fit.to_dict(**one.question) for one in asked]})
         return
@@ -57,7 +60,8 @@ def _check_target(curves: list[Curve], target: float | None) -> None:
 
     low, high = curves[0].bounds
     if target is not None and not low <= target <= high:
-        raise bad_input(f"--target: no reward can be {target:g}; rewards here are from {low:g} to {high:g} (--range)")
+        told = f"no reward can be {as_given(target)}; rewards here are from {low:g} to {high:g} (--range)"
+        raise bad_input(f"--target: {told}")
 
 
 class _Asked(NamedTuple):
@@ -74,18 +78,15 @@ class _Asked(NamedTuple):
 
 
 def _fits(
-    curves: list[Curve], prior: PriorChoice, wanted: set[str] | None, budget: float | None
+    curves: list[Curve], prior: PriorChoice, wanted: set[str], budget: float | None
 ) -> list[tuple[Fit, Hindsight | None]]:
-    """The series asked for; with siblings and a budget also how those that have spent theirs turned out."""
+    """The curves asked for; with siblings and a budget also how those that have spent theirs turned out."""
     from forecurve.science import Siblings, fit
 
-    def asked(curve: Curve) -> bool:
-        return wanted is None or curve.name in wanted or curve.name.rsplit(" (seed ", 1)[0] in wanted
-
     if prior is not PriorChoice.siblings:
-        return [(fit(curve, prior=prior.value), None) for curve in curves if asked(curve)]
+        return [(fit(curve, prior=prior.value), None) for curve in curves if curve.name in wanted]
     siblings = Siblings(curves)
-    fits = {at: siblings.fit(at, budget) for at, curve in enumerate(curves) if asked(curve)}
+    fits = {at: siblings.fit(at, budget) for at, curve in enumerate(curves) if curve.name in wanted}
     _say_untold([one.curve.name for one in fits.values() if not one.prior.informative], budget)
     return [(one, None if budget is None else siblings.hindsight(one, budget, at)) for at, one in fits.items()]
 
@@ -125,11 +126,10 @@ def _ending(asked: _Asked) -> str:
 
 
 def _extra_columns(asked: _Asked) -> list[str]:
-    from forecurve.science.wording import compute_text
 
     unit, budget, target = asked.fit.unit, asked.budget, asked.target
-    at = [] if budget is None else [f"at {compute_text(budget)} {unit} (90 %)"]
-    to = [] if target is None else [f"{unit} to {target:g} (90 %)"]
+    at = [] if budget is None else [f"at {as_given(budget)} {unit} (90 %)"]
+    to = [] if target is None else [f"{unit} to {as_given(target)} (90 %)"]
     return at + to
 
 

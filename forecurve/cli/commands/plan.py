@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forecurve.digits import as_given
+
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 from .fit import PriorChoice
 
@@ -56,15 +58,16 @@ def plan_command(
     if as_json:
         print_json(found.to_dict())
         return
-    _show(found)
+    _show(found, horizon)
 
 
-def _show(found: Plan) -> None:
+def _show(found: Plan, horizon: float | None) -> None:
     from forecurve.science.wording import compute_text, interval_text, share_text
 
     from ..showing.output import print_table
 
-    end = f"at {compute_text(found.horizon)} {found.unit} (90 %)"
+    at = compute_text(found.horizon) if horizon is None else as_given(horizon)
+    end = f"at {at} {found.unit} (90 %)"
     rows = [
         [
             arm.arm,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import sys
 import tempfile
@@ -37,9 +38,20 @@ def _suffix_of(text: bytes) -> str:
     """What comes without a name is known by how it begins."""
     if text.startswith(b"PAR1"):
         return ".parquet"
-    if re.match(rb'\s*(\[|\{\s*"items"\s*:)', text):
+    first = text.lstrip()[:1]
+    if first == b"[" or (first == b"{" and _has_items(text)):
         return ".json"
-    return ".jsonl" if text.lstrip()[:1] == b"{" else ".csv"
+    return ".jsonl" if first == b"{" else ".csv"
+
+
+def _has_items(text: bytes) -> bool:
+    """Whether it is one object with its rows in `items`, wherever these stand in it; JSONL has an object a line."""
+    if re.match(rb'\s*\{\s*"items"\s*:', text):  # so even where the rest of it is damaged
+        return True
+    try:
+        return "items" in json.loads(text)
+    except (ValueError, RecursionError):
+        return False
 
 
 CurveFile = Annotated[

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forecurve.digits import as_given
+
 from .output import DASH, changes, compute, interval, number, since
 
 RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
@@ -23,7 +25,7 @@ def run_row(run: Mapping[str, Any]) -> list[str]:
     """Cells of RUN_COLUMNS."""
     spent = compute(run.get("last_compute"))
     budget = run.get("budget_compute")
-    used = f"{spent} / {budget:g} {run['compute_unit']}" if budget else f"{spent} {run['compute_unit']}"
+    used = f"{spent} / {as_given(budget)} {run['compute_unit']}" if budget else f"{spent} {run['compute_unit']}"
     return [
         run["id"],
         run["name"],

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forecurve.client.api import Api
+from forecurve.digits import as_given
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
@@ -25,7 +26,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "attempt": run.get("attempt"),
         "pass rate": _rate(run),
         "ceiling": ceiling(run),
-        "at budget": f"{interval(run.get('at_budget'))} at {compute(run['budget_compute'], unit)}"
+        "at budget": f"{interval(run.get('at_budget'))} at {as_given(run['budget_compute'])} {unit}"
         if run.get("budget_compute") and run.get("at_budget") and not run.get("withheld")
         else None,
         "ending": _ending(run),

@@ -88,6 +88,24 @@ def test_a_person_gets_a_table_and_is_told_the_calibration(file: Path, capsys: p
     assert "runs.csv: intervals are posterior." in out
 
 
+def test_files_of_one_name_are_called_as_they_were_given(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("d1", "d2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(file.read_text())
+    monkeypatch.chdir(tmp_path)
+    files = ["d1/x.csv", "d2/x.csv", "runs.csv"]
+    assert main(["backtest", *files, "--fractions", "0.05,0.5"]) in (0, None)
+    captured = capsys.readouterr()
+    table, told = captured.out.splitlines()[1:7], captured.out.splitlines()[7:]
+    assert list(dict.fromkeys(line.split()[0] for line in table)) == files
+    assert [line.split(": intervals")[0] for line in told] == files
+    assert [line.split(": at 0.05 of")[0] for line in captured.err.splitlines()] == files
+    assert main(["backtest", *files, "--fractions", "0.5", "--json"]) in (0, None)
+    assert list(dict.fromkeys(row["file"] for row in json.loads(capsys.readouterr().out)["summary"])) == files
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [

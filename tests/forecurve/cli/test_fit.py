@@ -160,6 +160,27 @@ def test_one_seed_of_a_series_is_asked_for_by_the_name_that_the_answer_gives(
         assert "has no such series" in capsys.readouterr().err
 
 
+def test_a_series_whose_name_looks_like_a_seed_of_the_one_asked_for_is_not_answered_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "names.csv"
+    path.write_text(HEADER + "".join(_series(name, 200, 30, at) for at, name in enumerate(("e", "e (seed 3)", "f"))))
+    for asked in ("e", "e (seed 3)"):
+        for prior in ("none", "siblings"):
+            body = _json(capsys, str(path), "--series", asked, "--prior", prior)
+            assert [one["series"] for one in body["series"]] == [asked]
+
+
+def test_what_was_given_is_shown_with_all_its_digits(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--budget", "1250.5", "--target", "0.5123456"]
+    assert main(["fit", str(file), "--series", "arm0", "--unit", "steps", *given]) in (0, None)
+    header = capsys.readouterr().out.splitlines()[0]
+    assert "at 1,250.5 steps (90 %)" in header
+    assert "steps to 0.5123456 (90 %)" in header
+    assert main(["fit", str(file), "--target", "1.0000001"]) == 2
+    assert "no reward can be 1.0000001; rewards here are from 0 to 1" in capsys.readouterr().err
+
+
 def test_where_no_ceiling_can_be_read_the_table_shows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "flat.csv"
     path.write_text("series,compute,reward\n" + "".join(f"flat,{step},0.3\n" for step in range(1, 31)))
@@ -279,3 +300,15 @@ def test_parquet_and_a_byte_order_mark_come_through_a_pipe(
         shown.append(capsys.readouterr().out)
     assert "arm0" in shown[0]
     assert shown[0] == shown[1] == shown[2]
+
+
+@pytest.mark.parametrize("around", [{"more": False}, {"items": [], "more": False}, {"next": {"items": 1}}])
+def test_json_comes_through_a_pipe_wherever_its_items_stand(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, around: dict[str, Any]
+) -> None:
+    rows = [line.split(",")[:3] for line in file.read_text().splitlines()[1:31]]
+    lines = [{"series": name, "compute": float(compute), "reward": float(reward)} for name, compute, reward in rows]
+    for indent in (None, 2):
+        piped = json.dumps(around | {"items": lines}, indent=indent).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
+        assert [one["series"] for one in _json(capsys, "-")["series"]] == ["arm0"]

@@ -46,6 +46,11 @@ def test_a_person_reads_a_table_and_a_sentence(file: Path, capsys: pytest.Captur
     assert "high ends highest at 200" in out.splitlines()[-1]
 
 
+def test_a_horizon_has_all_its_digits(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file), "--budget", "300", "--horizon", "212.5", "--unit", "hours"]) in (0, None)
+    assert "at 212.5 hours (90 %)" in capsys.readouterr().out.splitlines()[0]
+
+
 def test_only_the_series_asked_for_are_arms(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--series", "low", "--series", "middle", "--prior", "none", "--json"]
     assert main(["plan", str(file), "--budget", "300", *arguments]) in (0, None)

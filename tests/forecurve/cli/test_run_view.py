@@ -11,6 +11,7 @@ import pytest
 
 from forecurve.cli.asking.patience import wait
 from forecurve.cli.showing.output import compute, print_table
+from forecurve.cli.showing.run_rows import RUN_COLUMNS, run_row
 from forecurve.cli.showing.runs import describe, follow
 from forecurve.client import ApiError
 
@@ -48,6 +49,14 @@ def test_before_the_first_evaluation_nothing_is_made_up() -> None:
     told = {"withheld": False, "last_reward": 0.5, "last_compute": 12.5, "last_step": 100, "status": "failed"}
     assert "  pass rate   0.50 at 12.5 GPU-hours, step 100" in describe(RUN | told)
     assert "  pass rate   no evaluation" in describe(RUN | {"withheld": False, "status": "failed"})
+
+
+def test_a_budget_has_all_its_digits() -> None:
+    end = {"median": 0.76, "lower": 0.74, "upper": 0.78}
+    run = RUN | {"withheld": False, "at_budget": end, "budget_compute": 1_234_567.5}
+    assert "  at budget   0.76 (0.74 to 0.78) at 1,234,567.5 GPU-hours" in describe(run)
+    listed = run_row(run | {"last_compute": 1204.0})
+    assert listed[RUN_COLUMNS.index("compute")] == "1,200 / 1,234,567.5 GPU-hours"
 
 
 def test_without_a_budget_there_is_no_line_of_the_end() -> None:

@@ -145,6 +145,96 @@ def test_a_step_that_was_logged_twice_counts_once(tmp_path: Path) -> None:
     assert found.summary == f"1 run, 4 evaluations of eval/acc; left out: 1 not finite (NaN), 2 {again}"
 
 
+GONE = "of later steps than a resume went back to"
+
+
+def _steps(rows: list[dict[str, Any]]) -> list[float]:
+    return [row["step"] for row in rows]
+
+
+def _log(steps: list[int]) -> str:
+    return "step,eval/acc\n" + "".join(f"{step},{at / 100}\n" for at, step in enumerate(steps, start=1))
+
+
+def test_what_a_resume_threw_away_is_left_out_and_counted(tmp_path: Path) -> None:
+    found = read(_file(tmp_path, "a.csv", _log([0, 10, 20, 30, 40, 50, 35, 45, 55, 65, 60, 70])))
+    assert _steps(found.rows) == [0, 10, 20, 30, 35, 45, 55, 60, 70]
+    assert found.left_out == {GONE: 3}  # 40, 50 and 65
+    assert any(note.startswith("2 times the step went back, as after a resume: what had") for note in found.notes)
+    found = read(_file(tmp_path, "a.csv", _log([0, 10, 20, 5])))  # has only just gone on
+    assert (_steps(found.rows), found.left_out) == ([0, 5], {GONE: 2})
+
+
+def test_compute_of_a_branch_that_was_thrown_away_counts_no_more(tmp_path: Path) -> None:
+    """Resumed from step 15 after 30, and evaluated where the first branch had logged its compute as well."""
+    first = "10,.1,1\n15,,1.5\n20,.2,2\n25,,2.5\n30,.3,3\n"
+    found = read(
+        _file(tmp_path, "a.csv", f"step,eval/acc,hours\n{first}16,,1.6\n20,.25,\n28,,2.8\n32,.4,\n"), compute="hours"
+    )
+    assert [(row["step"], row["compute"]) for row in found.rows] == [(10, 1), (20, 1.6), (32, 2.8)]
+
+
+@pytest.mark.parametrize("steps", [[60, 50, 40, 30, 20, 10], [30, 10, 60, 20, 50, 40, 10]])
+def test_rows_that_are_in_no_order_are_all_kept(tmp_path: Path, steps: list[int]) -> None:
+    found = read(_file(tmp_path, "a.csv", _log(steps)))
+    assert _steps(found.rows) == sorted(set(steps))
+    assert "1 log with its rows in no order of steps: all are kept" in found.notes
+    assert GONE not in found.left_out
+
+
+def test_files_that_are_given_together_may_be_so_in_any_order(tmp_path: Path) -> None:
+    files = [
+        _file(tmp_path, name, "run,step,eval/acc\n" + "".join(f"x,{step},{step / 100}\n" for step in steps))
+        for name, steps in (("late.csv", (30, 40, 50)), ("early.csv", (0, 10, 20)))
+    ]
+    found = read(files)
+    assert _steps(found.rows) == [0, 10, 20, 30, 40, 50]
+    assert found.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("end", "steps"),
+    [
+        ("40,0.", [10, 20, 30]),
+        ("40,-", [10, 20, 30]),
+        ("40,4e", [10, 20, 30]),
+        ("40,4.5e-", [10, 20, 30]),
+        ("4", [10, 20, 30]),
+        ("40,0.4", [10, 20, 30, 40]),
+        ("40,0.\n", [10, 20, 30, 40]),
+        ("40,0.\n ", [10, 20, 30, 40]),
+    ],
+)
+def test_a_last_line_of_csv_that_was_cut_off_is_told(tmp_path: Path, end: str, steps: list[int]) -> None:
+    found = read(_file(tmp_path, "a.csv", f"step,eval/acc\n10,.1\n20,.2\n30,.3\n{end}"))
+    assert _steps(found.rows) == steps
+    assert ("a.csv: its last line is unfinished and left out" in found.notes) == (len(steps) == 3)
+
+
+def test_a_last_cell_that_is_a_word_is_not_cut_off(tmp_path: Path) -> None:
+    found = read(_file(tmp_path, "a.csv", "step,eval/acc,state\n10,.1,True\n20,.2,done\n30,.3,complete"))
+    assert _steps(found.rows) == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step;eval/acc;train, mean\n10;0.1;5\n20;0.2;6\n",
+        "step\teval/acc\ttrain, mean\n10\t0.1\t5\n20\t0.2\t6\n",
+        'step,eval/acc,"train; mean"\n10,0.1,"5;6"\n20,0.2,"6;7"\n',
+        '"step","eval/acc","train; mean"\n"10","0.1",\n"20","0.2",\n',
+    ],
+)
+def test_a_name_of_a_column_may_have_what_parts_others(tmp_path: Path, text: str) -> None:
+    assert _points(read(_file(tmp_path, "a.csv", text)).rows) == [("a", 10, 0.1), ("a", 20, 0.2)]
+
+
+def test_seeds_that_are_nan_are_none(tmp_path: Path) -> None:
+    text = "step,seed,eval/acc\n1,7.0,.1\n2,7.0,.2\n1,8.0,.3\n2,8.0,.4\n1,nan,.5\n2,nan,.6\n"
+    found = read(_file(tmp_path, "a.csv", text))
+    assert list(dict.fromkeys(row["seed"] for row in found.rows)) == [7, 8, None]
+
+
 def test_files_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
     for folder in ("a/x", "b/x", "c/y"):
         _file(tmp_path, f"{folder}/metrics.csv", "step,eval/acc\n1,.1\n2,.2\n")

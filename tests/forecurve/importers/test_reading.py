@@ -69,6 +69,10 @@ def test_an_unknown_metric_is_told_what_there_is(tmp_path: Path) -> None:
         (b":W&B\x00\x00", "W&B's own file of a run"),
         (b"SQLite format 3\x00", "it is a database"),
         (b"PAR1 and nothing", "it is not Parquet"),
+        ("step\teval/acc\n1\t.1\n".encode("utf-16"), "text in UTF-16, .*; save it as CSV UTF-8"),
+        (b"step;eval/acc\n1;0,1\n", "eval/acc at log, line 2: .* got '0,1'; write a point before decimals"),
+        (b"step;score\n1;0,1\n", "score at log, line 2: .* got '0,1'; write a point before decimals"),
+        (b"step;tokens;eval/acc\n1;9;0,1\n", "eval/acc at log, line 2: .* got '0,1'; write a point before decimals"),
         (b"a,b\n\xff\xfe,1\n", "no text in UTF-8"),
         (b"step,eval/acc\n", "nothing is logged"),
         (b"step,eval/acc\n1,.1,7\n", "line 2: more cells than columns"),
@@ -123,17 +127,53 @@ def test_any_json_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
         assert read(path, metric="eval/acc").rows
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.one_of(st.floats(0, 1), st.just(math.nan))), min_size=1, max_size=30))
+def test_wherever_a_byte_of_a_parquet_file_is_damaged_it_is_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"step": [1, 2, 3], "eval/acc": [0.1, 0.2, 0.3]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, path, compression="none")
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(4, len(whole) - 8):
+        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        try:
+            read(path)
+        except CurveFileError as error:
+            refused += "it is not Parquet, or is damaged (" in str(error)
+    assert refused > 100
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    columns = [arrow.array([1, 2]), arrow.array([3, 4]), arrow.array([0.1, 0.2])]
+    table = arrow.table(columns, ["step", "step", "eval/acc"])
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(CurveFileError, match=r"step in log\.parquet: this column is needed once, got 2 columns"):
+        read(tmp_path / "log.parquet")
+
+
+REPORTS = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.floats(0, 1), st.just(math.nan))), min_size=1, max_size=30)
+
+
+@given(REPORTS)
 def test_the_last_report_of_a_step_counts_and_none_is_lost(
     tmp_path_factory: pytest.TempPathFactory, reports: list[tuple[int, float]]
 ) -> None:
     path = tmp_path_factory.mktemp("run") / "run.csv"
     path.write_text("step,eval/acc\n" + "".join(f"{step},{value!r}\n" for step, value in reports))
-    last = {step: value for step, value in reports if math.isfinite(value)}
-    if not last:
+    finite = [(step, value) for step, value in reports if math.isfinite(value)]
+    if not finite:
         with pytest.raises(CurveFileError, match="no evaluation of it is left"):
             read(path)
         return
     found = read(path)
-    assert [(row["compute"], row["reward"]) for row in found.rows] == sorted(last.items())
-    assert len(found.rows) + sum(found.left_out.values()) == len(reports)
+    points = [(row["compute"], row["reward"]) for row in found.rows]
+    led_to_the_end = {(step, value) for at, (step, value) in enumerate(finite) if _leads_on(step, finite[at + 1 :])}
+    unordered = any("in no order of steps" in note for note in found.notes)
+    assert points == sorted(dict(finite).items() if unordered else led_to_the_end)
+    assert len(points) + sum(found.left_out.values()) == len(reports)
+
+
+def _leads_on(step: int, later: list[tuple[int, float]]) -> bool:
+    """That the run never went back to it, or before it."""
+    return all(step < other for other, _ in later)
