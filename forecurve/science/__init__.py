@@ -33,7 +33,8 @@ from .backtesting.paper import PaperFit, PaperGrid, paper_fit, paper_grid, scale
 from .backtesting.rows import Backtest
 from .backtesting.siblings import Siblings
 from .backtesting.track_record import Forecast, TrackRecord, score
-from .curves.curve import Curve, Evaluation
+from .curves.curve import Curve
+from .curves.evaluation import Evaluation
 from .departures.misfit import Misfit
 from .errors import AdviceError, CompareError, CurveError, FieldError, FrozenError, PlanError, PriorError
 from .fitting.fit import Fit, fit

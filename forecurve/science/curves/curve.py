@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .. import checks, errors
 from ..arrays import BoolArray, FloatArray, IntArray
 from .arms import arm_of
 from .columns import check_agreement, longer, next_of, tallies_of, with_start
+from .evaluation import Evaluation
 from .granularity import LOOKED_AT, answers_told_by, is_told
 from .noise import (
     LEVEL_OF,
@@ -36,36 +36,6 @@ from .room import Columns, Room, one_more
 _FEWEST_GAPS = 3
 
 DEFAULT_UNIT = "compute units"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """One more evaluation of a run.
-
-    Attributes:
-        compute, reward: as in `Curve`.
-        prompts, samples: its size; that of the evaluation before where left out.
-        variance: its known sampling variance.
-        counts: successes per prompt; needs `samples`.
-    """
-
-    compute: float
-    reward: float
-    prompts: float | None = None
-    samples: float | None = None
-    variance: float | None = None
-    counts: npt.ArrayLike | None = None
-
-    @classmethod
-    def of(cls, point: Evaluation | Sequence[float]) -> Evaluation:
-        """As it is, or of (compute, reward)."""
-        if isinstance(point, Evaluation):
-            return point
-        point = point.tolist() if hasattr(point, "tolist") else point  # an array's or a tensor's row
-        if not isinstance(point, Sequence) or isinstance(point, str) or not 2 <= len(point) <= len(fields(cls)):
-            way_out = "pass (compute, reward) or an Evaluation"
-            raise errors.CurveError("point", checks.short(point), "a compute and a reward are needed", way_out)
-        return cls(*point)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

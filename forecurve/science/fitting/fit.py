@@ -13,7 +13,8 @@ import numpy.typing as npt
 from .. import checks, errors
 from ..arrays import FloatArray
 from ..curves.averaging import MOST_FITTED, averaged
-from ..curves.curve import Curve, Evaluation
+from ..curves.curve import Curve
+from ..curves.evaluation import Evaluation
 from ..departures.degenerate import degenerate, lost_all
 from ..departures.drift import drift
 from ..departures.finding import find_misfit
