@@ -31,6 +31,7 @@ _PROMISING = 4.0  # twice the log likelihood ratio from which an extension's own
 _ROUNDS = 2
 _LOCAL = 7  # nodes a side
 _LOST = 5.0  # degrees of freedom, on average of both sides: curve and term describe so many evaluations by themselves
+_MANY = 50.0  # evaluations, of which the thresholds speak: they were set by runs of 25 to 100
 _HOPELESS = 16.0  # an early regime whose best likelihood lies exp(-16) below the best of all is left out
 
 
@@ -117,7 +118,7 @@ class NullModel:
         self._whole = np.flatnonzero(~early)
         # all without an early regime, which a further term may make the best, and early ones that are not hopeless
         self._alive = np.flatnonzero(~early | (best > best.max() - _HOPELESS))
-        self.by_size = 1 - _LOST / (2 * float(problem.setting.nu))
+        self.by_size = min(1.0, (1 - _LOST / (2 * float(problem.setting.nu))) / (1 - _LOST / _MANY))
         self.top_whole = float(best[self._whole].max())
 
     @classmethod

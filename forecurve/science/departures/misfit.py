@@ -11,7 +11,7 @@ SHAPELESS = ("pinned", "constant")
 
 LEAST_FALL = 0.02  # of the reward's range: smaller falls are no reason to act
 AT_ONCE = 0.6  # of what a collapse loses
-RATIO = 16.0  # twice the log likelihood ratio; about 3e-4 by chi-square, more after the search over change points
+RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, more after the search over change points
 OVER_CUT = 6.0  # of a change within what would else be an early regime, over the sigmoid with that regime
 MOST_WIDENING = 5.0
 

@@ -13,7 +13,7 @@ from .extension import Extended, NullModel
 from .misfit import MOST_WIDENING, OVER_CUT, RATIO, Misfit
 from .shape import Rise, Rival, logistic, rivals, widening
 
-_BREAK_RATIO = 22.0  # a break may go either way and look like anything: more is asked of it
+_BREAK_RATIO = 24.0  # a break may go either way and look like anything: more is asked of it
 _LEAST_SECOND = 0.05
 _LEAST_BREAK = 0.02
 _SHOULDER = 0.6  # the slope between two phases is below this share of the smaller one's peak
