@@ -94,8 +94,8 @@ class NullModel:
 
     Attributes:
         top, top_whole: log likelihood of the best sigmoid, and of the best without an early regime.
-        by_size: factor that makes twice a log likelihood ratio what it would be of many evaluations (Bartlett). Of few
-            of which the noise is not known a curve with a further term explains most in any case.
+        by_size: factor that makes twice a log likelihood ratio what it would be of 50 evaluations (Bartlett), at most
+            1. Of few, whose noise is not known, a curve with a further term explains most in any case.
 
     Args:
         problem: the scaled curve.
