@@ -6,6 +6,7 @@ rings for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -60,12 +61,9 @@ def recovered_since(alert: Alert, points: Sequence[Point]) -> float:
     evidence, since = alert.evidence, alert.since_compute
     size = evidence.get("size", evidence.get("shortfall")) or 0.0
     before = [point.reward for point in points if since is not None and point.compute < since]
-    back = points[-1].compute
-    for point in reversed(points):
-        if (before and point.reward < _level(before) - size / 2) or point.compute == since:
-            return back
-        back = point.compute
-    return back
+    floor = _level(before) - size / 2 if before else -math.inf
+    down = [at for at, point in enumerate(points) if point.compute == since or point.reward < floor]
+    return points[min(down[-1] + 1, len(points) - 1) if down else -1].compute
 
 
 def _is_down(curve: Curve, since: float, size: float) -> bool:

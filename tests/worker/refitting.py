@@ -65,6 +65,14 @@ def around_assess(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]) -
     monkeypatch.setattr(worker.refit, "assess", assess_after)
 
 
+def end(sessions: Sessions, settings: Settings, run_id: str, now: datetime) -> None:
+    """The run succeeds, and is refitted once more."""
+    with sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        run.status, run.finished_at, run.dirty_at = "succeeded", now, now
+    refit(sessions, settings, run_id, now)
+
+
 def grow(sessions: Sessions, settings: Settings, reward: Any, stops: list[int], **columns: Any) -> str:
     """A run that is refitted each time its curve has grown to so many points."""
     run_id = start_run(sessions, reward, points=stops[0], **columns)

@@ -14,7 +14,7 @@ from server.runs.schemas import RunView
 from server.runs.views import run_view
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, events
-from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, grow, ingest, run_of
+from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, end, grow, ingest, run_of
 from worker.refit import refit
 
 DIPS = np.where((COMPUTE > 50.0) & (COMPUTE < 76.0), COLLAPSING, HEALTHY)
@@ -27,11 +27,7 @@ def alert_of(sessions: Sessions) -> Alert:
 
 
 def ended(sessions: Sessions, settings: Settings, run_id: str) -> RunView:
-    now = START + timedelta(hours=2)
-    with sessions.begin() as session:
-        run = session.get_one(Run, run_id)
-        run.status, run.finished_at, run.dirty_at = "succeeded", now, now
-    refit(sessions, settings, run_id, now)
+    end(sessions, settings, run_id, START + timedelta(hours=2))
     with sessions() as session:
         return run_view(session, session.get_one(Run, run_id))
 

@@ -24,6 +24,7 @@ from tests.worker.refitting import (
     HEALTHY,
     Sessions,
     around_assess,
+    end,
     forecasts,
     grow,
     ingest,
@@ -259,10 +260,7 @@ def test_a_run_that_fell_and_ended_so_says_it_for_good_unless_somebody_had_resol
     if by_hand:
         resolve_all(sessions)
     ended = START + timedelta(hours=2)
-    with sessions.begin() as session:
-        run = session.get_one(Run, run_id)
-        run.status, run.finished_at, run.dirty_at = "succeeded", ended, ended
-    refit(sessions, settings, run_id, ended)
+    end(sessions, settings, run_id, ended)
     with sessions() as session:
         assert session.scalars(select(Alert.resolved_at)).one() == (START if by_hand else ended)
         view = run_view(session, session.get_one(Run, run_id))
