@@ -267,7 +267,7 @@ class Fit:
 
     def predict(self, compute: npt.ArrayLike) -> Band:
         """The band of the curve itself, without the noise of an evaluation."""
-        x = _computes(compute)
+        x = checks.computes_of("compute", compute)
         return band_of(x, self.all_draws.reward_at(x))
 
     def predict_evaluation(
@@ -285,7 +285,7 @@ class Fit:
         Raises:
             CurveError: a compute or a size that cannot be.
         """
-        x = _computes(compute)
+        x = checks.computes_of("compute", compute)
         draws, other = evaluations_on_curve(self, x, prompts, samples), self.other_rise
         if other is not None:
             draws = other.mixed(draws, lambda law: evaluations_on_curve(law, x, prompts, samples))
@@ -391,13 +391,3 @@ def _problem(curve: Curve, prior: Prior) -> Problem:
     low, width = curve.bounds[0], curve.width
     seen = averaged(curve.compute, (curve.reward - low) / width, curve.noise.variance / width**2)
     return make_problem(seen, curve.noise.source, prior.of_share(curve), curve.restarts)
-
-
-def _computes(compute: npt.ArrayLike) -> FloatArray:
-    x = checks.numbers("compute", compute, one_will_do=True)
-    bad = ~np.isfinite(x) | (x < 0)
-    if bad.any():
-        raise errors.ComputeOrder(
-            "compute", float(x[bad][0]), "a finite compute of at least 0 is needed", "ask for another"
-        )
-    return x

@@ -50,6 +50,7 @@ class Outcome:
     @classmethod
     def of(cls, curve: Curve) -> Outcome:
         """Of a finished run."""
+        check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
         size = tail_size(curve.points)
         return cls(curve.compute[-size:], float(curve.reward[-size:].mean()))
 

@@ -31,7 +31,9 @@ from itertools import product
 import numpy as np
 
 from ..arrays import FloatArray
+from ..checks import check_kind
 from ..curves.curve import Curve
+from ..errors import CurveError
 
 PLACES = 6
 """A path is the mean reward in so many equal parts of the compute seen."""
@@ -86,6 +88,7 @@ class Course:
     @classmethod
     def of(cls, curve: Curve) -> Course:
         """As far as the curve goes."""
+        check_kind("curve", curve, Curve, "pass Curve(compute, reward)", CurveError)
         return cls(curve.compute, curve.reward)
 
     def path(self, until: float) -> FloatArray:

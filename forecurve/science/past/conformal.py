@@ -29,6 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import check_kind
+from ..errors import PriorError
 from ..values import Estimate, finite
 from .hindsight import Hindsight, told_by
 from .reach import RANKS_FROM, reach
@@ -70,6 +72,7 @@ class Conformal:
         >>> Conformal.of(Hindsight.of([Past("a", 0.25, unit, 0.9)], unit))
         Conformal(shift=0.0, factor=1.0, runs=0, even=0.0, seeds=0, lean=0.0, ahead=0)
         """
+        check_kind("hindsight", hindsight, Hindsight, "pass Hindsight.of(past, estimate)", PriorError)
         if hindsight.errors is None:
             return cls()
         (moved, wider), drawn = hindsight.taken, hindsight.drawn

@@ -15,10 +15,13 @@ import pytest
 
 from forecurve import FieldError, Siblings, advise, compare, freeze, plan, rank, watch
 from forecurve.science import (
+    Conformal,
+    Course,
     Curve,
     Estimate,
     Evaluation,
     Forecast,
+    Outcome,
     alternatives,
     backtest,
     fit,
@@ -130,6 +133,10 @@ FIT = fit(CURVE)
         (lambda: score(3, {}), "forecasts: an Iterable is needed, got int"),
         (lambda: FIT.draws(-1, 0), "n: a whole number is needed"),
         (lambda: Siblings([CURVE, FIT]), "curves[1]: a Curve is needed, got Fit"),
+        (lambda: Outcome.of("x"), "curve: a Curve is needed, got str; pass Curve(compute, reward)"),
+        (lambda: Course.of(FIT), "curve: a Curve is needed, got Fit"),
+        (lambda: Conformal.of(None), "hindsight: a Hindsight is needed, got NoneType; pass Hindsight.of("),
+        (lambda: FIT.predict([]), "compute: "),
         (lambda: backtest(3), "curves: a Sequence is needed, got int"),
         (lambda: backtest([FIT]), "curves[0]: a Curve is needed, got Fit"),
         (lambda: backtest([CURVE], fractions="a"), "fractions: a share of the run is needed, got a"),
