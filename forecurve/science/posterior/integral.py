@@ -229,12 +229,21 @@ def log_node_priors(setting: Setting, lattice: Lattice) -> FloatArray:
 def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> FloatArray:
     prior, box = setting.prior, setting.box
     total = lattice.log_areas(box) + log(prior.weight if informative else 1 - prior.weight)
+    across, along = lattice.cells
     if informative and prior.log_C_mid is not None:
-        total += student_t(lattice.log_mid, *prior.log_C_mid, prior.dof)
+        mean, sd = prior.log_C_mid
+        total += student_t(lattice.log_mid, mean, _seen(sd, along)[:, None], prior.dof)
     else:
         total += box.log_density_mid
     if informative and prior.log_B is not None:
-        total += student_t(lattice.log_b, *prior.log_B, prior.dof)[:, None]
+        mean, sd = prior.log_B
+        total += student_t(lattice.log_b, mean, _seen(sd, across), prior.dof)[:, None]
     else:
         total += box.log_density_b(lattice.log_b)[:, None]
     return total.ravel()
+
+
+def _seen(sd: float, cell: FloatArray) -> FloatArray:
+    """At least half a cell, (R,): what is told more narrowly than nodes lie apart would fall between them, and the
+    next lattice, which is finer, would not be laid there."""
+    return np.maximum(sd, cell / 2)

@@ -32,8 +32,8 @@ _LOG_ROOT_TWO_PI = float(0.5 * np.log(2 * np.pi))
 _GIVE_PAIR = "give (mean, sd)"
 _MEANS = {"A": (-np.inf, np.inf), "log_B": (-7.0, 7.0), "log_C_mid": (-75.0, 100.0)}
 _SDS = {"A": (1e-6, 1e6), "log_B": (1e-3, 5.0), "log_C_mid": (1e-3, 50.0)}
-"""Of what is told: a wider one asks for curves beyond what a float can hold, a narrower one falls between the places
-that a fit looks at. A's are shares of the range of rewards."""
+"""Of what is told: a wider one asks for curves beyond what a float can hold, a narrower one for finer ones than a
+lattice gets. A's are shares of the range of rewards."""
 _MOST_DOF = 1e9  # a normal, to all digits
 TELLING_RUNS = 3
 """Fewer past runs than these do not tell how far runs leave their curves, nor what forecasts get wrong."""
@@ -179,10 +179,10 @@ def named_prior(prior: str | Prior) -> Prior:
     return known[prior]
 
 
-def student_t(x: FloatArray, mean: float, sd: float, dof: float) -> FloatArray:
-    """Log density of a Student-t scaled so that `sd` is its standard deviation."""
-    scale = student_t_scale(sd, dof)
-    return np.asarray(student_t_constant(sd, dof) - (dof + 1) / 2 * np.log1p(((x - mean) / scale) ** 2 / dof))
+def student_t(x: FloatArray, mean: float, sd: float | FloatArray, dof: float) -> FloatArray:
+    """Log density of a Student-t scaled so that `sd`, which broadcasts with `x`, is its standard deviation."""
+    apart = (x - mean) / (sd * student_t_scale(1.0, dof))
+    return np.asarray(student_t_constant(1.0, dof) - np.log(sd) - (dof + 1) / 2 * np.log1p(apart**2 / dof))
 
 
 def student_t_scale(sd: float, dof: float) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forecurve.science import FieldError, Prior, PriorError, fit
+from forecurve.science import Curve, FieldError, Prior, PriorError, fit
 
-from ..synthetic import noisy_curve
+from ..synthetic import noisy_curve, sigmoid
 
 CURVE = noisy_curve(3, last=4_000.0, points=20)
 NAN, INF = math.nan, math.inf
@@ -69,6 +69,24 @@ def test_the_farthest_that_may_be_told_gives_finite_numbers(told: dict[str, Any]
         assert np.isfinite(ends).all()
         assert list(ends) == sorted(ends)
     assert 0 <= found.A.lower <= found.A.upper <= 1
+
+
+@pytest.mark.parametrize("sd", [1e-3, 0.01, 0.05])
+@pytest.mark.parametrize(("what", "truth"), [("log_B", math.log(1.9)), ("log_C_mid", math.log(2500.0))])
+@pytest.mark.parametrize("points", [3, 5, 20])
+def test_what_is_told_narrowly_does_not_fall_between_nodes(what: str, truth: float, sd: float, points: int) -> None:
+    """Evaluations that agree with what is told leave it nearly all of the mass, wherever a lattice has its nodes."""
+    compute = np.linspace(0, 8_000, points + 1)[1:]
+    for seed in range(6):
+        mean = truth + 0.05 * seed  # rows of the first lattice lie about .2 apart
+        B, C_mid = (math.exp(mean), 2500.0) if what == "log_B" else (1.9, math.exp(mean))
+        noise = np.random.default_rng(seed).normal(0, 0.004, points)
+        curve = Curve(compute, sigmoid(compute, 0.61, B, C_mid, 0.2) + noise, prompts=1000, samples=16)
+        told: dict[str, Any] = {what: (mean, sd)}
+        found = fit(curve, prior=Prior("sharp", **told, weight=0.99))
+        said = found.B if what == "log_B" else found.C_mid
+        assert abs(math.log(said.median) - mean) < sd
+        assert mean - 5 * sd < math.log(said.lower) < math.log(said.upper) < mean + 5 * sd
 
 
 def test_numbers_of_other_kinds_are_told_as_plain_ones() -> None:
