@@ -72,9 +72,9 @@ class Standing:
 
     @property
     def p_best(self) -> FloatArray:
-        """P(this arm ends highest), (K,); sums to 1."""
-        winners = np.bincount(self.ends.argmax(axis=1), minlength=self.ends.shape[1])
-        return np.asarray(winners / len(self.ends))
+        """P(this arm ends highest), (K,); sums to 1. Arms that end alike, at the end of the range say, share a draw."""
+        highest = self.ends == self.ends.max(axis=1, keepdims=True)
+        return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))
 
     @property
     def expected_regret(self) -> float:
