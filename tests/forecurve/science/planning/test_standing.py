@@ -41,3 +41,12 @@ def test_a_second_rise_is_not_taken_for_noise(rises_at: float) -> None:
     assert found.chosen.end.width < 0.02
     assert "its end is hardly known" not in found.sentence
     assert "its end is hardly known" in plan([two], 20_000).sentence  # beyond what it has reached
+
+
+def test_looks_together_are_worth_no_more_than_choosing_now_may_lose() -> None:
+    early = _arm("early", 4, 0.61, last=2000.0, points=10)
+    found = plan([_arm("a", 1, 0.62), _arm("b", 2, 0.60, 1800.0), early], 30_000, horizon=16_000)
+    looks = [row for row in found.allocation if row.kind == "look"]
+    assert looks
+    assert 0 < sum(row.value for row in looks) <= found.expected_regret * (1 + 1e-9)
+    assert found.value_of_information == pytest.approx(sum(row.value for row in looks))
