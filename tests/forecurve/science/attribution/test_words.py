@@ -1,0 +1,22 @@
+"""What a comparison says agrees with itself: counts, digits, seeds that there are."""
+
+from __future__ import annotations
+
+from forecurve.science import Fit, compare, fit
+
+from ..sweeps import noisy_run
+
+SEEDS = (-0.008, 0.001, 0.007)  # what three seeds do to a ceiling
+
+
+def _arm(A: float, first: int, seeds: int = 3) -> list[Fit]:
+    return [fit(noisy_run(first + at, A + effect)) for at, effect in enumerate(SEEDS[:seeds])]
+
+
+def test_advice_to_the_control_counts_every_undecided_arm() -> None:
+    """One is said to be decided by it, of the two that the sentence calls undecided."""
+    young = fit(noisy_run(50, last=2400, points=8))
+    found = compare({"base": _arm(0.61, 0, 1), "up": _arm(0.65, 60), "young": young}, "base")
+    assert found.verdicts == {"up": "undecided", "young": "undecided"}
+    assert found.control_advice is not None
+    assert " of the control would decide 1 of 2 undecided arms" in found.control_advice
