@@ -116,7 +116,7 @@ def with_note(arm: ArmVerdict, control_seeds: int, replicates: int, spread: Seed
 
 
 def _seed_note(seeds: int, control_seeds: int, replicates: int, spread: SeedSpread) -> str | None:
-    if seeds == 0 or min(seeds, control_seeds) > 1:
+    if 0 in (seeds, control_seeds) or min(seeds, control_seeds) > 1:
         return None
     who = "single seed" if seeds == 1 else "single seed of the control"
     return f"{who}, {spread_note(spread, replicates)}"

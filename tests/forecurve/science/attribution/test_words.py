@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from forecurve.science import Fit, compare, fit
+import numpy as np
+
+from forecurve.science import Curve, Fit, compare, fit
 
 from ..sweeps import noisy_run
 
@@ -20,3 +22,10 @@ def test_advice_to_the_control_counts_every_undecided_arm() -> None:
     assert found.verdicts == {"up": "undecided", "young": "undecided"}
     assert found.control_advice is not None
     assert " of the control would decide 1 of 2 undecided arms" in found.control_advice
+
+
+def test_a_control_without_a_run_to_use_has_no_single_seed() -> None:
+    runs = [noisy_run(seed, last=16_000, points=41) for seed in (0, 1)]
+    fell = [Curve(run.compute, np.where(run.compute > 9000, 0.3, run.reward), unit=run.unit) for run in runs]
+    (verdict,) = compare({"base": fell, "arm": _arm(0.61, 0, 2)}, "base").arms
+    assert (verdict.seeds, verdict.difference, verdict.seed_note) == (2, None, None)
