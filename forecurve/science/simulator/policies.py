@@ -168,7 +168,8 @@ class Forecasting:
         here = self.forecasts.standing(state)
         if here is None:
             return _shortest(state)
-        look = here.belief().best_look(np.inf)
+        going = [arm for arm in range(state.arms) if not state.finished(arm)]  # one may end before the horizon
+        look = here.belief().best_look(np.inf, going)
         return None if look is None else Step(look.arm, here.stop_on_the_way(look))
 
     def choice(self, state: State) -> int | None:
