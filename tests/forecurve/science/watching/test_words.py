@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from forecurve.science import fit, freeze, watch
+from forecurve.science.chart import VERMILION
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -51,3 +53,11 @@ def test_a_sentence_does_not_contradict_its_figures() -> None:
         assert f" (90 %: {lower:.3f} to {upper:.3f})." in said
     fell = replace(watch(frozen, later, reward), fall="The pass rate fell by 0.07, beginning about 35")
     assert " has hardly left its forecast, but has fallen by its own fit: " in fell.sentence
+
+
+def test_evaluations_that_are_back_are_not_drawn_as_fallen() -> None:
+    pytest.importorskip("plotly")
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[10:25] -= 0.1
+    marked = np.array(watch(WIDE, LATER, reward).plot().data[-1].marker.color) == VERMILION
+    assert np.flatnonzero(marked).tolist() == list(range(10, 25))
