@@ -157,3 +157,10 @@ def test_an_arm_that_ends_before_the_horizon_is_asked_no_further() -> None:
     found = replay(recorded_sweep([long, short], horizon=16_000), Forecasting())
     assert found.total == 20_000
     assert found.chosen[-1] == 0
+
+
+def test_best_so_far_chooses_once_every_arm_is_at_its_first_point() -> None:
+    """One that is over before that is at its end; the others are waited for."""
+    short, long = CROSSING.tracks[2].curve.until(1200), CROSSING.tracks[0].curve
+    found = replay(recorded_sweep([short, long], horizon=16_000), BestSoFar(first=11))
+    assert found.compute[0] == 1200 + 4000
