@@ -6,7 +6,7 @@ from typing import Any
 
 from forecurve.science import Watch
 from forecurve.science.watching.watch import ALERT_THRESHOLD, OTHERS, WARN_THRESHOLD
-from forecurve.science.wording import compute_text, level_text
+from forecurve.science.wording import beside_text, compute_text, level_text
 
 WAY_OUT = "Its training metrics since then may tell why; the checkpoint before is the way back."
 
@@ -17,7 +17,8 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
     Since when it is back, where it is, comes after that (`open_alert`).
     """
     here, unit = compute_text(float(verdict.compute[-1])), verdict.unit
-    figures = f"{verdict.actual:.2f} at {here} {unit}, where {level_text(verdict.predicted)} was forecast"
+    actual = beside_text(verdict.actual, verdict.predicted)
+    figures = f"{actual} at {here} {unit}, where {level_text(verdict.predicted)} was forecast"
     said = f"{figures}. {verdict.fall} {unit}." if verdict.fall is not None else f"{figures}; {_since(verdict)}."
     fell, what_to_do = _fell(verdict)
     return f"{name} {fell}", f"{said} {verdict.doubt or what_to_do}"

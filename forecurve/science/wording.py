@@ -24,6 +24,15 @@ def level_text(estimate: Estimate) -> str:
     return f"{estimate.median:.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
 
 
+def beside_text(value: float, estimate: Estimate) -> str:
+    """A reward with the digits of the estimate that it is told beside: `0.60` would be outside of `0.582 to 0.599`.
+
+    >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599))
+    '0.597'
+    """
+    return f"{value:.{decimals(estimate.width)}f}"
+
+
 def gain_text(estimate: Estimate) -> str:
     """`+0.03 (0.01 to 0.05)`."""
     places = decimals(estimate.width)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textwrap import shorten
 from typing import Protocol
 
-from forecurve.science.attribution.wording import left_out_of_control, no_control
+from forecurve.science.attribution.wording import left_out_of_control, no_control, shift_text
 from forecurve.science.wording import compute_text, names_text
 from server.runs.sentence import brief
 from server.runs.states import TERMINAL, Status
@@ -69,7 +69,8 @@ def _arm(arm: ArmVerdictView) -> str:
     if not arm.seeds and arm.left_out:
         return f"{arm.arm} ({names_text(sorted({one.misfit for one in arm.left_out}))})"
     if arm.verdict == "ceiling" and arm.difference is not None:
-        return f"{arm.arm} ({arm.difference.median:+.2f})"
+        found = arm.difference
+        return f"{arm.arm} ({shift_text(found.median, found.lower, found.upper)})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:
         return f"{arm.arm} ({compute_text(arm.multiplier.median)}x)"
     return arm.arm

@@ -375,4 +375,5 @@ def _control_advice(facts: _Facts, judged: Sequence[_Arm], verdicts: Sequence[Ar
         if said[arm.name].verdict == "undecided" and arm.identified and (difference := said[arm.name].difference)
     ]
     found = control_advice(waiting, len(facts.base.runs))
-    return None if found is None else wording.control_advice(*found, len(waiting))
+    undecided = sum(verdict.verdict == "undecided" for verdict in verdicts)
+    return None if found is None else wording.control_advice(*found, undecided)

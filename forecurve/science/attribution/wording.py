@@ -23,6 +23,11 @@ def difference_text(estimate: Estimate) -> str:
     return f"{median} (90 %: {lower} to {upper})"
 
 
+def shift_text(median: float, lower: float, upper: float) -> str:
+    """`-0.05`: the median of a difference alone, with the digits that its interval supports."""
+    return _signed(median, decimals(upper - lower))
+
+
 def _signed(value: float, places: int) -> str:
     rounded = round(value, places)
     return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
@@ -116,7 +121,7 @@ def with_note(arm: ArmVerdict, control_seeds: int, replicates: int, spread: Seed
 
 
 def _seed_note(seeds: int, control_seeds: int, replicates: int, spread: SeedSpread) -> str | None:
-    if seeds == 0 or min(seeds, control_seeds) > 1:
+    if 0 in (seeds, control_seeds) or min(seeds, control_seeds) > 1:
         return None
     who = "single seed" if seeds == 1 else "single seed of the control"
     return f"{who}, {spread_note(spread, replicates)}"
@@ -183,7 +188,8 @@ def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:
 
 def _short(arm: ArmVerdict, unit: str) -> str:
     if arm.verdict == "ceiling" and arm.difference is not None:
-        return f"{arm.arm} ({arm.difference.median:+.2f})"
+        found = arm.difference
+        return f"{arm.arm} ({shift_text(found.median, found.lower, found.upper)})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:
         return f"{arm.arm} ({compute_text(arm.multiplier.ratio.median)}x)"
     if arm.verdict == "undecided":
@@ -246,7 +252,8 @@ def _paper(arm: ArmVerdict) -> str:
 def text(comparison: Comparison) -> str:
     """A small table of plain text."""
     seeds = "1 seed" if comparison.control_seeds == 1 else f"{comparison.control_seeds} seeds"
-    head = f"Comparison with {comparison.control!r} ({seeds}), region ±{comparison.rope:g}, {comparison.level:.0%} sure"
+    level = f"{100 * comparison.level:g} %"  # as it was asked: 99.5 % is not 100
+    head = f"Comparison with {comparison.control!r} ({seeds}), region ±{comparison.rope:g}, {level} sure"
     rows = comparison.table
     if not rows:
         return head

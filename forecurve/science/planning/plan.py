@@ -8,7 +8,7 @@ next (their results are not known, their precision is). What is left finishes th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -289,7 +289,10 @@ def _looks(here: Standing, budget: float, delta: float, price: float | None) -> 
         rival = belief.best_look(left - reserve, others)
         own = belief.best_look(left, [best])
         look = max((each for each in (rival, own) if each is not None), key=lambda each: each.rate, default=None)
-        if look is None or look.value < _LEAST_VALUE * delta or (price is not None and look.rate < price):
+        if look is None:
+            break
+        look = replace(look, value=min(look.value, regret))  # more than all that is left to lose no look can save
+        if look.value < _LEAST_VALUE * delta or (price is not None and look.rate < price):
             break
         belief.after(look)
         looks.append(look)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..departures.misfit import CHANGED, SHAPELESS
+from ..departures.misfit import SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
 from ..values import spread
@@ -72,9 +72,9 @@ class Standing:
 
     @property
     def p_best(self) -> FloatArray:
-        """P(this arm ends highest), (K,); sums to 1."""
-        winners = np.bincount(self.ends.argmax(axis=1), minlength=self.ends.shape[1])
-        return np.asarray(winners / len(self.ends))
+        """P(this arm ends highest), (K,); sums to 1. Arms that end alike, at the end of the range say, share a draw."""
+        highest = self.ends == self.ends.max(axis=1, keepdims=True)
+        return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))
 
     @property
     def expected_regret(self) -> float:
@@ -152,10 +152,10 @@ def _is_there(fit: Fit, horizon: float) -> bool:
 
 
 def _noise_now(fit: Fit) -> float:
-    """Variance of one evaluation. Where the curve changed the sigmoid takes the change for noise: what came since says
-    it then, or the sampling alone."""
+    """Variance of one evaluation. Where the curve changed, or rose anew, the sigmoid takes that for noise: what came
+    since says it then, or the sampling alone."""
     found = fit.misfit_detail
-    if found is None or found.name not in CHANGED or found.since is None:
+    if found is None or not found.withheld or found.since is None:
         return evaluation_noise(fit)
     later = aftermath(fit, found.since)
     return float(fit.curve.noise.variance[-1]) if later is None else evaluation_noise(later)

@@ -18,11 +18,12 @@ _NAMED = 3  # arms that a sentence names before it counts
 def plan_sentence(plan: Plan) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
     where, lead = f"{compute_text(plan.horizon)} {plan.unit}", plan.chosen
+    doubt = "" if _reaches(lead.now, plan.horizon) else _caveat(lead)  # where it stands is known, whatever its curve
     if len(plan.arms) == 1:
         reached = lead.now + plan.budget
-        short = "" if reached >= plan.horizon * (1 - 1e-9) else f"; the budget ends at {compute_text(reached)}"
-        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{_caveat(lead)}."
-    head = f"{_leads(plan, where)}{_caveat(lead)}"
+        short = "" if _reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
+        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}."
+    head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
         act = f"choosing it now is expected to lose less than {SETTLED * plan.delta:g}"
     elif plan.look_again is None:
@@ -32,6 +33,10 @@ def plan_sentence(plan: Plan) -> str:
         arm, to = plan.look_again
         act = f"run {arm} to {compute_text(to)} {plan.unit}, then look again"
     return f"{head}: {act}{_dropped(plan.arms)}."
+
+
+def _reaches(compute: float, horizon: float) -> bool:
+    return compute >= horizon * (1 - 1e-9)
 
 
 def _leads(plan: Plan, where: str) -> str:
@@ -67,6 +72,5 @@ def _caveat(own: Outlook) -> str:
 
 def finish_reason(own: Outlook, gain: Estimate, to: float, horizon: float, unit: str) -> str:
     """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way."""
-    reaches = to >= horizon * (1 - 1e-9)
-    short = "" if reaches else f"; the budget does not reach {compute_text(horizon)}"
+    short = "" if _reaches(to, horizon) else f"; the budget does not reach {compute_text(horizon)}"
     return f"the choice: {gain_text(gain)} expected on the way to {compute_text(to)} {unit}{short}{_caveat(own)}"

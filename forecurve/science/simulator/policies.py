@@ -59,19 +59,20 @@ class BestSoFar:
     def __init__(self, first: int):
         self.first = first
 
+    def _short(self, state: State) -> list[int]:
+        """Arms that have not come to their first point, nor to their end."""
+        return [arm for arm in range(state.arms) if state.points[arm] < min(self.first, state.full[arm])]
+
     def next(self, state: State) -> Step | None:
         """First the hindmost, then the highest unfinished."""
-        short = [arm for arm in range(state.arms) if state.points[arm] < min(self.first, state.full[arm])]
-        if short:
+        if short := self._short(state):
             return _one_more(state, short[0])
         best = _highest_last(state, range(state.arms))
         return None if state.finished(best) else _one_more(state, best)
 
     def choice(self, state: State) -> int | None:
-        """The highest last evaluation."""
-        return (
-            _highest_last(state, range(state.arms)) if state.points.min() >= min(self.first, state.full.min()) else None
-        )
+        """The highest last evaluation, once every arm has come to its first point."""
+        return None if self._short(state) else _highest_last(state, range(state.arms))
 
     def settled(self, state: State) -> bool:
         """It has no opinion of its own."""
@@ -168,7 +169,8 @@ class Forecasting:
         here = self.forecasts.standing(state)
         if here is None:
             return _shortest(state)
-        look = here.belief().best_look(np.inf)
+        going = [arm for arm in range(state.arms) if not state.finished(arm)]  # one may end before the horizon
+        look = here.belief().best_look(np.inf, going)
         return None if look is None else Step(look.arm, here.stop_on_the_way(look))
 
     def choice(self, state: State) -> int | None:

@@ -21,7 +21,7 @@ DRIFTS = (0.5, 1.0, 2.0, 3.0)
 
 @dataclass(frozen=True)
 class Evidence:
-    """Largest e-value so far, and the evaluation from which that fall most likely began."""
+    """Largest e-value so far, 1 from the start, and the evaluation from which that fall most likely began."""
 
     peak: float
     start: int
@@ -40,7 +40,8 @@ def evidence(z: FloatArray, horizon: int, counts: BoolArray) -> Evidence:
         return Evidence(1.0, 0)
     path = e_process(z[None, :], horizon)[0]
     at = int(np.where(counts, path, -np.inf).argmax())
-    return Evidence(float(np.exp(min(path[at], 700.0))), likely_start(z[: at + 1], horizon))
+    peak = min(max(path[at], 0.0), 700.0)  # before any evidence an e-value is 1, which is the largest until it grows
+    return Evidence(float(np.exp(peak)), likely_start(z[: at + 1], horizon))
 
 
 def without_any_one(z: FloatArray, horizon: int, counts: BoolArray) -> FloatArray:
@@ -51,7 +52,7 @@ def without_any_one(z: FloatArray, horizon: int, counts: BoolArray) -> FloatArra
     everyone = np.ones((1, len(z)), dtype=bool)
     kept = np.concatenate([everyone, ~np.eye(len(z), dtype=bool)])
     paths = e_process(np.broadcast_to(z, kept.shape), horizon, kept)
-    read = np.where(counts, paths, 0.0)  # before any evidence an e-value is 1
+    read = np.where(counts, np.maximum(paths, 0.0), 0.0)  # before any evidence an e-value is 1
     return np.asarray(np.maximum.accumulate(read, axis=1).min(axis=0))
 
 

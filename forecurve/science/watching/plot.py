@@ -21,11 +21,11 @@ def plot(verdict: Watch) -> go.Figure:
         ImportError: plotly is not installed.
     """
     figure = sheet()
-    x, since = verdict.compute, verdict.since_compute
+    x, since, back = verdict.compute, verdict.since_compute, verdict.back_since
     figure.add_scatter(**area(x, verdict.lower, verdict.upper, 0.13, "90 % of one evaluation"))
     line = {"color": BLUE, "width": 2, "dash": "6px,4px"}
     figure.add_scatter(x=x, y=verdict.expected, mode="lines", line=line, name="frozen forecast")
-    fallen = x >= (np.inf if since is None else since)
+    fallen = (x >= (np.inf if since is None else since)) & (x < (np.inf if back is None else back))
     figure.add_scatter(
         x=x,
         y=verdict.reward,

@@ -104,14 +104,16 @@ class Watch:
         """From which compute on the run is within its forecast again, or above it; None while it is not, or never left.
 
         Two evaluations in a row make it back, and two in a row that are below take it down again: a single one may be
-        chance.
+        chance, unless it is the one that the fall began with. A fall within a wide forecast never left it, and is no
+        recovery from its first evaluation on.
         """
         if self.since_compute is None:
             return None
         fell = int(np.searchsorted(self.compute, self.since_compute))
         within = self.reward[fell:] >= self.lower[fell:]
-        up, down = np.flatnonzero(within[1:] & within[:-1]), np.flatnonzero(~within[1:] & ~within[:-1])
-        back = up[up > down[-1]] if len(down) else up
+        up, down = (np.flatnonzero(side[1:] & side[:-1]) for side in (within, ~within))
+        left = down[-1] if len(down) else None if within[0] else 0
+        back = up[:0] if left is None else up[up > left]
         return float(self.compute[fell + back[0]]) if len(back) else None
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..wording import compute_text, level_text
+from ..wording import beside_text, compute_text, level_text
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -18,13 +18,14 @@ def watch_sentence(watch: Watch) -> str:
 
 def _stands(watch: Watch) -> str:
     predicted, now = watch.predicted, float(watch.compute[-1])
-    here = f"{watch.actual:.2f} at {compute_text(now)} {watch.unit}, forecast {level_text(predicted)}"
+    actual, below = beside_text(watch.actual, predicted), watch.actual < predicted.lower
+    here = f"{actual} at {compute_text(now)} {watch.unit}, forecast {level_text(predicted)}"
     if watch.fall is not None and watch.level is None:
-        return f"{watch.name} has not left its forecast, but has fallen by its own fit: {here}. {watch.fall}."
+        left = "has hardly left" if below else "has not left"
+        return f"{watch.name} {left} its forecast, but has fallen by its own fit: {here}. {watch.fall}."
     if watch.fall is not None:
         return f"{watch.name} may be falling below its own forecast: {here}. {watch.fall}."
     if watch.level is None or watch.since_compute is None:
-        below = watch.actual < predicted.lower
         stands = "is below its forecast, which may be chance" if below else "follows its forecast"
         return f"{watch.name} {stands}: {here}."
     since = f"{compute_text(watch.since_compute)} {watch.unit}"

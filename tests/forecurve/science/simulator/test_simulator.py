@@ -149,3 +149,18 @@ def test_recorded_arms_are_cut_to_the_shortest_and_worth_their_last_tenth() -> N
     assert sweep.tracks[0].curve.points == 30
     assert sweep.tracks[0].final == pytest.approx(np.linspace(0.1, 0.5, 40)[27:30].mean())
     assert sweep.tracks[1].final == pytest.approx(np.linspace(0.2, 0.4, 30)[-3:].mean())
+
+
+def test_an_arm_that_ends_before_the_horizon_is_asked_no_further() -> None:
+    """There is nothing more to see of it, however much its forecast leaves open."""
+    long, short = CROSSING.tracks[1].curve, CROSSING.tracks[0].curve.until(4000)
+    found = replay(recorded_sweep([long, short], horizon=16_000), Forecasting())
+    assert found.total == 20_000
+    assert found.chosen[-1] == 0
+
+
+def test_best_so_far_chooses_once_every_arm_is_at_its_first_point() -> None:
+    """One that is over before that is at its end; the others are waited for."""
+    short, long = CROSSING.tracks[2].curve.until(1200), CROSSING.tracks[0].curve
+    found = replay(recorded_sweep([short, long], horizon=16_000), BestSoFar(first=11))
+    assert found.compute[0] == 1200 + 4000

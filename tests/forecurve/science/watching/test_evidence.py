@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forecurve.science import FrozenForecast, fit, freeze
+from forecurve.science import FrozenForecast, fit, freeze, watch
 from forecurve.science.arrays import FloatArray
 from forecurve.science.posterior.sigmoid import reward_at
 from forecurve.science.watching.evidence import e_process, evidence, start_weights
@@ -117,3 +117,13 @@ def test_the_weights_of_start_times_never_exceed_one() -> None:
 
 def test_the_e_value_before_any_evidence_is_one() -> None:
     assert evidence(np.array([0.25]), 80, np.array([True])).peak == pytest.approx(1.0, abs=0.02)
+
+
+def test_evidence_never_falls_and_is_never_less_than_what_is_left_of_it() -> None:
+    """Of a healthy run too, whose first evaluations may be above the forecast and its next ones just below."""
+    curve = noisy_curve(0, last=16_000, points=98)
+    past = curve.until(10_000)
+    frozen, later, reward = freeze(fit(past)), curve.compute[past.points :], curve.reward[past.points :]
+    looks = [watch(frozen, later[:size], reward[:size]) for size in range(1, 12)]
+    assert (np.diff([look.e_value for look in looks]) >= -1e-12).all()
+    assert all(look.e_value_others <= look.e_value_robust * (1 + 1e-12) for look in looks)

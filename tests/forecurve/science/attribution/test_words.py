@@ -1,0 +1,54 @@
+"""What a comparison says agrees with itself: counts, digits, seeds that there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from forecurve.science import Curve, Fit, compare, fit
+
+from ..sweeps import noisy_run
+
+SEEDS = (-0.008, 0.001, 0.007)  # what three seeds do to a ceiling
+
+
+def _arm(A: float, first: int, seeds: int = 3) -> list[Fit]:
+    return [fit(noisy_run(first + at, A + effect)) for at, effect in enumerate(SEEDS[:seeds])]
+
+
+def test_advice_to_the_control_counts_every_undecided_arm() -> None:
+    """One is said to be decided by it, of the two that the sentence calls undecided."""
+    young = fit(noisy_run(50, last=2400, points=8))
+    found = compare({"base": _arm(0.61, 0, 1), "up": _arm(0.65, 60), "young": young}, "base")
+    assert found.verdicts == {"up": "undecided", "young": "undecided"}
+    assert found.control_advice is not None
+    assert " of the control would decide 1 of 2 undecided arms" in found.control_advice
+
+
+def test_a_control_without_a_run_to_use_has_no_single_seed() -> None:
+    runs = [noisy_run(seed, last=16_000, points=41) for seed in (0, 1)]
+    fell = [Curve(run.compute, np.where(run.compute > 9000, 0.3, run.reward), unit=run.unit) for run in runs]
+    (verdict,) = compare({"base": fell, "arm": _arm(0.61, 0, 2)}, "base").arms
+    assert (verdict.seeds, verdict.difference, verdict.seed_note) == (2, None, None)
+
+
+@pytest.mark.parametrize("width", [1.0, 100.0])
+def test_a_ceiling_that_moved_is_told_with_digits_enough(width: float) -> None:
+    arms = {"base": [noisy_run(at) for at in range(3)], "up": [noisy_run(9 + at, 0.614) for at in range(3)]}
+    scaled = {
+        name: [Curve(run.compute, width * run.reward, bounds=(0, width)) for run in runs] for name, runs in arms.items()
+    }
+    found = compare(scaled, "base", rope=0.0005 * width, seed_sd=0.0003 * width)
+    assert found.verdicts == {"up": "ceiling up"}
+    difference = found.arms[0].difference
+    assert difference is not None
+    shown = float(found.sentence.partition("(")[2].partition(")")[0])
+    assert shown == pytest.approx(difference.median, abs=0.0006 * width)
+
+
+def test_the_level_is_shown_as_it_was_asked() -> None:
+    found = compare({"base": _arm(0.61, 0, 1), "up": _arm(0.65, 60, 1)}, "base", level=0.995)
+    assert ", 99.5 % sure\n" in repr(found)
+    assert ", 95 % sure\n" in repr(replace(found, level=0.95))
