@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,20 +77,24 @@ def follow(
     address, secret = service(url, token, data_dir)
     first = or_refused(look) if over or metric is None else _awaited(look, every)
     row = _of_one_run(first, bounds)
-    run = init(
-        name or row["series"],
-        unit=row["unit"],
-        budget=budget,
-        task=task,
-        arm=arm,
-        seed=seed,
-        url=address,
-        token=secret,
-        resume="auto",
-    )
-    _say_where(run, address)
-    reports = _Reports(run, row["series"], bounds, as_json)
-    _report(run, reports, lambda: look(first.metric), first, every, over=over)
+
+    def begin(resume: str) -> Run:
+        run = init(
+            name or row["series"],
+            unit=row["unit"],
+            budget=budget,
+            task=task,
+            arm=arm,
+            seed=seed,
+            url=address,
+            token=secret,
+            resume=resume,
+        )
+        _say_where(run, address)
+        return run
+
+    reports = _Reports(begin, row["series"], bounds, as_json)
+    _report(reports, lambda: look(first.metric), first, every, over=over)
 
 
 def _awaited(look: Read, every: float) -> Imported:
@@ -161,23 +165,54 @@ class _Reports:
     """Evaluations on their way to the service, each step once.
 
     Args:
+        begin: begins the run, or its next attempt, as `resume` of `init` says.
         series: the run's name in the log.
     """
 
-    def __init__(self, run: Run, series: str, bounds: Bounds, as_json: bool):
-        self._run, self._series, self._bounds, self._as_json = run, series, bounds, as_json
-        self._sent: set[float] = set()
+    def __init__(self, begin: Callable[[str], Run], series: str, bounds: Bounds, as_json: bool):
+        self._begin, self._series, self._bounds, self._as_json = begin, series, bounds, as_json
+        self.run = begin("auto")
+        self._sent: dict[float, float] = {}  # step to reward, as they were logged
         self._others: set[str] = set()
         self._steps = _Steps()
+        self._in_doubt = False
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Those of the run that are new, and a line about each."""
-        for row in rows:
-            if row["series"] != self._series:
-                self._leave(row["series"])
-            elif row["step"] not in self._sent:
-                self._sent.add(row["step"])
+        """Those of the run that are new, and a line about each.
+
+        Where the log takes back what was sent, as after a resume or where its file was begun anew, all of it is sent by
+        the run's next attempt, which takes the place of what that of before had sent: once two looks in a row say so,
+        for a file may be seen while it is being written anew.
+        """
+        ours = {row["step"]: row for row in rows if self._is_ours(row)}
+        taken_back = self._takes_back(ours)
+        if taken_back and self._in_doubt:
+            self._begin_anew()
+            taken_back = False
+        self._in_doubt = taken_back
+        for step, row in ours.items():
+            if step not in self._sent and not taken_back:
+                self._sent[step] = row["reward"]
                 self._send(row)
+
+    def _takes_back(self, ours: Mapping[float, Row]) -> bool:
+        """Whether it is another story from some step on. A file that goes on with later steps, as one that was begun
+        when the other was large, takes nothing back."""
+        first = min(ours, default=math.inf)
+        sent = {step: reward for step, reward in self._sent.items() if step >= first}
+        return any(step not in ours or ours[step]["reward"] != reward for step, reward in sent.items())
+
+    def _begin_anew(self) -> None:
+        print("It was logged anew, as after a resume: what was sent before is replaced", file=sys.stderr)
+        self.run.finish("lost", "It was logged anew.")
+        kept_in = self.run.directory
+        self.run = self._begin(self.run.id or (kept_in.parent.name if kept_in else "auto"))
+        self._sent, self._steps = {}, _Steps()
+
+    def _is_ours(self, row: Row) -> bool:
+        if row["series"] != self._series:
+            self._leave(row["series"])
+        return bool(row["series"] == self._series)
 
     def _leave(self, other: str) -> None:
         """A run that began to log there meanwhile."""
@@ -193,8 +228,8 @@ class _Reports:
             print(f"Logged too late to be sent: {row['step']:g}, after those that follow it", file=sys.stderr)
             return
         told = {"step": step, "compute": row["compute"], "reward": (row["reward"] - low) / (high - low)}
-        self._run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
-        print(json.dumps({"run_id": self._run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
+        self.run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
+        print(json.dumps({"run_id": self.run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
 
 
 def _line(told: Row, unit: str) -> str:
@@ -203,24 +238,25 @@ def _line(told: Row, unit: str) -> str:
     return f"step {told['step']:,}  {compute(told['compute'], unit)}  pass rate {told['reward']:.3f}"
 
 
-def _report(run: Run, reports: _Reports, look: Read, found: Imported, every: float, *, over: bool) -> None:
+def _report(reports: _Reports, look: Read, found: Imported | None, every: float, *, over: bool) -> None:
     """Send what is new until it is over, or nobody follows any more."""
     from ..asking import patience
 
     asked = False
     try:
         while True:
-            reports.send(found.rows)
+            if found is not None:
+                reports.send(found.rows)
             if over:
-                run.finish("succeeded")
+                reports.run.finish("succeeded")
                 return
-            if run.should_stop and not asked:
+            if reports.run.should_stop and not asked:
                 asked = True
-                print(f"It is asked to stop: {run.stop_reason} Its trainer does not know.", file=sys.stderr)
+                print(f"It is asked to stop: {reports.run.stop_reason} Its trainer does not know.", file=sys.stderr)
             patience.wait(every)
-            found = _again(look) or found
+            found = _again(look)
     except (KeyboardInterrupt, BrokenPipeError):
-        run.finish("lost", "It is not followed any more.")
+        reports.run.finish("lost", "It is not followed any more.")
         print("Not followed any more. The same command goes on; with --over it ends the run.", file=sys.stderr)
         raise
 

@@ -103,7 +103,11 @@ def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
         return lambda: chart.write_text(chart.read_text() + "".join(f"{line}\n" for line in lines)) and None
 
     told = ("run", "follow", chart, "--per-step", "10", "--unit", "GPU-hours", "--json")
-    meanwhile(logged("1.5,0.4"), logged("2,0.45", "4,0.5"), logged("0.75,0.25"))
+
+    def logged_late() -> None:
+        chart.write_text(chart.read_text().replace("1,0.3\n", "0.75,0.25\n1,0.3\n"))
+
+    meanwhile(logged("1.5,0.4"), logged("2,0.45", "4,0.5"), logged_late)
     first = forecurve(*told)
     assert [json.loads(line)["step"] for line in first.out.splitlines()] == [1, 2, 3, 4, 5]
     assert "Logged too late to be sent: 0.75" in first.err
@@ -111,7 +115,7 @@ def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
     run = only_run(forecurve)["id"]
     assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5)]
 
-    chart.write_text(chart.read_text().replace("0.75,0.25\n", "4.5,0.52\n"))
+    chart.write_text(chart.read_text().replace("0.75,0.25\n", "") + "4.5,0.52\n")
     again = forecurve(*told, "--over")
     assert [json.loads(line)["step"] for line in again.out.splitlines()] == [1, 2, 3, 4, 5, 6]
     assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5), (45, 0.52)]
@@ -122,11 +126,53 @@ def test_a_whole_step_that_is_logged_late_keeps_its_number(
     forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
 ) -> None:
     log = tmp_path / "grpo.jsonl"
-    written(log, 0, 20)
-    meanwhile(lambda: written(log, 10), lambda: written(log, 30))
+    written(log, 0, 10, 30)
+    meanwhile(lambda: written(log, 20), lambda: written(log, 40))
     answer = forecurve("run", "follow", log, *TOLD, "--json")
-    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 20, 10, 30]
-    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (5, 0.31), (10, 0.44), (15, 0.5)]
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 10, 30, 20, 40]
+    assert [compute for compute, _ in curve(forecurve, only_run(forecurve)["id"])] == [0, 5, 10, 15, 20]
+
+
+def rated(file: Path, *reports: tuple[int, float]) -> Callable[[], None]:
+    """The file is written anew."""
+    rows = [json.dumps({"step": step, "data": {METRIC: rate}}) + "\n" for step, rate in reports]
+    return lambda: file.write_text("".join(rows)) and None
+
+
+def test_what_a_resume_of_the_trainer_threw_away_is_taken_back(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    first = (0, 0.2), (10, 0.3), (20, 0.4), (30, 0.5)
+    rated(log, *first)()
+    again = (10, 0.31), (20, 0.42), (30, 0.6)
+    meanwhile(*(rated(log, *first, *again[:count]) for count in (1, 2, 3)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert told.err.count("logged anew") == 1, told.err
+    assert "warn" not in told.err.lower()
+    run = only_run(forecurve)
+    assert (run["attempt"], curve(forecurve, run["id"])) == (2, [(0, 0.2), (5, 0.31), (10, 0.42), (15, 0.6)])
+
+
+def test_a_file_that_begins_anew_replaces_what_was_sent_and_one_that_goes_on_does_not(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    rated(log, (0, 0.2), (10, 0.3), (20, 0.4))()
+    while_written = rated(log, (0, 0.2))
+    whole = rated(log, (0, 0.2), (10, 0.3), (20, 0.4), (30, 0.5))
+    meanwhile(while_written, whole, rated(log, (40, 0.55)), rated(log, (40, 0.55), (50, 0.6)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert "logged anew" not in told.err
+    run = only_run(forecurve)
+    assert [compute for compute, _ in curve(forecurve, run["id"])] == [0, 5, 10, 15, 20, 25]
+
+    seen_once = rated(log, (0, 0.2))
+    meanwhile(seen_once, lambda: log.write_text("no JSON\nat all\n"), rated(log, (0, 0.2), (10, 0.25)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert told.err.index("Not read just now") < told.err.index("logged anew")
+    run = only_run(forecurve)
+    assert (run["attempt"], curve(forecurve, run["id"])) == (3, [(0, 0.2), (5, 0.25)])
 
 
 def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
