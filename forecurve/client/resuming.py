@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +21,11 @@ AUTO = "auto"
 """The run of this name that was begun last in this directory, when it is not over; else a new one."""
 
 _NAMED = re.compile(r"(run|offline)[_-][\w-]+", re.ASCII)
+
+
+def root_of(directory: str | Path | None = None) -> Path:
+    """Where the folders of runs are kept."""
+    return Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
 
 
 def check_resume(resume: Any) -> None:

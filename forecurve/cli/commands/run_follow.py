@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,8 @@ def follow(
     address, secret = service(url, token, data_dir)
     first = or_refused(look) if over or metric is None else _awaited(look, every)
     row = _of_one_run(first, bounds)
+    if name is None:
+        _check_is_its_run(row["series"], source)
 
     def begin(resume: str) -> Run:
         run = init(
@@ -86,6 +89,7 @@ def follow(
             task=task,
             arm=arm,
             seed=seed,
+            config={"log": str(source.resolve())},
             url=address,
             token=secret,
             resume=resume,
@@ -133,6 +137,19 @@ def _of_one_run(found: Imported, bounds: Bounds) -> Row:
                 f"--range: rewards from {low:g} to {high:g} are expected, got {one['reward']:g}; state theirs"
             )
     return dict(row)
+
+
+def _check_is_its_run(name: str, source: Path) -> None:
+    """A log gives its run the name of its file, which another may have in another folder."""
+    from forecurve.client.resuming import AUTO, find, root_of
+
+    from ..errors import bad_input
+
+    before = find(root_of(), AUTO, name)
+    log = before.config.get("log") if before is not None and isinstance(before.config, dict) else None
+    if log not in (None, str(source.resolve())):
+        way_out = f"give this one another name, or --name {shlex.quote(name)} if it is that log"
+        raise bad_input(f"--name: the run {name} that was followed here goes on from {log}; {way_out}")
 
 
 def _say_where(run: Run, url: str) -> None:

@@ -175,6 +175,24 @@ def test_a_file_that_begins_anew_replaces_what_was_sent_and_one_that_goes_on_doe
     assert (run["attempt"], curve(forecurve, run["id"])) == (3, [(0, 0.2), (5, 0.25)])
 
 
+def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    meanwhile()
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        written(tmp_path / folder / "log.jsonl", 0, 10)
+    forecurve("run", "follow", "a/log.jsonl", *TOLD)
+    refused = forecurve("run", "follow", "b/log.jsonl", *TOLD)
+    refused.check_is_bad_input(["--name", str(tmp_path / "a" / "log.jsonl"), "--name log"])
+    assert only_run(forecurve)["attempt"] == 1
+    (tmp_path / "a" / "log.jsonl").rename(tmp_path / "moved.jsonl")
+    moved = forecurve("run", "follow", "moved.jsonl", *TOLD, "--name", "log", "--over")
+    assert (moved.code, only_run(forecurve)["attempt"]) == (0, 2)
+    assert forecurve("run", "follow", "b/log.jsonl", *TOLD, "--over").code == 0
+    assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
 def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
     log = tmp_path / "grpo.jsonl"
     written(log, 0, 10, scale=100.0)
