@@ -51,6 +51,18 @@ def test_what_came_in_goes_out_as_it_was(forecurve: Forecurve, service: str, fil
     assert forecurve("run", "show", ids[0], "--json").json["last_step"] == 8  # compute is counted in them
 
 
+def test_what_went_out_is_known_when_it_comes_in_again(
+    forecurve: Forecurve, service: str, file: Path, tmp_path: Path
+) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours", "--range", "0,100", "--json")
+    ids = [one["id"] for one in forecurve(*told).json["items"]]
+    out = tmp_path / "out.csv"
+    assert forecurve("run", "export", *ids, "-o", out).code == 0
+    again = forecurve("run", "import", out, "--task", TASK)
+    assert "0 of 4 runs are new" in again.out, again.out
+    assert {line.split(",")[0] for line in out.read_text().splitlines()[1:]} == {"base", "no-kl"}
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [
