@@ -44,7 +44,8 @@ def find(root: Path, resume: str, name: str | None) -> RunFolder | None:
         InUse: another process reports for it.
     """
     if resume == AUTO:
-        return _newest_of(root, name)
+        newest = newest_of(root, name)
+        return None if newest is None or ended_with(newest) else newest
     folder = next((each for each in _folders(root.absolute()) if resume in (each.run_id, each.path.name)), None)
     if folder is None:
         if resume.startswith("offline"):
@@ -64,11 +65,10 @@ def ended_with(folder: RunFolder) -> str | None:
     return outcomes[-1] if outcomes and outcomes[-1] != "lost" else None
 
 
-def _newest_of(root: Path, name: str | None) -> RunFolder | None:
-    """Of the runs of this name that no living process reports for, the one begun last, unless it is over."""
+def newest_of(root: Path, name: str | None) -> RunFolder | None:
+    """Of the runs of this name that no living process reports for, the one begun last."""
     mine = [folder for folder in _folders(root.absolute()) if folder.name == name and _is_free(folder)]
-    newest = max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
-    return None if newest is None or ended_with(newest) else newest
+    return max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
 
 
 def _folders(root: Path) -> Iterator[RunFolder]:

@@ -19,6 +19,7 @@ from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns
 
 if TYPE_CHECKING:
     from forecurve.client import Run
+    from forecurve.client.folder import RunFolder
     from forecurve.importers import Imported
 
 Row = dict[str, Any]
@@ -78,8 +79,9 @@ def follow(
     address, secret = service(url, token, data_dir)
     first = or_refused(look) if over or metric is None else _awaited(look, every)
     row = _of_one_run(first, bounds)
-    if name is None:
-        _check_is_its_run(row["series"], source)
+    before = _followed_before(name or row["series"], source, is_named=name is not None)
+    if before is not None and _is_over_and_has(before, first.rows, bounds, address, secret):
+        return
 
     def begin(resume: str) -> Run:
         run = init(
@@ -139,17 +141,54 @@ def _of_one_run(found: Imported, bounds: Bounds) -> Row:
     return dict(row)
 
 
-def _check_is_its_run(name: str, source: Path) -> None:
-    """A log gives its run the name of its file, which another may have in another folder."""
-    from forecurve.client.resuming import AUTO, find, root_of
+def _followed_before(name: str, source: Path, *, is_named: bool) -> RunFolder | None:
+    """The newest run of this name that was followed here, by this log.
+
+    Where the log gives its run the name of its file, another may have that in another folder.
+    """
+    from forecurve.client.resuming import ended_with, newest_of, root_of
 
     from ..errors import bad_input
 
-    before = find(root_of(), AUTO, name)
+    before = newest_of(root_of(), name)
     log = before.config.get("log") if before is not None and isinstance(before.config, dict) else None
-    if log not in (None, str(source.resolve())):
+    if before is None or log is None or log == str(source.resolve()):
+        return before if log else None
+    if not is_named and not ended_with(before):
         way_out = f"give this one another name, or --name {shlex.quote(name)} if it is that log"
         raise bad_input(f"--name: the run {name} that was followed here goes on from {log}; {way_out}")
+    return None
+
+
+def _is_over_and_has(before: RunFolder, rows: Sequence[Row], bounds: Bounds, url: str, token: str | None) -> bool:
+    """Whether all of this is in a run that is over; another run of it would count it twice. Refused where there is more
+    by now. A file that was begun anew under the same name, as for another run, has other evaluations."""
+    from forecurve.client import Api
+    from forecurve.client.errors import ApiError
+    from forecurve.client.resuming import ended_with
+
+    from ..errors import bad_input
+    from ..showing.run_rows import OVER
+
+    if before.run_id is None:
+        return False
+    try:
+        with Api(url, token) as api:
+            if not ended_with(before) and api.run(before.run_id)["status"] not in OVER:
+                return False
+            items = api.evaluations(before.run_id)["items"]
+    except ApiError:  # it is away, or does not know that run
+        return False
+    low, high = bounds
+    logged = {(row["compute"], (row["reward"] - low) / (high - low)) for row in rows}
+    there = {(item["compute"], item["reward"]) for item in items}
+    if not there or not there <= logged:
+        return False
+    told = f"{before.run_id} is over and has {len(there)} of these {len(logged)} evaluations"
+    if there != logged:
+        raise bad_input(f"SOURCE: {told}; --name begins another run of them")
+    print(f"{told}; nothing is sent", file=sys.stderr)
+    return True
 
 
 def _say_where(run: Run, url: str) -> None:

@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.runs.lifecycle import transition
+from server.runs.models import Run
+from server.runs.states import Status
+from tests.conftest import Clock
 
 from .conftest import Forecurve
 
@@ -191,6 +198,43 @@ def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
     assert (moved.code, only_run(forecurve)["attempt"]) == (0, 2)
     assert forecurve("run", "follow", "b/log.jsonl", *TOLD, "--over").code == 0
     assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
+def test_a_run_that_is_over_is_not_reported_twice(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10, 20)
+    told = ("run", "follow", log, *TOLD, "--over")
+    assert forecurve(*told).code == 0
+    again = forecurve(*told)
+    assert (again.code, "is over and has 3 of these 3 evaluations; nothing is sent" in again.err) == (0, True)
+    written(log, 30)
+    forecurve(*told).check_is_bad_input(["is over and has 3 of these 4 evaluations", "--name"])
+    assert only_run(forecurve)["attempt"] == 1
+    rated(log, (0, 0.2), (10, 0.3), (20, 0.4))()  # of another training
+    assert forecurve(*told).code == 0
+    assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
+def test_a_run_that_somebody_ended_is_not_begun_again(
+    forecurve: Forecurve,
+    service: str,
+    sessions: sessionmaker[Session],
+    clock: Clock,
+    tmp_path: Path,
+    meanwhile: Callable[..., None],
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10, 20)
+    meanwhile()
+    forecurve("run", "follow", log, *TOLD)
+    with sessions.begin() as session:
+        run = session.scalars(select(Run)).one()
+        transition(session, run, Status.FAILED, actor="test", reason="silent for a week", now=clock.now)
+    again = forecurve("run", "follow", log, *TOLD)
+    assert (again.code, "nothing is sent" in again.err) == (0, True), again.err
+    written(log, 30)
+    forecurve("run", "follow", log, *TOLD).check_is_bad_input(["is over and has 3 of these 4 evaluations"])
+    assert only_run(forecurve)["status"] == "failed"
 
 
 def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
