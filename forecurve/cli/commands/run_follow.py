@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forecurve.limits import MAX_STEP
+
 from ..given.curves import Bounds, Range, bounds_of_flag
 from ..given.flags import DATA_DIR, AsJson, DataDir, Token, Url
 from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns, Samples, or_refused
@@ -197,9 +199,10 @@ def _say_where(run: Run, url: str) -> None:
 
 
 class _Steps:
-    """Steps as the service takes them, whole and rising with the log's own, which may be epochs.
+    """Steps as the service takes them, whole and rising with the log's own, which may be epochs, or tokens.
 
-    Whole ones keep their number while nothing fractional or negative came before; then each is the next that is free.
+    Whole ones keep their number while nothing fractional, negative or beyond `MAX_STEP` came before; then each is the
+    next that is free.
     So whoever reads the log anew, from its first line on, gives the same.
     """
 
@@ -210,7 +213,7 @@ class _Steps:
         """What to call a step that was not asked for before; None where no number is left between its neighbours."""
         place = bisect_left(self._known, (step, 0))
         free = self._known[place - 1][1] + 1 if place else 0
-        number = max(math.ceil(step), free)
+        number = max(math.ceil(step) if step <= MAX_STEP else 0, free)
         if place < len(self._known) and number >= self._known[place][1]:
             return None
         self._known.insert(place, (step, number))

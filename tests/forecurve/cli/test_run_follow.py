@@ -129,6 +129,14 @@ def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
     assert "warn" not in again.err.lower()
 
 
+def test_steps_beyond_what_the_service_takes_are_counted(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    chart = tmp_path / "chart.csv"
+    chart.write_text('"tokens","mine - eval/acc"\n0,0.2\n20000000000,0.3\n40000000000,0.4\n')
+    answer = forecurve("run", "follow", chart, "--per-step", "1e-9", "--unit", "GPU-hours", "--json", "--over")
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 1, 2]
+    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (20, 0.3), (40, 0.4)]
+
+
 def test_a_whole_step_that_is_logged_late_keeps_its_number(
     forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
 ) -> None:
