@@ -56,7 +56,7 @@ def read_arms(
 
         left_out: where it is given, series with fewer than 3 evaluations go into it, with how many they have, and are
             no fault unless all are so short.
-        needed: a series of which at least one seed must not be left out.
+        needed: a series of which at least one seed must not be left out, or such a seed.
     """
     wanted = list(series) if series is not None else None
     only = {one for name in wanted for one in (name, _series_of(name))} if wanted is not None else None
@@ -76,7 +76,7 @@ def read_arms(
             raise CurveFileError(
                 "series", repr(full), f"it is the name of seed {seed} of {name!r} as well", "rename one of them"
             )
-        at_fault = not long_enough or (name == needed and name not in long_enough)
+        at_fault = not long_enough or full == needed or (name == needed and name not in long_enough)
         if left_out is not None and _is_short(columns) and not at_fault:
             left_out[full] = len(columns.compute)
             continue

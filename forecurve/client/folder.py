@@ -80,6 +80,11 @@ class RunFolder:
         return _text(self._meta["name"])
 
     @property
+    def config(self) -> Any:
+        """What was to be kept beside the run when it was begun."""
+        return self._meta.get("config")
+
+    @property
     def attempts(self) -> Sequence[Meta]:
         attempts: list[Meta] = self._meta["attempts"]
         return attempts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from forecurve.limits import MAX_STEP
+
 if TYPE_CHECKING:
     from forecurve.science import Curve
 
@@ -38,7 +40,7 @@ def _evaluations(curve: Curve) -> list[dict[str, Any]]:
 
 def _steps(curve: Curve) -> list[int]:
     """Where compute is counted in steps it says them; else evaluations are numbered, from 0 for the start."""
-    if curve.unit == STEPS and all(float(spent).is_integer() for spent in curve.compute):
+    if curve.unit == STEPS and all(float(spent).is_integer() and spent <= MAX_STEP for spent in curve.compute):
         return [int(spent) for spent in curve.compute]
     first = 0 if curve.compute[0] == 0 else 1
     return list(range(first, first + curve.points))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,11 @@ AUTO = "auto"
 _NAMED = re.compile(r"(run|offline)[_-][\w-]+", re.ASCII)
 
 
+def root_of(directory: str | Path | None = None) -> Path:
+    """Where the folders of runs are kept."""
+    return Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
+
+
 def check_resume(resume: Any) -> None:
     """ClientError when `resume` can name no run."""
     if resume is None or resume == AUTO or (isinstance(resume, str) and _NAMED.fullmatch(resume)):
@@ -38,7 +44,8 @@ def find(root: Path, resume: str, name: str | None) -> RunFolder | None:
         InUse: another process reports for it.
     """
     if resume == AUTO:
-        return _newest_of(root, name)
+        newest = newest_of(root, name)
+        return None if newest is None or ended_with(newest) else newest
     folder = next((each for each in _folders(root.absolute()) if resume in (each.run_id, each.path.name)), None)
     if folder is None:
         if resume.startswith("offline"):
@@ -58,11 +65,10 @@ def ended_with(folder: RunFolder) -> str | None:
     return outcomes[-1] if outcomes and outcomes[-1] != "lost" else None
 
 
-def _newest_of(root: Path, name: str | None) -> RunFolder | None:
-    """Of the runs of this name that no living process reports for, the one begun last, unless it is over."""
+def newest_of(root: Path, name: str | None) -> RunFolder | None:
+    """Of the runs of this name that no living process reports for, the one begun last."""
     mine = [folder for folder in _folders(root.absolute()) if folder.name == name and _is_free(folder)]
-    newest = max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
-    return None if newest is None or ended_with(newest) else newest
+    return max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
 
 
 def _folders(root: Path) -> Iterator[RunFolder]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from .asking import Asked, plain_config
 from .earlier import Earlier
 from .errors import ClientError
-from .resuming import check_resume
+from .resuming import check_resume, root_of
 from .run import FINISH_S, Run
 from .spool import Spool
 from .starting import Start
@@ -88,7 +88,7 @@ def init(
     if mode == "disabled" or os.environ.get("RANK", "0") not in ("", "0"):
         _current = Run(None, 1, spool=None)
         return _current
-    root = Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
+    root = root_of(directory)
     check_resume(resume)
     asked = Asked(name, project, recipe, unit, budget, task, arm, seed)
     start = Start(root, asked, plain_config(config), resume)

@@ -13,7 +13,7 @@ from forecurve.science.checks import is_positive
 from forecurve.signs import is_obeyed
 
 from .choosing import axis_of, metric_counts, reward_of
-from .evaluations import BACK, EARLIER, UNORDERED, evaluations_of
+from .evaluations import BACK, EARLIER, LATE, UNORDERED, evaluations_of
 from .logs import Log, Reading
 from .naming import by_seed, named, one_a_run, only, refuse_twins, seed_in_name, tells_seeds
 from .sources import read_source
@@ -207,7 +207,7 @@ def _finished(
         row["unit"] = stated
     cost = "" if per_step is None else f", each {per_step:g} {unit or 'units (--unit names them)'}"
     found.notes.append(f"compute: {named(counted)}{cost}{f', in {stated}' if stated and not cost else ''}")
-    for told, what in ((EARLIER, "evaluation"), (BACK, "time"), (UNORDERED, "log")):
+    for told, what in ((EARLIER, "evaluation"), (LATE, "evaluation"), (BACK, "time"), (UNORDERED, "log")):
         if left[told]:
             found.notes.append(f"{_counted(left[told], what)} {told}")
         del left[told]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def compare_command(
     file: CurveFile,
-    control: Annotated[str, typer.Option("--control", help="The series that all others are compared with.")],
+    control: Annotated[
+        str, typer.Option("--control", help="What all others are compared with: a series, or a seed of one.")
+    ],
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this arm; may be repeated.")] = None,
     rope: Annotated[
         float | None,
@@ -55,8 +57,21 @@ def _arms(
 ) -> dict[str, list[Curve]]:
     """All that are long enough; those that are asked for have to be, and so has the control."""
     if series:
-        return read_arms(file, unit, range_, dict.fromkeys([control, *series]))
-    return read_long_arms(file, unit, range_, needed=control)
+        return _apart(read_arms(file, unit, range_, dict.fromkeys([control, *series])), control)
+    return _apart(read_long_arms(file, unit, range_, needed=control), control)
+
+
+def _apart(arms: dict[str, list[Curve]], control: str) -> dict[str, list[Curve]]:
+    """The control as an arm of its own, also where it is one seed of a series; the others of that are an arm then."""
+    found: dict[str, list[Curve]] = {}
+    for name, curves in arms.items():
+        others = [curve for curve in curves if name == control or curve.name != control]
+        if len(others) < len(curves):
+            found[control] = [curve for curve in curves if curve.name == control]
+        if others:
+            is_single = len(others) == 1 < len(curves)
+            found[others[0].name if is_single else name] = others
+    return found
 
 
 def _known_seeds(

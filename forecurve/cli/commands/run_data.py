@@ -56,7 +56,8 @@ def export(
 
     forecurve run export RUN... | forecurve fit -
 
-    A series is a run's name, with its id behind where two have the same name and seed.
+    A series is a run's name, without `(seed 1)` at its end where that is its seed, and with its id behind where two
+    have the same name and seed.
     """
     from ..showing.curve_rows import CURVE_COLUMNS, curve_rows
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from forecurve.limits import MAX_STEP
 
 from ..given.curves import Bounds, Range, bounds_of_flag
 from ..given.flags import DATA_DIR, AsJson, DataDir, Token, Url
@@ -18,6 +21,7 @@ from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns
 
 if TYPE_CHECKING:
     from forecurve.client import Run
+    from forecurve.client.folder import RunFolder
     from forecurve.importers import Imported
 
 Row = dict[str, Any]
@@ -77,20 +81,28 @@ def follow(
     address, secret = service(url, token, data_dir)
     first = or_refused(look) if over or metric is None else _awaited(look, every)
     row = _of_one_run(first, bounds)
-    run = init(
-        name or row["series"],
-        unit=row["unit"],
-        budget=budget,
-        task=task,
-        arm=arm,
-        seed=seed,
-        url=address,
-        token=secret,
-        resume="auto",
-    )
-    _say_where(run, address)
-    reports = _Reports(run, row["series"], bounds, as_json)
-    _report(run, reports, lambda: look(first.metric), first, every, over=over)
+    before = _followed_before(name or row["series"], source, is_named=name is not None)
+    if before is not None and _is_over_and_has(before, first.rows, bounds, address, secret):
+        return
+
+    def begin(resume: str) -> Run:
+        run = init(
+            name or row["series"],
+            unit=row["unit"],
+            budget=budget,
+            task=task,
+            arm=arm,
+            seed=seed,
+            config={"log": str(source.resolve())},
+            url=address,
+            token=secret,
+            resume=resume,
+        )
+        _say_where(run, address)
+        return run
+
+    reports = _Reports(begin, row["series"], bounds, as_json)
+    _report(reports, lambda: look(first.metric), first, every, over=over)
 
 
 def _awaited(look: Read, every: float) -> Imported:
@@ -131,15 +143,66 @@ def _of_one_run(found: Imported, bounds: Bounds) -> Row:
     return dict(row)
 
 
+def _followed_before(name: str, source: Path, *, is_named: bool) -> RunFolder | None:
+    """The newest run of this name that was followed here, by this log.
+
+    Where the log gives its run the name of its file, another may have that in another folder.
+    """
+    from forecurve.client.resuming import ended_with, newest_of, root_of
+
+    from ..errors import bad_input
+
+    before = newest_of(root_of(), name)
+    log = before.config.get("log") if before is not None and isinstance(before.config, dict) else None
+    if before is None or log is None or log == str(source.resolve()):
+        return before if log else None
+    if not is_named and not ended_with(before):
+        way_out = f"give this one another name, or --name {shlex.quote(name)} if it is that log"
+        raise bad_input(f"--name: the run {name} that was followed here goes on from {log}; {way_out}")
+    return None
+
+
+def _is_over_and_has(before: RunFolder, rows: Sequence[Row], bounds: Bounds, url: str, token: str | None) -> bool:
+    """Whether all of this is in a run that is over; another run of it would count it twice. Refused where there is more
+    by now. A file that was begun anew under the same name, as for another run, has other evaluations."""
+    from forecurve.client import Api
+    from forecurve.client.errors import ApiError
+    from forecurve.client.resuming import ended_with
+
+    from ..errors import bad_input
+    from ..showing.run_rows import OVER
+
+    if before.run_id is None:
+        return False
+    try:
+        with Api(url, token) as api:
+            if not ended_with(before) and api.run(before.run_id)["status"] not in OVER:
+                return False
+            items = api.evaluations(before.run_id)["items"]
+    except ApiError:  # it is away, or does not know that run
+        return False
+    low, high = bounds
+    logged = {(row["compute"], (row["reward"] - low) / (high - low)) for row in rows}
+    there = {(item["compute"], item["reward"]) for item in items}
+    if not there or not there <= logged:
+        return False
+    told = f"{before.run_id} is over and has {len(there)} of these {len(logged)} evaluations"
+    if there != logged:
+        raise bad_input(f"SOURCE: {told}; --name begins another run of them")
+    print(f"{told}; nothing is sent", file=sys.stderr)
+    return True
+
+
 def _say_where(run: Run, url: str) -> None:
     where = f"{run.id}  {url}/runs/{run.id}" if run.id else f"kept in {run.directory}: the service is away"
     print(f"{where}{', goes on' if run.resumed else ''}", file=sys.stderr)
 
 
 class _Steps:
-    """Steps as the service takes them, whole and rising with the log's own, which may be epochs.
+    """Steps as the service takes them, whole and rising with the log's own, which may be epochs, or tokens.
 
-    Whole ones keep their number while nothing fractional or negative came before; then each is the next that is free.
+    Whole ones keep their number while nothing fractional, negative or beyond `MAX_STEP` came before; then each is the
+    next that is free.
     So whoever reads the log anew, from its first line on, gives the same.
     """
 
@@ -150,7 +213,7 @@ class _Steps:
         """What to call a step that was not asked for before; None where no number is left between its neighbours."""
         place = bisect_left(self._known, (step, 0))
         free = self._known[place - 1][1] + 1 if place else 0
-        number = max(math.ceil(step), free)
+        number = max(math.ceil(step) if step <= MAX_STEP else 0, free)
         if place < len(self._known) and number >= self._known[place][1]:
             return None
         self._known.insert(place, (step, number))
@@ -161,23 +224,54 @@ class _Reports:
     """Evaluations on their way to the service, each step once.
 
     Args:
+        begin: begins the run, or its next attempt, as `resume` of `init` says.
         series: the run's name in the log.
     """
 
-    def __init__(self, run: Run, series: str, bounds: Bounds, as_json: bool):
-        self._run, self._series, self._bounds, self._as_json = run, series, bounds, as_json
-        self._sent: set[float] = set()
+    def __init__(self, begin: Callable[[str], Run], series: str, bounds: Bounds, as_json: bool):
+        self._begin, self._series, self._bounds, self._as_json = begin, series, bounds, as_json
+        self.run = begin("auto")
+        self._sent: dict[float, float] = {}  # step to reward, as they were logged
         self._others: set[str] = set()
         self._steps = _Steps()
+        self._in_doubt = False
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Those of the run that are new, and a line about each."""
-        for row in rows:
-            if row["series"] != self._series:
-                self._leave(row["series"])
-            elif row["step"] not in self._sent:
-                self._sent.add(row["step"])
+        """Those of the run that are new, and a line about each.
+
+        Where the log takes back what was sent, as after a resume or where its file was begun anew, all of it is sent by
+        the run's next attempt, which takes the place of what that of before had sent: once two looks in a row say so,
+        for a file may be seen while it is being written anew.
+        """
+        ours = {row["step"]: row for row in rows if self._is_ours(row)}
+        taken_back = self._takes_back(ours)
+        if taken_back and self._in_doubt:
+            self._begin_anew()
+            taken_back = False
+        self._in_doubt = taken_back
+        for step, row in ours.items():
+            if step not in self._sent and not taken_back:
+                self._sent[step] = row["reward"]
                 self._send(row)
+
+    def _takes_back(self, ours: Mapping[float, Row]) -> bool:
+        """Whether it is another story from some step on. A file that goes on with later steps, as one that was begun
+        when the other was large, takes nothing back."""
+        first = min(ours, default=math.inf)
+        sent = {step: reward for step, reward in self._sent.items() if step >= first}
+        return any(step not in ours or ours[step]["reward"] != reward for step, reward in sent.items())
+
+    def _begin_anew(self) -> None:
+        print("It was logged anew, as after a resume: what was sent before is replaced", file=sys.stderr)
+        self.run.finish("lost", "It was logged anew.")
+        kept_in = self.run.directory
+        self.run = self._begin(self.run.id or (kept_in.parent.name if kept_in else "auto"))
+        self._sent, self._steps = {}, _Steps()
+
+    def _is_ours(self, row: Row) -> bool:
+        if row["series"] != self._series:
+            self._leave(row["series"])
+        return bool(row["series"] == self._series)
 
     def _leave(self, other: str) -> None:
         """A run that began to log there meanwhile."""
@@ -193,8 +287,8 @@ class _Reports:
             print(f"Logged too late to be sent: {row['step']:g}, after those that follow it", file=sys.stderr)
             return
         told = {"step": step, "compute": row["compute"], "reward": (row["reward"] - low) / (high - low)}
-        self._run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
-        print(json.dumps({"run_id": self._run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
+        self.run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
+        print(json.dumps({"run_id": self.run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
 
 
 def _line(told: Row, unit: str) -> str:
@@ -203,24 +297,25 @@ def _line(told: Row, unit: str) -> str:
     return f"step {told['step']:,}  {compute(told['compute'], unit)}  pass rate {told['reward']:.3f}"
 
 
-def _report(run: Run, reports: _Reports, look: Read, found: Imported, every: float, *, over: bool) -> None:
+def _report(reports: _Reports, look: Read, found: Imported | None, every: float, *, over: bool) -> None:
     """Send what is new until it is over, or nobody follows any more."""
     from ..asking import patience
 
     asked = False
     try:
         while True:
-            reports.send(found.rows)
+            if found is not None:
+                reports.send(found.rows)
             if over:
-                run.finish("succeeded")
+                reports.run.finish("succeeded")
                 return
-            if run.should_stop and not asked:
+            if reports.run.should_stop and not asked:
                 asked = True
-                print(f"It is asked to stop: {run.stop_reason} Its trainer does not know.", file=sys.stderr)
+                print(f"It is asked to stop: {reports.run.stop_reason} Its trainer does not know.", file=sys.stderr)
             patience.wait(every)
-            found = _again(look) or found
+            found = _again(look)
     except (KeyboardInterrupt, BrokenPipeError):
-        run.finish("lost", "It is not followed any more.")
+        reports.run.finish("lost", "It is not followed any more.")
         print("Not followed any more. The same command goes on; with --over it ends the run.", file=sys.stderr)
         raise
 

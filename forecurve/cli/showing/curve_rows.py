@@ -18,12 +18,16 @@ Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
 
 
 def curve_rows(api: Api, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
-    """A row an evaluation, run after run. On stderr it is said which have none, and that units differ."""
+    """A row an evaluation, run after run; seeds of one arm that are called by it are one series.
+
+    On stderr it is said which runs have none, and that units differ.
+    """
     units = sorted({run["compute_unit"] for _, run in runs})
     if len(units) > 1:
         print(f"compute is in {' and in '.join(units)}; `forecurve fit` takes one unit a file", file=sys.stderr)
-    times = Counter((name, run["seed"]) for name, run in runs)
-    for name, run in runs:
+    series = [name.removesuffix(f" (seed {run['seed']})") for name, run in runs]  # `fit` and `run import` add it
+    times = Counter((name, run["seed"]) for name, (_, run) in zip(series, runs, strict=True))
+    for name, (_, run) in zip(series, runs, strict=True):
         only = times[name, run["seed"]] == 1
         found = api.evaluations(run["id"])
         if not found["items"]:

@@ -67,6 +67,18 @@ def test_a_control_that_is_too_short_is_named_and_no_other_series(
     assert "'begun', compute: at least 3 are needed, got 2 evaluations" in capsys.readouterr().err
 
 
+def test_a_single_seed_may_be_the_control(file: Path, forecurve: Forecurve) -> None:
+    file.write_text(file.read_text() + _series("base", 3, 0.60, 3))
+    told = forecurve("compare", file, "--control", "base (seed 1)", "--json")
+    assert told.code == 0, told.err
+    assert (told.json["control"], told.json["control_seeds"]) == ("base (seed 1)", 1)
+    assert {arm["arm"]: arm["seeds"] for arm in told.json["arms"]} == {"base": 2, "low": 2, "once": 1}
+    of_two = forecurve("compare", file, "--control", "base (seed 1)", "--series", "base (seed 3)", "--json")
+    assert [arm["arm"] for arm in of_two.json["arms"]] == ["base (seed 3)"]
+    file.write_text(file.read_text() + "base,1,0.1,,,4\n")
+    forecurve("compare", file, "--control", "base (seed 4)").check_is_bad_input(["'base (seed 4)'", "at least 3"])
+
+
 def test_the_documented_keys_are_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", str(file), "--control", "base", "--json"])
     body = json.loads(capsys.readouterr().out)

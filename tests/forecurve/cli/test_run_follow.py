@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.runs.lifecycle import transition
+from server.runs.models import Run
+from server.runs.states import Status
+from tests.conftest import Clock
 
 from .conftest import Forecurve
 
@@ -103,7 +110,11 @@ def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
         return lambda: chart.write_text(chart.read_text() + "".join(f"{line}\n" for line in lines)) and None
 
     told = ("run", "follow", chart, "--per-step", "10", "--unit", "GPU-hours", "--json")
-    meanwhile(logged("1.5,0.4"), logged("2,0.45", "4,0.5"), logged("0.75,0.25"))
+
+    def logged_late() -> None:
+        chart.write_text(chart.read_text().replace("1,0.3\n", "0.75,0.25\n1,0.3\n"))
+
+    meanwhile(logged("1.5,0.4"), logged("2,0.45", "4,0.5"), logged_late)
     first = forecurve(*told)
     assert [json.loads(line)["step"] for line in first.out.splitlines()] == [1, 2, 3, 4, 5]
     assert "Logged too late to be sent: 0.75" in first.err
@@ -111,22 +122,127 @@ def test_epochs_in_fractions_are_counted_and_the_same_when_the_command_goes_on(
     run = only_run(forecurve)["id"]
     assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5)]
 
-    chart.write_text(chart.read_text().replace("0.75,0.25\n", "4.5,0.52\n"))
+    chart.write_text(chart.read_text().replace("0.75,0.25\n", "") + "4.5,0.52\n")
     again = forecurve(*told, "--over")
     assert [json.loads(line)["step"] for line in again.out.splitlines()] == [1, 2, 3, 4, 5, 6]
     assert curve(forecurve, run) == [(5, 0.2), (10, 0.3), (15, 0.4), (20, 0.45), (40, 0.5), (45, 0.52)]
     assert "warn" not in again.err.lower()
 
 
+def test_steps_beyond_what_the_service_takes_are_counted(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    chart = tmp_path / "chart.csv"
+    chart.write_text('"tokens","mine - eval/acc"\n0,0.2\n20000000000,0.3\n40000000000,0.4\n')
+    answer = forecurve("run", "follow", chart, "--per-step", "1e-9", "--unit", "GPU-hours", "--json", "--over")
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 1, 2]
+    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (20, 0.3), (40, 0.4)]
+
+
 def test_a_whole_step_that_is_logged_late_keeps_its_number(
     forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
 ) -> None:
     log = tmp_path / "grpo.jsonl"
-    written(log, 0, 20)
-    meanwhile(lambda: written(log, 10), lambda: written(log, 30))
+    written(log, 0, 10, 30)
+    meanwhile(lambda: written(log, 20), lambda: written(log, 40))
     answer = forecurve("run", "follow", log, *TOLD, "--json")
-    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 20, 10, 30]
-    assert curve(forecurve, only_run(forecurve)["id"]) == [(0, 0.2), (5, 0.31), (10, 0.44), (15, 0.5)]
+    assert [json.loads(line)["step"] for line in answer.out.splitlines()] == [0, 10, 30, 20, 40]
+    assert [compute for compute, _ in curve(forecurve, only_run(forecurve)["id"])] == [0, 5, 10, 15, 20]
+
+
+def rated(file: Path, *reports: tuple[int, float]) -> Callable[[], None]:
+    """The file is written anew."""
+    rows = [json.dumps({"step": step, "data": {METRIC: rate}}) + "\n" for step, rate in reports]
+    return lambda: file.write_text("".join(rows)) and None
+
+
+def test_what_a_resume_of_the_trainer_threw_away_is_taken_back(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    first = (0, 0.2), (10, 0.3), (20, 0.4), (30, 0.5)
+    rated(log, *first)()
+    again = (10, 0.31), (20, 0.42), (30, 0.6)
+    meanwhile(*(rated(log, *first, *again[:count]) for count in (1, 2, 3)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert told.err.count("logged anew") == 1, told.err
+    assert "warn" not in told.err.lower()
+    run = only_run(forecurve)
+    assert (run["attempt"], curve(forecurve, run["id"])) == (2, [(0, 0.2), (5, 0.31), (10, 0.42), (15, 0.6)])
+
+
+def test_a_file_that_begins_anew_replaces_what_was_sent_and_one_that_goes_on_does_not(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    rated(log, (0, 0.2), (10, 0.3), (20, 0.4))()
+    while_written = rated(log, (0, 0.2))
+    whole = rated(log, (0, 0.2), (10, 0.3), (20, 0.4), (30, 0.5))
+    meanwhile(while_written, whole, rated(log, (40, 0.55)), rated(log, (40, 0.55), (50, 0.6)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert "logged anew" not in told.err
+    run = only_run(forecurve)
+    assert [compute for compute, _ in curve(forecurve, run["id"])] == [0, 5, 10, 15, 20, 25]
+
+    seen_once = rated(log, (0, 0.2))
+    meanwhile(seen_once, lambda: log.write_text("no JSON\nat all\n"), rated(log, (0, 0.2), (10, 0.25)))
+    told = forecurve("run", "follow", log, *TOLD)
+    assert told.err.index("Not read just now") < told.err.index("logged anew")
+    run = only_run(forecurve)
+    assert (run["attempt"], curve(forecurve, run["id"])) == (3, [(0, 0.2), (5, 0.25)])
+
+
+def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
+    forecurve: Forecurve, service: str, tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    meanwhile()
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        written(tmp_path / folder / "log.jsonl", 0, 10)
+    forecurve("run", "follow", "a/log.jsonl", *TOLD)
+    refused = forecurve("run", "follow", "b/log.jsonl", *TOLD)
+    refused.check_is_bad_input(["--name", str(tmp_path / "a" / "log.jsonl"), "--name log"])
+    assert only_run(forecurve)["attempt"] == 1
+    (tmp_path / "a" / "log.jsonl").rename(tmp_path / "moved.jsonl")
+    moved = forecurve("run", "follow", "moved.jsonl", *TOLD, "--name", "log", "--over")
+    assert (moved.code, only_run(forecurve)["attempt"]) == (0, 2)
+    assert forecurve("run", "follow", "b/log.jsonl", *TOLD, "--over").code == 0
+    assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
+def test_a_run_that_is_over_is_not_reported_twice(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10, 20)
+    told = ("run", "follow", log, *TOLD, "--over")
+    assert forecurve(*told).code == 0
+    again = forecurve(*told)
+    assert (again.code, "is over and has 3 of these 3 evaluations; nothing is sent" in again.err) == (0, True)
+    written(log, 30)
+    forecurve(*told).check_is_bad_input(["is over and has 3 of these 4 evaluations", "--name"])
+    assert only_run(forecurve)["attempt"] == 1
+    rated(log, (0, 0.2), (10, 0.3), (20, 0.4))()  # of another training
+    assert forecurve(*told).code == 0
+    assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
+def test_a_run_that_somebody_ended_is_not_begun_again(
+    forecurve: Forecurve,
+    service: str,
+    sessions: sessionmaker[Session],
+    clock: Clock,
+    tmp_path: Path,
+    meanwhile: Callable[..., None],
+) -> None:
+    log = tmp_path / "grpo.jsonl"
+    written(log, 0, 10, 20)
+    meanwhile()
+    forecurve("run", "follow", log, *TOLD)
+    with sessions.begin() as session:
+        run = session.scalars(select(Run)).one()
+        transition(session, run, Status.FAILED, actor="test", reason="silent for a week", now=clock.now)
+    again = forecurve("run", "follow", log, *TOLD)
+    assert (again.code, "nothing is sent" in again.err) == (0, True), again.err
+    written(log, 30)
+    forecurve("run", "follow", log, *TOLD).check_is_bad_input(["is over and has 3 of these 4 evaluations"])
+    assert only_run(forecurve)["status"] == "failed"
 
 
 def test_percentages_become_shares_by_their_range(forecurve: Forecurve, service: str, tmp_path: Path) -> None:

@@ -51,6 +51,25 @@ def test_what_came_in_goes_out_as_it_was(forecurve: Forecurve, service: str, fil
     assert forecurve("run", "show", ids[0], "--json").json["last_step"] == 8  # compute is counted in them
 
 
+def test_steps_beyond_what_the_service_takes_are_counted(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    frames = tmp_path / "frames.csv"
+    frames.write_text("series,compute,reward\n" + "".join(f"x,{at}e9,.{at}\n" for at in range(1, 6)))
+    answer = forecurve("run", "import", frames, "--task", TASK, "--unit", "steps")
+    assert answer.code == 0, answer.err
+
+
+def test_what_went_out_is_known_when_it_comes_in_again(
+    forecurve: Forecurve, service: str, file: Path, tmp_path: Path
+) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours", "--range", "0,100", "--json")
+    ids = [one["id"] for one in forecurve(*told).json["items"]]
+    out = tmp_path / "out.csv"
+    assert forecurve("run", "export", *ids, "-o", out).code == 0
+    again = forecurve("run", "import", out, "--task", TASK)
+    assert "0 of 4 runs are new" in again.out, again.out
+    assert {line.split(",")[0] for line in out.read_text().splitlines()[1:]} == {"base", "no-kl"}
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [

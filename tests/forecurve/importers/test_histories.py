@@ -165,6 +165,46 @@ def test_what_a_resume_threw_away_is_left_out_and_counted(tmp_path: Path) -> Non
     assert (_steps(found.rows), found.left_out) == ([0, 5], {GONE: 2})
 
 
+@pytest.mark.parametrize(
+    ("steps", "late"),
+    [
+        ([0, 10, 20, 40, 50, 30, 60], [30]),
+        ([0, 10, 20, 50, 60, 40, 30, 70, 80], [30, 40]),
+        ([0, 10, 20, 40, 30], [30]),  # the last to come
+        ([0, 10, 20, 40, 30, 40, 50], []),  # 40 came again: done again from 20 on
+        ([0, 10, 20, 30, 25, 40, 50], []),  # in no gap
+        ([10, 20, 30, 0], []),  # begun anew
+    ],
+)
+def test_an_evaluation_that_came_in_late_throws_nothing_away(tmp_path: Path, steps: list[int], late: list[int]) -> None:
+    found = read(_file(tmp_path, "a.csv", _log(steps)))
+    told = [note for note in found.notes if "came in late, as of an older checkpoint" in note]
+    assert len(told) == bool(late)
+    if late:
+        assert told[0].startswith(f"{len(late)} evaluation")
+        assert _steps(found.rows) == sorted(steps)
+    else:
+        assert len(found.rows) < len(steps)
+
+
+def _beside_training(rows: str) -> str:
+    """Lines of training (step and hours) and of evaluations (step, rate and, where it is told, hours)."""
+    return "step,hours,eval/acc\n" + "".join(f"{row}{',' * (2 - row.count(','))}\n" for row in rows.split())
+
+
+def test_what_is_logged_beside_evaluations_tells_a_resume_from_a_late_one(tmp_path: Path) -> None:
+    late = "10,1 10,,.1 15,1.5 20,2 20,,.2 25,2.5 15,2.6,.15 30,3 30,,.3 40,4 40,,.4 20,,.25 50,5 50,,.5"
+    found = read(_file(tmp_path, "late.csv", _beside_training(late)), compute="hours")
+    points = [(row["compute"], row["reward"]) for row in found.rows]
+    assert points == [(1, 0.1), (1.5, 0.15), (2, 0.25), (3, 0.3), (4, 0.4), (5, 0.5)]
+    by_then = _beside_training("10,1,.1 20,2,.2 40,4,.4 30,4.2,.3 50,5,.5")
+    found = read(_file(tmp_path, "by_then.csv", by_then), compute="hours")
+    assert (_steps(found.rows), [*found.left_out.values()]) == ([10, 20, 40, 50], [1])
+    resumed = "10,1 10,,.1 20,2 20,,.2 40,4 40,,.4 30,,.3 31,3.1 50,5 50,,.5"
+    found = read(_file(tmp_path, "resumed.csv", _beside_training(resumed)))
+    assert _steps(found.rows) == [10, 20, 30, 50]
+
+
 def test_compute_of_a_branch_that_was_thrown_away_counts_no_more(tmp_path: Path) -> None:
     """Resumed from step 15 after 30, and evaluated where the first branch had logged its compute as well."""
     first = "10,.1,1\n15,,1.5\n20,.2,2\n25,,2.5\n30,.3,3\n"

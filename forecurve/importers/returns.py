@@ -1,0 +1,121 @@
+"""Where the step of a log goes back: was the run resumed from there, or did the evaluation of an older checkpoint come
+in late, from a job of its own?
+
+After a resume the steps from there on are done again. So where other rows stand before and after it that went on as if
+nothing had been, it came late. Where only evaluations are logged it came late when it stands in a gap that the others
+had left, and none of them came again: a resume that evaluates at other steps than before leaves no such gap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter
+from typing import NamedTuple
+
+from .logs import Row, is_finite
+
+_ALMOST = 0.75  # of the usual distance; what falls between two neighbours at that distance is half of it from one
+
+
+class Report(NamedTuple):
+    """One value of one number: where it stands, and in which row."""
+
+    where: str
+    step: float
+    value: float
+    part: int
+    at: int
+
+
+@dataclass
+class Branch:
+    """What led to the last report, in the order of steps; the rows that came late, and how often a run was resumed."""
+
+    reports: list[Report] = field(default_factory=list)
+    late: set[int] = field(default_factory=set)
+    resumes: int = 0
+
+
+def steps_between(rows: Sequence[Row], name: str, axis: str | None) -> dict[int, list[tuple[int, float]]]:
+    """Of the rows that do not report a number, by the part that they are of, places and steps."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for at, row in enumerate(rows):
+        step = None if axis is None or name in row.cells else row.cells.get(axis)
+        if step is not None and is_finite(step):
+            found.setdefault(row.part, []).append((at, float(step)))
+    return found
+
+
+def last_branch(reports: Sequence[Report], between: Sequence[tuple[int, float]]) -> Branch:
+    """Without what a resume threw away: it drops those before it at its step or a later one.
+
+    Args:
+        reports: in the order of logging.
+        between: places and steps of the other rows.
+    """
+    branch = Branch()
+    kept = branch.reports
+    reported: set[float] = set()
+    for number, report in enumerate(reports):
+        goes_back = bool(kept) and report.step < kept[-1].step
+        if goes_back and _came_late(report, reports[number + 1 :], kept, reported, between):
+            branch.late.add(report.at)
+            _put_in(kept, report)
+        else:
+            branch.resumes += goes_back
+            del kept[bisect_left(kept, report.step, key=attrgetter("step")) :]
+            kept.append(report)
+        reported.add(report.step)
+    return branch
+
+
+def _put_in(kept: list[Report], report: Report) -> None:
+    place = bisect_left(kept, report.step, key=attrgetter("step"))
+    kept[place : place + (kept[place].step == report.step)] = [report]
+
+
+def _came_late(
+    report: Report,
+    later: Sequence[Report],
+    kept: Sequence[Report],
+    reported: set[float],
+    between: Sequence[tuple[int, float]],
+) -> bool:
+    went_on = _went_on(report, between)
+    if went_on is not None:
+        return went_on
+    if report.step in reported or not _is_in_a_gap(report.step, [one.step for one in kept]):
+        return False
+    return not _came_again(later, reported, kept[-1].step)
+
+
+def _went_on(report: Report, between: Sequence[tuple[int, float]]) -> bool | None:
+    """Whether the other rows go on behind it where they were; None where they cannot tell."""
+    place = bisect_left(between, (report.at, 0.0))
+    if not 0 < place < len(between):
+        return None
+    before, after = between[place - 1][1], between[place][1]
+    return None if before <= report.step or before == after else after > before
+
+
+def _is_in_a_gap(step: float, steps: Sequence[float]) -> bool:
+    """Whether it is about as far from its neighbours as these steps are from one another, or farther."""
+    place = bisect_left(steps, step)
+    if place == 0:  # before all others: begun anew
+        return False
+    distances = sorted(after - before for before, after in pairwise(steps))
+    usual = distances[(len(distances) - 1) // 2]
+    return min(step - steps[place - 1], steps[place] - step) >= _ALMOST * usual
+
+
+def _came_again(later: Sequence[Report], reported: set[float], newest: float) -> bool:
+    """Whether one that had been reported comes again before the run gets beyond where it was."""
+    for report in later:
+        if report.step > newest:
+            return False
+        if report.step in reported:
+            return True
+    return False
