@@ -189,12 +189,14 @@ def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed:
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
     places = [np.concatenate([[now[at], horizon], grid]) for at, grid in enumerate(grids)]
     tables = [_doubted(fit, joint.arm(at, x)) for at, (fit, x) in enumerate(zip(fits, places, strict=True))]
-    described = [table[:, 1] for fit, table in zip(fits, tables, strict=True) if not fit.withheld]
-    top = np.max(described, axis=0) if described else np.full(len(tables[0]), fits[0].curve.bounds[1])
+    described = [at for at, fit in enumerate(fits) if not fit.withheld]
+    top = np.max([tables[at][:, 1] for at in described] or [np.full(len(tables[0]), fits[0].curve.bounds[1])], axis=0)
     rng = np.random.default_rng(seed + 1)
     for at, arm in enumerate(entrants):
         if arm.fit.withheld:
-            tables[at] = _unforecast(arm, top, grids[at], horizon, rng)
+            rises = [joint.arm(other, np.array([now[at], horizon])) for other in described]
+            rise = np.max([one[:, 1] - one[:, 0] for one in rises] or [np.zeros_like(top)], axis=0)
+            tables[at] = _unforecast(arm, top, rise, grids[at], horizon, rng)
     return Standing(
         fits=tuple(fits),
         horizon=float(horizon),
@@ -234,10 +236,11 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
 
 
 def _unforecast(
-    arm: Entrant, top: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
+    arm: Entrant, top: FloatArray, gain: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
 ) -> FloatArray:
-    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above `top`, or, if
-    it went so far, where it stood."""
+    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above where the best
+    of the others ends (`top`), gains as much as any of them over the same compute (`gain`) where that leads further,
+    or, if it went so far, stays where it stood."""
     fit, size = arm.fit, len(top)
     upto = max(int(np.searchsorted(fit.curve.compute, horizon * (1 + 1e-9), side="right")), 1)
     last = fit.curve.reward[max(upto - _LAST, 0) : upto]
@@ -248,7 +251,7 @@ def _unforecast(
     moves = np.ones(size, dtype=bool)
     if fit.misfit in SHAPELESS:
         moves = rng.uniform(size=size) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
-    rise = moves * rng.uniform(0.0, 1.1, size) * np.maximum(top - level, 0.0)
+    rise = moves * rng.uniform(0.0, 1.1, size) * np.maximum(top - level, np.maximum(gain, 0.0))
     end = np.minimum(level + rise, fit.curve.bounds[1])
     way = np.log(grid / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
     return np.column_stack([level, end, level[:, None] + way * (end - level)[:, None]])

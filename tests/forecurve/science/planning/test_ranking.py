@@ -92,6 +92,20 @@ def test_a_finished_run_that_no_sigmoid_describes_ends_where_it_stood(upto: int)
     assert other.end.width < 0.03
 
 
+def test_a_run_that_no_sigmoid_describes_may_gain_as_others_do_also_from_above_them() -> None:
+    """At half of the way it jumped above where the others end."""
+    early = curve(0.45, 0, 21)
+    jumped = Curve(early.compute, early.reward + 0.3 * (early.compute > 30), prompts=1000, samples=4)
+    assert fit(jumped).withheld
+    others = {name: [curve(ceiling, 0, 21)] for name, ceiling in (("a", 0.5), ("b", 0.6))}
+    best, second = rank({"jumped": jumped, **others}, 100.0, seed_sd=SURE)[:2]
+    now = jumped.reward[-5:].mean()
+    gains = curve(0.6, 0).reward[-5:].mean() - curve(0.6, 0, 21).reward[-5:].mean()
+    assert (best.arm, second.arm) == ("jumped", "b")
+    assert best.end.lower == pytest.approx(now, abs=0.012)
+    assert best.end.upper == pytest.approx(now + gains, abs=0.012)
+
+
 def test_the_sentence_names_the_likely_best_and_who_is_out() -> None:
     arms = {"a": [curve(0.60, 0)], "b": [curve(0.62, 0)], "c": [curve(0.40, 0)]}
     clear = rank(arms, 100.0, seed_sd=SURE)
