@@ -168,6 +168,13 @@ def test_an_alert_that_is_settled_is_not_told_as_one_that_waits_where_the_run_ca
     assert "alert: below forecast, resolved" in marks[0]["text"]
 
 
+def test_a_name_is_no_template_of_a_hover(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.arm).name = "arm %{y} 50 %"
+    opened(page, f"/sweeps/{site.sweep}")
+    assert hovered(page, "arm %{y} 50 %", 10).startswith("arm %{y} 50 %")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_labels_stay_where_there_is_room(page: Any, site: Site, width: int) -> None:
     truth = seeding.Truth(A=0.99, B=2.2, C_mid=3.0)
