@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import select
+
 from server.alerts.service import open_alert
+from server.checkpoints.models import Checkpoint
 from server.events.service import record
 from server.runs.models import Run
 from tests.web import seeding
@@ -126,3 +129,15 @@ def test_of_a_run_that_ends_while_one_looks_nothing_is_promised_any_more(page: A
     assert page.locator("text=No metric was logged.").is_visible()
     overlay.wait_for_selector("text=None of these runs was evaluated before it ended.")
     overlay.close()
+
+
+def test_the_page_of_a_run_follows_its_forks(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        fork = seeding.add_run(session, now=site.now, name="a fork")
+        begin = session.scalars(select(Checkpoint).where(Checkpoint.run_id == site.control)).one()
+        fork.parent_run_id, fork.parent_checkpoint_id, fork.parent_step = site.control, begin.id, begin.step
+        fork_id = fork.id
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    ended(site, fork_id)
+    page.wait_for_selector(f"#{fork_id} .state[data-state=failed]")
