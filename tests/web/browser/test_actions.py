@@ -11,7 +11,7 @@ from server.checkpoints.models import Checkpoint
 from server.events.service import record
 from server.runs.models import Run
 from tests.web import seeding
-from tests.web.browsing import MARKS, Site, opened
+from tests.web.browsing import MARKS, TRUTH, Site, opened
 
 pytestmark = MARKS
 SEEN = """(hidden) => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
@@ -141,3 +141,17 @@ def test_the_page_of_a_run_follows_its_forks(page: Any, site: Site) -> None:
     page.wait_for_selector("[data-live-sign][data-state=live]")
     ended(site, fork_id)
     page.wait_for_selector(f"#{fork_id} .state[data-state=failed]")
+
+
+def test_what_goes_on_with_twice_the_budget_fills_the_form_in(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        control = session.get_one(Run, site.control)
+        forecast = seeding.add_forecast(session, control, TRUTH, at=42.0, now=site.now, action="scale")
+        seeding.add_recommendation(session, control, forecast)
+    page.click("text=Go on with twice the budget")
+    assert page.input_value("#new-fork [name=changes]") == "budget.compute = 120"
+    page.fill("#new-fork [name=changes]", "budget.compute = 90")
+    page.click("text=Go on with twice the budget")
+    assert page.input_value("#new-fork [name=changes]") == "budget.compute = 90"
