@@ -197,3 +197,13 @@ def test_a_budget_is_told_as_it_was_given(page: Any, site: Site) -> None:
     for said in ("61.25", "1,234,567.5"):
         page.wait_for_selector(f"#plot .annotation-text:has-text('budget {said}')")
         assert page.locator(f"td:has-text('/ {said}')").count() == 1
+
+
+def test_before_the_first_mark_the_budget_ends_at_the_axis_too(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="begun")
+        seeding.add_evaluations(session, run, TRUTH, until=0, now=site.now)
+        run_id = run.id
+    opened(page, f"/runs/{run_id}")
+    edge = "([of, edge]) => Math.max(...[...document.querySelectorAll(of)].map(e => e.getBoundingClientRect()[edge]))"
+    assert page.evaluate(edge, ["#plot .shapelayer path", "bottom"]) < page.evaluate(edge, ["#plot .xtick text", "top"])

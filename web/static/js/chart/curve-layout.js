@@ -50,7 +50,7 @@ export function curveLayout(given) {
   const { view, forecast, axis, ink } = given;
   const layout = baseLayout(axis, view.unit, ink);
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(given)), domain: [STRIP, 1] });
-  Object.assign(layout.xaxis, { anchor: "y2" });
+  Object.assign(layout.xaxis, { anchor: "free", position: 0 }); // at the foot of the strip, also while it is empty
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
   if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 12 + widthOf(ceilingLines(forecast)));
   const scene = inside(given, layout.margin);
