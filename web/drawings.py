@@ -78,7 +78,8 @@ def sparkline(spark: Spark, low: float, high: float) -> Markup:
         parts.append(_line(curve[max(0, seen - 1) :], across, up, "fit beyond"))
     dots = "".join(f'<circle cx="{across(c)}" cy="{up(r)}" r="1.3"/>' for c, r in _thin(points, 40))
     parts.append(f'<g class="dots">{dots}</g>')
-    label = f"pass rate {points[0][1]:.2f} to {points[-1][1]:.2f} over {len(points)} evaluations"
+    count = "1 evaluation" if len(points) == 1 else f"{len(points)} evaluations"
+    label = f"pass rate {points[0][1]:.2f} to {points[-1][1]:.2f} over {count}"
     return _svg("spark", SPARK_WIDTH, SPARK_HEIGHT, label, parts)
 
 

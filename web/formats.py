@@ -141,6 +141,11 @@ def compute(value: float | None, unit: str = "") -> str:
     return NONE if value is None else f"{amount(value)} {unit}".strip()
 
 
+def given(value: float, unit: str = "") -> str:
+    """What a person gave, a budget say, with all its digits and its unit."""
+    return f"{digits.as_given(value)} {unit}".strip()
+
+
 def estimated(value: float, unit: str = "") -> str:
     """An amount that nobody counted: what stands before three significant digits is nought, `30,900,000 steps`."""
     return f"{significant(float(f'{value:.3g}'))} {unit}".strip()

@@ -1,7 +1,8 @@
 """What the page of a sweep shows of thousands of runs: curves that can be told apart, and the table part by part.
 
 Which, stands in the URL: `show` has the runs that are drawn, `text` what the table is narrowed to, `cursor` how many
-rows came before. Of a sweep that is shown whole, `show` is the chart's own affair, which hides runs by it.
+rows came before; `drawn`, where an open page asks again, the runs of its chart. Of a sweep that is shown whole, `show`
+is the chart's own affair, which hides runs by it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
+
+from starlette.datastructures import URL
 
 from server.filters import MOST_RUNS
 from server.sweeps.drawn import WHOLE, drawn_of
@@ -39,7 +42,16 @@ class Drawing:
 
     def with_run(self, run_id: str) -> str:
         """`show` of these and one more."""
-        return ",".join([*(run.id for run in self.runs or ()), run_id])
+        return ",".join([*self._ids, run_id])
+
+    def again(self, url: URL) -> str:
+        """Where a page with this chart asks for what is new: another arm may be the best by then."""
+        same = url.include_query_params(drawn=",".join(self._ids)) if self.runs else url
+        return f"{same.path}?{same.query}" if same.query else same.path
+
+    @property
+    def _ids(self) -> list[str]:
+        return [run.id for run in self.runs or ()]
 
 
 @dataclass(frozen=True)
@@ -62,19 +74,23 @@ class Part:
     next_page: str | None
 
 
-def drawing_of(found: SweepOutline, show: str | None) -> Drawing:
-    """All curves of a sweep; of a large one those that `show` names, the last ones if they are too many, else the few
-    that stand for it."""
+def drawing_of(found: SweepOutline, show: str | None, drawn: str | None = None) -> Drawing:
+    """All curves of a sweep; of a large one those that `show` names, the last ones if they are too many, else those
+    that a page which asks again has `drawn` already, else the few that stand for it."""
     curves = f"/v1/sweeps/{found.sweep.id}/curves"
     if len(found.runs) <= WHOLE:
         return Drawing(curves)
     known = {run.id: run for run in found.runs}
-    asked = [id_ for id_ in dict.fromkeys((show or "").split(",")) if id_ in known][-MOST_RUNS:]
+    asked, before = ([id_ for id_ in _ids(named) if id_ in known][-MOST_RUNS:] for named in (show, drawn))
     chosen = drawn_of(found.runs)
-    ids = asked or chosen.ids
+    ids = asked or before or chosen.ids
     named = f"{curves}?{urlencode([('run_id', id_) for id_ in ids])}"
     said = "" if asked else chosen.said
     return Drawing(named, [known[id_] for id_ in ids], said, ",".join(asked), len(found.runs) - len(ids))
+
+
+def _ids(named: str | None) -> list[str]:
+    return list(dict.fromkeys((named or "").split(",")))
 
 
 def part_of(

@@ -188,6 +188,10 @@ def last_tests(session: Session, channels: Sequence[Channel]) -> Mapping[str, De
     return {delivery.channel_id: delivery for delivery in found}
 
 
+def there_is_a_channel(session: Session) -> bool:
+    return session.scalar(select(exists().where(Channel.enabled))) or False
+
+
 def unseen_alerts(session: Session) -> int:
     """Alerts that still hold and that nobody has acknowledged."""
     unseen = Alert.resolved_at.is_(None), Alert.acknowledged_at.is_(None), IN_SIGHT

@@ -27,6 +27,7 @@ _FILTERS = {
     "interval3": formats.interval3,
     "amount": formats.amount,
     "compute": formats.compute,
+    "given": formats.given,
     "estimated": formats.estimated,
     "significant": formats.significant,
     "ago": formats.ago,

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.alerts.models import Alert
+from server.alerts.service import SUPERSEDED
 from server.checkpoints.models import Checkpoint
 from server.events.service import current_cursor
 from server.metrics.curve import Point, validation_curves
@@ -79,7 +80,8 @@ class _Material:
             refits.where(Forecast.run_id.in_(ids)).order_by(*_AS_MADE)
         ):
             found.refits[run_id].append(RefitMark(id=id_, at_compute=at_compute, created_at=created_at))
-        for alert in session.scalars(select(Alert).where(Alert.run_id.in_(ids)).order_by(Alert.id)):
+        on_the_curve = Alert.run_id.in_(ids), ~SUPERSEDED
+        for alert in session.scalars(select(Alert).where(*on_the_curve).order_by(Alert.id)):
             found.alerts[alert.run_id].append(AlertMark.model_validate(alert))
         is_open = Recommendation.run_id.in_(ids), Recommendation.status == "open"
         for advice in session.scalars(select(Recommendation).where(*is_open)):

@@ -92,12 +92,12 @@ def test_a_run_that_is_over_offers_to_go_on_with_twice_its_budget(
 ) -> None:
     """As a default that can be overwritten, in the form's own words."""
     with sessions.begin() as session:
-        over, live = (
-            seeding.add_run(session, now=clock.now, name=status, status=status, budget=60.0)
-            for status in ("succeeded", "running")
-        )
-        for run in (over, live):
+        runs = [
+            seeding.add_run(session, now=clock.now, name=status, status=status, budget=budget)
+            for status, budget in (("succeeded", 60.0), ("running", 60.0), ("stopped", 1_234_567.0))
+        ]
+        for run in runs:
             seeding.add_checkpoint(session, run, step=100, compute=60.0, now=clock.now)
-        ids = over.id, live.id
+        ids = [run.id for run in runs]
     changes = [site.get(f"/runs/{id_}").text.partition('spellcheck="false">')[2].partition("</")[0] for id_ in ids]
-    assert changes == ["budget.compute = 120", ""]
+    assert changes == ["budget.compute = 120", "", "budget.compute = 2469134"]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from fastapi.testclient import TestClient
+from sqlalchemy import update
+from sqlalchemy.orm import Session, sessionmaker
 
+from server.alerts.models import Channel
+from server.runs.models import Run
+from tests.conftest import Clock
+from tests.web import seeding
 from tests.web.conftest import Seeded
 from tests.web.reading import row_of, text_of
 
@@ -13,6 +19,20 @@ def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded:
     assert "broken-learning-rate fell below its forecast" in row
     assert "#rl-alerts: delivered" in row
     assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_an_alert_below_the_level_of_every_channel_does_not_ask_for_one(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.arm)
+        warning = seeding.add_alert(session, run, since=32, at=36, now=clock.now, delivered=False)
+        warning.level = "WARN"
+        alert = warning.id
+    assert "add one" not in row_of(site.get("/alerts").text, alert)
+    with sessions.begin() as session:
+        session.execute(update(Channel).values(enabled=False))
+    assert "no channel · add one" in row_of(site.get("/alerts").text, alert)
 
 
 def test_an_alert_that_was_acknowledged_stays_in_the_inbox_but_is_not_counted(site: TestClient, seeded: Seeded) -> None:
@@ -32,7 +52,8 @@ def test_an_alert_that_was_resolved_leaves_the_inbox_and_stays_on_its_runs_page(
     alert = site.post(f"/v1/alerts/{seeded.alert}:resolve", headers=same_site).json()
     assert seeded.alert not in site.get("/alerts").text
     assert "resolved" in row_of(site.get("/alerts?show=all").text, seeded.alert)
-    assert "1 alert is resolved, by a person or because the run is over: show all" in text_of(site.get("/alerts").text)
+    resolved = "1 alert is resolved, by a person, or because the run is over or went on from before it: show all"
+    assert resolved in text_of(site.get("/alerts").text)
     page = site.get(f"/runs/{alert['run_id']}").text
     assert seeded.alert in page
     assert f"{seeded.alert}:resolve" not in page

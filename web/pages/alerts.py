@@ -26,6 +26,7 @@ def list_alerts(page: AnyPage, show: str = "open", cursor: str | None = None) ->
         "alerts.html",
         lines=lines,
         show_all=show == "all",
+        channels=reads.there_is_a_channel(page.session),
         resolved=0 if lines else reads.resolved_alerts(page.session),
         next_page=next_page,
         first_page=first_page,

@@ -46,10 +46,11 @@ def show_sweep(
     sort: str | None = None,
     text: str | None = None,
     show: str | None = None,
+    drawn: str | None = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
     found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id))
-    drawing = drawing_of(found, show)
+    drawing = drawing_of(found, show, drawn)
     arms = arms_of(found, drawing)
     path = f"/sweeps/{sweep_id}"
     kept = [(name, value) for name, value in (("text", text), ("show", drawing.asked)) if value]

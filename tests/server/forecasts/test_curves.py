@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.service import open_alert
 from server.checkpoints.models import Checkpoint
+from server.forecasts.curves import run_curve
 from server.forecasts.recommendations import recommend
 from server.forecasts.schemas import CurveView
 from server.metrics.curve import validation_curve, validation_curves
@@ -40,7 +41,7 @@ def full_run(session: Session, name: str = "no-cispo", points: int = 21, **colum
     newest = make_forecast(session, run, at_compute=40.0)
     open_alert(
         session, run, kind="below_forecast", level="ALERT", title="fell", text="It fell.", now=START,
-        since_compute=37.0, at_compute=39.0,
+        since_compute=37.0, at_compute=39.0, attempt=1,
     )  # fmt: skip
     recommend(session, run, newest, action="continue", reason="It pays.", numbers={"gain": 0.1}, now=START)
     return run
@@ -138,6 +139,13 @@ def test_a_resumed_attempt_supersedes_what_the_older_one_measured_beyond_it(sess
         (60, 3),
         (70, 3),
     ]
+
+
+def test_a_fall_that_a_resumed_attempt_has_thrown_away_is_no_mark_on_the_curve(session: Session) -> None:
+    run = full_run(session)
+    assert [alert.at_compute for alert in run_curve(session, run.id).alerts] == [39.0]
+    add_evaluations(session, run, [36.0, 40.0], [0.7, 0.71], attempt=2, first_step=180)
+    assert run_curve(session, run.id).alerts == []
 
 
 def test_curves_of_many_runs_do_not_mix(session: Session) -> None:

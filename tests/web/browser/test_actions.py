@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import select
+
 from server.alerts.service import open_alert
+from server.checkpoints.models import Checkpoint
+from server.events.service import record
 from server.runs.models import Run
-from tests.web.browsing import MARKS, Site, opened
+from tests.web import seeding
+from tests.web.browsing import MARKS, TRUTH, Site, opened
 
 pytestmark = MARKS
 SEEN = """(hidden) => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
@@ -97,3 +102,56 @@ def test_the_number_of_alerts_in_the_bar_follows_the_alerts_of_other_runs(page: 
             said = {"kind": f"test{before}", "level": "ALERT", "title": "A title", "text": "A text"}
             open_alert(session, control, now=site.now, evidence={}, **said)
         page.wait_for_function(f"() => document.querySelector('#nav .count').textContent.startsWith('{before + 1}')")
+
+
+def ended(site: Site, run_id: str) -> None:
+    """What the reconciler writes of a run that failed."""
+    with site.sessions.begin() as session:
+        run = session.get_one(Run, run_id)
+        run.status, run.finished_at = "failed", site.now
+        record(session, "run.status", actor="reconciler", run_id=run.id, sweep_id=run.sweep_id, to_state="failed")
+
+
+def test_of_a_run_that_ends_while_one_looks_nothing_is_promised_any_more(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        sweep = seeding.add_sweep(session, "none yet", now=site.now)
+        run = seeding.add_run(session, now=site.now, sweep=sweep).id
+        sweep_id = sweep.id
+    overlay = page.context.new_page()
+    for tab, path in ((page, f"/runs/{run}"), (overlay, f"/sweeps/{sweep_id}")):
+        tab.goto(path)
+        tab.wait_for_selector("text=No evaluation yet. The first point appears")
+        tab.wait_for_selector("[data-live-sign][data-state=live]")
+    page.wait_for_selector("text=No metric yet.")
+    ended(site, run)
+    page.wait_for_selector("text=The run ended before its first evaluation; its events say why.")
+    assert page.inner_text("[data-chart-empty] code") == f"forecurve run events {run}"
+    assert page.locator("text=No metric was logged.").is_visible()
+    overlay.wait_for_selector("text=None of these runs was evaluated before it ended.")
+    overlay.close()
+
+
+def test_the_page_of_a_run_follows_its_forks(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        fork = seeding.add_run(session, now=site.now, name="a fork")
+        begin = session.scalars(select(Checkpoint).where(Checkpoint.run_id == site.control)).one()
+        fork.parent_run_id, fork.parent_checkpoint_id, fork.parent_step = site.control, begin.id, begin.step
+        fork_id = fork.id
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    ended(site, fork_id)
+    page.wait_for_selector(f"#{fork_id} .state[data-state=failed]")
+
+
+def test_what_goes_on_with_twice_the_budget_fills_the_form_in(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        control = session.get_one(Run, site.control)
+        forecast = seeding.add_forecast(session, control, TRUTH, at=42.0, now=site.now, action="scale")
+        seeding.add_recommendation(session, control, forecast)
+    page.click("text=Go on with twice the budget")
+    assert page.input_value("#new-fork [name=changes]") == "budget.compute = 120"
+    page.fill("#new-fork [name=changes]", "budget.compute = 90")
+    page.click("text=Go on with twice the budget")
+    assert page.input_value("#new-fork [name=changes]") == "budget.compute = 90"

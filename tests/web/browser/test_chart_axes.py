@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from server.metrics.models import Evaluation
+from server.runs.models import Run
 from tests.web import seeding
 from tests.web.browsing import MARKS, TRUTH, Site, opened, traces, widths
 
@@ -183,3 +184,26 @@ def test_no_tick_stands_beyond_what_a_pass_rate_can_be(
     ticks = page.locator("#plot .ytick text").all_text_contents()
     assert set(labels) <= set(ticks)
     assert all(0 <= float(tick) <= 1 for tick in ticks)
+
+
+def test_a_budget_is_told_as_it_was_given(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).budget_compute = 61.25
+        session.get_one(Run, site.arm).budget_compute = 1_234_567.5
+    page.goto(f"/runs/{site.control}")
+    page.wait_for_selector("#plot .annotation-text:has-text('at the budget, 61.25 CPU-seconds')")
+    assert "of 61.25 CPU-seconds" in page.inner_text(".facts")
+    page.goto(f"/sweeps/{site.sweep}")
+    for said in ("61.25", "1,234,567.5"):
+        page.wait_for_selector(f"#plot .annotation-text:has-text('budget {said}')")
+        assert page.locator(f"td:has-text('/ {said}')").count() == 1
+
+
+def test_before_the_first_mark_the_budget_ends_at_the_axis_too(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="begun")
+        seeding.add_evaluations(session, run, TRUTH, until=0, now=site.now)
+        run_id = run.id
+    opened(page, f"/runs/{run_id}")
+    edge = "([of, edge]) => Math.max(...[...document.querySelectorAll(of)].map(e => e.getBoundingClientRect()[edge]))"
+    assert page.evaluate(edge, ["#plot .shapelayer path", "bottom"]) < page.evaluate(edge, ["#plot .xtick text", "top"])

@@ -157,6 +157,24 @@ def test_alerts_at_one_evaluation_share_a_bell(page: Any, site: Site) -> None:
     assert len(bells) == 1
 
 
+def test_an_alert_that_is_settled_is_not_told_as_one_that_waits_where_the_run_came_back(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.execute(update(Alert).where(Alert.run_id == site.arm).values(resolved_at=site.now, back_since=30.0))
+        arm = session.get_one(Run, site.arm)
+        seeding.add_alert(session, arm, since=28, at=28, now=site.now, delivered=False).back_since = 30.0
+    opened(page, f"/runs/{site.arm}")
+    marks = page.evaluate("() => document.querySelector('#plot').layout.annotations.filter(a => a.name)")
+    assert marks[0]["text"].startswith("alert: below forecast, back<br>")
+    assert "alert: below forecast, resolved" in marks[0]["text"]
+
+
+def test_a_name_is_no_template_of_a_hover(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.arm).name = "arm %{y} 50 %"
+    opened(page, f"/sweeps/{site.sweep}")
+    assert hovered(page, "arm %{y} 50 %", 10).startswith("arm %{y} 50 %")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_labels_stay_where_there_is_room(page: Any, site: Site, width: int) -> None:
     truth = seeding.Truth(A=0.99, B=2.2, C_mid=3.0)

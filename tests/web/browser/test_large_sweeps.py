@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from server.events.service import record
+from server.runs.models import Run
+from tests.server.forecasts.seeds import make_forecast
 from tests.server.sweeps.large import Large, large_sweep
 from tests.web.browsing import MARKS, Site, opened, traces, widths
 
 pytestmark = MARKS
+LOOKS = """([each, name]) =>
+    [...document.querySelectorAll(each)].map(e => [e.dataset[name], e.querySelector('.swatch').className])"""
 RUNS = "() => document.querySelector('#plot').data.filter(t => t.meta).length"
 
 
@@ -72,3 +77,28 @@ def test_a_large_sweep_fits_its_window(width: int, page: Any, large: Large) -> N
     page.keyboard.press("Enter")
     page.wait_for_url("**text=arm+7**")
     assert page.locator("[data-arm]").count() == 4
+
+
+def looks(page: Any, each: str, name: str) -> dict[str, str]:
+    """Of each run's key or row, how its swatch looks."""
+    return dict(page.evaluate(LOOKS, [each, name]))
+
+
+def test_the_table_keeps_the_colours_of_the_chart_when_another_arm_becomes_the_best(
+    page: Any, large: Large, site: Site
+) -> None:
+    opened(page, f"/sweeps/{large.id}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        for run_id in large.arms["arm 1"]:
+            run = session.get_one(Run, run_id)
+            forecast = make_forecast(session, run)
+            end = {"median": 0.95, "lower": 0.9, "upper": 0.99}
+            forecast.summary = forecast.summary | {"at_budget": {"compute": 100.0, "curve": end, "evaluation": end}}
+            run.forecast_id = forecast.id
+            record(session, "forecast", actor="refit", run_id=run.id, sweep_id=large.id)
+    page.wait_for_function("id => document.getElementById(id)?.innerText.includes('0.95')", arg=large.arms["arm 1"][0])
+    keys = looks(page, "[data-key]", "key")
+    rows = looks(page, "tr[data-arm]:has(.swatch)", "arm")
+    assert rows == {id_: look for id_, look in keys.items() if id_ in rows}
+    assert page.locator(f"#{large.arms['arm 1'][0]} a.draw").is_visible()

@@ -5,6 +5,7 @@
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //   <select name="expires_in_s" data-as="number">                                    a number, left out where it is empty
+//   <a href="#new-fork" data-fill="budget.compute = 120">                            leads to a form, with these changes if it has none
 //
 // What the server refuses is shown in words, where the person is looking.
 
@@ -16,6 +17,8 @@ export function startActions() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-action]");
     if (button && !button.closest("form[data-action]")) press(button);
+    const link = event.target.closest("a[data-fill]");
+    if (link) fill(link);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-action]");
@@ -77,6 +80,11 @@ function done(source, answer) {
   if (source.matches("form")) source.reset();
   document.dispatchEvent(new CustomEvent("forecurve:done"));
   document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
+}
+
+/** A form that was there before the advice that leads to it; what somebody has written stays. */
+function fill({ hash, dataset }) {
+  document.querySelector(hash).elements.changes.value ||= dataset.fill;
 }
 
 /** A secret is shown once, beside the form that made it. */

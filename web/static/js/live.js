@@ -14,7 +14,7 @@ function concerns(change, page) {
   if (/^alert(\.|$)/.test(change.kind)) return true; // the number in the bar is on every page
   if (page.liveKinds) return page.liveKinds.split(" ").includes(change.kind); // whatever else comes, this page stays as it is
   if (page.liveRuns) return page.liveRuns.split(" ").includes(change.run_id);
-  if (page.liveRun) return change.run_id === page.liveRun;
+  if (page.liveRun) return change.run_id === page.liveRun || Boolean(document.getElementById(change.run_id)); // a fork in its table
   if (page.liveSweep) return change.sweep_id === page.liveSweep;
   return page.live === "all";
 }

@@ -167,6 +167,13 @@ export function plain(value) {
   return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
 }
 
+/** What a person gave, a budget say, with all its digits (`as_given` of forecurve/digits.py). @param {number} value @returns {string} */
+export function asGiven(value) {
+  const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  if (magnitude < -4 || magnitude > 9) return Number(value.toPrecision(10)).toExponential();
+  return value.toLocaleString("en-GB", { maximumSignificantDigits: 10 });
+}
+
 const AIR = 0.012; // of a range that ends at 0 or at 1, so that points there are drawn whole; less than ticks are apart, so that none stands beyond
 
 /** Pass rates get a range that holds everything and ends on round values. @param {number[]} values @returns {[number, number]} */

@@ -113,6 +113,6 @@ function words(heap, ink) {
   return [...written.slice(0, more.length > 0 ? MOST - 1 : MOST), ...more];
 }
 
-const endOf = (alert) => (alert.back_since !== null ? ", back" : alert.resolved_at ? ", resolved" : "");
+const endOf = (alert) => (alert.resolved_at ? ", resolved" : alert.back_since !== null ? ", back" : "");
 
 const coloured = (text, colour, around) => (colour === around ? text : `<span style="color:${colour}">${text}</span>`);

@@ -1,6 +1,6 @@
 // Axes, budget line, ceiling in the right margin and R0 of one run's chart.
 
-import { plain, rateRange, shareOf, toAxis } from "./axis.js";
+import { asGiven, rateRange, shareOf, toAxis } from "./axis.js";
 import { bells, wordsAt } from "./bells.js";
 import { holds } from "./curve-traces.js";
 import { between, ending, escaped, middle, widthOf } from "./words.js";
@@ -50,7 +50,7 @@ export function curveLayout(given) {
   const { view, forecast, axis, ink } = given;
   const layout = baseLayout(axis, view.unit, ink);
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(given)), domain: [STRIP, 1] });
-  Object.assign(layout.xaxis, { anchor: "y2" });
+  Object.assign(layout.xaxis, { anchor: "free", position: 0 }); // at the foot of the strip, also while it is empty
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
   if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 12 + widthOf(ceilingLines(forecast)));
   const scene = inside(given, layout.margin);
@@ -117,7 +117,7 @@ function besides(scene, share, lines) {
 function budgetLines({ view, forecast, ink }) {
   const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
   const withheld = forecast && !holds(forecast) ? ["forecast withheld"] : [];
-  const amount = `${plain(view.budget)} ${escaped(view.unit)}`;
+  const amount = `${asGiven(view.budget)} ${escaped(view.unit)}`;
   const quiet = (text) => `<span style="color:${ink.quiet}">${text}</span>`;
   return [
     [...(said ? [`<b>${middle(said.end)}</b> (90 %: ${between(said.end.lower, said.end.upper)})`] : withheld), quiet(`at the budget, ${amount}`)],

@@ -1,6 +1,6 @@
 // What is drawn of one run: evaluations, fit, bands, frozen forecast, prediction at the budget, marks on the axis.
 
-import { interpolate, plain } from "./axis.js";
+import { asGiven, interpolate, plain } from "./axis.js";
 import { fade } from "./palette.js";
 import { ending, escaped, estimate, predicted, reading, readings } from "./words.js";
 import { clock } from "../times.js";
@@ -129,7 +129,7 @@ function frozen({ view, forecast, axis, ink }) {
 function atBudget({ view, forecast, axis, ink }) {
   const { compute, curve, evaluation } = forecast.at_budget;
   const { end, restsOn } = ending(forecast.at_budget);
-  const said = `${plain(compute)} ${escaped(view.unit)}, the budget<br>expected end: ${estimate(end)}${restsOn ? `, ${restsOn}` : ""}<br>the curve by itself: ${estimate(curve)}`;
+  const said = `${asGiven(compute)} ${escaped(view.unit)}, the budget<br>expected end: ${estimate(end)}${restsOn ? `, ${restsOn}` : ""}<br>the curve by itself: ${estimate(curve)}`;
   const bar = (name, { median, lower, upper }, width, cap) => ({
     name,
     x: [axis.place(compute)],

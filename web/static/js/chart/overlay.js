@@ -3,7 +3,7 @@
 // a press on its key hides it. What is hidden stands in the URL.
 
 import { api } from "../api.js";
-import { computeAxis, computeTicks, plain, rateRange } from "./axis.js";
+import { asGiven, computeAxis, computeTicks, plain, rateRange } from "./axis.js";
 import { baseLayout, gutter } from "./curve-layout.js";
 import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
@@ -212,7 +212,7 @@ function budgets(views, axis, ink) {
   const amounts = countsOtherwise(axis.mode) ? [] : [...new Set(views.map((view) => view.budget).filter(Boolean))];
   return {
     shapes: amounts.map((amount) => ({ type: "line", x0: axis.place(amount), x1: axis.place(amount), yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" })),
-    annotations: (amounts.length > MOST_BUDGETS ? [] : amounts).map((amount, at) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", yshift: 15 * at, xanchor: "right", xshift: -4, showarrow: false, text: `budget ${plain(amount)}`, font: { size: 11, color: ink.quiet } })),
+    annotations: (amounts.length > MOST_BUDGETS ? [] : amounts).map((amount, at) => ({ x: axis.mode === "log" ? Math.log10(amount) : amount, xref: "x", y: 0.02, yref: "paper", yanchor: "bottom", yshift: 15 * at, xanchor: "right", xshift: -4, showarrow: false, text: `budget ${asGiven(amount)}`, font: { size: 11, color: ink.quiet } })),
   };
 }
 

@@ -55,8 +55,8 @@ export function readings(band, computes) {
 /** The hover of such a line. @param {string} what `fit`, `forecast` @param {string} unit */
 export const reading = (what, unit) => `%{customdata[0]} ${escaped(unit)}<br>${what} %{customdata[1]}<br>90 %: %{customdata[2]}`;
 
-/** Names come from users, and Plotly reads a small HTML in its texts. @param {string} text */
-export const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+/** Names come from users, and Plotly reads a small HTML in its texts, `%{y}` in those of hovers. @param {string} text */
+export const escaped = (text) => text.replace(/[&<>"'%]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 const LETTER = 6.5; // the width of a letter or digit at 12 px, in pixels
 
