@@ -220,7 +220,8 @@ def _tell(
         if fall is not None:
             _sound(session, run, FELL, fall, subject.points, now)
     if assessment.has_no_fall:
-        note_back(session, run, lambda alert: recovered_since(alert, subject.points), actor="watch")
+        upto = subject.points[-1].compute
+        note_back(session, run, lambda alert: recovered_since(alert, subject.points), upto=upto, actor="watch")
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, exists, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from forecurve.science.wording import compute_text
 from server.database import new_id
@@ -29,10 +29,23 @@ LEVELS = ("WARN", "ALERT")
 IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
+
+def _measured_anew(
+    attempt: ColumnElement[int] | InstrumentedAttribute[int | None], compute: ColumnElement[Any]
+) -> Sequence[ColumnElement[bool]]:
+    """Of evaluations: of an attempt that resumed before such a compute, and they say something else than older ones.
+
+    An attempt that says the same once more, as that of a log that is sent anew, has thrown nothing away.
+    """
+    older = aliased(Evaluation)
+    same = older.compute == Evaluation.compute, older.reward == Evaluation.reward
+    said_before = exists().where(older.run_id == Evaluation.run_id, older.attempt <= attempt, *same)
+    return Evaluation.attempt > attempt, Evaluation.compute <= compute, ~said_before
+
+
 SUPERSEDED = exists().where(
     Evaluation.run_id == Alert.run_id,
-    Evaluation.attempt > Alert.attempt,
-    Evaluation.compute <= func.coalesce(Alert.since_compute, Alert.at_compute),
+    *_measured_anew(Alert.attempt, func.coalesce(Alert.since_compute, Alert.at_compute)),
 )
 """Of alerts: an attempt that resumed before it has measured anew what the alert is about, which is on no curve now."""
 
@@ -99,9 +112,11 @@ def open_alert(
     return alert
 
 
-def note_back(session: Session, run: Run, since: Callable[[Alert], float], *, actor: str) -> None:
-    """Say in the open alerts of falls of `run` that nothing shows them any more, and `since` which compute."""
-    for alert in session.scalars(select(Alert).where(*_open_falls(run), Alert.back_since.is_(None))):
+def note_back(session: Session, run: Run, since: Callable[[Alert], float], *, upto: float, actor: str) -> None:
+    """Say in the open alerts of falls of `run` that nothing shows them any more, and `since` which compute. A curve
+    that goes `upto` less than where one began, as while a log is sent anew, says nothing of it."""
+    reached = Alert.back_since.is_(None), func.coalesce(Alert.since_compute, Alert.at_compute) < upto
+    for alert in session.scalars(select(Alert).where(*_open_falls(run), *reached)):
         _note_back(session, run, alert, since(alert), actor=actor)
 
 
@@ -187,11 +202,18 @@ def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime)
 
 
 def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
-    """Up to where a run's alerts of `kind` were resolved; None when none was."""
+    """Up to where a run's alerts of `kind` were resolved; None when none was. Later attempts that say up to there what
+    had been said are settled as well."""
     mine = Alert.run_id == run_id, Alert.kind == kind
     rows = session.execute(select(Alert.resolved_attempt, Alert.resolved_compute).where(*mine))
     settled = (Settled(attempt, compute) for attempt, compute in rows if attempt is not None and compute is not None)
-    return max(settled, default=None)
+    last = max(settled, default=None)
+    if last is None:
+        return None
+    attempts = select(func.min(Evaluation.attempt)).where(Evaluation.run_id == run_id)
+    anew = session.scalar(attempts.where(*_measured_anew(literal(last.attempt), literal(last.compute))))
+    newest = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run_id))
+    return last._replace(attempt=max(last.attempt, newest or 0) if anew is None else anew - 1)
 
 
 def _open_falls(run: Run) -> tuple[ColumnElement[bool], ...]:

@@ -180,7 +180,7 @@ def test_a_fall_after_a_resume_rings_though_one_at_the_same_compute_was_resolved
     run_id = grow(sessions, settings, COLLAPSING, [18, 20, 41])
     resolve_all(sessions)
     now = START + timedelta(hours=50)
-    resumed(sessions, run_id, COLLAPSING, 26, 36, now)  # up to less compute than was settled
+    resumed(sessions, run_id, COLLAPSING - 1e-6, 26, 36, now)  # up to less compute than was settled
     refit(sessions, settings, run_id, now)
     with sessions() as session:
         first, second = session.scalars(select(Alert).order_by(Alert.id))
@@ -209,6 +209,29 @@ def test_a_fall_that_a_resume_has_undone_is_resolved_by_itself_and_not_told_at_t
         view = run_view(session, session.get_one(Run, run_id))
     assert view.fell_at is None
     assert "fell" not in view.sentence
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_log_that_is_sent_anew_neither_undoes_a_fall_nor_rings_again(
+    sessions: Sessions, settings: Settings, settled: bool
+) -> None:
+    """As a follower does that is started once more: its attempt says what was said, first in part, and then goes on."""
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
+    if settled:
+        resolve_all(sessions)
+    for hours, (first, last) in enumerate(((0, 22), (22, 30), (30, 36), (36, 40)), start=50):
+        now = START + timedelta(hours=hours)
+        resumed(sessions, run_id, COLLAPSING, first, last, now)
+        refit(sessions, settings, run_id, now)
+        with sessions() as session:
+            alert = session.scalars(select(Alert).order_by(Alert.id)).first()
+            assert alert is not None
+            assert (alert.attempt, alert.back_since, alert.resolved_at is not None) == (1, None, settled)
+    with sessions() as session:
+        rung = session.scalars(select(Alert).order_by(Alert.id)).all()[1:]
+        assert [(again.attempt, again.since_compute is not None and again.since_compute > 70) for again in rung] == (
+            [(2, True)] if settled else []
+        )
 
 
 def test_of_a_run_that_is_over_no_warning_waits_for_evaluations(sessions: Sessions, settings: Settings) -> None:
