@@ -118,7 +118,7 @@ def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: See
     """Which arm is best at the budget, or where the furthest run is when there is none."""
     horizon = compared.budget or max(one.curve.now for fits in arms.values() for one in fits)
     ranks = rank(arms, horizon, seed_sd=seed_sd)
-    said = ranking_sentence(ranks, horizon, compared.unit)
+    said = ranking_sentence(ranks, horizon, compared.unit, given=compared.budget is not None)
     return {"horizon": horizon, "arms": [one.to_dict() for one in ranks], "sentence": said}
 
 

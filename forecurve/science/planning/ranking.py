@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
@@ -121,11 +123,15 @@ def rank(
     return tuple(sorted(ranks, key=lambda one: (-one.p_best, -one.end.median)))
 
 
-def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str) -> str:
-    """Which arm is best, as a colleague would say it; empty for a single one."""
+def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str, *, given: bool = False) -> str:
+    """Which arm is best, as a colleague would say it; empty for a single one.
+
+    Args:
+        given: a person gave the horizon, a budget say, and finds it with all its digits.
+    """
     if len(ranks) < 2:
         return ""
-    where = f"{compute_text(horizon)} {unit}"
+    where = f"{as_given(horizon) if given else compute_text(horizon)} {unit}"
     first, *others = ranks
     if first.p_best >= _SURE:
         said = f"Best at {where}: {first.arm} ({share_text(first.p_best)} sure)."

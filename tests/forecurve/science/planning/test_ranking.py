@@ -119,6 +119,7 @@ def test_the_sentence_names_the_likely_best_and_who_is_out() -> None:
     assert said.startswith("None stands out as the best at 100 GPU-hours: ")
     assert said.count("%") == 3  # of five, who are all as likely
     assert ranking_sentence(rank({"a": [curve(0.6, 0)]}, 100.0), 100.0, "GPU-hours") == ""
+    assert ranking_sentence(clear, 61.25, "GPU-hours", given=True).startswith("Best at 61.25 GPU-hours: b (")
     many = rank({"best": [curve(0.6, 0)], **{f"low {at}": [curve(0.4, at)] for at in range(8)}}, 100.0, seed_sd=SURE)
     assert ranking_sentence(many, 100.0, "GPU-hours").endswith(" and 3 more.")  # of the eight who are out
 
