@@ -23,6 +23,7 @@ from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
 from ..values import Estimate, estimate_of, jsonable
+from ..wording import gain_text, share_text
 from .belief import Look
 from .dominated import dominated, p_within
 from .standing import Standing, enter, standing
@@ -113,6 +114,8 @@ class Plan:
         expected_regret: what choosing now is expected to lose.
         value_of_information: how much of that the looks of the plan are expected to save.
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
+        not_run_on: why the choice is not run to the horizon though budget would be left for it; None where it is, is
+            there already, or none is left.
     """
 
     unit: str
@@ -127,6 +130,7 @@ class Plan:
     expected_regret: float
     value_of_information: float
     look_again: tuple[str, float] | None
+    not_run_on: str | None
 
     @property
     def sentence(self) -> str:
@@ -166,6 +170,7 @@ class Plan:
                     "expected_regret": self.expected_regret,
                     "value_of_information": self.value_of_information,
                     "look_again": look,
+                    "not_run_on": self.not_run_on,
                     "spend": self.spend,
                     "left": self.budget - self.spend,
                     "allocation": [each.to_dict() for each in self.allocation],
@@ -231,7 +236,7 @@ def plan(
     value = min(sum(look.value for look in looks), here.expected_regret)
     outlooks = outlooks_of(here, delta)
     allocation = _merged(here, looks, outlooks)
-    finish = _finish(here, allocation, outlooks, budget, delta, price)
+    finish, not_run_on = _finish(here, allocation, outlooks, budget, delta, price)
     allocation = [*allocation, *finish]
     return Plan(
         unit=fits[0].unit,
@@ -246,6 +251,7 @@ def plan(
         expected_regret=here.expected_regret,
         value_of_information=value,
         look_again=None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0])),
+        not_run_on=not_run_on,
     )
 
 
@@ -321,21 +327,23 @@ def _finish(
     budget: float,
     delta: float,
     price: float | None,
-) -> list[Allocation]:
-    """The chosen arm to its end, as far as the budget goes; nothing where even its end would hardly gain anything."""
+) -> tuple[list[Allocation], str | None]:
+    """The chosen arm to its end, as far as the budget goes; or why it is not run on."""
     best = here.best
     name = outlooks[best].arm
     start = next((row.to for row in looks if row.arm == name), float(here.now[best]))
     to = min(here.horizon, start + budget - sum(row.spend for row in looks))
-    in_all = here.ends[:, best] - here.levels[:, best]
-    worth = float((in_all >= delta).mean()) > 1 - SURE and not here.fallen[best]
-    if to - start <= 1e-9 * here.horizon or not worth:
-        return []
+    if to - start <= 1e-9 * here.horizon:
+        return [], None
+    if here.fallen[best]:
+        return [], "it fell"
+    if float((here.ends[:, best] - here.levels[:, best] >= delta).mean()) <= 1 - SURE:
+        return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
     gain = here.gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
-        return []
+        return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {price * (to - start):.2g}"
     reason = finish_reason(outlooks[best], estimate_of(gain), to, here.horizon, here.fits[best].unit)
-    return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)]
+    return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
 
 
 def check_arms(fits: Sequence[Fit]) -> None:

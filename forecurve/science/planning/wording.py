@@ -22,7 +22,7 @@ def plan_sentence(plan: Plan) -> str:
     if len(plan.arms) == 1:
         reached = lead.now + plan.budget
         short = "" if _reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
-        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}."
+        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
         act = f"choosing it now is expected to lose less than {SETTLED * plan.delta:g}"
@@ -32,7 +32,11 @@ def plan_sentence(plan: Plan) -> str:
     else:
         arm, to = plan.look_again
         act = f"run {arm} to {compute_text(to)} {plan.unit}, then look again"
-    return f"{head}: {act}{_dropped(plan.arms)}."
+    return f"{head}: {act}{_stays(plan)}{_dropped(plan.arms)}."
+
+
+def _stays(plan: Plan) -> str:
+    return "" if plan.not_run_on is None else f"; {plan.choice} is not run on, as {plan.not_run_on}"
 
 
 def _reaches(compute: float, horizon: float) -> bool:

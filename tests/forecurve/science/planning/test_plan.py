@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from forecurve import Curve, PlanError, advise_sweep, fit, plan
 from forecurve.science.planning.dominated import DOMINATED, dominated, p_within
 from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE, Plan
-from forecurve.science.wording import share_text
+from forecurve.science.wording import gain_text, share_text
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -166,6 +166,7 @@ def test_a_run_that_fell_is_given_nothing_and_expected_where_it_is() -> None:
     fallen = Curve(healthy.compute, reward, unit="GPU-hours", name="fallen", prompts=1000, samples=16)
     found = plan([healthy, fallen], 20_000.0, horizon=16_000.0)
     outlook = _by_name(found, "fallen")
+    assert plan([fallen], 8000.0).not_run_on == "it fell"
     assert outlook.misfit == "decline"
     assert outlook.end.median == pytest.approx(reward[-3:].mean(), abs=0.02)
     assert outlook.dominated
@@ -185,6 +186,18 @@ def test_one_arm_is_run_to_its_end() -> None:
     found = plan(FITS[:1], 4000.0)
     assert [(row.kind, row.to) for row in found.allocation] == [("finish", 8000.0)]
     assert "only arm" in found.sentence
+
+
+def test_a_choice_that_is_not_run_on_says_why() -> None:
+    arm = FITS[:1]
+    assert plan(arm, 4000.0).to_dict()["not_run_on"] is None
+    dear, sure = plan(arm, 4000.0, price=0.01), plan(arm, 4000.0, delta=0.5)
+    assert dear.not_run_on == f"{gain_text(dear.chosen.gain)} is too little for its price, which asks for 40"
+    assert sure.not_run_on == "it is 90 % sure to gain less than 0.5"
+    for found in (dear, sure):
+        assert found.allocation == ()
+        assert found.sentence.endswith(f"; {found.choice} is not run on, as {found.not_run_on}.")
+    assert plan(arm, 10.0, horizon=arm[0].curve.now).not_run_on is None  # it is there
 
 
 def test_arms_alone_and_as_siblings_are_two_questions() -> None:
