@@ -20,7 +20,7 @@ from itertools import pairwise
 from statistics import median
 
 import numpy as np
-from attribution import LAST, LEVEL, RECIPES, ROPE, SEED_LOG_MID, SWEEPS, WIDE_LOG_MID, SeedEffect, Shift, simulate
+from attribution import LAST, LEVEL, LOG_MIDS, RECIPES, ROPE, SEED_LOG_MID, SWEEPS, SeedEffect, Shift, simulate
 from common import answer, note, parser, table
 
 from forecurve.science import Curve, fit
@@ -68,7 +68,7 @@ def draw_sweep(rng: np.random.Generator, kind: str, tau: float, seeds: int) -> l
     """Whole curves of the control and the arms."""
     A, B, mid = RECIPES[int(rng.integers(len(RECIPES)))]
     wandering = bool(rng.integers(2))
-    spread = SeedEffect(tau, WIDE_LOG_MID if kind == "wide" else SEED_LOG_MID)
+    spread = SeedEffect(tau, LOG_MIDS.get(kind, SEED_LOG_MID))
     return [
         [
             simulate(rng, A + shift.A + e[0], B * np.exp(e[2]), mid * np.exp(shift.log_mid + e[1]), wandering)

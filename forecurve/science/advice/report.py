@@ -89,7 +89,8 @@ def ending(fit: Fit, budget: float | None, hindsight: Hindsight | None = None) -
     if budget is None or budget <= fit.curve.now or fit.withheld:
         return None
     if hindsight is None or not hindsight.runs:
-        end, rests_on = predict_ending(fit, budget), in_prior(fit.prior.runs or 0)
+        prior = fit.prior
+        end, rests_on = predict_ending(fit, budget), in_prior((prior.runs or 0) + prior.ahead, prior.ahead)
     else:
         conformal = Conformal.of(hindsight)
         end, rests_on = conformal.apply(hindsight.estimate, fit.curve.bounds), conformal.words

@@ -79,7 +79,10 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
     if finished is not None:
         finished = whole_of("finished", finished, errors.PriorError, "say how many of them are, or leave it out")
     prior = replace(parameter_prior(fits, arm), noise=noise_known(fits))
-    return prior if finished is None or prior.runs is None else replace(prior, runs=min(prior.runs, finished))
+    if finished is None or prior.runs is None:
+        return prior
+    runs = min(prior.runs, finished)
+    return replace(prior, runs=runs, ahead=prior.runs - runs)
 
 
 def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:

@@ -2,7 +2,7 @@
 
 Each arm's own posterior is known by its draws. The arms are taken as siblings, theta_i = (A, ln B, ln C_mid)_i ~
 0.9 N(mu, S) + 0.1 (the arm's own flat prior), with mu unknown and S = diag(s_d sd_d)^2: sd the spread that siblings
-have by default, ln s_d ~ N(0, 1/2). For a candidate (mu, s) the marginal likelihood of an arm is an average over its
+have by default, ln s_d ~ N(0, 1/2^2). For a candidate (mu, s) the marginal likelihood of an arm is an average over its
 draws,
 
     F_i(mu, s) = 0.9 mean_k [ N(theta_ik | mu, S) / p0(theta_ik) ] + 0.1,

@@ -56,6 +56,7 @@ class Prior:
         noise: what is known of the evaluations' noise, the usual where left out.
         runs: finished runs that it is made of, where it is made of runs. Fewer than 3 tell how runs lie to one another,
             and not how far they leave their curves (`drift`).
+        ahead: runs that are not finished but far ahead, of which it is made besides.
 
     Raises:
         FieldError: one of these that cannot be.
@@ -71,6 +72,7 @@ class Prior:
     unit: str | None = None
     noise: NoiseKnown | None = None
     runs: int | None = None
+    ahead: int = 0
 
     def __post_init__(self) -> None:
         told: dict[str, Any] = {"weight": _number("weight", self.weight), "dof": _number("dof", self.dof)}
@@ -101,6 +103,7 @@ class Prior:
             )
         if self.runs is not None:
             whole_of("runs", self.runs, errors.PriorError, "say how many runs it is made of, or leave it out")
+        whole_of("ahead", self.ahead, errors.PriorError, "say how many more runs it is made of, or leave it out")
 
     @property
     def informative(self) -> bool:

@@ -138,6 +138,7 @@ def test_series_as_far_as_the_run_itself_tell_nothing_of_a_budget_and_those_far_
     for name in ("young0", "young1", "young2"):
         assert _width(series[name]["A"]) < 0.5 * _width(alone[name]["A"])
         assert name not in told.err
+        assert series[name]["ending"]["calibration"] == "with 3 runs further along"
 
 
 def test_one_seed_of_a_series_is_asked_for_by_the_name_that_the_answer_gives(

@@ -35,8 +35,8 @@ def test_a_prior_is_made_of_those_that_are_over_or_far_ahead() -> None:
     whole, half, early = _run(0), [_run(seed).until(8_500) for seed in (1, 2, 3)], [_run(4).until(3_000)]
     siblings = Siblings([whole, *half, *early])
     young, later = siblings.prior(now=3_000, budget=BUDGET), siblings.prior(now=5_000, budget=BUDGET)
-    assert (young.name, young.runs) == ("4 siblings", 1)  # only one has shown the end
-    assert (later.name, later.runs) == ("1 sibling", 1)
+    assert (young.name, young.runs, young.ahead) == ("4 siblings", 1, 3)  # only one has shown the end
+    assert (later.name, later.runs, later.ahead) == ("1 sibling", 1, 0)
     assert siblings.prior(now=3_000, budget=20 * BUDGET) == FLAT
     assert siblings.prior(now=1_000, budget=8_000).runs == 4
     assert siblings.prior(4, budget=BUDGET) == young
