@@ -1,4 +1,4 @@
-"""Numbers in sentences: never with more digits than the interval supports."""
+"""Numbers in sentences: never with more digits than the interval supports, and no sign before what is rounded to 0."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
 def interval_text(estimate: Estimate) -> str:
     """`0.77 to 0.80`."""
     places = decimals(estimate.width)
-    return f"{estimate.lower:.{places}f} to {estimate.upper:.{places}f}"
+    return f"{estimate.lower:z.{places}f} to {estimate.upper:z.{places}f}"
 
 
 def level_text(estimate: Estimate) -> str:
     """`0.78 (90 %: 0.77 to 0.80)`."""
-    return f"{estimate.median:.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
+    return f"{estimate.median:z.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
 
 
 def beside_text(value: float, estimate: Estimate) -> str:
@@ -30,13 +30,16 @@ def beside_text(value: float, estimate: Estimate) -> str:
     >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599))
     '0.597'
     """
-    return f"{value:.{decimals(estimate.width)}f}"
+    return f"{value:z.{decimals(estimate.width)}f}"
 
 
 def gain_text(estimate: Estimate) -> str:
-    """`+0.03 (0.01 to 0.05)`."""
-    places = decimals(estimate.width)
-    return f"{estimate.median:+.{places}f} ({estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
+    """`+0.03 (0.01 to 0.05)`.
+
+    >>> gain_text(Estimate(2e-7, -1e-17, 0.0004))
+    '+0.0000 (0.0000 to 0.0004)'
+    """
+    return f"{estimate.median:+z.{decimals(estimate.width)}f} ({interval_text(estimate)})"
 
 
 def compute_text(value: float) -> str:
@@ -71,5 +74,5 @@ def ending_text(end: Estimate, rests_on: str, budget: float, unit: str) -> str:
     >>> ending_text(Estimate(0.615, 0.603, 0.627), "adjusted by 5 past runs", 16_000, "GPU-hours")
     'Expected to end at 0.61 (90 %, adjusted by 5 past runs: 0.60 to 0.63) when 16,000 GPU-hours are spent.'
     """
-    level = f"{end.median:.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
+    level = f"{end.median:z.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
     return f"Expected to end at {level} when {as_given(budget)} {unit} are spent."

@@ -135,7 +135,7 @@ def _extra_columns(asked: _Asked) -> list[str]:
 
 def _row(asked: _Asked) -> list[str]:
     fit, target = asked.fit, asked.target
-    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):.2f}", _ceiling(fit)]
+    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):z.2f}", _ceiling(fit)]
     if asked.budget is not None:
         cells.append(_at_budget(asked, asked.budget))
     if target is not None:

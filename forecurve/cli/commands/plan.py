@@ -72,7 +72,7 @@ def _show(found: Plan, horizon: float | None) -> None:
         [
             arm.arm,
             compute_text(arm.now),
-            f"{arm.end.median:.3f} ({interval_text(arm.end)})",
+            f"{arm.end.median:z.3f} ({interval_text(arm.end)})",
             share_text(arm.p_best),
             "drop" if arm.dominated else arm.misfit or "",
         ]
