@@ -12,6 +12,9 @@ from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
 
+_FLAGS = {"control": "--control", "level": "--level", "seed sd": "--seed-sd"}
+"""By what is at fault."""
+
 
 def compare_command(
     file: CurveFile,
@@ -116,8 +119,8 @@ def _compared(
     try:
         return compare(arms, control, rope=rope, level=level, **known)
     except CompareError as error:
-        flag = "--" if error.field == "level" else ""
-        raise bad_input(f"{flag}{error}") from error
+        flag = _FLAGS.get(error.field)
+        raise bad_input(str(error) if flag is None else flag + str(error).removeprefix(error.field)) from error
 
 
 def _show(compared: Comparison) -> None:
