@@ -11,6 +11,7 @@ from forecurve.digits import as_given, decimals, short_exponent
 from .values import Estimate
 
 _PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
+_MOST_DIGITS = 10
 
 
 def interval_text(estimate: Estimate) -> str:
@@ -42,13 +43,23 @@ def gain_text(estimate: Estimate) -> str:
     return f"{estimate.median:+z.{decimals(estimate.width)}f} ({interval_text(estimate)})"
 
 
-def compute_text(value: float) -> str:
+def compute_text(value: float, digits: int = 2) -> str:
     """Two significant digits: `0.41`, `3.4`, `38`, `2,300`; with an exponent where that is shorter: `3.2e+25`."""
     if value == 0 or not np.isfinite(value) or not _PLAIN[0] <= abs(value) < _PLAIN[1]:
-        return short_exponent(f"{value:.2g}")
-    places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
-    rounded = float(f"{value:.2g}")
-    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:,.0f}"
+        return short_exponent(f"{value:.{digits}g}")
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:,.0f}"
+
+
+def further_text(to: float, start: float) -> str:
+    """The compute to which a run goes on from `start`: two digits, or as many as tell it from there.
+
+    >>> further_text(640, 510), further_text(12.398, 11.927)
+    ('640', '12.4')
+    """
+    told = (compute_text(to, digits) for digits in range(2, _MOST_DIGITS))
+    return next((text for text in told if text != compute_text(start)), compute_text(to, _MOST_DIGITS))
 
 
 def names_text(names: Sequence[str], most: int = 5) -> str:

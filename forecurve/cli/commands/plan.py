@@ -62,7 +62,7 @@ def plan_command(
 
 
 def _show(found: Plan, horizon: float | None) -> None:
-    from forecurve.science.wording import compute_text, interval_text, share_text
+    from forecurve.science.wording import compute_text, further_text, interval_text, share_text
 
     from ..showing.output import print_table
 
@@ -81,7 +81,8 @@ def _show(found: Plan, horizon: float | None) -> None:
     print_table(["arm", "now", end, "P(best)", ""], rows, right=["now", "P(best)"])
     typer.echo()
     steps = [
-        [each.arm, compute_text(each.start), compute_text(each.to), each.kind, each.reason] for each in found.allocation
+        [each.arm, compute_text(each.start), further_text(each.to, each.start), each.kind, each.reason]
+        for each in found.allocation
     ]
     if steps:
         print_table(["run", "from", "to", "", "because"], steps, right=["from", "to"])

@@ -334,7 +334,7 @@ def _finish(
     gain = here.gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
         return []
-    reason = finish_reason(outlooks[best], estimate_of(gain), to, here.horizon, here.fits[best].unit)
+    reason = finish_reason(outlooks[best], estimate_of(gain), start, to, here.horizon, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)]
 
 
