@@ -53,13 +53,14 @@ def compute_text(value: float, digits: int = 2) -> str:
 
 
 def further_text(to: float, start: float) -> str:
-    """The compute to which a run goes on from `start`: two digits, or as many as tell it from there.
+    """The compute to which a run goes on from `start`: two digits, or as many as lie beyond that, as it is and as told.
 
-    >>> further_text(640, 510), further_text(12.398, 11.927)
-    ('640', '12.4')
+    >>> further_text(640, 510), further_text(12.398, 11.927), further_text(10_430, 10_400)
+    ('640', '12.4', '10,430')
     """
-    told = (compute_text(to, digits) for digits in range(2, _MOST_DIGITS))
-    return next((text for text in told if text != compute_text(start)), compute_text(to, _MOST_DIGITS))
+    least = max(start, float(f"{start:.2g}"))
+    enough = (digits for digits in range(2, _MOST_DIGITS) if float(f"{to:.{digits}g}") > least)
+    return compute_text(to, next(enough, _MOST_DIGITS))
 
 
 def names_text(names: Sequence[str], most: int = 5) -> str:
