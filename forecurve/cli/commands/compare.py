@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def compare_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
+    on_one_core()
     from ..given.amounts import check_difference
     from ..showing.output import print_json
 

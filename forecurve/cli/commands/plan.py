@@ -8,6 +8,7 @@ import typer
 
 from forecurve.digits import as_given
 
+from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 from .fit import PriorChoice
 
@@ -37,6 +38,7 @@ def plan_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
+    on_one_core()
     from forecurve.science import PlanError, plan
 
     from ..errors import bad_input
