@@ -12,6 +12,8 @@ from typing import Any
 from forecurve.science.checks import short
 from forecurve.signs import is_obeyed
 
+_WHOLE = r"\s*[-+]?[0-9]{1,300}\s*"
+
 
 class CurveFileError(ValueError):
     """A file of curves that cannot be read.
@@ -59,6 +61,8 @@ def text_of(column: str, cell: Any, where: str) -> str:
 
 def seed_of(cell: Any, where: str) -> int | None:
     """A seed, None where the cell is empty or NaN, as it is in a column of floats."""
+    if re.fullmatch(_WHOLE, str(cell)):  # with all its digits, which a float has not
+        return int(cell)
     number = number_of("seed", cell, where)
     if number is None or math.isnan(number):
         return None

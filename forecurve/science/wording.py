@@ -1,4 +1,4 @@
-"""Numbers in sentences: never with more digits than the interval supports."""
+"""Numbers in sentences: never with more digits than the interval supports, and no sign before what is rounded to 0."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from forecurve.digits import as_given, decimals, short_exponent
 from .values import Estimate
 
 _PLAIN = (1e-6, 1e12)  # numbers that are written without an exponent
+_MOST_DIGITS = 10
 
 
 def interval_text(estimate: Estimate) -> str:
     """`0.77 to 0.80`."""
     places = decimals(estimate.width)
-    return f"{estimate.lower:.{places}f} to {estimate.upper:.{places}f}"
+    return f"{estimate.lower:z.{places}f} to {estimate.upper:z.{places}f}"
 
 
 def level_text(estimate: Estimate) -> str:
     """`0.78 (90 %: 0.77 to 0.80)`."""
-    return f"{estimate.median:.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
+    return f"{estimate.median:z.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
 
 
 def beside_text(value: float, estimate: Estimate) -> str:
@@ -30,22 +31,36 @@ def beside_text(value: float, estimate: Estimate) -> str:
     >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599))
     '0.597'
     """
-    return f"{value:.{decimals(estimate.width)}f}"
+    return f"{value:z.{decimals(estimate.width)}f}"
 
 
 def gain_text(estimate: Estimate) -> str:
-    """`+0.03 (0.01 to 0.05)`."""
-    places = decimals(estimate.width)
-    return f"{estimate.median:+.{places}f} ({estimate.lower:.{places}f} to {estimate.upper:.{places}f})"
+    """`+0.03 (0.01 to 0.05)`.
+
+    >>> gain_text(Estimate(2e-7, -1e-17, 0.0004))
+    '+0.0000 (0.0000 to 0.0004)'
+    """
+    return f"{estimate.median:+z.{decimals(estimate.width)}f} ({interval_text(estimate)})"
 
 
-def compute_text(value: float) -> str:
+def compute_text(value: float, digits: int = 2) -> str:
     """Two significant digits: `0.41`, `3.4`, `38`, `2,300`; with an exponent where that is shorter: `3.2e+25`."""
     if value == 0 or not np.isfinite(value) or not _PLAIN[0] <= abs(value) < _PLAIN[1]:
-        return short_exponent(f"{value:.2g}")
-    places = max(0, 1 - int(np.floor(np.log10(abs(value)))))
-    rounded = float(f"{value:.2g}")
-    return f"{rounded:.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:,.0f}"
+        return short_exponent(f"{value:.{digits}g}")
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.{places}f}".rstrip("0").rstrip(".") if places else f"{rounded:,.0f}"
+
+
+def further_text(to: float, start: float) -> str:
+    """The compute to which a run goes on from `start`: two digits, or as many as lie beyond that, as it is and as told.
+
+    >>> further_text(640, 510), further_text(12.398, 11.927), further_text(10_430, 10_400)
+    ('640', '12.4', '10,430')
+    """
+    least = max(start, float(f"{start:.2g}"))
+    enough = (digits for digits in range(2, _MOST_DIGITS) if float(f"{to:.{digits}g}") > least)
+    return compute_text(to, next(enough, _MOST_DIGITS))
 
 
 def names_text(names: Sequence[str], most: int = 5) -> str:
@@ -71,5 +86,5 @@ def ending_text(end: Estimate, rests_on: str, budget: float, unit: str) -> str:
     >>> ending_text(Estimate(0.615, 0.603, 0.627), "adjusted by 5 past runs", 16_000, "GPU-hours")
     'Expected to end at 0.61 (90 %, adjusted by 5 past runs: 0.60 to 0.63) when 16,000 GPU-hours are spent.'
     """
-    level = f"{end.median:.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
+    level = f"{end.median:z.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
     return f"Expected to end at {level} when {as_given(budget)} {unit} are spent."

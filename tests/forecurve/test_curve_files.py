@@ -104,6 +104,23 @@ def test_several_seeds_of_a_series_become_several_curves(tmp_path: Path) -> None
     assert [c.name for c in read_curves(_csv(tmp_path, HEADER + rows))] == ["a (seed 1)", "a (seed 2)"]
 
 
+def test_seeds_of_64_bits_are_told_apart(tmp_path: Path) -> None:
+    """As torch draws them: floats have not all their digits."""
+    arrow = pytest.importorskip("pyarrow")
+    names = [f"a (seed {seed})" for seed in (2**63 + 1, 2**63 + 3)]
+    rows = [{"series": "a", "compute": c, "reward": 0.1 * c, "seed": 2**63 + s} for s in (1, 3) for c in (1, 2, 3)]
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    seeds = arrow.array([row["seed"] for row in rows], arrow.uint64())
+    table = arrow.Table.from_pylist([{**row, "seed": 0} for row in rows]).set_column(3, "seed", seeds)
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "c.parquet")
+    csv = _csv(
+        tmp_path,
+        "series,compute,reward,seed\n" + "".join("{series},{compute},{reward},{seed}\n".format(**row) for row in rows),
+    )
+    for path in (csv, tmp_path / "c.jsonl", tmp_path / "c.parquet"):
+        assert [curve.name for curve in read_curves(path)] == names
+
+
 def test_the_unit_comes_from_the_file_unless_it_is_given(tmp_path: Path) -> None:
     path = _csv(tmp_path, "series,compute,reward,unit\na,1,0.1,hours\na,2,0.2,hours\na,3,0.3,\n")
     assert read_curves(path)[0].unit == "hours"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..given.cores import on_one_core
 from ..given.curves import STDIN, Range, from_stdin, read_long_curves
 from .fit import PriorChoice
 
@@ -39,6 +40,7 @@ def backtest_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Forecast finished runs from their first part, and compare with how they ended."""
+    on_one_core()
     from ..showing.output import print_json
 
     shares, names = _shares(fractions), _names(baselines)

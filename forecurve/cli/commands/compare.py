@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
+
+_FLAGS = {"control": "--control", "level": "--level", "seed sd": "--seed-sd"}
+"""By what is at fault."""
 
 
 def compare_command(
@@ -38,6 +42,7 @@ def compare_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
+    on_one_core()
     from ..given.amounts import check_difference
     from ..showing.output import print_json
 
@@ -116,8 +121,8 @@ def _compared(
     try:
         return compare(arms, control, rope=rope, level=level, **known)
     except CompareError as error:
-        flag = "--" if error.field == "level" else ""
-        raise bad_input(f"{flag}{error}") from error
+        flag = _FLAGS.get(error.field)
+        raise bad_input(str(error) if flag is None else flag + str(error).removeprefix(error.field)) from error
 
 
 def _show(compared: Comparison) -> None:

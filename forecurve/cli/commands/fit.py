@@ -9,6 +9,7 @@ import typer
 
 from forecurve.digits import as_given
 
+from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def fit_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
+    on_one_core()
     from ..given.amounts import check_compute
     from ..showing.output import print_json
 
@@ -135,7 +137,7 @@ def _extra_columns(asked: _Asked) -> list[str]:
 
 def _row(asked: _Asked) -> list[str]:
     fit, target = asked.fit, asked.target
-    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):.2f}", _ceiling(fit)]
+    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):z.2f}", _ceiling(fit)]
     if asked.budget is not None:
         cells.append(_at_budget(asked, asked.budget))
     if target is not None:

@@ -8,6 +8,7 @@ import typer
 
 from forecurve.digits import as_given
 
+from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 from .fit import PriorChoice
 
@@ -37,6 +38,7 @@ def plan_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
+    on_one_core()
     from forecurve.science import PlanError, plan
 
     from ..errors import bad_input
@@ -62,7 +64,7 @@ def plan_command(
 
 
 def _show(found: Plan, horizon: float | None) -> None:
-    from forecurve.science.wording import compute_text, interval_text, share_text
+    from forecurve.science.wording import compute_text, further_text, interval_text, share_text
 
     from ..showing.output import print_table
 
@@ -72,7 +74,7 @@ def _show(found: Plan, horizon: float | None) -> None:
         [
             arm.arm,
             compute_text(arm.now),
-            f"{arm.end.median:.3f} ({interval_text(arm.end)})",
+            f"{arm.end.median:z.3f} ({interval_text(arm.end)})",
             share_text(arm.p_best),
             "drop" if arm.dominated else arm.misfit or "",
         ]
@@ -81,7 +83,8 @@ def _show(found: Plan, horizon: float | None) -> None:
     print_table(["arm", "now", end, "P(best)", ""], rows, right=["now", "P(best)"])
     typer.echo()
     steps = [
-        [each.arm, compute_text(each.start), compute_text(each.to), each.kind, each.reason] for each in found.allocation
+        [each.arm, compute_text(each.start), further_text(each.to, each.start), each.kind, each.reason]
+        for each in found.allocation
     ]
     if steps:
         print_table(["run", "from", "to", "", "because"], steps, right=["from", "to"])

@@ -30,7 +30,9 @@ def _show(record: dict[str, Any]) -> None:
         print_table(columns, [_row(line) for line in record["table"]], right=columns[1:])
     else:
         print("No finished run has a forecast that can be scored yet.")
-    print(f"{record['waiting']} forecasts of runs that are not over wait for their outcome.")
+    waiting = record["waiting"]
+    one = "1 forecast of a run that is not over waits for its outcome."
+    print(one if waiting == 1 else f"{waiting} forecasts of runs that are not over wait for their outcome.")
 
 
 def _row(line: dict[str, Any]) -> list[str]:

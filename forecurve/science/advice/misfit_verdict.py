@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import MIN_POINTS
 from ..departures.misfit import CHANGED, HOLDS, Misfit
-from ..wording import compute_text, share_text
+from ..wording import compute_text, further_text, share_text
 from .case import SURE, Case
 
 Verdict = tuple[str, str] | None
@@ -105,4 +105,4 @@ def _little(case: Case) -> str:
 def _wait(case: Case) -> str:
     if case.budget is None or case.decide_at is None:
         return "wait for more evaluations"
-    return f"wait until {compute_text(case.decide_at)} {case.fit.unit}, then decide"
+    return f"wait until {further_text(case.decide_at, case.now)} {case.fit.unit}, then decide"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from ..chart import BLUE, GREEN, VERMILION, add_mark, area, dress, sheet
 from ..values import Band, Estimate, band_of
 from ..wording import compute_text, gain_text
@@ -51,7 +53,8 @@ def plot(advice: Advice) -> go.Figure:
     figure.update_yaxes(title="gain in pass rate", range=[-0.05 * top, top])
     dress(figure, advice.reason)
     if not fit.withheld:
-        add_mark(figure, end, f"at {compute_text(end)}: {gain_text(Estimate(**numbers['gain']))}")
+        where = compute_text(end) if numbers["budget"] is None else as_given(end)
+        add_mark(figure, end, f"at {where}: {gain_text(Estimate(**numbers['gain']))}")
     return figure
 
 

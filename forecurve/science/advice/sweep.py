@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from ..checks import as_float, check_kind
 from ..curves.margins import least_gain
 from ..errors import AdviceError
@@ -59,19 +61,19 @@ def advise_sweep(
     horizon = 2 * max(fit.curve.now for fit in fits) if budget is None else as_float(budget)
     here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings)
     outlooks = outlooks_of(here, delta)
+    where = f"{compute_text(horizon) if budget is None else as_given(horizon)} {fits[0].unit}"
     best = outlooks[int(np.argmax([arm.p_best for arm in outlooks]))]
     return {
-        arm.arm: _among(advise(fit, budget=budget, delta=delta, price=price), arm, best, delta, horizon, fit.unit)
+        arm.arm: _among(advise(fit, budget=budget, delta=delta, price=price), arm, best, delta, where)
         for fit, arm in zip(fits, outlooks, strict=True)
     }
 
 
-def _among(alone: Advice, arm: Outlook, best: Outlook, delta: float, horizon: float, unit: str) -> Advice:
+def _among(alone: Advice, arm: Outlook, best: Outlook, delta: float, where: str) -> Advice:
     """The advice on one run with its place among the others."""
     numbers = {**alone.numbers, "p_best": arm.p_best, "p_within_delta": arm.p_within_delta, "dominated": arm.dominated}
     if not arm.dominated or alone.action == "stop":
         return replace(alone, numbers=numbers)
     odds = share_text(arm.p_within_delta)
-    where = f"{compute_text(horizon)} {unit}"
     reason = f"Dominated: {odds} likely to end within {delta:g} of the best at {where} ({best.arm} leads)."
     return replace(alone, action="stop", reason=reason, numbers=numbers)

@@ -10,6 +10,7 @@ from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SAME_CEILING
 from ..fitting.fit import Fit, fit
+from ..wording import names_text
 from .common_ceiling import paper_columns
 from .comparison import Comparison
 from .judge import Rules, judge
@@ -97,7 +98,7 @@ def _curve(one: Curve | Fit) -> Curve:
 
 
 def _check(fits: Mapping[str, Sequence[Fit]], control: str) -> None:
-    known = ", ".join(fits) or "none"
+    known = names_text(list(fits)) or "none"
     if control not in fits:
         raise errors.CompareError("control", repr(control), f"the arms are {known}", "name one of them")
     if len(fits) < 2:

@@ -244,9 +244,8 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
     log_c, residual, height = log_compute(compute), reward - start, grid.ceilings - start
     log_b, log_mid = np.linspace(*_LOG_B, _LATTICE), np.log(grid.midpoints)
     b_of, mid_of = (index.ravel() for index in np.meshgrid(log_b, log_mid, indexing="ij"))
-    g = rise(log_c, b_of, mid_of)
+    gr, gg = (sums.reshape(_LATTICE, -1) for sums in _sums(log_c, residual, b_of, mid_of))
     # sse = rr - 2 h gr + h^2 gg for every height h = A - R0: shape (A, B, C_mid)
-    gr, gg = (residual @ g).reshape(_LATTICE, -1), np.einsum("nk,nk->k", g, g).reshape(_LATTICE, -1)
     table = residual @ residual - 2 * height[:, None, None] * gr + height[:, None, None] ** 2 * gg
     found, floor, at_b = (array.ravel() for array in _lowest(table))
     step = log_b[1] - log_b[0]
@@ -267,6 +266,18 @@ def _quick(compute: FloatArray, reward: FloatArray, start: float, grid: PaperGri
             return _winner(grid, *best)
         # `curve_fit` got stuck in the best cells, others may do better; or gave up in all, which others may not
         reach = best[1] if np.isfinite(best[1]) else float(np.sort(floor)[min(4 * len(cells), grid.cells - 1)])
+
+
+def _sums(
+    log_c: FloatArray, residual: FloatArray, log_b: FloatArray, log_mid: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(residual . g, g . g) over all evaluations, at every (B, C_mid): each of shape (K,)."""
+    gr, gg = np.zeros(len(log_b)), np.zeros(len(log_b))
+    for part in np.array_split(np.arange(len(log_c)), len(log_c) * len(log_b) // _AT_ONCE + 1):
+        g = rise(log_c[part], log_b, log_mid)
+        gr += residual[part] @ g
+        gg += np.einsum("nk,nk->k", g, g)
+    return gr, gg
 
 
 def _first_of(cells: IntArray, least: FloatArray, letter: Letter, slack: float) -> tuple[int, float, float]:

@@ -61,7 +61,8 @@ def _title(summaries: Sequence[Summary]) -> str:
     if not summaries:
         return "Backtest"
     one = summaries[0]
-    words = [f"{one.n} runs forecast from {one.fraction:.0%} of their compute".replace("%", " %")]
+    runs, whose = ("1 run", "its") if one.n == 1 else (f"{one.n} runs", "their")
+    words = [f"{runs} forecast from {100 * one.fraction:.10g} % of {whose} compute"]
     if one.mae is not None:
         words.append(f"mean error {one.mae:.3f}")
     if one.coverage is not None:

@@ -341,8 +341,9 @@ def _finish(
         return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
     gain = here.gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
-        return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {price * (to - start):.2g}"
-    reason = finish_reason(outlooks[best], estimate_of(gain), to, here.horizon, here.fits[best].unit)
+        asked = f"{price * (to - start):.2g}"
+        return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {asked}"
+    reason = finish_reason(outlooks[best], estimate_of(gain), start, to, here.horizon, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
 
 

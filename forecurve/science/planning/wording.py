@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..curves.margins import SETTLED
 from ..departures.misfit import HOLDS
-from ..wording import compute_text, gain_text, share_text
+from ..wording import compute_text, further_text, gain_text, share_text
 
 if TYPE_CHECKING:
     from ..values import Estimate
@@ -31,7 +31,8 @@ def plan_sentence(plan: Plan) -> str:
         act = f"no look that the budget allows would change the choice{enough}"
     else:
         arm, to = plan.look_again
-        act = f"run {arm} to {compute_text(to)} {plan.unit}, then look again"
+        start = next(each.now for each in plan.arms if each.arm == arm)
+        act = f"run {arm} to {further_text(to, start)} {plan.unit}, then look again"
     return f"{head}: {act}{_stays(plan)}{_dropped(plan.arms)}."
 
 
@@ -74,7 +75,7 @@ def _caveat(own: Outlook) -> str:
     return ""
 
 
-def finish_reason(own: Outlook, gain: Estimate, to: float, horizon: float, unit: str) -> str:
+def finish_reason(own: Outlook, gain: Estimate, start: float, to: float, horizon: float, unit: str) -> str:
     """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way."""
     short = "" if _reaches(to, horizon) else f"; the budget does not reach {compute_text(horizon)}"
-    return f"the choice: {gain_text(gain)} expected on the way to {compute_text(to)} {unit}{short}{_caveat(own)}"
+    return f"the choice: {gain_text(gain)} expected on the way to {further_text(to, start)} {unit}{short}{_caveat(own)}"

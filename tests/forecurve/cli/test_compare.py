@@ -150,7 +150,8 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--control", "nobody"], ["control", "base, low, once", "'nobody'"]),
+        (["--control", "nobody"], ["--control: the arms are base, low, once", "'nobody'"]),
+        (["--control", "nobody", "--json"], ['"field": "--control"', '"value": "nobody"']),
         (["--control", "base", "--series", "nobody"], ["series", "nobody"]),
         (["--control", "base", "--series", "base"], ["at least one arm beside the control"]),
         (["--control", "base", "--rope", "-1"], ["--rope: a positive number", "got -1"]),
@@ -159,6 +160,7 @@ def test_a_past_without_seeds_says_that_it_tells_nothing(
         (["--control", "base", "--seed-sd", "0"], ["--seed-sd", "0"]),
         (["--control", "base", "--seed-sd", "inf"], ["--seed-sd", "inf"]),
         (["--control", "base", "--seed-sd", "1e9"], ["--seed-sd", "from 1e-09 to 1 ", "got 1e+09", "--range"]),
+        (["--control", "base", "--seed-sd", "0.9"], ["--seed-sd: an sd from", "got 0.9"]),
         (["--control", "base", "--seed-sd", "1e-300"], ["--seed-sd", "got 1e-300"]),
         (["--control", "base", "--seed-sd", "0.01", "--past", "p.csv"], ["--seed-sd", "0.01", "--past"]),
         (["--control", "base", "--past", "gone.csv"], ["gone.csv"]),

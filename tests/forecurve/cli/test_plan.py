@@ -51,6 +51,13 @@ def test_a_horizon_has_all_its_digits(file: Path, capsys: pytest.CaptureFixture[
     assert "at 212.5 hours (90 %)" in capsys.readouterr().out.splitlines()[0]
 
 
+def test_a_small_budget_goes_further_than_where_it_begins(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file), "--budget", "0.25", "--horizon", "200", "--unit", "hours"]) in (0, None)
+    out = capsys.readouterr().out
+    assert "high    60  60.2  finish" in out
+    assert "on the way to 60.2 hours" in out
+
+
 def test_only_the_series_asked_for_are_arms(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--series", "low", "--series", "middle", "--prior", "none", "--json"]
     assert main(["plan", str(file), "--budget", "300", *arguments]) in (0, None)

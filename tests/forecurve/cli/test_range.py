@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,16 @@ def test_fit(forecurve: Forecurve, tmp_path: Path, low: float, high: float) -> N
     for one, other in zip(a["series"], b["series"], strict=True):
         assert other["A"]["upper"] == pytest.approx(low + (high - low) * one["A"]["upper"], rel=1e-3)
         assert other["advice"]["action"] == one["advice"]["action"]
+
+
+def test_what_is_rounded_to_0_has_no_sign(forecurve: Forecurve, tmp_path: Path) -> None:
+    path = tmp_path / "signed.csv"
+    rows = "".join(f"a,{at},{-0.001 - 0.001 / at!r}\n" for at in range(1, 21))
+    path.write_text("series,compute,reward\n" + rows)
+    for command, *arguments in (["fit", "--budget", "40"], ["plan", "--budget", "20"]):
+        told = forecurve(command, path, *arguments, "--range", "-1,1")
+        assert told.code == 0, told.err
+        assert not re.search(r"-0\.0*(?!\d)", told.out), told.out
 
 
 def test_compare(forecurve: Forecurve, tmp_path: Path) -> None:

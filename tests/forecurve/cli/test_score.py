@@ -26,7 +26,7 @@ def test_the_track_record_is_a_table_and_one_json_object(
     assert shown.code == 0
     assert "18 to 38 %" in shown.out
     assert "from 75 %" in shown.out
-    assert "1 forecasts of runs that are not over" in shown.out
+    assert "1 forecast of a run that is not over waits" in shown.out
     assert body["scored"] == 6
     assert len(body["forecasts"]) == 1
     assert [line["runs"] for line in body["table"]] == [2, 2, 2]

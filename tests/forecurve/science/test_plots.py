@@ -87,6 +87,12 @@ def test_advice_shows_the_gain_that_its_numbers_state_between_delta_and_the_pric
     assert f"at 16,000: {gain_text(Estimate(**gain))}" in [note.text for note in figure.layout.annotations]
 
 
+def test_advice_tells_a_budget_with_the_digits_that_were_given() -> None:
+    found = fit(noisy_curve(0))
+    (note,) = advise(found, budget=16_384).plot().layout.annotations
+    assert note.text.startswith("at 16,384: ")
+
+
 def test_advice_on_a_withheld_forecast_shows_no_gain() -> None:
     advice = advise(fit(_curve(-0.25 * (COMPUTE > 5_000))), budget=16_000)
     assert [trace.name for trace in advice.plot().data] == ["least gain that matters, 0.01"]
@@ -105,6 +111,11 @@ def test_the_axes_of_a_comparison_hold_every_interval() -> None:
     assert arm.simultaneous is not None
     low, high = figure.layout.xaxis.range
     assert low < arm.simultaneous[0] < arm.simultaneous[1] < high
+
+
+def test_a_backtest_of_one_run_is_told_in_the_singular_and_its_share_as_it_was_given() -> None:
+    title = backtest([noisy_curve(0, points=24)], fractions=(0.125,)).plot().layout.title.text
+    assert title.startswith("1 run forecast from 12.5 % of its compute, ")
 
 
 def test_a_backtest_shows_the_interval_before_and_after_scaling() -> None:

@@ -301,3 +301,13 @@ def test_a_target_that_no_reward_can_be_is_refused() -> None:
     for target in (55.0, -1.0):
         with pytest.raises(AdviceError, match="from 0 to 1"):
             advise(RISING, budget=9000, target=target)
+
+
+def test_what_is_waited_for_lies_ahead() -> None:
+    compute = np.linspace(520.0, 10_400.0, 20)
+    reward = sigmoid(compute, 0.6, 1.7, 2_500.0, 0.2) - 0.25 * (compute > 5_000)
+    fallen = fit(Curve(compute, reward + np.random.default_rng(0).normal(0, 0.004, 20), prompts=1000, samples=16))
+    since = advise(fallen).numbers["since"]
+    advice = advise(fallen, budget=since + (10_430 - since) / 0.9)
+    assert advice.numbers["decide_at"] == pytest.approx(10_430)
+    assert "or wait until 10,430 compute units, then decide." in advice.reason  # two digits are 10,000

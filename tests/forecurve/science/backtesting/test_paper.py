@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +184,17 @@ def test_a_curve_that_no_cell_of_the_grid_can_follow_is_refused_soon(reward: lis
     coarse = PaperGrid(np.array([0.45, 0.6, 0.8]), np.array([100.0, 1000.0]))
     with pytest.raises(CurveError, match="grid"):
         paper_fit(Curve([1.0, 2.0, 3.0, 4.0], reward), grid=coarse, exact=True)
+
+
+def test_a_long_curve_takes_no_memory_for_every_evaluation_in_every_cell() -> None:
+    """Else 100,000 evaluations take more than most machines have."""
+    compute = np.arange(1.0, 4_001.0)
+    curve = Curve(compute, 0.2 + 0.4 * compute / (compute + 800.0) + 0.01 * np.sin(compute))
+    tracemalloc.start()
+    paper_fit(curve, grid=scaled_grid(0.2, 8_000.0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
 
 
 @pytest.mark.parametrize("level", [0.0, 0.4, 1.0])

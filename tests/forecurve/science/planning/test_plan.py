@@ -306,6 +306,7 @@ def test_a_dominated_run_is_stopped_whatever_it_would_gain() -> None:
     advice = advise_sweep(FITS, budget=16_000.0)
     assert advice["poor"].action == "stop"
     assert advice["poor"].reason.startswith("Dominated")
+    assert " at 16,384 GPU-hours (" in advise_sweep(FITS, budget=16_384.0)["poor"].reason
     assert advice["poor"].numbers["p_gain_below_delta"] < SURE  # by itself it would have gone on
     assert advice["slow"].action != "stop"
     assert sum(each.numbers["p_best"] for each in advice.values()) == pytest.approx(1.0)
