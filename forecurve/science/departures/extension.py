@@ -84,10 +84,15 @@ class _Terms:
     @classmethod
     def of(cls, problem: Problem, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> _Terms:
         """Laid out under the noise of the problem."""
-        rows = contiguous(np.stack([problem.whiteners[at].solve(columns).T for at in alive]))
-        rows /= problem.setting.unit_variance
-        own = np.einsum("htn,nt->ht", rows, columns)
-        return cls(columns, signs, alive, top, rows, own, rows.sum(axis=2), rows @ problem.reward)
+        what = "terms", columns.tobytes(), alive.tobytes()
+        return cls(columns, signs, alive, top, *problem.once(what, lambda: _products(problem, columns, alive)))
+
+
+def _products(problem: Problem, columns: FloatArray, alive: IntArray) -> tuple[FloatArray, ...]:
+    """`rows`, `own`, `total` and `on_y` of `_Terms`."""
+    rows = contiguous(np.stack([problem.whiteners[at].solve(columns).T for at in alive]))
+    rows /= problem.setting.unit_variance
+    return rows, np.einsum("htn,nt->ht", rows, columns), rows.sum(axis=2), rows @ problem.reward
 
 
 class NullModel:
