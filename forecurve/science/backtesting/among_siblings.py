@@ -17,7 +17,7 @@ from ..past.hindsight import Hindsight, Past
 from ..past.kin import Kin
 from ..past.mates import Ends
 from ..posterior.prior import Prior
-from .one_run import early_part, forecasts_from
+from .one_run import early_part, rows_under
 from .rows import Row
 
 _LEFT_OUT = 24  # runs up to which each has no part in any prior that its forecast hangs on
@@ -30,33 +30,30 @@ def among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], None
     The run itself has no part in these either, it is left out of the prior of each; but not of more than `_LEFT_OUT`
     runs, where that would take minutes and a prior hardly hangs on any one.
     """
+    few = len(kin.curves) <= _LEFT_OUT
+    like = [kin.past_like(kin.others(at), curve.arm) for at, curve in enumerate(kin.curves)]
+    asked: list[dict[Prior, None]] = [{kin.prior(at): None} for at in range(len(kin.curves))]
+    under = [
+        {other: kin.prior(other, mates=mates, but=at if few else None) for other in others}
+        for at, (others, mates) in enumerate(like)
+    ]
+    for each in under:
+        for other, prior in each.items():
+            asked[other][prior] = None
+    made = [rows_under(curve, fractions, list(asked[at]), tick) for at, curve in enumerate(kin.curves)]
     courses = [Course.of(curve) for curve in kin.curves]
-    made: dict[tuple[int, Prior], list[Row]] = {}
-
-    def rows_of(at: int, mates: bool, but: int | None = None) -> list[Row]:
-        prior = kin.prior(at, mates=mates, but=but if len(kin.curves) <= _LEFT_OUT else None)
-        if (at, prior) not in made:
-            counted = tick if prior == kin.prior(at) else _nobody
-            made[at, prior] = forecasts_from(kin.curves[at], fractions, prior, counted)
-        return made[at, prior]
-
     scaled = []
     for at, curve in enumerate(kin.curves):
-        like, mates = kin.past_like(kin.others(at), curve.arm)
-        ended = [kin.mates_ended(other, kin.curves[other].now, but=at) for other in like]
-        others = [(rows_of(other, mates, at), courses[other], ends) for other, ends in zip(like, ended, strict=True)]
+        ended = {other: kin.mates_ended(other, kin.curves[other].now, but=at) for other in under[at]}
+        told = [(made[other][prior], courses[other], ended[other]) for other, prior in under[at].items()]
         own = kin.mates_ended(at, curve.now)
         scaled.append(
             [
-                _scaled(curve, row, [_past(told[i], course, ends) for told, course, ends in others], own)
-                for i, row in enumerate(rows_of(at, True))
+                _scaled(curve, row, [_past(rows[i], course, ends) for rows, course, ends in told], own)
+                for i, row in enumerate(made[at][kin.prior(at)])
             ]
         )
     return scaled
-
-
-def _nobody() -> None:
-    """Counts nothing."""
 
 
 def _past(row: Row, course: Course, mates: Ends) -> Past | None:

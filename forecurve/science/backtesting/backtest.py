@@ -19,7 +19,7 @@ from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..fitting.outcome import Outcome
 from ..past.kin import Kin
-from ..posterior.prior import Prior
+from ..posterior.prior import Prior, named_prior
 from .among_siblings import among_siblings
 from .baselines import last_value, power_law
 from .one_run import early_part, forecasts_from, nothing_from
@@ -69,7 +69,8 @@ def backtest(
         )
         ours = among_siblings(Kin(curves, tick), fractions, tick)
     else:
-        ours = [forecasts_from(curve, fractions, prior, tick) for curve in curves]
+        known = named_prior(prior)
+        ours = [forecasts_from(curve, fractions, known, tick) for curve in curves]
     rows: list[Row] = []
     for curve, forecasts in zip(curves, ours, strict=True):
         for row in forecasts:

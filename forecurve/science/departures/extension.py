@@ -23,7 +23,7 @@ from ..posterior.linear import Quadratic, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
 from .climbing import climb
-from .extending import Alone, Columns, contiguous, likeliest
+from .extending import Alone, Columns, contiguous, likeliest, on_every
 
 _OWN_NODES = 40  # of the posterior's own; the lattice over the whole box stands for curves that it rules out
 _LATTICE = (10, 14)  # in ln B and ln C_mid
@@ -84,9 +84,15 @@ class _Terms:
     @classmethod
     def of(cls, problem: Problem, columns: FloatArray, signs: FloatArray, alive: IntArray, top: float) -> _Terms:
         """Laid out under the noise of the problem."""
-        rows = np.stack([problem.whiteners[at].solve(columns).T for at in alive]) / problem.setting.unit_variance
-        own = np.einsum("htn,nt->ht", rows, columns)
-        return cls(columns, signs, alive, top, rows, own, rows.sum(axis=2), rows @ problem.reward)
+        what = "terms", columns.tobytes(), alive.tobytes()
+        return cls(columns, signs, alive, top, *problem.once(what, lambda: _products(problem, columns, alive)))
+
+
+def _products(problem: Problem, columns: FloatArray, alive: IntArray) -> tuple[FloatArray, ...]:
+    """`rows`, `own`, `total` and `on_y` of `_Terms`."""
+    rows = contiguous(np.stack([problem.whiteners[at].solve(columns).T for at in alive]))
+    rows /= problem.setting.unit_variance
+    return rows, np.einsum("htn,nt->ht", rows, columns), rows.sum(axis=2), rows @ problem.reward
 
 
 class NullModel:
@@ -197,7 +203,7 @@ class NullModel:
         forms = Quadratic(*(contiguous(np.broadcast_to(form, self.least.shape)[alive]) for form in self.q))
         constant = contiguous(self._constant[alive, 0])
         alone = Alone(forms, contiguous(self.least[alive]), constant, float(setting.nu), float(setting.rate))
-        columns = Columns(contiguous(terms.rows @ self.g), terms.total, terms.on_y, terms.own, terms.signs)
+        columns = Columns(on_every(terms.rows, self.g), terms.total, terms.on_y, terms.own, terms.signs)
         at, found = likeliest(alone, columns)
         h, t, k = (int(index) for index in at)
         likelihood, start, ceiling, step = (float(value) for value in found)

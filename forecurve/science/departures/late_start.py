@@ -78,7 +78,7 @@ def late_start(posterior: Posterior, problem: Problem) -> LateStart | None:
     suspicious = float(np.median(posterior.B)) >= _STEEP or sum(posterior.early.values()) >= _EARLY
     if not suspicious or not _long_enough(problem.compute):
         return None
-    places, likelihood = _profile(problem)
+    places, likelihood = problem.once("late start", lambda: _profile(problem))
     if likelihood.max() < _PROMISING:
         return None
     weight = np.exp(likelihood - likelihood.max())

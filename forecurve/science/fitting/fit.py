@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import checks, errors
 from ..arrays import FloatArray
-from ..curves.averaging import MOST_FITTED, averaged
+from ..curves.averaging import MOST_FITTED
 from ..curves.curve import Curve
 from ..curves.evaluation import Evaluation
 from ..departures.degenerate import degenerate, lost_all
@@ -26,13 +26,14 @@ from ..posterior.draws import Draws
 from ..posterior.integral import Table, integrate, log_sum
 from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
-from ..posterior.problem import Problem, Setting, make_problem
+from ..posterior.problem import Problem, Setting
 from ..posterior.sigmoid import compute_at
 from ..posterior.streaming import Stream, updated
 from ..values import Band, Estimate, Reach, band_of, estimate_of
 from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve
 from .identification import identified_shares
+from .preparing import problem_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -70,7 +71,7 @@ class Fit:
     @cached_property
     def problem(self) -> Problem:
         """The evaluations as the noise model sees them."""
-        return _problem(self.curve, self.prior)
+        return problem_of(self.curve, self.prior)
 
     @cached_property
     def stream(self) -> Stream:
@@ -376,18 +377,13 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
     began = time.perf_counter()
     checks.check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     known = named_prior(prior)
-    problem = _problem(curve, known)
+    return fit_of_problem(problem_of(curve, known), curve, known, began)
+
+
+def fit_of_problem(problem: Problem, curve: Curve, prior: Prior, began: float) -> Fit:
+    """Of the curve's problem under that prior."""
     table = integrate(problem)
     posterior = draw(problem.setting, table, problem.filtered.last[table.alive])
-    made = Fit(curve, known, time.perf_counter() - began, problem.setting, table, problem.filtered.last)
+    made = Fit(curve, prior, time.perf_counter() - began, problem.setting, table, problem.filtered.last)
     made.__dict__.update(posterior=posterior, problem=problem)  # the cached properties, known already
     return made
-
-
-def _problem(curve: Curve, prior: Prior) -> Problem:
-    """The curve in the scale where rewards lie in [0, 1]."""
-    if curve.points > MOST_FITTED:
-        prior = replace(prior, noise=None)  # what is known of single evaluations does not hold for means of several
-    low, width = curve.bounds[0], curve.width
-    seen = averaged(curve.compute, (curve.reward - low) / width, curve.noise.variance / width**2)
-    return make_problem(seen, curve.noise.source, prior.of_share(curve), curve.restarts)

@@ -67,7 +67,8 @@ def _kinds(log_evidence: FloatArray) -> FloatArray:
 
 
 def _normalised(log_weight: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True)))
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
 @remembered

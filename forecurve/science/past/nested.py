@@ -15,6 +15,7 @@ A further run of an arm that is not among them is N(mu, b^2 + w^2), one of arm k
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import logsumexp
@@ -47,10 +48,11 @@ def told_by_arms(
     names = list(dict.fromkeys(arms))
     of_arm = [np.flatnonzero([arm == name for arm in arms]) for name in names]
     spreads_b, spreads_w = between * _SHARES, within * _SHARES
-    log_kernel = np.stack([_log_normal(centres, centres, spread) for spread in spreads_b])  # [b, alpha, mu]
-    log_g = np.stack([_log_together(known, of_arm, bins, centres, spread) for spread in spreads_w])  # [w, arm, alpha]
+    kernel = _normals(centres.tobytes(), centres.tobytes(), between)  # [b, alpha, mu]
+    within_arm = _normals(bins.tobytes(), centres.tobytes(), within)  # [w, bin, alpha]
+    log_g = np.stack([_log_together(known, of_arm, normal) for normal in within_arm])  # [w, arm, alpha]
     log_seen = log_spread(_SHARES, weight)
-    log_m = _log_mixed(log_g, np.exp(log_kernel))  # [b, w, arm, mu]
+    log_m = _log_mixed(log_g, kernel)  # [b, w, arm, mu]
     log_p = log_m.sum(axis=2) + log_seen[:, None, None] + log_seen[:, None]  # [b, w, mu]
     log_p -= logsumexp(log_p)
     if of not in names:
@@ -58,7 +60,7 @@ def told_by_arms(
     own = names.index(of)
     log_rest = log_p - log_m[:, :, own]  # what the other arms say
     top = log_rest.max()
-    reached = np.einsum("bam,bwm->wa", np.exp(log_kernel), np.exp(log_rest - top))
+    reached = np.einsum("bam,bwm->wa", kernel, np.exp(log_rest - top))
     log_alpha = log_g[:, own] + np.log(reached + 1e-300)
     share = np.exp(log_alpha - logsumexp(log_alpha))  # [w, alpha]
     mean = float(share.sum(axis=0) @ centres)
@@ -66,11 +68,9 @@ def told_by_arms(
     return mean, float(1 / precision + share.sum(axis=0) @ (centres - mean) ** 2)
 
 
-def _log_together(
-    known: FloatArray, of_arm: Sequence[IntArray], bins: FloatArray, centres: FloatArray, within: float
-) -> FloatArray:
-    """Log of G_i: (arms, alpha)."""
-    log_f = np.log(known @ np.exp(_log_normal(bins, centres, within)) + 1e-300)
+def _log_together(known: FloatArray, of_arm: Sequence[IntArray], normal: FloatArray) -> FloatArray:
+    """Log of G_i: (arms, alpha); `normal` is about each alpha, (bins, alpha)."""
+    log_f = np.log(known @ normal + 1e-300)
     return np.array([log_f[members].sum(axis=0) for members in of_arm])
 
 
@@ -87,7 +87,10 @@ def _of_new_arm(share: FloatArray, mus: FloatArray, between: FloatArray, within:
     return mean, float(1 / precision + share.sum(axis=(0, 1)) @ (mus - mean) ** 2)
 
 
-def _log_normal(places: FloatArray, centres: FloatArray, spread: float) -> FloatArray:
-    """Log of N(place | centre, spread^2) as shares of the places that sum to 1 for each centre: (places, centres)."""
-    log = -0.5 * ((places[:, None] - centres) / spread) ** 2
-    return np.asarray(log - logsumexp(log, axis=0))
+@lru_cache(maxsize=12)
+def _normals(places: bytes, centres: bytes, spread: float) -> FloatArray:
+    """N(place | centre, s^2) for each share s of the spread as shares of the places that sum to 1 for each centre:
+    (spreads, places, centres). Every family of a backtest is asked on the same lines."""
+    apart = np.frombuffer(places)[:, None] - np.frombuffer(centres)
+    log = -0.5 * (apart / (spread * _SHARES)[:, None, None]) ** 2
+    return np.asarray(np.exp(log - logsumexp(log, axis=1, keepdims=True)))

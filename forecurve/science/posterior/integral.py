@@ -22,7 +22,7 @@ from .linear import Quadratic
 from .masses import Beforehand, Masses, form_of, log_masses
 from .patches import patched, rough_tiles
 from .point import search
-from .prior import student_t
+from .prior import Box, student_t
 from .problem import Problem, Setting
 
 _ENOUGH_NODES = 50.0
@@ -69,13 +69,32 @@ def integrate(problem: Problem) -> Table:
     mass turns out to lie at that lattice's edge, or where little is known, the search begins on the whole box.
     """
     setting = problem.setting
+    if setting.prior.informative or setting.prior.noise is not None:
+        return _integrate(problem)
+    return problem.once(("table", *_told_apart(setting)), lambda: _integrate(problem))
+
+
+def _integrate(problem: Problem) -> Table:
+    setting = problem.setting
     everyone = np.arange(len(setting.hypotheses))
     near = _near_optimum(problem)
     if near is not None:
-        table = tabulate(problem, near, everyone)
+        table = _first_table(problem, near, everyone)
         if mass_beyond(near, table.masses.nodes, setting.box).max() <= _NEARLY_ALL:
             return _closer(problem, table, near=True)
-    return _closer(problem, tabulate(problem, first_lattice(setting.box), _scouts(setting)), near=False)
+    return _closer(problem, _first_table(problem, first_lattice(setting.box), _scouts(setting)), near=False)
+
+
+def _first_table(problem: Problem, lattice: Lattice, alive: IntArray) -> Table:
+    """On a lattice of which nothing but the box hangs on the prior."""
+    what = "first sums", len(alive), *_told_apart(problem.setting)
+    sums = problem.once(what, lambda: sums_at(problem, lattice, alive))
+    return table_of(problem.setting, lattice, alive, sums, problem.filtered.sums[alive])
+
+
+def _told_apart(setting: Setting) -> tuple[bool, float, Box]:
+    """What tells curves and their lattices apart of the same evaluations."""
+    return setting.burr, setting.begins, setting.box
 
 
 def _closer(problem: Problem, table: Table, near: bool) -> Table:
@@ -129,7 +148,7 @@ def _near_optimum(problem: Problem) -> Lattice | None:
     size = len(problem.reward)
     if size < _TRUSTED_POINTS or problem.setting.burr:
         return None
-    found = search(problem.log_c, problem.reward)
+    found = problem.once(("optimum", problem.setting.begins), lambda: search(problem.log_c, problem.reward))
     information = np.array([[found[5], found[6]], [found[6], found[7]]])
     if not np.linalg.det(information) > 1e-12 * found[5] * found[7] > 0:
         return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from ..curves.wandering import HYPOTHESES, Hypotheses, Wandering, Whitener, hypo
 from .kernels import Filtered, noise_filter
 from .prior import Box, Prior, box_of
 from .sigmoid import log_compute
+
+Said = TypeVar("Said")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ class Problem:
         filtered: what the noise filter says of them.
         begins: which evaluation of the curve is the first of each, where neighbours were averaged; (N,).
         outliers: which evaluations of the curve count as outliers, (M,).
+        kept: what they have said `once`, where they are looked at under several priors.
     """
 
     setting: Setting
@@ -109,6 +114,22 @@ class Problem:
     filtered: Filtered
     begins: IntArray
     outliers: IntArray
+    kept: dict[Hashable, Any] | None = None
+
+    def under(self, prior: Prior) -> Problem:
+        """The same evaluations under another prior, A in the same scale as the rewards."""
+        columns = _columns(self.setting.hypotheses, prior)
+        setting = replace(self.setting, prior=prior, box=box_of(prior, self.compute), columns=columns)
+        return replace(self, setting=setting)
+
+    def once(self, what: Hashable, said: Callable[[], Said]) -> Said:
+        """What the evaluations say by themselves, worked out once for all priors under which they are looked at."""
+        if self.kept is None:
+            return said()
+        if what not in self.kept:
+            self.kept[what] = said()
+        found: Said = self.kept[what]
+        return found
 
     @cached_property
     def whiteners(self) -> tuple[Whitener, ...]:
@@ -129,9 +150,6 @@ def make_problem(seen: Averaged, source: str, prior: Prior, restarts: tuple[floa
     compute, reward, variance = seen.compute, seen.reward, seen.variance
     ticks, usual = evaluation_clock(compute, restarts)
     hypotheses = hypotheses_for(len(compute))
-    eta, rho, weight, _, _ = hypotheses.columns
-    if prior.noise is not None:
-        weight = np.concatenate([prior.noise.weights, weight[len(HYPOTHESES) :]])
     setting = Setting(
         points=len(compute),
         unit_variance=float(variance[:REFERENCE_POINTS].mean()),
@@ -140,7 +158,7 @@ def make_problem(seen: Averaged, source: str, prior: Prior, restarts: tuple[floa
         prior=prior,
         box=box_of(prior, compute),
         usual_gap=usual,
-        columns=(eta, rho, np.log(weight)),
+        columns=_columns(hypotheses, prior),
     )
     shares = (variance + seen.extra) / setting.unit_variance
     wandering = Wandering.of(hypotheses, ticks, setting.unit_variance)
@@ -156,3 +174,11 @@ def make_problem(seen: Averaged, source: str, prior: Prior, restarts: tuple[floa
         begins=seen.begins,
         outliers=seen.outliers,
     )
+
+
+def _columns(hypotheses: Hypotheses, prior: Prior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """`Setting.columns`."""
+    eta, rho, weight, _, _ = hypotheses.columns
+    if prior.noise is not None:
+        weight = np.concatenate([prior.noise.weights, weight[len(HYPOTHESES) :]])
+    return eta, rho, np.log(weight)
