@@ -9,6 +9,7 @@ from .. import checks, errors
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SAME_CEILING
+from ..curves.order import place_of
 from ..fitting.fit import Fit, fit
 from ..wording import names_text
 from .common_ceiling import paper_columns
@@ -76,15 +77,20 @@ def compare(
         SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(width)),
         SeedSpread.of(seed_sd_log_compute, COMPUTE_SPREAD),
     )
-    judged = judge(
-        {name: [run_of(one) for one in group] for name, group in fits.items()}, control, rules, every[0].unit
-    )
+    runs = {name: [run_of(one) for one in fits[name]] for name in _in_order(fits)}
+    judged = judge(runs, control, rules, every[0].unit)
+    verdicts = {arm.arm: arm for arm in judged.arms}
     paper = paper_columns({name: [one.curve for one in group] for name, group in fits.items()}, control)
     return replace(
         judged,
-        arms=tuple(replace(arm, paper=paper[arm.arm]) for arm in judged.arms),
+        arms=tuple(replace(verdicts[name], paper=paper[name]) for name in fits if name != control),
         control_paper=paper[control],
     )
+
+
+def _in_order(fits: Mapping[str, Sequence[Fit]]) -> list[str]:
+    """The arms as draws are made for them, whichever was given first."""
+    return sorted(fits, key=lambda name: min(place_of(one.curve) for one in fits[name]))
 
 
 def _fits(name: str, given: OneOrSeveral) -> list[Fit]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
+from ..curves.order import place_of
 from ..departures.misfit import SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
 _LAST = 3  # evaluations that say where an arm is now
-_TELLING = 1000  # evaluations that tell arms apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +170,9 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
         siblings: let the arms inform one another.
         seed: of the drawing, in which the order of the arms has no say.
     """
-    order = sorted(range(len(entrants)), key=lambda at: _rank(entrants[at].fit))
+    order = sorted(range(len(entrants)), key=lambda at: place_of(entrants[at].fit.curve))
     here = _standing([entrants[at] for at in order], horizon, siblings, seed)
     return here.reordered([order.index(at) for at in range(len(order))])
-
-
-def _rank(fit: Fit) -> tuple[list[float], list[float], str]:
-    """By which arms are put in order: what was measured, whatever the range of rewards and the unit of compute."""
-    curve = fit.curve
-    share = (curve.reward[:_TELLING] - curve.bounds[0]) / curve.width
-    return np.round(share, 9).tolist(), curve.compute[:_TELLING].tolist(), curve.name
 
 
 def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:

@@ -136,7 +136,8 @@ def test_the_order_of_arms_and_of_seeds_changes_nothing_but_the_order() -> None:
     first, last = forward.arms[0].difference, backward.arms[1].difference
     assert first is not None
     assert last is not None
-    assert first.median == pytest.approx(last.median, abs=5e-4)
+    assert (first.median, first.lower, first.upper) == pytest.approx((last.median, last.lower, last.upper), abs=1e-12)
+    assert [arm.arm for arm in backward.arms] == ["young", "up"]
 
 
 def test_the_scale_of_the_reward_and_the_unit_of_compute_do_not_matter() -> None:
