@@ -184,6 +184,11 @@ class Curve:
         told = self.compute.tobytes(), self.reward.tobytes()
         return told if np.ptp(self.reward) > 0 else (*told, self.name, self.seed)
 
+    @property
+    def continues(self) -> bool:
+        """Whether it is another one `extended`, of whose evaluations nothing else is taken to be so than before."""
+        return self._room is not None
+
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations up to and including it."""
         return self.part(slice(int(np.searchsorted(self.compute, compute, side="right"))))
