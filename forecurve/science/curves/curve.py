@@ -190,8 +190,15 @@ class Curve:
         return self._room is not None
 
     def until(self, compute: float) -> Curve:
-        """The same curve as it was at `compute`: its evaluations up to and including it."""
-        return self.part(slice(int(np.searchsorted(self.compute, compute, side="right"))))
+        """The same curve as it was at `compute`: its evaluations up to and including it.
+
+        Raises:
+            CurveError: no number, or fewer than 3 evaluations.
+        """
+        at = checks.number("compute", compute)
+        if math.isnan(at):
+            raise errors.NotFinite("compute", at, "a number is needed", "say until where")
+        return self.part(slice(int(np.searchsorted(self.compute, at, side="right"))))
 
     def part(self, kept: slice, since: float = 0.0) -> Curve:
         """Some of its evaluations as a curve of their own.

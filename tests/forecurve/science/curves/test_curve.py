@@ -153,6 +153,12 @@ def test_until_is_the_curve_as_it_was() -> None:
     assert len(past.counts) == 3
 
 
+@pytest.mark.parametrize("compute", ["3.5 h", "nan", None, float("nan"), [1.0, 2.0], 0.5])
+def test_until_what_is_no_compute_is_refused(compute: Any) -> None:
+    with pytest.raises(CurveError, match="compute: "):
+        Curve(X, Y).until(compute)
+
+
 def test_arrays_of_a_curve_cannot_be_changed() -> None:
     curve = Curve(X, Y)
     with pytest.raises(ValueError, match="read-only"):
