@@ -156,6 +156,20 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
     np.testing.assert_allclose(spread, [*expected, np.ptp(step[carried])], rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.usefixtures("loops")
+def test_nodes_that_are_left_out_have_no_say_in_the_masses_of_others() -> None:
+    """Not even where they describe the evaluations best."""
+    sums, totals, _ = _sums_of(Lattice.plain(LOG_B, LOG_MID), SIZE)
+    prior = Prior("some", A=(0.6, 0.05))
+    log_weights, told = np.zeros(len(GUESSES)), (pulls(prior), constants_of(prior, 1e-4, 1.0, 2.0 + SIZE / 2))
+    for kept in (np.arange(LOG_MID.size) % 2 == 0, np.arange(LOG_MID.size) % 2 == 1):
+        believed = np.where(kept, -3.0, -np.inf)[None].repeat(2, axis=0)
+        pairs = log_masses(sums, totals, Beforehand(log_weights, believed, *told)).pairs
+        fewer = LatticeSums(*(np.ascontiguousarray(part[:, kept]) for part in sums))
+        alone = log_masses(fewer, totals, Beforehand(log_weights, np.full((2, kept.sum()), -3.0), *told)).pairs
+        np.testing.assert_allclose(pairs[..., kept], alone, rtol=1e-12)
+
+
 def _coarse(log_mass: np.ndarray) -> np.ndarray:
     """Nodes that step by more than 3 or bend by more than 2, one at a time."""
     found = np.zeros(log_mass.shape, dtype=bool)
