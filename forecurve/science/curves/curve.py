@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -184,9 +185,22 @@ class Curve:
         told = self.compute.tobytes(), self.reward.tobytes()
         return told if np.ptp(self.reward) > 0 else (*told, self.name, self.seed)
 
+    @property
+    def continues(self) -> bool:
+        """Whether it is another one `extended`, of whose evaluations nothing else is taken to be so than before."""
+        return self._room is not None
+
     def until(self, compute: float) -> Curve:
-        """The same curve as it was at `compute`: its evaluations up to and including it."""
-        return self.part(slice(int(np.searchsorted(self.compute, compute, side="right"))))
+        """The same curve as it was at `compute`: its evaluations and restarts up to and including it.
+
+        Raises:
+            CurveError: no number, or fewer than 3 evaluations.
+        """
+        at = checks.number("compute", compute)
+        if math.isnan(at):
+            raise errors.NotFinite("compute", at, "a number is needed", "say until where")
+        upto = int(np.searchsorted(self.compute, at, side="right"))
+        return self._part(slice(upto), [one for one in self.restarts if one <= at])
 
     def part(self, kept: slice, since: float = 0.0) -> Curve:
         """Some of its evaluations as a curve of their own.
@@ -198,6 +212,10 @@ class Curve:
         Raises:
             CurveError: fewer than 3 evaluations, or compute below `since`.
         """
+        restarts = [one - since for one in self.restarts if one > since] if since else self.restarts
+        return self._part(kept, restarts, since)
+
+    def _part(self, kept: slice, restarts: Sequence[float], since: float = 0.0) -> Curve:
         columns: dict[str, Any] = {
             name: None if column is None else column[kept]
             for name, column in (
@@ -214,7 +232,7 @@ class Curve:
             name=self.name,
             seed=self.seed,
             bounds=self.bounds,
-            restarts=[one - since for one in self.restarts if one > since] if since else self.restarts,
+            restarts=restarts,
             **columns,
         )
 

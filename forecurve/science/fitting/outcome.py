@@ -96,13 +96,13 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 
     Args:
         fit: the forecast, made before `compute`.
-        compute: where, shape (m,), m at least 1.
+        compute: where, shape (m,), m at least 1, in any order.
 
     Raises:
         CurveError: no fit, or a compute that is not finite or below 0.
     """
     _check_fit(fit)
-    x = computes_of("compute", compute)
+    x = np.sort(computes_of("compute", compute))  # the evaluation clock goes by the order of compute
     draws = _by_all(fit, x)
     found = fit.misfit_detail
     later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)

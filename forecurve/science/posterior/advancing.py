@@ -5,7 +5,6 @@ A stream's step is so short that calls would cost as much as sums, so its loops 
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..compiled import compiled
 from .elementary import exps
-from .kernels import HUGE, Factors, Filtered, LatticeSums, filter_loop, filter_rows, sums_rows
+from .kernels import FAR, Factors, Filtered, LatticeSums, Odds, filter_loop, filter_rows, sums_rows
 from .masses import MASS_PARTS, Beforehand, Masses, mass_loop, mass_rows
 from .patches import coarse_loop, coarse_rows
 
@@ -118,7 +117,7 @@ def _advance_loop(
     before: Known, new: New, factors: Factors, wandering: Any, wanted: Wanted, after: After, spread: Any
 ) -> None:
     log_c, reward, share, tick = new
-    B, centre, middle = factors
+    B, centre, middle, log_mid, reach = factors
     eta, rho = wandering
     filtered, totals, few_before, few = after.filtered, after.totals, before.few, after.few
     rows, columns = middle.shape
@@ -131,9 +130,13 @@ def _advance_loop(
     g = np.zeros(rows * columns)
     if log_c > -np.inf:
         for i in range(rows):
-            rate = min(max(np.exp(-B[i] * (log_c - centre)), 1.0 / HUGE), HUGE)
+            exponent = -B[i] * (log_c - centre)
+            rate = np.exp(min(max(exponent, -FAR), FAR))
             for j in range(columns):
                 g[i * columns + j] = 1.0 / (1.0 + rate * middle[i, j])
+            if max(abs(exponent), reach[i]) > FAR:
+                for j in range(columns):
+                    g[i * columns + j] = 1.0 / (1.0 + np.exp(min(max(B[i] * (log_mid[i, j] - log_c), -FAR), FAR)))
     for a in range(len(wanted.alive)):
         h = wanted.alive[a]
         after.few_totals[a] = totals[h]
@@ -185,12 +188,10 @@ def _advance_rows(
     decay[:] = np.where(eta > 0, rho**tick, 0.0)[:, None]
     whole = Filtered(inverse, gain, decay, one, white, after.totals, after.last)
     filter_rows([share], eta[:, None], [reward], whole)
-    with np.errstate(over="ignore"):
-        rates = np.clip(np.exp(-factors.B * (log_c - factors.centre)), 1 / HUGE, HUGE)[None]
     after.few[:] = before.few
     sums, alive = LatticeSums(*after.few), Filtered(*(part[wanted.alive] for part in whole))
     after.few_totals[:] = alive.sums
-    sums_rows([log_c > -inf], rates, factors.middle, False, alive, sums)
+    sums_rows(Odds.of(np.array([log_c]), factors), False, alive, sums)
     mass_rows(sums, alive.sums, wanted.beforehand, after.masses)
     _spread_rows(before.nodes, after.masses.nodes, wanted.outer, factors.middle.shape[1], spread)
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..compiled import compiled
 
 HUGE = 1e150  # factors of exp(B (ln C_mid - ln C)) are kept within, so that their product is never NaN
+FAR = float(np.log(HUGE))
 
 
 class Filtered(NamedTuple):
@@ -58,11 +59,41 @@ class Factors(NamedTuple):
         B: exponent of each row of the lattice, (rows,).
         centre: a place in ln C.
         middle: exp(B (ln C_mid - centre)) of each node, (rows, columns).
+        log_mid: ln C_mid of each node, likewise.
+        reach: the largest |B (ln C_mid - centre)| of each row, (rows,); beyond FAR its factors say nothing.
     """
 
     B: FloatArray
     centre: float
     middle: FloatArray
+    log_mid: FloatArray
+    reach: FloatArray
+
+
+class Odds(NamedTuple):
+    """exp(B (ln C_mid - ln C)), the odds of not having risen, at N evaluations.
+
+    Attributes:
+        log_c: of each, (N,), -inf for compute 0.
+        started: whether it is above, (N,).
+        rates: exp(-B (ln C - centre)), (N, rows).
+        apart: whether that or the row's other factors are beyond HUGE, as those of steps are: (N, rows).
+        factors: of the lattice.
+    """
+
+    log_c: FloatArray
+    started: BoolArray
+    rates: FloatArray
+    apart: BoolArray
+    factors: Factors
+
+    @classmethod
+    def of(cls, log_c: FloatArray, factors: Factors) -> Odds:
+        """Of evaluations at ln C, (N,), on a lattice."""
+        started = np.isfinite(log_c)
+        exponent = -factors.B * (np.where(started, log_c, factors.centre)[:, None] - factors.centre)
+        rates = np.exp(np.clip(exponent, -FAR, FAR))
+        return cls(log_c, started, rates, np.maximum(np.abs(exponent), factors.reach) > FAR, factors)
 
 
 def noise_filter(
@@ -99,10 +130,7 @@ def lattice_sums(
         into: sums over rows * columns nodes.
         burr: g is `sigmoid.burr_rise` instead of the sigmoid's.
     """
-    started = np.isfinite(log_c)
-    with np.errstate(over="ignore"):
-        rates = np.clip(np.exp(-factors.B * (log_c[:, None] - factors.centre)), 1 / HUGE, HUGE)
-    compiled(sums_loop, sums_rows)(started, rates, factors.middle, burr, filtered, into)
+    compiled(sums_loop, sums_rows)(Odds.of(log_c, factors), burr, filtered, into)
 
 
 # --- the loops themselves: plain enough for numba ---
@@ -136,7 +164,9 @@ def filter_loop(shares: Any, own: Any, reward: Any, out: Filtered) -> None:
 _AT_ONCE = 4
 
 
-def sums_loop(started: Any, rates: Any, middle: Any, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
+def sums_loop(at_nodes: Odds, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
+    log_c, started, rates, apart, factors = at_nodes
+    B, _, middle, log_mid, _ = factors
     inverse, gain, decay, one, reward, _, _ = filtered
     gg, g1, gy, state = into
     rows, columns = middle.shape
@@ -147,6 +177,10 @@ def sums_loop(started: Any, rates: Any, middle: Any, burr: Any, filtered: Filter
             for j in range(columns):
                 odds = rates[t, i] * middle[i, j]  # of not having risen
                 if started[t]:
+                    g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
+            if started[t] and apart[t, i]:
+                for j in range(columns):
+                    odds = np.exp(min(max(B[i] * (log_mid[i, j] - log_c[t]), -FAR), FAR))
                     g[t, i * columns + j] = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
     tail, tail_from = np.zeros((3, nodes)), len(started)
     for h in range(inverse.shape[0] - 1, -1, -1):  # one hypothesis at a time stays in the cache
@@ -223,12 +257,18 @@ def filter_rows(shares: Any, own: Any, reward: Any, out: Filtered) -> None:
     last[:] = np.stack([variance, s1, sy], axis=1)
 
 
-def sums_rows(started: Any, rates: Any, middle: Any, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
+def sums_rows(at_nodes: Odds, burr: Any, filtered: Filtered, into: LatticeSums) -> None:
     """`sums_loop`, all nodes and hypotheses at once."""
+    log_c, started, rates, apart, factors = at_nodes
+    B, _, middle, log_mid, _ = factors
     inverse, gain, decay, one, reward, _, _ = filtered
     gg, g1, gy, state = into
     for t in range(len(started)):
-        odds = (rates[t][:, None] * middle).ravel()
+        odds = rates[t][:, None] * middle
+        if started[t] and apart[t].any():
+            exact = np.exp(np.clip(B[:, None] * (log_mid - log_c[t]), -FAR, FAR))
+            odds = np.where(apart[t][:, None], exact, odds)
+        odds = odds.ravel()
         g = 1.0 - 1.0 / np.cbrt(1.0 + 1.0 / odds) if burr else 1.0 / (1.0 + odds)
         g = g if started[t] else np.zeros(middle.size)
         at = (slice(None), t, None)

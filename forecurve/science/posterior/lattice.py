@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..compiled import compiled
-from .kernels import HUGE, Factors
+from .kernels import FAR, Factors
 from .prior import Box
 
 ROWS = COLUMNS = 20
@@ -88,8 +88,8 @@ class Lattice:
 def factors_of(log_b: FloatArray, log_mid: FloatArray) -> Factors:
     """What the exponentials of g(C) share over all evaluations, for rows of one ln B each, (R,), and nodes, (R, C)."""
     centre, B = float(log_mid.mean()), np.exp(log_b)
-    with np.errstate(over="ignore"):
-        return Factors(B, centre, np.clip(np.exp(B[:, None] * (log_mid - centre)), 1 / HUGE, HUGE))
+    exponent = B[:, None] * (log_mid - centre)
+    return Factors(B, centre, np.exp(np.clip(exponent, -FAR, FAR)), log_mid, np.abs(exponent).max(axis=1))
 
 
 def first_lattice(box: Box) -> Lattice:

@@ -193,7 +193,8 @@ def mass_rows(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masse
         log_density = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
         tops = q
         if part == 1 and pulled:
-            tops = q.pull_ceiling(mean, (rate + least.min(axis=1, keepdims=True) / 2.0) / nu / sd**2)
+            smallest = least[:, log_node_prior[0] > -np.inf].min(axis=1, keepdims=True)
+            tops = q.pull_ceiling(mean, (rate + smallest / 2.0) / nu / sd**2)
             R0, A, _ = best_on_triangle(tops)
             least = q.value(R0, A)
             log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)

@@ -184,9 +184,9 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     """Whether a hypothesis joins, what is assumed of every evaluation's size changes, or one of the latest evaluations,
     far off the next, turns out to be an outlier."""
     setting = fit.setting
-    if curve.answers != fit.curve.answers or np.isnan(curve.sizes[-1]) != np.isnan(fit.curve.sizes[-1]):
+    if not curve.continues or curve.noise.source != setting.source:
         return True
-    if curve.noise.source != setting.source or len(hypotheses_for(setting.points + 1)) != len(setting.hypotheses):
+    if len(hypotheses_for(setting.points + 1)) != len(setting.hypotheses):
         return True
     low, width = curve.bounds[0], curve.width
     a, b, c = curve.reward[-4:-1].tolist()

@@ -144,13 +144,21 @@ def test_the_start_becomes_an_evaluation_at_zero_compute() -> None:
 
 
 def test_until_is_the_curve_as_it_was() -> None:
-    curve = Curve(X, [0.5, 0.75, 0.4, 0.0], prompts=[1, 2, 3, 4], samples=2, counts=[[1], [1, 2], None, [0]])
+    told = {"counts": [[1], [1, 2], None, [0]], "restarts": [0.5, 3.2, 3.8]}
+    curve = Curve(X, [0.5, 0.75, 0.4, 0.0], prompts=[1, 2, 3, 4], samples=2, **told)
     past = curve.until(3.5)
+    assert past.restarts == (0.5, 3.2), "nobody knew of the next one yet"
     assert past.now == 3.0
     assert past.prompts is not None
     assert past.prompts.tolist() == [1, 2, 3]
     assert past.counts is not None
     assert len(past.counts) == 3
+
+
+@pytest.mark.parametrize("compute", ["3.5 h", "nan", None, float("nan"), [1.0, 2.0], 0.5])
+def test_until_what_is_no_compute_is_refused(compute: Any) -> None:
+    with pytest.raises(CurveError, match="compute: "):
+        Curve(X, Y).until(compute)
 
 
 def test_arrays_of_a_curve_cannot_be_changed() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forecurve.science import CurveError, fit, predict_ending, predict_mean
+from forecurve.science import Curve, CurveError, fit, predict_ending, predict_mean
 
-from ..synthetic import noisy_curve
+from ..synthetic import noisy_curve, sigmoid
 
 FIT = fit(noisy_curve(3, last=4_000.0, points=20))
 
@@ -39,3 +39,10 @@ def test_only_a_fit_has_an_end(ask: Callable[..., Any]) -> None:
 def test_a_place_or_a_budget_may_be_a_number_of_any_kind() -> None:
     assert predict_mean(FIT, 5_000) == predict_mean(FIT, np.array([5_000.0]))
     assert predict_ending(FIT, np.float32(5_000)) == predict_ending(FIT, 5_000)
+
+
+def test_the_order_of_places_has_no_say_in_their_mean() -> None:
+    noise = np.random.default_rng(5).normal(0, 0.02, 30).cumsum() / 4
+    compute = np.linspace(100.0, 4_000.0, 30)
+    found = fit(Curve(compute, sigmoid(compute, 0.6, 1.6, 1_500, 0.2) + noise, prompts=1000, samples=16))
+    assert predict_mean(found, [4_100.0, 5_000.0, 6_000.0]) == predict_mean(found, [6_000.0, 4_100.0, 5_000.0])

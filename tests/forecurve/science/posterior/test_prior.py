@@ -89,6 +89,16 @@ def test_what_is_told_narrowly_does_not_fall_between_nodes(what: str, truth: flo
         assert mean - 5 * sd < math.log(said.lower) < math.log(said.upper) < mean + 5 * sd
 
 
+@pytest.mark.parametrize("told", [{"log_B": (3.0, 1.0)}, {"log_B": (0.6, 5.0)}, {"log_C_mid": (100.0, 1.0)}])
+def test_steps_that_a_prior_lets_in_are_no_fall_of_a_smooth_run(told: dict[str, Any]) -> None:
+    """Where factors of a step were beyond what a float holds half of the rise had been gained everywhere."""
+    compute = np.linspace(50.0, 3_000.0, 60)
+    noise = np.random.default_rng(4).normal(0, 0.01, 60)
+    curve = Curve(compute, sigmoid(compute, 0.7, 1.2, 4_000, 0.2) + noise)
+    assert fit(curve).misfit is None
+    assert fit(curve, prior=Prior("far", **told)).misfit is None
+
+
 def test_numbers_of_other_kinds_are_told_as_plain_ones() -> None:
     plain = Prior("plain", A=(0.6, 0.05), dof=6.0, bounds=(0.0, 1.0))
     assert Prior("plain", A=[np.float64(0.6), 0.05], dof=6, bounds=[0, 1]) == plain  # type: ignore[arg-type]

@@ -119,6 +119,17 @@ def test_what_one_evaluation_tells_of_the_size_of_all_makes_a_refit() -> None:
     assert _distance(told, fit(told.curve)) < 1e-12
 
 
+def test_samples_that_are_told_at_last_make_a_refit() -> None:
+    """Prompts alone were taken for all answers; of those before, samples are unknown from here on."""
+    whole = _run(seed=5, size=30)
+    before = fit(Curve(whole.compute, whole.reward, prompts=100))
+    told = before.update(Evaluation(16_500, 0.6, samples=4))
+    again = fit(told.curve)
+    assert told.curve.sizes[0] == 400
+    assert told.setting.unit_variance == again.setting.unit_variance < before.setting.unit_variance / 3
+    assert _distance(told, again) < 1e-12
+
+
 def test_beyond_the_evaluations_that_are_fitted_the_clock_stays_that_of_their_means() -> None:
     """1,200 evaluations are 400 means of three; the wandering part's memory is told from one mean to the next."""
     rng = np.random.default_rng(7)
