@@ -211,6 +211,28 @@ def test_a_fall_that_a_resume_has_undone_is_resolved_by_itself_and_not_told_at_t
     assert "fell" not in view.sentence
 
 
+def test_what_was_found_of_a_branch_that_is_thrown_away_meanwhile_rings_no_second_time(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, now = grow(sessions, settings, COLLAPSING, [18, 20, 36]), START + timedelta(hours=50)
+    ingest(sessions, run_id, COLLAPSING, 36, 38, now)
+    around_assess(monkeypatch, lambda: resumed(sessions, run_id, HEALTHY - 1e-6, 0, 2, now + timedelta(seconds=1)))
+    refit(sessions, settings, run_id, now)
+    with sessions() as session:
+        alert = session.scalars(select(Alert)).one()
+        assert (alert.attempt, alert.resolved_at, alert.resolved_compute) == (1, now, None)
+        assert session.get_one(Run, run_id).dirty_at is not None
+
+
+def test_a_fall_is_undone_as_soon_as_the_run_goes_on_from_before_it(sessions: Sessions, settings: Settings) -> None:
+    """Though the new branch is too short for a forecast yet."""
+    run_id, now = grow(sessions, settings, COLLAPSING, [18, 20, 36]), START + timedelta(hours=50)
+    resumed(sessions, run_id, HEALTHY - 1e-6, 0, 2, now)
+    refit(sessions, settings, run_id, now)
+    with sessions() as session:
+        assert session.scalars(select(Alert.resolved_at)).one() == now
+
+
 @pytest.mark.parametrize("settled", [False, True])
 def test_a_log_that_is_sent_anew_neither_undoes_a_fall_nor_rings_again(
     sessions: Sessions, settings: Settings, settled: bool
