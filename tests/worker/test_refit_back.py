@@ -84,3 +84,12 @@ def test_a_run_that_fell_before_its_freeze_and_recovered(
     alert = alert_of(sessions)
     assert (alert.kind, alert.back_since, alert.resolved_at) == ("fell", 34.0, None)
     assert alert.text.endswith(" It has recovered since 34 GPU-hours.")
+
+
+def test_evaluations_that_come_after_the_end_do_not_date_a_fall_later(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
+    fell_at = ended(sessions, settings, run_id).fell_at
+    ingest(sessions, run_id, COLLAPSING, 36, 51, START + timedelta(hours=3))
+    refit(sessions, settings, run_id, START + timedelta(hours=3))
+    with sessions() as session:
+        assert run_view(session, session.get_one(Run, run_id)).fell_at == fell_at == 52.0
