@@ -188,7 +188,7 @@ def resolve(session: Session, alert_id: str, *, actor: str, now: datetime) -> Al
 def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) -> None:
     """Resolve the open alerts of falls of a run that is over: once its last evaluations are judged, nothing is left
     to act on. `run` is locked."""
-    if not is_over(run) or run.dirty_at is not None:
+    if not is_over(run) or run.dirty_at is not None or run.refit_at is not None:  # a fit that failed is tried again
         return
     session.flush()
     for alert in session.scalars(select(Alert).where(*_open_falls(run))):
