@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from celery.exceptions import SoftTimeLimitExceeded
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
@@ -25,6 +25,7 @@ from server.forecasts.service import record_forecast
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import Point, validation_curve
 from server.metrics.dirty import REFIT_TASK
+from server.metrics.models import Evaluation
 from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
@@ -176,6 +177,7 @@ def _finish(
     else:  # more has come: stay dirty
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
     _note_failure(session, run, found if isinstance(found, Unfitted) else None, now, anew=claim.dirty_at is not None)
+    resolve_superseded(session, run, actor="watch", now=now)
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
     resolve_if_over(session, run, actor="watch", now=now)
@@ -210,8 +212,9 @@ def _tell(
     session: Session, run: Run, subject: Subject, assessment: Assessment, forecast: Forecast, now: datetime
 ) -> None:
     """Alarm, revision and advice: what somebody may act on, so nothing of a run that was over before it came here."""
+    if _has_gone_on(session, run, subject.points):
+        return
     resolved_meanwhile = settled_at(session, run.id, BELOW_FORECAST) != subject.settled
-    resolve_superseded(session, run, actor="watch", now=now)
     if assessment.alarm is not None and not resolved_meanwhile:
         _sound(session, run, BELOW_FORECAST, assessment.alarm, subject.points, now)
     elif run.frozen_forecast_id is None and assessment.advice.fit is not None:
@@ -234,6 +237,13 @@ def _tell(
         numbers=json_safe(advice.numbers),
         now=now,
     )
+
+
+def _has_gone_on(session: Session, run: Run, points: Sequence[Point]) -> bool:
+    """Whether a later attempt has reported meanwhile: what was found may be of a branch that it has thrown away, and
+    the refit that it has asked for tells."""
+    newest = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run.id))
+    return newest is not None and newest > points[-1].attempt
 
 
 def _sound(session: Session, run: Run, kind: str, alarm: Alarm, points: Sequence[Point], now: datetime) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, delete, exists, func, literal, select
+from sqlalchemy import ColumnElement, delete, exists, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
@@ -30,22 +31,25 @@ IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
 
-def _measured_anew(
-    attempt: ColumnElement[int] | InstrumentedAttribute[int | None], compute: ColumnElement[Any]
-) -> Sequence[ColumnElement[bool]]:
-    """Of evaluations: of an attempt that resumed before such a compute, and they say something else than older ones.
+def _says_else(attempt: ColumnElement[int] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
+    """Of evaluations: of a later attempt, and they say something else than older ones.
 
     An attempt that says the same once more, as that of a log that is sent anew, has thrown nothing away.
     """
     older = aliased(Evaluation)
     same = older.compute == Evaluation.compute, older.reward == Evaluation.reward
     said_before = exists().where(older.run_id == Evaluation.run_id, older.attempt <= attempt, *same)
-    return Evaluation.attempt > attempt, Evaluation.compute <= compute, ~said_before
+    return Evaluation.attempt > attempt, ~said_before
 
 
-SUPERSEDED = exists().where(
-    Evaluation.run_id == Alert.run_id,
-    *_measured_anew(Alert.attempt, func.coalesce(Alert.since_compute, Alert.at_compute)),
+_FALLEN = aliased(Evaluation)
+_SINCE = func.coalesce(Alert.since_compute, Alert.at_compute)
+_IS_ABOUT = _FALLEN.run_id == Alert.run_id, _FALLEN.attempt <= Alert.attempt, _FALLEN.compute == _SINCE
+_ANEW = Evaluation.run_id == Alert.run_id, *_says_else(Alert.attempt)
+
+SUPERSEDED = or_(
+    exists().where(*_ANEW, Evaluation.compute <= _SINCE),
+    exists().where(*_ANEW, *_IS_ABOUT, Evaluation.step <= _FALLEN.step),  # the same step may have cost more this time
 )
 """Of alerts: an attempt that resumed before it has measured anew what the alert is about, which is on no curve now."""
 
@@ -184,7 +188,7 @@ def resolve(session: Session, alert_id: str, *, actor: str, now: datetime) -> Al
 def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) -> None:
     """Resolve the open alerts of falls of a run that is over: once its last evaluations are judged, nothing is left
     to act on. `run` is locked."""
-    if not is_over(run) or run.dirty_at is not None:
+    if not is_over(run) or run.dirty_at is not None or run.refit_at is not None:  # a fit that failed is tried again
         return
     session.flush()
     for alert in session.scalars(select(Alert).where(*_open_falls(run))):
@@ -202,18 +206,23 @@ def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime)
 
 
 def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
-    """Up to where a run's alerts of `kind` were resolved; None when none was. Later attempts that say up to there what
-    had been said are settled as well."""
+    """Up to where a run's alerts of `kind` were resolved; None when none was. What later attempts say up to
+    there that had been said is settled as well."""
     mine = Alert.run_id == run_id, Alert.kind == kind
     rows = session.execute(select(Alert.resolved_attempt, Alert.resolved_compute).where(*mine))
     settled = (Settled(attempt, compute) for attempt, compute in rows if attempt is not None and compute is not None)
     last = max(settled, default=None)
     if last is None:
         return None
-    attempts = select(func.min(Evaluation.attempt)).where(Evaluation.run_id == run_id)
-    anew = session.scalar(attempts.where(*_measured_anew(literal(last.attempt), literal(last.compute))))
-    newest = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run_id))
-    return last._replace(attempt=max(last.attempt, newest or 0) if anew is None else anew - 1)
+    ours = select(Evaluation.attempt, Evaluation.compute).where(Evaluation.run_id == run_id)
+    anew = ours.where(*_says_else(literal(last.attempt)), Evaluation.compute <= last.compute)
+    first = session.execute(anew.order_by(Evaluation.attempt, Evaluation.compute).limit(1)).first()
+    if first is None:
+        newest = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run_id))
+        return last._replace(attempt=max(last.attempt, newest or 0))
+    before = Evaluation.attempt == first.attempt, Evaluation.compute < first.compute
+    said = session.scalar(select(func.max(Evaluation.compute)).where(Evaluation.run_id == run_id, *before))
+    return Settled(first.attempt, -math.inf if said is None else said)
 
 
 def _open_falls(run: Run) -> tuple[ColumnElement[bool], ...]:

@@ -119,7 +119,7 @@ def _alerts(session: Session, runs: Sequence[Run]) -> dict[str, _Alerts]:
     fell = Alert.kind == BELOW_FORECAST, Alert.level == "ALERT", Run.finished_at.is_not(None), told
     down = *fell, Alert.back_since.is_(None), ~SUPERSEDED
     found = select(
-        Alert.run_id, func.count().filter(*is_open).label("open"), func.max(Alert.since_compute).filter(*down)
+        Alert.run_id, func.count().filter(*is_open).label("open"), func.min(Alert.since_compute).filter(*down)
     )
     mine = Alert.run_id.in_([run.id for run in runs])
     rows = session.execute(found.join(Run, Run.id == Alert.run_id).where(mine).group_by(Alert.run_id))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+import worker.refit
 from server.alerts.models import Alert
 from server.runs.models import Run
 from server.runs.schemas import RunView
@@ -84,3 +85,27 @@ def test_a_run_that_fell_before_its_freeze_and_recovered(
     alert = alert_of(sessions)
     assert (alert.kind, alert.back_since, alert.resolved_at) == ("fell", 34.0, None)
     assert alert.text.endswith(" It has recovered since 34 GPU-hours.")
+
+
+def test_evaluations_that_come_after_the_end_do_not_date_a_fall_later(sessions: Sessions, settings: Settings) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
+    fell_at = ended(sessions, settings, run_id).fell_at
+    ingest(sessions, run_id, COLLAPSING, 36, 51, START + timedelta(hours=3))
+    refit(sessions, settings, run_id, START + timedelta(hours=3))
+    with sessions() as session:
+        assert run_view(session, session.get_one(Run, run_id)).fell_at == fell_at == 52.0
+
+
+def test_an_alert_is_not_settled_by_an_end_whose_fit_failed_and_is_tried_again(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    run_id, later = grow(sessions, settings, COLLAPSING, [18, 20, 36]), START + timedelta(hours=2)
+    with monkeypatch.context() as full:
+        full.setattr(worker.refit, "assess", fail)
+        end(sessions, settings, run_id, later)
+    assert alert_of(sessions).resolved_at is None
+    refit(sessions, settings, run_id, later + timedelta(minutes=6))
+    assert alert_of(sessions).resolved_at == later + timedelta(minutes=6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -162,76 +162,6 @@ def test_what_was_resolved_rings_again_only_by_later_evaluations(sessions: Sessi
     assert (second.level, second.resolved_at) == ("ALERT", None)
     assert second.opened_at > START + timedelta(hours=1)
     assert [point["compute"] for point in second.evidence["points"]] == [float(c) for c in COMPUTE[38:]]
-
-
-def resumed(sessions: Sessions, run_id: str, reward: Any, first: int, last: int, now: datetime) -> None:
-    """Evaluations of the second attempt, which goes on from an earlier checkpoint."""
-    with sessions.begin() as session:
-        run = session.get_one(Run, run_id)
-        run.attempt = 2
-        add_evaluations(session, run, COMPUTE[first:last], reward[first:last], first_step=10 * first, attempt=2)
-        run.dirty_at = now
-
-
-def test_a_fall_after_a_resume_rings_though_one_at_the_same_compute_was_resolved(
-    sessions: Sessions, settings: Settings
-) -> None:
-    """To go back to the checkpoint before it is what the alert says: what comes then is new evidence."""
-    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 41])
-    resolve_all(sessions)
-    now = START + timedelta(hours=50)
-    resumed(sessions, run_id, COLLAPSING - 1e-6, 26, 36, now)  # up to less compute than was settled
-    refit(sessions, settings, run_id, now)
-    with sessions() as session:
-        first, second = session.scalars(select(Alert).order_by(Alert.id))
-    assert (first.resolved_attempt, first.resolved_compute, first.attempt) == (1, 80.0, 1)
-    assert (second.level, second.attempt, second.resolved_at) == ("ALERT", 2, None)
-    assert second.since_compute is not None
-    assert 50.0 < second.since_compute <= 60.0
-
-
-def test_a_fall_that_a_resume_has_undone_is_resolved_by_itself_and_not_told_at_the_end(
-    sessions: Sessions, settings: Settings
-) -> None:
-    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
-    now = START + timedelta(hours=50)
-    resumed(sessions, run_id, HEALTHY, 26, 40, now)
-    refit(sessions, settings, run_id, now)
-    with sessions.begin() as session:
-        alert = session.scalars(select(Alert)).one()
-        assert (alert.resolved_at, alert.resolved_compute) == (now, None)  # it settles nothing
-        (event,) = events(session, session.get_one(Run, run_id), "alert.resolved")
-        assert event.reason == "The run went on from before it, in attempt 2."
-        run = session.get_one(Run, run_id)
-        run.status, run.finished_at, run.dirty_at = "succeeded", now, now
-    refit(sessions, settings, run_id, now + timedelta(minutes=5))
-    with sessions() as session:
-        view = run_view(session, session.get_one(Run, run_id))
-    assert view.fell_at is None
-    assert "fell" not in view.sentence
-
-
-@pytest.mark.parametrize("settled", [False, True])
-def test_a_log_that_is_sent_anew_neither_undoes_a_fall_nor_rings_again(
-    sessions: Sessions, settings: Settings, settled: bool
-) -> None:
-    """As a follower does that is started once more: its attempt says what was said, first in part, and then goes on."""
-    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
-    if settled:
-        resolve_all(sessions)
-    for hours, (first, last) in enumerate(((0, 22), (22, 30), (30, 36), (36, 40)), start=50):
-        now = START + timedelta(hours=hours)
-        resumed(sessions, run_id, COLLAPSING, first, last, now)
-        refit(sessions, settings, run_id, now)
-        with sessions() as session:
-            alert = session.scalars(select(Alert).order_by(Alert.id)).first()
-            assert alert is not None
-            assert (alert.attempt, alert.back_since, alert.resolved_at is not None) == (1, None, settled)
-    with sessions() as session:
-        rung = session.scalars(select(Alert).order_by(Alert.id)).all()[1:]
-        assert [(again.attempt, again.since_compute is not None and again.since_compute > 70) for again in rung] == (
-            [(2, True)] if settled else []
-        )
 
 
 def test_of_a_run_that_is_over_no_warning_waits_for_evaluations(sessions: Sessions, settings: Settings) -> None:
