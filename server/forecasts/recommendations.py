@@ -58,18 +58,18 @@ def recommend(
     that was to pause.
     """
     session.flush()
-    last = _newest(session, run)
+    opened = _open_one(session, run)
     if is_over(run) and action != "scale":
-        _supersede(session, run, last, now, _OVER)
+        _supersede(session, run, opened, now, _OVER)
         return None
     said = _newest(session, run, Recommendation.action == action, Recommendation.status != "superseded")
     if said is not None and not is_news(action, said.numbers, numbers):
-        if said is not last:
-            _supersede(session, run, last, now, _NEWER)
-        elif said.status == "open":
+        if said is opened:
             _follow(session, run, said, now)
+        else:
+            _supersede(session, run, opened, now, _NEWER)
         return None
-    _supersede(session, run, last, now, _NEWER)
+    _supersede(session, run, opened, now, _NEWER)
     advice = Recommendation(
         run_id=run.id, forecast_id=forecast.id, action=action, reason=reason, numbers=dict(numbers), created_at=now
     )
@@ -86,8 +86,7 @@ def supersede_if_over(session: Session, run: Run, now: datetime) -> None:
     if not is_over(run) or run.dirty_at is not None:
         return
     session.flush()
-    mine = Recommendation.run_id == run.id, Recommendation.status == "open", Recommendation.action != "scale"
-    _supersede(session, run, session.scalar(select(Recommendation).where(*mine)), now, _OVER)
+    _supersede(session, run, _open_one(session, run, Recommendation.action != "scale"), now, _OVER)
 
 
 def list_recommendations(
@@ -148,6 +147,12 @@ def _situation(numbers: Mapping[str, Any]) -> tuple[str | None, bool]:
     return changed, budget is not None and numbers.get("now", 0.0) >= budget
 
 
+def _open_one(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:
+    # not the newest by its id: workers' clocks may differ
+    mine = Recommendation.run_id == run.id, Recommendation.status == "open", *wanted
+    return session.scalar(select(Recommendation).where(*mine))
+
+
 def _newest(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:
     mine = select(Recommendation).where(Recommendation.run_id == run.id, *wanted)
     return session.scalar(mine.order_by(Recommendation.id.desc()).limit(1))
@@ -162,12 +167,12 @@ def _follow(session: Session, run: Run, advice: Recommendation, now: datetime) -
         accept(session, advice.id, actor=POLICY, reason=reason, now=now)
 
 
-def _supersede(session: Session, run: Run, last: Recommendation | None, now: datetime, why: str) -> None:
-    if last is None or last.status != "open":
+def _supersede(session: Session, run: Run, opened: Recommendation | None, now: datetime, why: str) -> None:
+    if opened is None:
         return
-    last.status, last.decided_at = "superseded", now
+    opened.status, opened.decided_at = "superseded", now
     session.flush()  # before the next one is opened: the index allows one open per run
-    _record(session, run, last, actor="refit", reason=why)
+    _record(session, run, opened, actor="refit", reason=why)
 
 
 def _take_open(session: Session, recommendation_id: str) -> tuple[Recommendation, Run]:

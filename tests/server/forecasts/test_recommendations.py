@@ -53,6 +53,19 @@ def test_another_action_or_moved_numbers_supersede_the_open_one(session: Session
     ]
 
 
+def test_advice_of_a_worker_whose_clock_is_ahead_hides_none_that_is_open(session: Session) -> None:
+    run = make_run(session)
+    ahead = advise(session, run, "stop", expected_gain=0.004)
+    assert ahead is not None
+    dismiss(session, ahead.id, actor="tok_1", reason="Wanted for the paper's figure.", now=START)
+    opened = advise(session, run, "continue", expected_gain=0.10)
+    assert opened is not None
+    opened.id = opened.id[:4] + "0" * 26  # as if made before
+    session.flush()
+    assert advise(session, run, "scale", expected_gain=0.10) is not None
+    assert sorted(statuses(session, run)) == [("continue", "superseded"), ("scale", "open"), ("stop", "dismissed")]
+
+
 def test_dismissed_advice_comes_back_only_when_its_numbers_have_moved(session: Session) -> None:
     run = make_run(session)
     advice = advise(session, run, "stop", expected_gain=0.004)
