@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
+_MOST = 9  # digits after the point
+_OF_A_POINT = 4  # where an interval has no width
+
 
 def decimals(width: float) -> int:
-    """Digits after the point that an interval of this width supports: two, three below 0.02, four below 0.002; one
-    from 2 on and none from 20 on, which only rewards in percent and the like have."""
+    """Digits after the point that an interval of this width supports: two, three below 0.02, one more for each further
+    tenth; one from 2 on and none from 20 on, which only rewards in percent and the like have.
+
+    >>> [decimals(width) for width in (30, 2, 0.3, 0.02, 0.019, 0.0019, 3e-6, 0)]
+    [0, 1, 2, 2, 3, 4, 6, 4]
+    """
     if width >= 2:
         return 1 if width < 20 else 0
-    return 2 if width >= 0.02 else 3 if width >= 0.002 else 4
+    if width <= 0:
+        return _OF_A_POINT
+    return 2 if width >= 0.02 else min(2 + math.ceil(math.log10(0.02 / width)), _MOST)
 
 
 def short_exponent(written: str) -> str:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forecurve.digits import as_given
-
 from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 from .fit import PriorChoice
@@ -60,16 +58,16 @@ def plan_command(
     if as_json:
         print_json(found.to_dict())
         return
-    _show(found, horizon)
+    _show(found)
 
 
-def _show(found: Plan, horizon: float | None) -> None:
+def _show(found: Plan) -> None:
+    from forecurve.science.planning.wording import horizon_text
     from forecurve.science.wording import compute_text, further_text, interval_text, share_text
 
     from ..showing.output import print_table
 
-    at = compute_text(found.horizon) if horizon is None else as_given(horizon)
-    end = f"at {at} {found.unit} (90 %)"
+    end = f"at {horizon_text(found.horizon, given=found.horizon_given)} {found.unit} (90 %)"
     rows = [
         [
             arm.arm,

@@ -200,10 +200,10 @@ class Curve:
         if math.isnan(at):
             raise errors.NotFinite("compute", at, "a number is needed", "say until where")
         upto = int(np.searchsorted(self.compute, at, side="right"))
-        return self._part(slice(upto), [one for one in self.restarts if one <= at])
+        return self._part(slice(upto), [one for one in self.restarts if one <= at], 0.0, self.prompts)
 
     def part(self, kept: slice, since: float = 0.0) -> Curve:
-        """Some of its evaluations as a curve of their own.
+        """Some of its evaluations as a curve of their own, each of as many answers as it is taken for here.
 
         Args:
             kept: which.
@@ -213,13 +213,14 @@ class Curve:
             CurveError: fewer than 3 evaluations, or compute below `since`.
         """
         restarts = [one - since for one in self.restarts if one > since] if since else self.restarts
-        return self._part(kept, restarts, since)
+        bare = self.samples is None and self.counts is None and not np.isnan(self.sizes).all()
+        return self._part(kept, restarts, since, self.sizes if bare else self.prompts)
 
-    def _part(self, kept: slice, restarts: Sequence[float], since: float = 0.0) -> Curve:
+    def _part(self, kept: slice, restarts: Sequence[float], since: float, prompts: FloatArray | None) -> Curve:
         columns: dict[str, Any] = {
             name: None if column is None else column[kept]
             for name, column in (
-                ("prompts", self.prompts),
+                ("prompts", prompts),
                 ("samples", self.samples),
                 ("variance", self.variance),
                 ("counts", self.counts),

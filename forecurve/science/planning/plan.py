@@ -27,7 +27,7 @@ from ..wording import gain_text, share_text
 from .belief import Look
 from .dominated import dominated, p_within
 from .standing import Standing, enter, standing
-from .wording import finish_reason, look_reason, plan_sentence
+from .wording import finish_reason, horizon_text, look_reason, plan_sentence, reaches
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -106,7 +106,7 @@ class Plan:
     Attributes:
         unit: of every compute.
         budget: further compute over all arms.
-        horizon: compute at which arms are compared.
+        horizon: compute at which arms are compared; said with all its digits where `horizon_given`.
         allocation: in the order of doing; the first one is firm, the others are what is expected to follow it.
         arms: the outlook of each.
         choice: the arm to take if one had to choose now.
@@ -131,6 +131,7 @@ class Plan:
     value_of_information: float
     look_again: tuple[str, float] | None
     not_run_on: str | None
+    horizon_given: bool = False
 
     @property
     def sentence(self) -> str:
@@ -236,7 +237,8 @@ def plan(
     value = min(sum(look.value for look in looks), here.expected_regret)
     outlooks = outlooks_of(here, delta)
     allocation = _merged(here, looks, outlooks)
-    finish, not_run_on = _finish(here, allocation, outlooks, budget, delta, price)
+    where = horizon_text(end, given=horizon is not None)
+    finish, not_run_on = _finish(here, allocation, outlooks, budget, delta, price, where)
     allocation = [*allocation, *finish]
     return Plan(
         unit=fits[0].unit,
@@ -252,6 +254,7 @@ def plan(
         value_of_information=value,
         look_again=None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0])),
         not_run_on=not_run_on,
+        horizon_given=horizon is not None,
     )
 
 
@@ -327,8 +330,9 @@ def _finish(
     budget: float,
     delta: float,
     price: float | None,
+    where: str,
 ) -> tuple[list[Allocation], str | None]:
-    """The chosen arm to its end, as far as the budget goes; or why it is not run on."""
+    """The chosen arm to its end, `where` in words, as far as the budget goes; or why it is not run on."""
     best = here.best
     name = outlooks[best].arm
     start = next((row.to for row in looks if row.arm == name), float(here.now[best]))
@@ -343,7 +347,8 @@ def _finish(
     if price is not None and gain.mean() < price * (to - start):
         asked = f"{price * (to - start):.2g}"
         return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {asked}"
-    reason = finish_reason(outlooks[best], estimate_of(gain), start, to, here.horizon, here.fits[best].unit)
+    short = "" if reaches(to, here.horizon) else where
+    reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
 
 

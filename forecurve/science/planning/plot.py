@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..chart import BLUE, GREEN, QUIET, compute_ticks, dress, sheet
-from ..wording import compute_text, share_text
+from ..wording import share_text
+from .wording import horizon_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -50,7 +51,9 @@ def plot(plan: Plan) -> go.Figure:
     for kind, spend in _bars(plan, arms).items():
         figure.add_bar(x=spend, y=names, orientation="h", marker_color=_COLOUR[kind], name=kind, width=0.5, **place)
     figure.update_layout(barmode="stack")
-    figure.update_xaxes(title=f"pass rate at {compute_text(plan.horizon)} {plan.unit}", row=1, col=1)
+    figure.update_xaxes(
+        title=f"pass rate at {horizon_text(plan.horizon, given=plan.horizon_given)} {plan.unit}", row=1, col=1
+    )
     figure.update_xaxes(title=f"compute ({plan.unit})", tickformat=compute_ticks(plan.horizon), row=1, col=2)
     figure.update_yaxes(automargin=True)
     return dress(figure, plan.sentence)

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from forecurve.digits import as_given
-
 from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
@@ -26,10 +24,11 @@ from ..errors import PlanError
 from ..fitting.fit import Fit
 from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
-from ..wording import compute_text, names_text, share_text
+from ..wording import names_text, share_text
 from .dominated import dominated, p_within
 from .plan import SEEDS, check_alike, check_amounts
 from .standing import Standing, enter, standing
+from .wording import horizon_text
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
 _MOST_NAMED = 3
@@ -131,7 +130,7 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str, *, given:
     """
     if len(ranks) < 2:
         return ""
-    where = f"{as_given(horizon) if given else compute_text(horizon)} {unit}"
+    where = f"{horizon_text(horizon, given=given)} {unit}"
     first, *others = ranks
     if first.p_best >= _SURE:
         said = f"Best at {where}: {first.arm} ({share_text(first.p_best)} sure)."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from forecurve.digits import as_given
+
 from ..curves.margins import SETTLED
 from ..departures.misfit import HOLDS
 from ..wording import compute_text, further_text, gain_text, share_text
@@ -17,11 +19,11 @@ _NAMED = 3  # arms that a sentence names before it counts
 
 def plan_sentence(plan: Plan) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
-    where, lead = f"{compute_text(plan.horizon)} {plan.unit}", plan.chosen
-    doubt = "" if _reaches(lead.now, plan.horizon) else _caveat(lead)  # where it stands is known, whatever its curve
+    where, lead = f"{horizon_text(plan.horizon, given=plan.horizon_given)} {plan.unit}", plan.chosen
+    doubt = "" if reaches(lead.now, plan.horizon) else _caveat(lead)  # where it stands is known, whatever its curve
     if len(plan.arms) == 1:
         reached = lead.now + plan.budget
-        short = "" if _reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
+        short = "" if reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
         return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
@@ -40,8 +42,14 @@ def _stays(plan: Plan) -> str:
     return "" if plan.not_run_on is None else f"; {plan.choice} is not run on, as {plan.not_run_on}"
 
 
-def _reaches(compute: float, horizon: float) -> bool:
+def reaches(compute: float, horizon: float) -> bool:
+    """Whether a run that has spent this much is at the horizon."""
     return compute >= horizon * (1 - 1e-9)
+
+
+def horizon_text(horizon: float, *, given: bool) -> str:
+    """The compute at which arms are compared; one that a person gave is found with all its digits."""
+    return as_given(horizon) if given else compute_text(horizon)
 
 
 def _leads(plan: Plan, where: str) -> str:
@@ -75,7 +83,8 @@ def _caveat(own: Outlook) -> str:
     return ""
 
 
-def finish_reason(own: Outlook, gain: Estimate, start: float, to: float, horizon: float, unit: str) -> str:
-    """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way."""
-    short = "" if _reaches(to, horizon) else f"; the budget does not reach {compute_text(horizon)}"
+def finish_reason(own: Outlook, gain: Estimate, start: float, to: float, short_of: str, unit: str) -> str:
+    """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way. `short_of` is
+    the horizon in words where the budget does not reach it, else empty."""
+    short = short_of and f"; the budget does not reach {short_of}"
     return f"the choice: {gain_text(gain)} expected on the way to {further_text(to, start)} {unit}{short}{_caveat(own)}"

@@ -94,3 +94,15 @@ def test_a_run_of_few_answers_is_no_collapse_for_its_noise() -> None:
         reward = np.random.default_rng(seed).binomial(8, 0.15, 20) / 8
         withheld += fit(Curve(np.arange(1.0, 21.0), reward)).withheld
     assert withheld <= 1
+
+
+def test_a_part_is_of_as_many_answers_as_the_whole_run_told() -> None:
+    """A run's last 3 evaluations tell nothing by themselves."""
+    rng = np.random.default_rng(0)
+    rewards = np.append(rng.binomial(16, 0.5, 27) / 16, [0.25, 0.5, 0.25])
+    whole = Curve(np.arange(1, 31) * 10.0, rewards, unit="steps")
+    later = whole.part(slice(27, None), 200.0)
+    assert whole.answers == 16
+    assert Curve(later.compute, later.reward, unit="steps").answers is None
+    assert later.sizes == pytest.approx([16] * 3)
+    assert later.noise.source == whole.noise.source == "binomial"

@@ -379,3 +379,11 @@ def test_a_plan_does_not_hang_on_the_order_of_its_arms(siblings: bool) -> None:
     assert (there.choice, there.spend) == (back.choice, back.spend)
     for one in there.arms:
         assert _by_name(back, one.arm).to_dict() == one.to_dict()
+
+
+def test_a_horizon_that_is_given_is_told_with_all_its_digits() -> None:
+    asked = plan(FITS, 2_000.0, horizon=16_384.0)
+    assert "at 16,384 GPU-hours" in asked.sentence
+    assert any("does not reach 16,384" in step.reason for step in asked.allocation if step.kind == "finish")
+    assert "16,384" in str(asked.plot().layout.xaxis.title.text)
+    assert f"{plan(FITS, 2_345.0).horizon:,.10g}" not in plan(FITS, 2_345.0).sentence

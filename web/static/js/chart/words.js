@@ -4,7 +4,11 @@ import { interpolate, plain } from "./axis.js";
 
 /** @typedef {{median: number, lower: number, upper: number}} Estimate */
 
-const decimals = (lower, upper) => 2 + Number(upper - lower < 0.02) + Number(upper - lower < 0.002);
+/** @param {number} lower @param {number} upper @returns {number} digits after the point, four of a point */
+function decimals(lower, upper) {
+  const further = Math.ceil(Math.log10(0.02 / (upper - lower)));
+  return upper > lower ? Math.min(Math.max(2, 2 + further), 9) : 4;
+}
 
 /** @param {Estimate} estimate @returns {string} the median, `0.78` */
 export const middle = ({ median, lower, upper }) => median.toFixed(decimals(lower, upper));
