@@ -22,7 +22,7 @@ from .linear import Quadratic
 from .masses import Beforehand, Masses, form_of, log_masses
 from .patches import patched, rough_tiles
 from .point import search
-from .prior import Box, student_t
+from .prior import Box, student_t, student_t_scale
 from .problem import Problem, Setting
 
 _ENOUGH_NODES = 50.0
@@ -36,6 +36,7 @@ _LEAST_NODES = 12.0  # carry the mass whose spread a lattice is laid by, or it i
 _FINEST = 4  # times that nodes are made finer
 _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
+_LEAST_SCALE = 0.41  # cells, of what is told: half a cell's sd with the 6 degrees of freedom of priors by runs
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
 
@@ -251,18 +252,19 @@ def _log_node_prior(setting: Setting, lattice: Lattice, informative: bool) -> Fl
     across, along = lattice.cells
     if informative and prior.log_C_mid is not None:
         mean, sd = prior.log_C_mid
-        total += student_t(lattice.log_mid, mean, _seen(sd, along)[:, None], prior.dof)
+        total += student_t(lattice.log_mid, mean, _seen(sd, along, prior.dof)[:, None], prior.dof)
     else:
         total += box.log_density_mid
     if informative and prior.log_B is not None:
         mean, sd = prior.log_B
-        total += student_t(lattice.log_b, mean, _seen(sd, across), prior.dof)[:, None]
+        total += student_t(lattice.log_b, mean, _seen(sd, across, prior.dof), prior.dof)[:, None]
     else:
         total += box.log_density_b(lattice.log_b)[:, None]
     return total.ravel()
 
 
-def _seen(sd: float, cell: FloatArray) -> FloatArray:
-    """At least half a cell, (R,): what is told more narrowly than nodes lie apart would fall between them, and the
-    next lattice, which is finer, would not be laid there."""
-    return np.maximum(sd, cell / 2)
+def _seen(sd: float, cell: FloatArray, dof: float) -> FloatArray:
+    """Wide enough for nodes to see, (R,): what is told more narrowly than they lie apart would fall between them, and
+    the next lattice, which is finer, would not be laid there. With few degrees of freedom most lies far within its sd.
+    """
+    return np.maximum(sd, _LEAST_SCALE * cell / student_t_scale(1.0, dof))

@@ -103,3 +103,20 @@ def test_numbers_of_other_kinds_are_told_as_plain_ones() -> None:
     plain = Prior("plain", A=(0.6, 0.05), dof=6.0, bounds=(0.0, 1.0))
     assert Prior("plain", A=[np.float64(0.6), 0.05], dof=6, bounds=[0, 1]) == plain  # type: ignore[arg-type]
     assert hash(Prior("plain", A=np.array([0.6, 0.05]), bounds=(0, 1))) == hash(plain)  # type: ignore[arg-type]
+
+
+def test_what_has_no_weight_changes_nothing() -> None:
+    """Not the range of B and C_mid either."""
+    plain, told = fit(CURVE), fit(CURVE, prior=Prior("unheard", log_B=(3.0, 2.0), log_C_mid=(20.0, 3.0), weight=0.0))
+    assert (told.A, told.B, told.C_mid) == (plain.A, plain.B, plain.C_mid)
+
+
+@pytest.mark.parametrize("points", [3, 20])
+def test_a_core_far_within_its_sd_does_not_fall_between_nodes(points: int) -> None:
+    """With 2.00001 degrees of freedom nearly all lies within a few thousandths of an sd."""
+    compute = np.linspace(0, 8_000, points + 1)[1:]
+    for mean in (0.55, 0.6, 0.65, 0.7):
+        noise = np.random.default_rng(int(100 * mean)).normal(0, 0.004, points)
+        curve = Curve(compute, sigmoid(compute, 0.61, math.exp(mean), 2500.0, 0.2) + noise, prompts=1000, samples=16)
+        found = fit(curve, prior=Prior("sharp", log_B=(mean, 0.01), dof=2.00001, weight=0.99))
+        assert abs(math.log(found.B.median) - mean) < 0.02
