@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 
 WORTH = 3.0
 """Runs that what is usual counts for, before any is seen."""
@@ -30,12 +30,22 @@ def bins_over(low: float, high: float, spread: float) -> FloatArray:
 
 def share_in_bins(values: FloatArray, log_weight: FloatArray, bins: FloatArray) -> FloatArray:
     """The share of weighed draws (D,) in each bin: a likelihood where the weight is one over the prior's density."""
-    weight = np.exp(log_weight - log_weight.max())
-    place = np.clip((values - bins[0]) / (bins[1] - bins[0]), 0.0, len(bins) - 1.001)
+    return shares_in_bins(values, log_weight, np.zeros(1, dtype=np.int64), bins)[0]
+
+
+def shares_in_bins(values: FloatArray, log_weight: FloatArray, starts: IntArray, bins: FloatArray) -> FloatArray:
+    """The same of several runs at once, (R, bins); `starts` says where each one's draws begin among all, (R,)."""
+    runs, width = len(starts), len(bins)
+    each = np.repeat(np.arange(runs), np.diff(starts, append=len(values)))
+    weight = np.exp(log_weight - np.maximum.reduceat(log_weight, starts)[each])
+    place = np.clip((values - bins[0]) / (bins[1] - bins[0]), 0.0, width - 1.001)
     below = place.astype(np.int64)
     share = place - below  # of the bin above: the mean stays where it is
-    found = np.bincount(below, weight * (1 - share), len(bins)) + np.bincount(below + 1, weight * share, len(bins))
-    return np.asarray(found / found.sum())
+    below += each * width
+    found = np.bincount(below, weight * (1 - share), runs * width)
+    found += np.bincount(below + 1, weight * share, runs * width)
+    found = found.reshape(runs, width)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def told_by_all(known: FloatArray, bins: FloatArray, spread: float) -> tuple[float, float]:

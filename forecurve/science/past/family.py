@@ -20,16 +20,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import errors
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..checks import check_kind, whole_of
 from ..curves.alike import check_one_unit
 from ..curves.arms import told_apart
 from ..fitting.fit import Fit
 from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
-from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, share_in_bins, told_by_all
+from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, shares_in_bins, told_by_all
 from .family_noise import noise_known
 from .nested import told_by_arms
-from .parameters import Parameters, parameters_of
+from .parameters import parameters_of
 from .remembered import remembered
 
 Pair = tuple[float, float]
@@ -51,6 +51,16 @@ class Arms:
 
     of_each: Sequence[str]
     of_new: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Draws of all siblings one after another: theta (3, D), the log prior density of each (D,), and where each
+    sibling's begin (R,)."""
+
+    theta: FloatArray
+    log_prior: FloatArray
+    starts: IntArray
 
 
 def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int | None = None) -> Prior:
@@ -92,12 +102,11 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
     family = [fit for fit in fits if is_member(fit)]
     if not family:
         return FLAT
-    most = max(_DRAWS // len(family), _FEWEST_DRAWS)
-    siblings = [parameters_of(fit).thinned(most) for fit in family]
+    drawn = _drawn(family)
     arms = [fit.curve.arm for fit in family]
     names = told_apart(arms)
     nested = len(set(names)) < len(names) or arm in names
-    ceiling, log_b, log_mid = _told_of(siblings, _boxes(family), Arms(names, arm) if nested else None)
+    ceiling, log_b, log_mid = _told_of(drawn, _boxes(family), Arms(names, arm) if nested else None)
     if ceiling is None and log_b is None and log_mid is None:
         return FLAT
     first = family[0].curve
@@ -121,25 +130,31 @@ def is_member(fit: Fit) -> bool:
     return bool(least >= RISEN * middle)
 
 
+def _drawn(family: Sequence[Fit]) -> Drawn:
+    most = max(_DRAWS // len(family), _FEWEST_DRAWS)
+    siblings = [parameters_of(fit).thinned(most) for fit in family]
+    theta = np.ascontiguousarray(np.concatenate([each.theta for each in siblings]).T)
+    sizes = [len(each.log_prior) for each in siblings]
+    return Drawn(theta, np.concatenate([each.log_prior for each in siblings]), np.cumsum([0, *sizes[:-1]]))
+
+
 def _boxes(family: Sequence[Fit]) -> list[Pair]:
     """The range of each parameter under the flat prior of all of them."""
     mids = np.array([box_of(FLAT, fit.curve.compute).log_mid for fit in family])
     return [(0.0, 1.0), LOG_B_BOX, (float(mids[:, 0].min()), float(mids[:, 1].max()))]
 
 
-def _told_of(siblings: Sequence[Parameters], boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
+def _told_of(drawn: Drawn, boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
     """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
     told: list[Pair | None] = [None] * len(boxes)
     for left in reversed(range(_ROUNDS)):  # what sharpens the others need not know of arms, which costs more
-        told = [_one(siblings, at, box, told, None if left else arms) for at, box in enumerate(boxes)]
+        told = [_one(drawn, at, box, told, None if left else arms) for at, box in enumerate(boxes)]
     return told
 
 
-def _one(
-    siblings: Sequence[Parameters], at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None
-) -> Pair | None:
+def _one(drawn: Drawn, at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None) -> Pair | None:
     bins = bins_over(*box, SPREAD[at])
-    known = np.array([_likelihood(each, at, bins, others) for each in siblings])
+    known = _likelihoods(drawn, at, bins, others)
     if arms is None:
         mean, variance = told_by_all(known, bins, SPREAD[at])
     else:
@@ -148,10 +163,10 @@ def _one(
     return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (box[1] - box[0]) ** 2 / 12 else None
 
 
-def _likelihood(sibling: Parameters, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
-    """What its own data say of one parameter: a share in each bin."""
-    log_weight = -sibling.log_prior
+def _likelihoods(drawn: Drawn, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
+    """What the own data of each sibling say of one parameter: a share in each bin, (R, bins)."""
+    log_weight = -drawn.log_prior
     for other, pair in enumerate(others):
         if other != at and pair is not None:
-            log_weight = log_weight - 0.5 * ((sibling.theta[:, other] - pair[0]) / pair[1]) ** 2
-    return share_in_bins(sibling.theta[:, at], log_weight, bins)
+            log_weight = log_weight - 0.5 * ((drawn.theta[other] - pair[0]) / pair[1]) ** 2
+    return shares_in_bins(drawn.theta[at], log_weight, drawn.starts, bins)

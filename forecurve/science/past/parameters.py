@@ -6,6 +6,7 @@ With it the fit can be weighed anew under another prior, as a member of a family
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +36,16 @@ class Parameters:
 
     def thinned(self, most: int) -> Parameters:
         """At most so many of the draws, evenly spread."""
-        at = np.linspace(0, len(self.theta) - 1, min(most, len(self.theta))).astype(np.int64)
+        at = _evenly(len(self.theta), min(most, len(self.theta)))
         return Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
+
+
+@lru_cache(maxsize=64)
+def _evenly(size: int, most: int) -> IntArray:
+    """So many places of `size`, evenly spread; a backtest asks for the same ones of every run."""
+    places = np.linspace(0, size - 1, most).astype(np.int64)
+    places.flags.writeable = False
+    return places
 
 
 @remembered
