@@ -178,7 +178,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     elif error.status_code == 413:
         problem = TooLarge(str(error.detail))
     elif isinstance(error.__cause__, RecursionError | ValueError):  # FastAPI's 400 for a body that it cannot parse
-        problem = Invalid.field("body", None, _unparsable(error.__cause__))
+        problem = Invalid.field("body", None, _compressed(request) or _unparsable(error.__cause__))
     else:
         problem = Problem(str(error.detail))
         problem.status, problem.title, problem.code = error.status_code, str(error.detail), f"http-{error.status_code}"
@@ -199,6 +199,13 @@ def _wrong_method(request: Request) -> JSONResponse:
     )
     answer.headers["Allow"] = ", ".join(allowed)
     return answer
+
+
+def _compressed(request: Request) -> str | None:
+    coding = request.headers.get("content-encoding", "identity")
+    if coding == "identity":
+        return None
+    return f"comes with `Content-Encoding: {coding}`, which is not taken; send it uncompressed"
 
 
 def _unparsable(cause: RecursionError | ValueError) -> str:

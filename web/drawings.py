@@ -15,6 +15,9 @@ from markupsafe import Markup
 
 SPARK_WIDTH, SPARK_HEIGHT = 156, 38
 BAR_WIDTH, BAR_HEIGHT = 200, 18
+MOST_DOTS = 40
+"""Of a sparkline: more would be one line."""
+
 _PAD = 3.0
 Row = TypeVar("Row")
 
@@ -35,18 +38,21 @@ class Scale:
 
 @dataclass(frozen=True)
 class Spark:
-    """What a sparkline shows: (compute, pass rate) of the evaluations, and the newest forecast's band, if any.
+    """What a sparkline shows: (compute, pass rate) of evaluations, and the newest forecast's band, if any.
 
-    `band` has the lists of server.forecasts.schemas.BandView; `budget` is in the same unit as the computes.
+    `band` has the lists of server.forecasts.schemas.BandView; `budget` is in the same unit as the computes; `count` is
+    how many evaluations there are, of which `points` may be some.
     """
 
     points: Sequence[tuple[float, float]]
     band: Mapping[str, Sequence[float]] | None
     budget: float | None
+    count: int
 
 
 def rate_range(sparks: Iterable[Spark]) -> tuple[float, float]:
-    """One vertical range for all sparklines of a table, so that rows compare: it holds all data and all medians."""
+    """One vertical range for all sparklines of a table, so that rows compare: it holds all that they show and all
+    medians."""
     values: list[float] = []
     for spark in sparks:
         values += [rate for _, rate in spark.points]
@@ -76,9 +82,9 @@ def sparkline(spark: Spark, low: float, high: float) -> Markup:
         parts.append(_area([c for c, *_ in grid], [row[2] for row in grid], [row[3] for row in grid], across, up))
         parts.append(_line(curve[:seen], across, up, "fit"))
         parts.append(_line(curve[max(0, seen - 1) :], across, up, "fit beyond"))
-    dots = "".join(f'<circle cx="{across(c)}" cy="{up(r)}" r="1.3"/>' for c, r in _thin(points, 40))
+    dots = "".join(f'<circle cx="{across(c)}" cy="{up(r)}" r="1.3"/>' for c, r in _thin(points, MOST_DOTS))
     parts.append(f'<g class="dots">{dots}</g>')
-    count = "1 evaluation" if len(points) == 1 else f"{len(points)} evaluations"
+    count = "1 evaluation" if spark.count == 1 else f"{spark.count} evaluations"
     label = f"pass rate {points[0][1]:.2f} to {points[-1][1]:.2f} over {count}"
     return _svg("spark", SPARK_WIDTH, SPARK_HEIGHT, label, parts)
 

@@ -92,5 +92,6 @@ def _error_page(request: Request, problem: Response) -> Response:
     detail = _not_found(request, said) if status == HTTPStatus.NOT_FOUND else said["detail"]
     about = {"code": status, "detail": detail, "without": without, "request_id": said["request_id"]}
     page = render(request, "error.html", status, **about, **context)
+    page.headers.update({name: value for name, value in problem.headers.items() if not name.startswith("content-")})
     page.headers.update(HEADERS)  # a 500 is answered outside the middleware
     return page

@@ -18,7 +18,7 @@ from server.errors import Invalid
 from server.events.models import Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
-from server.metrics.curve import Point, validation_curves
+from server.metrics.curve import Outline, Point, outlines
 from server.metrics.models import Evaluation
 from server.metrics.variance import standard_error
 from server.recipes.models import RecipeRow
@@ -27,7 +27,7 @@ from server.runs.schemas import RunView
 from server.runs.states import TERMINAL, Status
 from server.sweeps.models import Sweep, SweepComparison
 
-from .drawings import Spark
+from .drawings import MOST_DOTS, Spark
 
 STATES = ("active", *(str(status) for status in Status), "alerting", "archived")
 """What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert. Only
@@ -95,14 +95,14 @@ def _in_state(query: Select[Any], state: str | None) -> Select[Any]:
 
 def sparks_of(session: Session, runs: Sequence[Run]) -> dict[str, Spark]:
     """What the runs' sparklines show, by run: two queries, however many runs."""
-    curves = validation_curves(session, [run.id for run in runs])
+    curves = outlines(session, [run.id for run in runs], MOST_DOTS)
     newest = [run.forecast_id for run in runs if run.forecast_id]
     misfit = Forecast.summary["misfit"].label("misfit")
     rows = session.execute(select(Forecast.run_id, Forecast.band, misfit).where(Forecast.id.in_(newest)))
     bands = {row.run_id: row.band for row in rows if not is_withheld({"misfit": row.misfit})}
+    shown = {run.id: curves.get(run.id, Outline([], 0)) for run in runs}
     return {
-        run.id: Spark([(p.compute, p.reward) for p in curves[run.id]], bands.get(run.id), run.budget_compute)
-        for run in runs
+        run.id: Spark(shown[run.id].points, bands.get(run.id), run.budget_compute, shown[run.id].count) for run in runs
     }
 
 

@@ -48,7 +48,13 @@ def in_words(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
         choices = ", ".join(re.findall(r"'([^']*)'", expected))
         return f"must be one of {choices or expected}"
     words = _WORDS.get(kind)
-    return otherwise if words is None else words.format(**{name: _brief(value) for name, value in context.items()})
+    if words is None:
+        return otherwise
+    if context.get("field_type") == "Value":  # a name: its length is looked at once it has been stripped
+        words = words.replace("entries", "characters")
+    if context.get("actual_length", 0) is None:  # of objects with too many entries the others are not counted
+        words = words.removesuffix(", has {actual_length}")
+    return words.format(**{name: _brief(value) for name, value in context.items()})
 
 
 def _brief(value: Any) -> str:

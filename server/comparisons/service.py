@@ -28,6 +28,7 @@ from .recipes import differences, recipes_of
 from .schemas import RunsComparison
 
 _ONE_ARM = "All of them are seeds of one arm, so nothing is compared."
+_ONE_CURVE = "Nothing is compared: every other arm begins with evaluations of the control's, as a fork does."
 _KEPT = Kept()
 
 
@@ -63,7 +64,7 @@ def compare_runs(session: Session, asked: Sequence[Run], control: Run, now: date
     refuse(runs, misfits(runs, control, recipes))
     chosen = _chosen(session, runs)
     made = _made(session, chosen, now)
-    comparison, note = _view(made), made.found.note if made else _ONE_ARM
+    comparison, note = _view(made), made.found.note if made else _why_one(chosen)
     left_out = {**chosen.left_out, **(made.found.left_out if made else {})}
     views, names = run_views(session, runs), run_names(session, runs)
     out = [names[id_] for id_ in left_out]
@@ -112,6 +113,11 @@ def _made(session: Session, chosen: _Chosen, now: datetime) -> Made | None:
     seen = tuple((len(curve), curve[-1] if curve else None) for curve in curves)
     what = f"control `{chosen.arms[chosen.control.id]}`"
     return _KEPT.get(asked, seen, now, lambda: attempted(find, _material(session, chosen), what))
+
+
+def _why_one(chosen: _Chosen) -> str:
+    """Why there is no second arm: there was none, or those that there are have no curve of their own."""
+    return _ONE_ARM if len(set(chosen.arms.values())) < 2 else _ONE_CURVE
 
 
 def _material(session: Session, chosen: _Chosen) -> Compared:

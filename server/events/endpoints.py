@@ -59,8 +59,13 @@ async def stream(
     stream ends when the token is revoked or expires.
     """
     if last_event_id is not None:
-        if not (last_event_id.isascii() and last_event_id.isdigit() and int(last_event_id) <= NEWEST_CURSOR):
-            raise Invalid.field("Last-Event-ID", last_event_id, "is no cursor of this stream")
-        since = int(last_event_id)
+        since = _cursor(last_event_id)
     feed: EventFeed = request.app.state.feed
     return StreamReply(feed.changes(since, identity.token_id))
+
+
+def _cursor(text: str) -> int:
+    """Digits are counted before they are read: Python reads no number of thousands of them."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(NEWEST_CURSOR)) and int(text) <= NEWEST_CURSOR):
+        raise Invalid.field("Last-Event-ID", text, "is no cursor of this stream; send the `id` of its last change")
+    return int(text)

@@ -59,6 +59,30 @@ def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool
     return curves
 
 
+@dataclass(frozen=True)
+class Outline:
+    """A curve in few points, (compute, reward): the first, the last and some between; `count` is how many it has."""
+
+    points: Sequence[tuple[float, float]]
+    count: int
+
+
+def outlines(session: Session, run_ids: Sequence[str], most: int) -> dict[str, Outline]:
+    """The curves of many runs, each in at most so many points, evenly chosen by the database: lists are read often, and
+    a curve may have thousands. A run without evaluations is left out."""
+    place = func.row_number().over(partition_by=Evaluation.run_id, order_by=Evaluation.step).label("place")
+    count = func.count().over(partition_by=Evaluation.run_id).label("count")
+    columns = Evaluation.run_id, Evaluation.compute, Evaluation.reward
+    each = select(*columns, place, count).where(*in_curves(run_ids)).subquery()
+    apart = func.greatest(1, (each.c.count + most - 3) // (most - 1))
+    kept = or_(each.c.place == 1, (each.c.count - each.c.place) % apart == 0)
+    found: dict[str, list[tuple[float, float]]] = {}
+    counts: dict[str, int] = {}
+    for run_id, compute, reward, _, counts[run_id] in session.execute(select(each).where(kept).order_by(each.c.place)):
+        found.setdefault(run_id, []).append((compute, reward))
+    return {run_id: Outline(points, counts[run_id]) for run_id, points in found.items()}
+
+
 def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step: int) -> Point | None:
     """Begin the curve of a run with its parent's up to a checkpoint, that of `step` which `attempt` wrote.
 

@@ -28,6 +28,7 @@ def _from_name(value: Any) -> Any:
 Number = Annotated[
     float,
     Field(strict=True),
+    AfterValidator(lambda value: value + 0.0),  # of -0.0, too, it makes 0.0: a rate of "-0.00" is none
     BeforeValidator(_from_name, json_schema_input_type=float | Literal["NaN", "Infinity", "-Infinity"]),
     PlainSerializer(as_json_number, return_type=float | Literal["NaN", "Infinity", "-Infinity"], when_used="json"),
 ]

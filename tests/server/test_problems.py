@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
@@ -168,6 +169,13 @@ def test_json_that_cannot_be_read_is_refused(content: bytes, message: str, api: 
     answer = api.post("/v1/runs", content=content, headers=headers["operate"] | {"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert message in faults(answer)["body"]
+
+
+def test_a_body_that_is_compressed_is_refused_as_such(api: TestClient, headers: Headers) -> None:
+    sent = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = api.post("/v1/runs", content=gzip.compress(b'{"preset": "scalerl"}'), headers=headers["operate"] | sent)
+    assert answer.status_code == 422
+    assert faults(answer)["body"] == "comes with `Content-Encoding: gzip`, which is not taken; send it uncompressed"
 
 
 def test_what_cannot_be_read_back_is_an_error_of_ours(

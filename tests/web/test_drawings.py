@@ -44,7 +44,7 @@ def _places(svg: str, name: str) -> list[tuple[float, float]]:
 
 
 def test_a_sparkline_rises_with_the_curve_and_is_dashed_beyond_the_data() -> None:
-    spark = Spark([(0.0, 0.2), (2.0, 0.34), (8.0, 0.51)], _band([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]), 32.0)
+    spark = Spark([(0.0, 0.2), (2.0, 0.34), (8.0, 0.51)], _band([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]), 32.0, 3)
     svg = str(sparkline(spark, 0.0, 1.0))
     fit, beyond = _places(svg, "fit"), _places(svg, "fit beyond")
     assert len(fit) == 4
@@ -58,7 +58,7 @@ def test_a_sparkline_rises_with_the_curve_and_is_dashed_beyond_the_data() -> Non
 def test_a_sparkline_stays_in_its_box_whatever_the_curve(
     points: list[tuple[float, float]], budget: float | None
 ) -> None:
-    spark = Spark(sorted(points), None, budget)
+    spark = Spark(sorted(points), None, budget, len(points))
     low, high = rate_range([spark])
     assert 0 <= low < high <= 1
     dots = [e for e in ET.fromstring(str(sparkline(spark, low, high))).iter() if e.tag == "circle"]
@@ -69,7 +69,7 @@ def test_a_sparkline_stays_in_its_box_whatever_the_curve(
 
 
 def test_a_run_without_evaluations_says_so() -> None:
-    assert "no evaluation yet" in sparkline(Spark([], None, None), 0, 1)
+    assert "no evaluation yet" in sparkline(Spark([], None, None, 0), 0, 1)
 
 
 def test_bars_share_one_scale_on_which_an_arm_can_be_read_against_the_control() -> None:

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from server.problems import TookTooLong
 from tests.web.conftest import Seeded
 from tests.web.reading import assert_clean
 
@@ -50,7 +51,26 @@ def test_a_failure_of_ours_gives_a_page_without_the_secrets_of_the_trace(
     assert answer.status_code == 500
     assert "the log has the request id" in answer.text
     assert "hunter2" not in answer.text
+    assert answer.headers["x-request-id"] in answer.text
     assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(("path", "methods"), [("/runs", "GET"), ("/login", "GET, POST"), ("/logout", "POST")])
+def test_a_page_says_which_methods_it_takes_as_the_api_does(site: TestClient, path: str, methods: str) -> None:
+    answer = site.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_a_page_says_after_how_many_seconds_to_ask_again(site: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(*_: object) -> None:
+        raise TookTooLong("The database took too long.")
+
+    monkeypatch.setattr("web.reads.unseen_alerts", give_up)
+    answer = site.get("/runs")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, str(TookTooLong.retry_after_s))
+    assert answer.headers["x-request-id"] in answer.text
+    assert_clean(answer.text)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert
 from server.forecasts.models import Forecast
+from server.metrics.curve import validation_curve
 from server.metrics.models import Evaluation
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
 from tests.web.conftest import Seeded
 from tests.web.reading import row_of, text_of
+from web.reads import sparks_of
 
 
 def test_the_list_of_runs_says_of_each_where_it_stands_and_where_it_will_end(site: TestClient, seeded: Seeded) -> None:
@@ -197,3 +199,20 @@ def test_a_sorted_list_is_turned_page_by_page(
     names = re.findall(r">(run-\d\d)<", first) + re.findall(r">(run-\d\d)<", site.get(following).text)
     assert names == [f"run-{k:02}" for k in reversed(range(60))]
     assert site.get("/runs?sort=name&cursor=run_x").status_code == 200
+
+
+@pytest.mark.parametrize("count", [1, 2, 39, 40, 41, 79, 80, 1000])
+def test_of_a_long_curve_the_list_reads_what_it_draws(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, count: int
+) -> None:
+    with sessions.begin() as session:
+        run = seeding.add_run(session, now=clock.now, budget=None)
+        seeding.add_evaluations(session, run, seeding.Truth(), until=count - 1, every=1.0, now=clock.now)
+        session.flush()
+        points = sparks_of(session, [run])[run.id].points
+        whole = [(point.compute, point.reward) for point in validation_curve(session, run.id)]
+    assert set(points) <= set(whole)
+    assert min(count, 20) <= len(points) <= 40
+    assert (points[0], points[-1]) == (whole[0], whole[-1])
+    said = "1 evaluation" if count == 1 else f"{count} evaluations"
+    assert f"pass rate {whole[0][1]:.2f} to {whole[-1][1]:.2f} over {said}" in unescape(site.get("/runs").text)

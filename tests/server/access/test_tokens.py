@@ -103,6 +103,11 @@ def test_a_token_without_scopes_is_refused_in_plain_words(api: TestClient, heade
     )
 
 
+def test_a_name_that_is_too_long_is_counted_in_characters(api: TestClient, headers: Headers) -> None:
+    answer = api.post("/v1/tokens", json={"name": "n" * 101, "scopes": ["read"]}, headers=headers["admin"])
+    assert faults(answer) == {"name": "must have at most 100 characters, has 101"}
+
+
 def test_tokens_are_listed_by_kind(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:
     external_run(api, headers)
     with sessions.begin() as session:

@@ -264,6 +264,17 @@ def test_a_fork_that_goes_on_with_its_parents_curve_is_named_and_left_out(
     assert answered(api, headers, [parent, fork])["note"] == "All of them are seeds of one arm, so nothing is compared."
 
 
+def test_arms_that_share_a_curve_are_not_said_to_be_one(sessions: Sessions, api: TestClient, headers: Headers) -> None:
+    with sessions.begin() as session:
+        parent = ran(session, "parent", 0.7, points=31, recipe_id=recipe(session, keep_last=2))
+        fork = make_run(session, "fork", recipe_id=recipe(session, keep_last=3), arm=None)
+        inherit(session, fork.id, parent_id=parent.id, attempt=1, step=200)
+    body = answered(api, headers, [parent, fork])
+    assert body["left_out"] == {fork.id: "begins with the evaluations of `parent`, which is compared"}
+    assert body["note"].startswith("Nothing is compared: every other arm begins with evaluations of the control's")
+    assert body["sentence"].endswith(body["note"])
+
+
 def test_too_few_evaluations_are_said(sessions: Sessions, api: TestClient, headers: Headers) -> None:
     with sessions.begin() as session:
         runs = [ran(session, "base", 0.7), ran(session, "young", 0.7, 1, points=3)]

@@ -237,8 +237,9 @@ async def _unread(feed: EventFeed, sessions: Sessions) -> None:
     assert not feed._listeners
 
 
-def test_a_bad_cursor_is_refused(api: TestClient, headers: Headers) -> None:
-    answer = api.get("/v1/stream", headers=headers["read"] | {"Last-Event-ID": "yesterday"})
+@pytest.mark.parametrize("cursor", ["yesterday", "-1", "9" * 19, "1" * 5000])
+def test_a_bad_cursor_is_refused(cursor: str, api: TestClient, headers: Headers) -> None:
+    answer = api.get("/v1/stream", headers=headers["read"] | {"Last-Event-ID": cursor})
     assert answer.status_code == 422
     assert "Last-Event-ID" in faults(answer)
 

@@ -95,6 +95,15 @@ def test_numbers_that_are_not_finite_survive_by_name(run: Reporter, api: TestCli
     assert [p["step"] for p in since.json()["points"]] == [2, 3]
 
 
+def test_zero_has_no_sign(run: Reporter, api: TestClient, headers: Headers) -> None:
+    sent = evaluation(1, -0.0, -0.0, details={"tokens": -0.0})
+    assert run.send(1, sent, points=[point(1, -0.0, compute=-0.0)]).status_code == 200
+    for what in ("", "/evaluations", "/metrics?metric=train/reward", "/curve"):
+        answer = api.get(f"/v1/runs/{run.run_id}{what}", headers=headers["read"])
+        assert answer.status_code == 200
+        assert "-0.0" not in answer.text, what
+
+
 def test_the_first_batch_starts_an_external_run(sessions: Sessions, run: Reporter, clock: Clock) -> None:
     with sessions() as session:
         assert session.get_one(Run, run.run_id).status == "queued"
@@ -189,6 +198,11 @@ BAD_EVALUATIONS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "counts without samples": ([evaluation(10, counts=[1, 0])], "0.samples", "generations per prompt"),
     "no counts in counts": ([evaluation(10, counts=[], samples=4)], "0.counts", "empty"),
     "reward and counts disagree": ([evaluation(10, reward=0.6, counts=[2, 2], samples=4)], "0.reward", "agree"),
+    "too many details": (
+        [evaluation(10, details={str(number): number for number in range(101)})],
+        "0.details",
+        "must have at most 100 entries",
+    ),
     "a negative step": ([evaluation(-1, 1.0)], "0.step", "must be at least 0"),
     "a step that is true": ([{**evaluation(1), "step": True}], "0.step", "must be a whole number"),
     "a reward in words": ([evaluation(10, reward="high")], "0.reward", "number"),
@@ -204,6 +218,7 @@ def test_a_bad_evaluation_is_named_and_nothing_is_stored(case: str, sessions: Se
     answer = run.api.post(f"/v1/runs/{run.run_id}/metrics", content=body, headers=headers)
     assert answer.status_code == 422, answer.text
     assert message in faults(answer)[f"evaluations.{field}"]
+    assert "None" not in answer.json()["detail"]
     assert rows(sessions) == {"ingest_batches": 0, "metric_points": 0, "evaluations": 0}
     with sessions() as session:
         assert session.get_one(Run, run.run_id).status == "queued"

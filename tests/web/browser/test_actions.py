@@ -155,3 +155,26 @@ def test_what_goes_on_with_twice_the_budget_fills_the_form_in(page: Any, site: S
     page.fill("#new-fork [name=changes]", "budget.compute = 90")
     page.click("text=Go on with twice the budget")
     assert page.input_value("#new-fork [name=changes]") == "budget.compute = 90"
+
+
+def fork(page: Any, name: str, *, lost: bool = False) -> None:
+    """Fill in the form and press its button; `lost`: the server does what is asked, its answer never comes."""
+    if lost:
+        page.route("**/v1/runs/*/forks", lambda route: (route.fetch(), route.abort()), times=1)
+    page.fill("#new-fork [name=name]", name)
+    with page.expect_event("requestfailed" if lost else "requestfinished", lambda asked: "/forks" in asked.url):
+        page.click("#new-fork button")
+    page.wait_for_selector("#notice", state="visible" if lost else "hidden")
+
+
+def test_what_is_pressed_again_because_no_answer_came_is_done_once(page: Any, site: Site, faults: list[str]) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    page.click("text=Fork the run from a checkpoint")
+    fork(page, "slower", lost=True)
+    assert "does not answer" in page.inner_text("#notice")
+    fork(page, "slower")
+    fork(page, "slower")  # asked anew, it is another
+    with site.sessions() as session:
+        assert len(session.scalars(select(Run).where(Run.parent_run_id == site.control)).all()) == 2
+    faults.clear()  # the browser's own note of the answer that was lost

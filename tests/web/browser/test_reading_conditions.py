@@ -35,6 +35,26 @@ def test_the_words_of_an_alert_hide_no_evaluation_where_there_is_room(page: Any,
     assert [point for point in points if overlap(point, words)] == []
 
 
+@pytest.mark.parametrize("width", widths(390, 360, 1280))
+@pytest.mark.parametrize(("until", "fall_at"), [(42, 24), (44, 30), (58, 30)])
+def test_what_is_said_of_a_withheld_forecast_hides_no_evaluation(
+    page: Any, site: Site, until: float, fall_at: float, width: int
+) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="fell")
+        seeding.add_evaluations(session, run, TRUTH, until=until, now=site.now, fall_at=fall_at)
+        seeding.add_forecast(session, run, TRUTH, at=until, now=site.now, misfit="decline")
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, path)
+    words = page.locator("#plot .annotation-text-g", has_text="withheld").bounding_box()
+    points = page.evaluate(POINTS)
+    assert len(points) > 10
+    assert [point for point in points if overlap(point, words)] == []
+    plot = page.locator("#plot").bounding_box()
+    assert words["x"] + words["width"] <= plot["x"] + plot["width"]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_labels_of_the_start_and_of_the_first_tick_are_told_apart(page: Any, site: Site, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

@@ -50,19 +50,26 @@ async function submit(form) {
   if (fault) refused(fault);
 }
 
+/** What no answer came to, by the key that it went under: sent again it goes under the same, for the server may have done it. */
+const unanswered = new Map();
+
 /** @returns {Promise<Error | null>} what was refused */
 async function send(source, path, method, body) {
   const controls = source.matches("button") ? [source] : [...source.querySelectorAll("button")];
+  const asked = `${path} ${JSON.stringify(body)}`;
+  unanswered.set(asked, unanswered.get(asked) ?? key());
   busy(controls, true);
   try {
     const answer = await api(path, {
       method,
       body: method === "DELETE" ? undefined : body,
-      headers: method === "POST" ? { "idempotency-key": key() } : {},
+      headers: method === "POST" ? { "idempotency-key": unanswered.get(asked) } : {},
     });
+    unanswered.delete(asked);
     done(source, answer);
     return null;
   } catch (error) {
+    if (error.status) unanswered.delete(asked);
     return error;
   } finally {
     busy(controls, false);

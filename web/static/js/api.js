@@ -22,16 +22,16 @@ export async function api(path, { method = "GET", body, headers = {} } = {}) {
     request.headers["content-type"] = "application/json";
     request.body = JSON.stringify(body);
   }
-  const answer = await send(path, request);
+  const [answer, text] = await send(path, request);
   if (answer.status === 401) return location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
-  const text = await answer.text();
   if (!answer.ok) throw new ApiError(answer.status, sentence(answer, text));
   return text ? JSON.parse(text) : null;
 }
 
 async function send(path, request) {
   try {
-    return await fetch(path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) });
+    const answer = await fetch(path, { ...request, signal: AbortSignal.timeout(ANSWER_MS) });
+    return [answer, await answer.text()]; // one that breaks off is none
   } catch {
     throw new ApiError(0, "The server does not answer. `forecurve status` on its machine says what is running.");
   }

@@ -64,9 +64,9 @@ export function curveLayout(given) {
   return layout;
 }
 
-/** The room that texts have: the plot inside its margins. */
+/** The room that texts have: the plot inside its margins, and the one on its right. */
 function inside(scene, { l, r, t, b }) {
-  return { ...scene, width: Math.max(120, scene.width - l - r), height: Math.max(120, scene.height - t - b) };
+  return { ...scene, width: Math.max(120, scene.width - l - r), height: Math.max(120, scene.height - t - b), margin: r };
 }
 
 function ratesOf({ view, forecast }) {
@@ -96,7 +96,7 @@ function budget(scene) {
   const x = axis.place(view.budget);
   const line = { type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.quiet, width: 1 }, layer: "below" };
   const places = budgetLines(scene).map((lines) => besides(scene, shareOf(axis, x), lines));
-  const { lines, left, y, free } = places.find(({ fits, free }) => fits && free) ?? places.find(({ fits }) => fits) ?? places.at(-1);
+  const { lines, left, y, free } = places.find(({ fits, free }) => fits && free) ?? inMargin(scene, shareOf(axis, x)) ?? places.find(({ fits }) => fits) ?? places.at(-1);
   const side = left ? { xanchor: "right", align: "right", xshift: -6 } : { xanchor: "left", align: "left", xshift: 6 };
   return {
     shapes: [line],
@@ -113,12 +113,25 @@ function besides(scene, share, lines) {
   return { lines, left, y: low + height * (high - low), fits: reach <= (left ? share : 1 - share), free };
 }
 
+/** The words right of the line, in the margin that has no ceiling where the forecast is withheld; nothing where they find no room there either. */
+function inMargin(scene, share) {
+  const { view, forecast, width, margin, ink } = scene;
+  if (!forecast || holds(forecast)) return null;
+  const lines = ["forecast", "withheld", ...["at the budget,", asGiven(view.budget), escaped(view.unit)].map((text) => quietly(text, ink))];
+  if (widthOf(lines) + 8 > (1 - share) * width + margin) return null;
+  const { height, free } = emptyHeight(scene, [share - 0.005, 1], lines.length);
+  const [low, high] = rateRange(ratesOf(scene));
+  return free ? { lines, left: false, y: low + height * (high - low), free } : null;
+}
+
+const quietly = (text, ink) => `<span style="color:${ink.quiet}">${text}</span>`;
+
 /** What is said at the budget: on few lines, or on more and shorter ones for a narrow chart. */
 function budgetLines({ view, forecast, ink }) {
   const said = forecast?.at_budget ? ending(forecast.at_budget) : null;
   const withheld = forecast && !holds(forecast) ? ["forecast withheld"] : [];
   const amount = `${asGiven(view.budget)} ${escaped(view.unit)}`;
-  const quiet = (text) => `<span style="color:${ink.quiet}">${text}</span>`;
+  const quiet = (text) => quietly(text, ink);
   return [
     [...(said ? [`<b>${middle(said.end)}</b> (90 %: ${between(said.end.lower, said.end.upper)})`] : withheld), quiet(`at the budget, ${amount}`)],
     [...(said ? [`<b>${middle(said.end)}</b> (90 %:`, `${between(said.end.lower, said.end.upper)})`] : withheld), quiet("at the budget,"), quiet(amount)],

@@ -1,6 +1,7 @@
 // The slider under the chart: shows the forecast as it was at any past refit. Forecasts are fetched one by one, and kept.
 
-import { api } from "../api.js";
+import { api, ApiError } from "../api.js";
+import { say as tell } from "../notice.js";
 import { clock } from "../times.js";
 import { plain } from "./axis.js";
 import { fromUrl, toUrl } from "./view.js";
@@ -20,12 +21,17 @@ export function startReplay(plot, show) {
     const newest = index >= state.refits.length - 1;
     state.chosen = newest ? null : state.refits[index].id;
     toUrl({ at: state.chosen });
-    await present();
+    try {
+      await present();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      tell(said, `this forecast could not be loaded: ${error.message}`);
+    }
   };
 
   const present = async () => {
-    if (state.chosen === null) return say(null);
     const asked = ++state.asked;
+    if (state.chosen === null) return say(null);
     const forecast = await fetched(state.chosen);
     if (asked !== state.asked) return undefined; // the slider has moved on meanwhile
     return say(forecast);
