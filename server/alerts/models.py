@@ -42,8 +42,8 @@ class Alert(Base):
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
     acknowledged_at: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
-    resolved_attempt: Mapped[int | None]  # of the run's newest evaluation then
-    resolved_compute: Mapped[float | None]  # likewise
+    resolved_attempt: Mapped[int | None]  # the newest then that had said something new
+    resolved_compute: Mapped[float | None]  # of its newest evaluation then
 
 
 class Channel(Base):

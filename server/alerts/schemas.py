@@ -35,7 +35,9 @@ class AlertRead(BaseModel):
     opened_at: datetime
     acknowledged_at: datetime | None
     resolved_at: datetime | None
-    resolved_attempt: int | None = Field(description="Of the newest evaluation then.")
+    resolved_attempt: int | None = Field(
+        description="The newest then that had said something new: not one of a log that was being sent anew."
+    )
     resolved_compute: float | None = Field(
         description="Up to which compute the matter is settled: only later evaluations, or those of a later attempt, "
         "can open such an alert anew."

@@ -31,7 +31,7 @@ IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
 
-def _says_else(attempt: ColumnElement[int] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
+def _says_else(attempt: ColumnElement[Any] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
     """Of evaluations: of a later attempt, and they say something else than older ones.
 
     An attempt that says the same once more, as that of a log that is sent anew, has thrown nothing away.
@@ -248,9 +248,19 @@ def _back_words(run: Run, kind: str, since: float | None) -> str:
 
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
-    alert.resolved_at, alert.resolved_compute = now, run.last_compute
-    alert.resolved_attempt = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run.id))
+    alert.resolved_at = now
+    alert.resolved_attempt, alert.resolved_compute = _told_up_to(session, run)
     record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
+
+
+def _told_up_to(session: Session, run: Run) -> tuple[int | None, float | None]:
+    """The last attempt that said something new, and how far it came: one that says once more what is known, as while a
+    log is sent anew, has not come as far as what is known."""
+    mine = Evaluation.run_id == run.id
+    newest = select(func.max(Evaluation.attempt)).where(mine, *_says_else(Evaluation.attempt - 1)).scalar_subquery()
+    told = select(Evaluation.attempt, func.max(Evaluation.compute)).where(mine, Evaluation.attempt == newest)
+    row = session.execute(told.group_by(Evaluation.attempt)).first()
+    return (None, None) if row is None else (row[0], row[1])
 
 
 def _unknown(alert_id: str) -> NotFound:

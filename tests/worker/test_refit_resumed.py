@@ -134,3 +134,17 @@ def test_what_was_resolved_and_is_said_once_more_rings_no_second_time_where_the_
     refit(sessions, settings, run_id, now)
     with sessions() as session:
         assert session.scalars(select(Alert.attempt)).all() == [1]
+
+
+def test_an_alert_that_is_resolved_amid_a_log_that_is_sent_anew_is_settled_as_far_as_the_log_had_gone(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
+    for hours, (first, last) in enumerate(((0, 22), (22, 36)), start=50):
+        now = START + timedelta(hours=hours)
+        resumed(sessions, run_id, COLLAPSING, first, last, now)
+        refit(sessions, settings, run_id, now)
+        resolve_all(sessions)
+    with sessions() as session:
+        alert = session.scalars(select(Alert)).one()
+    assert (alert.resolved_attempt, alert.resolved_compute) == (1, COMPUTE[35])
