@@ -18,10 +18,11 @@ from server.alerts.service import note_back, open_alert, resolve_if_over, resolv
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
+from server.forecasts.fitted import MIN_POINTS
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
 from server.forecasts.recommendations import recommend, supersede_if_over
-from server.forecasts.service import record_forecast
+from server.forecasts.service import record_forecast, withdraw_if_gone
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import Point, validation_curve
 from server.metrics.dirty import REFIT_TASK
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
+WAITING = "forecast.waiting"
 PUT_OFF = timedelta(minutes=5)
 
 
@@ -156,7 +158,10 @@ def _put_off(session: Session, claim: Claim, now: datetime) -> None:
     if run.fit_lease != claim.lease:
         return
     run.fit_lease_expires_at = now + PUT_OFF
-    run.unfitted = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
+    why = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
+    if why != run.unfitted:
+        record_of(session, run, WAITING, actor="refit", reason=why)
+    run.unfitted = why
 
 
 def _finish(
@@ -180,6 +185,11 @@ def _finish(
     resolve_superseded(session, run, actor="watch", now=now)
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
+    else:
+        withdraw_if_gone(session, run, subject.points, now)
+    if found is None:  # open pages learn of it by its event
+        why = f"Evaluations so far: {len(subject.points)}; a forecast takes {MIN_POINTS}."
+        record_of(session, run, WAITING, actor="refit", reason=why)
     resolve_if_over(session, run, actor="watch", now=now)
     supersede_if_over(session, run, now)
 
