@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy import func, or_, select, update
@@ -234,7 +235,8 @@ def _tell(
             _sound(session, run, FELL, fall, subject.points, now)
     if assessment.has_no_fall:
         upto = subject.points[-1].compute
-        note_back(session, run, lambda alert: recovered_since(alert, subject.points), upto=upto, actor="watch")
+        since = partial(recovered_since, points=subject.points)
+        note_back(session, run, since, upto=upto, actor="watch", now=now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice

@@ -17,8 +17,8 @@ from server.events.service import record
 from server.pagination import newest_first
 
 from .addresses import is_private, parse_address, refusal
-from .models import Channel, Delivery
-from .service import DELIVER_TASK
+from .models import TEST, Channel, Delivery
+from .telling import DELIVER_TASK
 
 _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
 SECRET_PREFIX = "whsec_"
@@ -50,7 +50,7 @@ def send_test(session: Session, channel_id: str, *, actor: str, now: datetime) -
     channel = session.scalar(select(Channel).where(Channel.id == channel_id, Channel.enabled))
     if channel is None:
         raise _unknown(channel_id)
-    delivery = Delivery(channel_id=channel.id, level=channel.min_level, not_before=now, created_at=now)
+    delivery = Delivery(channel_id=channel.id, level=channel.min_level, event=TEST, not_before=now, created_at=now)
     session.add(delivery)
     session.flush()
     enqueue(session, DELIVER_TASK, delivery.id)

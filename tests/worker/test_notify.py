@@ -17,7 +17,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Delivery
-from server.alerts.service import DELIVER_TASK, open_alert
+from server.alerts.service import open_alert
+from server.alerts.telling import DELIVER_TASK
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast
 from server.settings import Settings
