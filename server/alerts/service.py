@@ -189,8 +189,9 @@ def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) ->
         return
     session.flush()
     reason = "The run is over."
+    at = max(now, run.finished_at or now)  # the fit may have begun before the end, or by another clock
     for alert in session.scalars(select(Alert).where(*_open_falls(run))):
-        _resolve(session, run, alert, actor=actor, reason=reason, now=now)
+        _resolve(session, run, alert, actor=actor, reason=reason, now=at)
         tell_resolved(session, alert, reason, now)
 
 
