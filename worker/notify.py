@@ -167,7 +167,7 @@ def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -
         return Result(
             False, None, f"No answer: the address of {httpx.URL(parcel.url).host} is not known ({error.strerror})"
         )
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
         return Result(False, None, f"No answer: {type(error).__name__}: {error}")
     return _judge(answer)
 

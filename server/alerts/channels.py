@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
+import httpx
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -110,10 +111,18 @@ def _fault(url: str, *, allow_private: bool) -> str | None:
         return "a URL has no spaces or control characters"
     address = parse_address(host)
     if address is None:
-        return None
+        return _fault_of_name(url, host)
     reason = refusal(address, allow_private=allow_private)
     if reason is not None:
         return reason
     if parts.scheme == "http" and not is_private(address):
         return f"http:// goes only to private addresses, {host} is public; use https://"
+    return None
+
+
+def _fault_of_name(url: str, host: str) -> str | None:
+    try:
+        httpx.URL(url).host.encode("idna")  # as a delivery reads it, and looks it up
+    except (httpx.InvalidURL, UnicodeError):
+        return f"{host} can be no host's name; give one like hooks.example.com"
     return None

@@ -259,6 +259,15 @@ def test_a_name_that_is_not_known_is_said_so(sessions: Sessions, settings: Setti
     assert (tried.status, tried.response_text) == ("pending", said)
 
 
+def test_a_host_that_no_name_can_be_is_a_failed_try_that_says_so(sessions: Sessions, settings: Settings) -> None:
+    delivery = open_delivery(sessions, "https://hooks..example/x")
+    deliver(sessions, settings, delivery, START)
+    tried = row(sessions, delivery)
+    assert (tried.status, tried.tries, tried.lease) == ("pending", 1, None)
+    assert tried.response_text is not None
+    assert "label empty or too long" in tried.response_text
+
+
 @pytest.mark.parametrize("addresses", [["10.0.0.8"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"], ["::1"], []])
 def test_a_public_name_that_resolves_inside_is_refused_for_good_and_nothing_is_sent(
     sessions: Sessions, settings: Settings, addresses: list[str]
