@@ -8,7 +8,7 @@ from typing import Any
 
 from forecurve.science import Estimate
 from forecurve.science.wording import compute_text, level_text
-from server.alerts.models import Alert
+from server.alerts.models import BACK, DOWN_AGAIN, ENDS, OPENED, RESOLVED, Alert, Delivery
 from server.forecasts.ending import ending_of
 from server.forecasts.models import Forecast
 from server.runs.models import Run
@@ -18,17 +18,24 @@ _SECTION_CHARS = 3000
 """Slack refuses longer ones."""
 
 _SIGNS = {"WARN": ":warning:", "ALERT": ":rotating_light:"}
+_ENDED = ":white_check_mark:"
+
+_BEFORE = {OPENED: "", BACK: "Back: ", DOWN_AGAIN: "Down again: ", RESOLVED: "Resolved: "}
+"""What an alert's title is told with."""
 
 
 @dataclass(frozen=True)
 class Notice:
     """All that a message needs of one alert, read in one transaction.
 
-    `pass_rate` is the run's last evaluation. `expected` is what the frozen forecast said of the moment of the alert
-    (median, lower, upper of the 90 % interval), `ending` how it will end by the newest forecast, as its page says it.
+    `event` is what it tells of the alert, and `reason` why, where the alert does not say it. `pass_rate` is the run's
+    last evaluation. `expected` is what the frozen forecast said of the moment of the alert (median, lower, upper of the
+    90 % interval), `ending` how it will end by the newest forecast, as its page says it.
     """
 
     level: str
+    event: str
+    reason: str | None
     alert: dict[str, Any]
     run: dict[str, Any]
     pass_rate: float | None
@@ -37,11 +44,13 @@ class Notice:
     url: str
 
 
-def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str, public_url: str) -> Notice:
-    """The Notice of `alert` for a delivery of `level`; `forecast` is the run's newest."""
+def make_notice(delivery: Delivery, alert: Alert, run: Run, forecast: Forecast | None, *, public_url: str) -> Notice:
+    """The Notice of `alert` for one of its deliveries; `forecast` is the run's newest."""
     ending = None if forecast is None else ending_of(forecast.summary)
     return Notice(
-        level=level,
+        level=delivery.level,
+        event=delivery.event,
+        reason=delivery.reason,
         alert={
             "id": alert.id,
             "kind": alert.kind,
@@ -50,7 +59,9 @@ def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str
             "text": alert.text,
             "since_compute": alert.since_compute,
             "at_compute": alert.at_compute,
+            "back_since": alert.back_since,
             "opened_at": alert.opened_at.isoformat(),
+            "resolved_at": None if alert.resolved_at is None else alert.resolved_at.isoformat(),
             "evidence": alert.evidence,
         },
         run={
@@ -72,20 +83,23 @@ def make_notice(alert: Alert, run: Run, forecast: Forecast | None, *, level: str
 
 def webhook_body(notice: Notice, now: datetime) -> dict[str, Any]:
     """The generic message: `type`, `timestamp` and `data`, as Standard Webhooks advises."""
-    data = {"alert": notice.alert, "run": notice.run, "url": notice.url}
+    what = f"alert.{notice.alert['kind']}" if notice.event == OPENED else notice.event
+    data = {"alert": notice.alert, "reason": notice.reason, "run": notice.run, "url": notice.url}
     numbers = {"pass_rate": notice.pass_rate, "expected": notice.expected, "ending": notice.ending}
-    return {"type": f"alert.{notice.alert['kind']}", "timestamp": now.isoformat(), "data": {**data, **numbers}}
+    return {"type": what, "timestamp": now.isoformat(), "data": {**data, **numbers}}
 
 
 def slack_body(notice: Notice) -> dict[str, Any]:
     """Block Kit: header, what happened, the figures, and a link to the run's page. `text` is for notifications."""
-    title = f"{_SIGNS.get(notice.level, '')} {notice.alert['title']}".strip()
+    said = f"{_BEFORE[notice.event]}{notice.alert['title']}"
+    title = f"{_ENDED if notice.event in ENDS else _SIGNS.get(notice.level, '')} {said}".strip()
+    words = notice.reason or notice.alert["text"]
     link = {"type": "button", "text": {"type": "plain_text", "text": "Open the run"}, "url": notice.url}
     return {
-        "text": escape(f"{notice.level}: {notice.alert['title']}"),
+        "text": escape(said if notice.event in ENDS else f"{notice.level}: {said}"),
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": _cut(title, _HEADER_CHARS), "emoji": True}},
-            {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(notice.alert["text"]), _SECTION_CHARS)}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(words), _SECTION_CHARS)}},
             {"type": "section", "fields": [_field(name, value) for name, value in _figures(notice)]},
             {"type": "actions", "elements": [link]},
             {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{notice.level} · {notice.alert['id']}"}]},
@@ -105,7 +119,7 @@ def _figures(notice: Notice) -> list[tuple[str, str]]:
         figures.append(("Arm", notice.run["arm"]))
     if notice.pass_rate is not None:
         figures.append(("Pass rate", f"{notice.pass_rate:.2f}"))
-    if notice.expected is not None:
+    if notice.expected is not None and notice.event == OPENED:  # of that moment
         figures.append(("Forecast for now", _interval(notice.expected)))
     if notice.ending is not None:
         figures.append(("Expected to end at", _interval(notice.ending)))

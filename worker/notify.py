@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import signing_key
 from server.alerts.models import Alert, Channel, Delivery
-from server.alerts.service import DELIVER_TASK
+from server.alerts.telling import DELIVER_TASK, IN_TURN
 from server.database import transaction
 from server.events.outbox import enqueue
 from server.events.service import record
@@ -105,9 +105,10 @@ def backoff_s(tries: int, jitter: float) -> float:
 
 def is_due(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
     """Whether a delivery has been due for `waited`. The first try of one is put off by nothing, and one that was tried
-    in the future was tried before a clock was set back: how long it has waited since cannot be told."""
+    in the future was tried before a clock was set back: how long it has waited since cannot be told. What ends an alert
+    waits for its turn."""
     untried = and_(Delivery.tries == 0, is_ahead(Delivery.not_before, now))
-    return or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.tried_at, now))
+    return and_(IN_TURN, or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.tried_at, now)))
 
 
 def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime) -> Parcel | None:
@@ -125,7 +126,7 @@ def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime
     if delivery.alert_id is None:
         content = _of_a_test(channel, settings, now)
     else:
-        content = _of_an_alert(session, settings, delivery.alert_id, delivery.level, channel, now)
+        content = _of_an_alert(session, settings, delivery, channel, now)
     return Parcel(delivery.id, lease, delivery.tries, channel.url, channel.secret, content)
 
 
@@ -135,13 +136,11 @@ def _of_a_test(channel: Channel, settings: Settings, now: datetime) -> Content:
     return Content(message, most_tries=1, about={"channel": channel.id})
 
 
-def _of_an_alert(
-    session: Session, settings: Settings, alert_id: str, level: str, channel: Channel, now: datetime
-) -> Content:
-    alert = session.get_one(Alert, alert_id)
+def _of_an_alert(session: Session, settings: Settings, delivery: Delivery, channel: Channel, now: datetime) -> Content:
+    alert = session.get_one(Alert, delivery.alert_id)
     run = session.get_one(Run, alert.run_id)
     forecast = session.get(Forecast, run.forecast_id) if run.forecast_id else None
-    notice = make_notice(alert, run, forecast, level=level, public_url=settings.public_url)
+    notice = make_notice(delivery, alert, run, forecast, public_url=settings.public_url)
     message = slack_body(notice) if channel.kind == "slack" else webhook_body(notice, now)
     return Content(message, MAX_TRIES, about={"run_id": run.id, "sweep_id": run.sweep_id, "alert": alert.id})
 
@@ -168,7 +167,7 @@ def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -
         return Result(
             False, None, f"No answer: the address of {httpx.URL(parcel.url).host} is not known ({error.strerror})"
         )
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
         return Result(False, None, f"No answer: {type(error).__name__}: {error}")
     return _judge(answer)
 

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy import func, or_, select, update
@@ -18,10 +19,11 @@ from server.alerts.service import note_back, open_alert, resolve_if_over, resolv
 from server.database import transaction
 from server.events.models import Event
 from server.events.outbox import enqueue
+from server.forecasts.fitted import MIN_POINTS
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
 from server.forecasts.recommendations import recommend, supersede_if_over
-from server.forecasts.service import record_forecast
+from server.forecasts.service import record_forecast, withdraw_if_gone
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import Point, validation_curve
 from server.metrics.dirty import REFIT_TASK
@@ -41,6 +43,7 @@ log = logging.getLogger(__name__)
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
+WAITING = "forecast.waiting"
 PUT_OFF = timedelta(minutes=5)
 
 
@@ -156,7 +159,10 @@ def _put_off(session: Session, claim: Claim, now: datetime) -> None:
     if run.fit_lease != claim.lease:
         return
     run.fit_lease_expires_at = now + PUT_OFF
-    run.unfitted = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
+    why = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
+    if why != run.unfitted:
+        record_of(session, run, WAITING, actor="refit", reason=why)
+    run.unfitted = why
 
 
 def _finish(
@@ -180,6 +186,11 @@ def _finish(
     resolve_superseded(session, run, actor="watch", now=now)
     if isinstance(found, Assessment):
         _write_down(session, run, subject, found, now)
+    else:
+        withdraw_if_gone(session, run, subject.points, now)
+    if found is None:  # open pages learn of it by its event
+        why = f"Evaluations so far: {len(subject.points)}; a forecast takes {MIN_POINTS}."
+        record_of(session, run, WAITING, actor="refit", reason=why)
     resolve_if_over(session, run, actor="watch", now=now)
     supersede_if_over(session, run, now)
 
@@ -224,7 +235,8 @@ def _tell(
             _sound(session, run, FELL, fall, subject.points, now)
     if assessment.has_no_fall:
         upto = subject.points[-1].compute
-        note_back(session, run, lambda alert: recovered_since(alert, subject.points), upto=upto, actor="watch")
+        since = partial(recovered_since, points=subject.points)
+        note_back(session, run, since, upto=upto, actor="watch", now=now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from server.access.models import IdempotencyKey, Token
 from server.alerts.models import Delivery
-from server.alerts.service import DELIVER_TASK
+from server.alerts.telling import DELIVER_TASK
 from server.database import transaction
 from server.events.models import OutboxMessage
 from server.metrics.dirty import REFIT_TASK

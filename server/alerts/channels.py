@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
+import httpx
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -17,8 +18,8 @@ from server.events.service import record
 from server.pagination import newest_first
 
 from .addresses import is_private, parse_address, refusal
-from .models import Channel, Delivery
-from .service import DELIVER_TASK
+from .models import TEST, Channel, Delivery
+from .telling import DELIVER_TASK
 
 _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
 SECRET_PREFIX = "whsec_"
@@ -50,7 +51,7 @@ def send_test(session: Session, channel_id: str, *, actor: str, now: datetime) -
     channel = session.scalar(select(Channel).where(Channel.id == channel_id, Channel.enabled))
     if channel is None:
         raise _unknown(channel_id)
-    delivery = Delivery(channel_id=channel.id, level=channel.min_level, not_before=now, created_at=now)
+    delivery = Delivery(channel_id=channel.id, level=channel.min_level, event=TEST, not_before=now, created_at=now)
     session.add(delivery)
     session.flush()
     enqueue(session, DELIVER_TASK, delivery.id)
@@ -110,10 +111,18 @@ def _fault(url: str, *, allow_private: bool) -> str | None:
         return "a URL has no spaces or control characters"
     address = parse_address(host)
     if address is None:
-        return None
+        return _fault_of_name(url, host)
     reason = refusal(address, allow_private=allow_private)
     if reason is not None:
         return reason
     if parts.scheme == "http" and not is_private(address):
         return f"http:// goes only to private addresses, {host} is public; use https://"
+    return None
+
+
+def _fault_of_name(url: str, host: str) -> str | None:
+    try:
+        httpx.URL(url).host.encode("idna")  # as a delivery reads it, and looks it up
+    except (httpx.InvalidURL, UnicodeError):
+        return f"{host} can be no host's name; give one like hooks.example.com"
     return None

@@ -17,6 +17,12 @@ FELL = "fell"
 
 FALLS = (BELOW_FORECAST, FELL)
 
+OPENED, BACK, DOWN_AGAIN, RESOLVED = "alert", "alert.back", "alert.down_again", "alert.resolved"
+"""What a delivery tells of an alert: the events of its run's history."""
+TEST = "channel.test"
+ENDS = (BACK, RESOLVED)
+"""After which a receiver need not hold the alert for open."""
+
 
 class Alert(Base):
     """Something a person should see. At most one open alert per run and kind."""
@@ -42,8 +48,8 @@ class Alert(Base):
     opened_at: Mapped[datetime] = mapped_column(server_default=func.now())
     acknowledged_at: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
-    resolved_attempt: Mapped[int | None]  # of the run's newest evaluation then
-    resolved_compute: Mapped[float | None]  # likewise
+    resolved_attempt: Mapped[int | None]  # the newest then that had said something new
+    resolved_compute: Mapped[float | None]  # of its newest evaluation then
 
 
 class Channel(Base):
@@ -63,14 +69,14 @@ class Channel(Base):
 
 
 class Delivery(Base):
-    """One alert to one channel: retried with back-off until delivered or given up.
+    """One thing that is told of an alert, to one channel: retried with back-off until delivered or given up.
 
     Without an alert it is a test message, which a person waits for: it is tried once.
     """
 
     __tablename__ = "deliveries"
     __table_args__ = (
-        UniqueConstraint("alert_id", "channel_id", "level"),
+        UniqueConstraint("alert_id", "channel_id", "level", "event"),
         CheckConstraint("status IN ('pending', 'delivered', 'failed')", name="status"),
         Index("ix_deliveries_pending", "not_before", postgresql_where=text("status = 'pending'")),
     )
@@ -79,6 +85,8 @@ class Delivery(Base):
     alert_id: Mapped[str | None] = mapped_column(ForeignKey("alerts.id"))
     channel_id: Mapped[str] = mapped_column(ForeignKey("channels.id"))
     level: Mapped[str]
+    event: Mapped[str] = mapped_column(default=OPENED, server_default=OPENED)  # what it tells
+    reason: Mapped[str | None]  # why, where that is not in the alert itself
     status: Mapped[str] = mapped_column(default="pending")
     tries: Mapped[int] = mapped_column(default=0)
     tried_at: Mapped[datetime | None]  # the last time

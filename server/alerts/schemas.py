@@ -35,7 +35,9 @@ class AlertRead(BaseModel):
     opened_at: datetime
     acknowledged_at: datetime | None
     resolved_at: datetime | None
-    resolved_attempt: int | None = Field(description="Of the newest evaluation then.")
+    resolved_attempt: int | None = Field(
+        description="The newest then that had said something new: not one of a log that was being sent anew."
+    )
     resolved_compute: float | None = Field(
         description="Up to which compute the matter is settled: only later evaluations, or those of a later attempt, "
         "can open such an alert anew."
@@ -83,7 +85,7 @@ class ChannelCreated(ChannelRead):
 
 
 class DeliveryRead(BaseModel):
-    """One alert, or a test message, to one channel, and how it went."""
+    """What was told of an alert, or a test message, to one channel, and how it went."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -91,6 +93,11 @@ class DeliveryRead(BaseModel):
     alert_id: str | None = Field(description="Null for a test of the channel, which is tried once.")
     channel_id: str
     level: Level
+    event: Literal["alert", "alert.back", "alert.down_again", "alert.resolved", "channel.test"] = Field(
+        description="What it tells: that the alert was opened or raised, that its run is back, that it fell again "
+        "after that, or that the alert was settled by itself."
+    )
+    reason: str | None = Field(description="Why, where the alert itself does not say it.")
     status: Literal["pending", "delivered", "failed"]
     tries: int
     not_before: datetime = Field(description="The next try is not before this time, while pending.")

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, delete, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, exists, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from forecurve.science.wording import compute_text
 from server.database import new_id
 from server.errors import NotFound
-from server.events.outbox import enqueue
 from server.metrics.curve import Point
 from server.metrics.models import Evaluation
 from server.pagination import newest_first
@@ -22,16 +21,14 @@ from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 
-from .models import BELOW_FORECAST, FALLS, Alert, Channel, Delivery
-
-LEVELS = ("WARN", "ALERT")
-"""From the lowest to the highest."""
+from .models import BACK, BELOW_FORECAST, DOWN_AGAIN, FALLS, OPENED, RESOLVED, Alert, Delivery
+from .telling import LEVELS, tell_back, tell_down_again, tell_opened, tell_resolved
 
 IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
 
-def _says_else(attempt: ColumnElement[int] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
+def _says_else(attempt: ColumnElement[Any] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
     """Of evaluations: of a later attempt, and they say something else than older ones.
 
     An attempt that says the same once more, as that of a log that is sent anew, has thrown nothing away.
@@ -52,8 +49,6 @@ SUPERSEDED = or_(
     exists().where(*_ANEW, *_IS_ABOUT, Evaluation.step <= _FALLEN.step),  # the same step may have cost more this time
 )
 """Of alerts: an attempt that resumed before it has measured anew what the alert is about, which is on no curve now."""
-
-DELIVER_TASK = "worker.tasks.deliver"
 
 
 class Settled(NamedTuple):
@@ -112,16 +107,18 @@ def open_alert(
         alert.acknowledged_at = None  # who acknowledged a warning has not seen the alert
         _announce(session, run, alert, previous=previous, now=now, actor=actor)
     else:
-        _note_back(session, run, alert, back_since, actor=actor)
+        _note_back(session, run, alert, back_since, actor=actor, now=now)
     return alert
 
 
-def note_back(session: Session, run: Run, since: Callable[[Alert], float], *, upto: float, actor: str) -> None:
+def note_back(
+    session: Session, run: Run, since: Callable[[Alert], float], *, upto: float, actor: str, now: datetime
+) -> None:
     """Say in the open alerts of falls of `run` that nothing shows them any more, and `since` which compute. A curve
     that goes `upto` less than where one began, as while a log is sent anew, says nothing of it."""
     reached = Alert.back_since.is_(None), func.coalesce(Alert.since_compute, Alert.at_compute) < upto
     for alert in session.scalars(select(Alert).where(*_open_falls(run), *reached)):
-        _note_back(session, run, alert, since(alert), actor=actor)
+        _note_back(session, run, alert, since(alert), actor=actor, now=now)
 
 
 def list_alerts(
@@ -191,8 +188,11 @@ def resolve_if_over(session: Session, run: Run, *, actor: str, now: datetime) ->
     if not is_over(run) or run.dirty_at is not None or run.refit_at is not None:  # a fit that failed is tried again
         return
     session.flush()
+    reason = "The run is over."
+    at = max(now, run.finished_at or now)  # the fit may have begun before the end, or by another clock
     for alert in session.scalars(select(Alert).where(*_open_falls(run))):
-        _resolve(session, run, alert, actor=actor, reason="The run is over.", now=now)
+        _resolve(session, run, alert, actor=actor, reason=reason, now=at)
+        tell_resolved(session, alert, reason, now)
 
 
 def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime) -> None:
@@ -202,7 +202,8 @@ def resolve_superseded(session: Session, run: Run, *, actor: str, now: datetime)
     for alert in session.scalars(select(Alert).where(*_open_falls(run), SUPERSEDED)):
         alert.resolved_at = now
         reason = f"The run went on from before it, in attempt {run.attempt}."
-        record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
+        record_of(session, run, RESOLVED, actor=actor, reason=reason, alert=alert.id)
+        tell_resolved(session, alert, reason, now)
 
 
 def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
@@ -229,14 +230,18 @@ def _open_falls(run: Run) -> tuple[ColumnElement[bool], ...]:
     return Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None)
 
 
-def _note_back(session: Session, run: Run, alert: Alert, since: float | None, *, actor: str) -> None:
+def _note_back(session: Session, run: Run, alert: Alert, since: float | None, *, actor: str, now: datetime) -> None:
     """Back, or down again. Where it has been back since does not move while it is."""
     if (alert.back_since is None) == (since is None):
         return
-    before, now = (_back_words(run, alert.kind, back) for back in (alert.back_since, since))
-    alert.back_since, alert.text = since, alert.text.removesuffix(before) + now
-    kind, reason = ("alert.down_again", None) if since is None else ("alert.back", now.strip())
-    record_of(session, run, kind, actor=actor, reason=reason, alert=alert.id)
+    before, after = (_back_words(run, alert.kind, back) for back in (alert.back_since, since))
+    alert.back_since, alert.text = since, alert.text.removesuffix(before) + after
+    if since is None:
+        record_of(session, run, DOWN_AGAIN, actor=actor, alert=alert.id)
+        tell_down_again(session, alert, now)
+    else:
+        record_of(session, run, BACK, actor=actor, reason=after.strip(), alert=alert.id)
+        tell_back(session, alert, after.strip(), now)
 
 
 def _back_words(run: Run, kind: str, since: float | None) -> str:
@@ -248,9 +253,19 @@ def _back_words(run: Run, kind: str, since: float | None) -> str:
 
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
-    alert.resolved_at, alert.resolved_compute = now, run.last_compute
-    alert.resolved_attempt = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run.id))
-    record_of(session, run, "alert.resolved", actor=actor, reason=reason, alert=alert.id)
+    alert.resolved_at = now
+    alert.resolved_attempt, alert.resolved_compute = _told_up_to(session, run)
+    record_of(session, run, RESOLVED, actor=actor, reason=reason, alert=alert.id)
+
+
+def _told_up_to(session: Session, run: Run) -> tuple[int | None, float | None]:
+    """The last attempt that said something new, and how far it came: one that says once more what is known, as while a
+    log is sent anew, has not come as far as what is known."""
+    mine = Evaluation.run_id == run.id
+    newest = select(func.max(Evaluation.attempt)).where(mine, *_says_else(Evaluation.attempt - 1)).scalar_subquery()
+    told = select(Evaluation.attempt, func.max(Evaluation.compute)).where(mine, Evaluation.attempt == newest)
+    row = session.execute(told.group_by(Evaluation.attempt)).first()
+    return (None, run.last_compute) if row is None else (row[0], row[1])
 
 
 def _unknown(alert_id: str) -> NotFound:
@@ -262,7 +277,7 @@ def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None,
     record_of(
         session,
         run,
-        "alert",
+        OPENED,
         actor=actor,
         from_state=previous,
         to_state=alert.level,
@@ -270,12 +285,6 @@ def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None,
         alert=alert.id,
         alert_kind=alert.kind,
     )
-    # A warning that nobody has tried to send yet is overtaken: the alert's own delivery says more.
-    overtaken = Delivery.level != alert.level, Delivery.status == "pending", Delivery.tries == 0
-    session.execute(delete(Delivery).where(Delivery.alert_id == alert.id, *overtaken))
-    reached = LEVELS[: LEVELS.index(alert.level) + 1]
-    for channel in session.scalars(select(Channel.id).where(Channel.enabled, Channel.min_level.in_(reached))):
-        delivery = Delivery(id=new_id("dlv"), alert_id=alert.id, channel_id=channel, level=alert.level, not_before=now)
-        session.add(delivery)
-        enqueue(session, DELIVER_TASK, delivery.id)
-    session.flush()
+    tell_opened(session, alert, now)
+    if alert.back_since is not None:
+        tell_back(session, alert, _back_words(run, alert.kind, alert.back_since).strip(), now)

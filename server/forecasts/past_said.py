@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -57,10 +58,9 @@ def nearest(made: Sequence[Made], run: PastRun, share: float, *, informed: bool,
 def is_of(points: Sequence[Point], at_compute: float, last: float | None) -> bool:
     """Whether a forecast is of this curve: the last evaluation that it had seen is on it. A later attempt, which
     resumed from before, may have measured anew what it was made of."""
-    at = bisect_left(points, at_compute, key=lambda point: point.compute)
-    if at == len(points) or points[at].compute != at_compute:
-        return False
-    return last is None or points[at].reward == last
+    first = bisect_left(points, at_compute, key=lambda point: point.compute)
+    there = takewhile(lambda point: point.compute == at_compute, points[first:])  # later steps may have cost nothing
+    return any(last is None or point.reward == last for point in there)
 
 
 def _read(session: Session, run_ids: Sequence[str]) -> dict[str, list[Made]]:

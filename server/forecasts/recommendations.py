@@ -33,6 +33,7 @@ _MATTERS = {"stop": 0.1, "continue": 1.0, "scale": 1.0, "undecided": 0.0}
 """By how many deltas it must have moved at least, where it is a gain."""
 
 _OVER, _NEWER = "The run is over.", "Newer evaluations say something else."
+_GONE = "The evaluations that it rests on are on the curve no more."
 _IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
 
 POLICY = "policy"
@@ -87,6 +88,11 @@ def supersede_if_over(session: Session, run: Run, now: datetime) -> None:
         return
     session.flush()
     _supersede(session, run, _open_one(session, run, Recommendation.action != "scale"), now, _OVER)
+
+
+def withdraw_advice(session: Session, run: Run, now: datetime) -> None:
+    """Take back what is advised from evaluations that a later attempt has thrown away. `run` is locked."""
+    _supersede(session, run, _open_one(session, run), now, _GONE)
 
 
 def list_recommendations(

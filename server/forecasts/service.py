@@ -12,12 +12,15 @@ from sqlalchemy.orm import Session
 
 from server.database import new_id
 from server.errors import NotFound
+from server.metrics.curve import Point
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import get_run
 
 from .models import Forecast
+from .past_said import is_of
+from .recommendations import withdraw_advice
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,18 @@ def record_forecast(session: Session, run: Run, said: Said, *, frozen: bool, new
         run.frozen_forecast_id = forecast.id
         _record(session, run, "forecast.frozen", forecast)
     return forecast
+
+
+def withdraw_if_gone(session: Session, run: Run, points: Sequence[Point], now: datetime) -> None:
+    """Show the newest forecast no more, nor its advice, where it is of no evaluation on the run's curve: an attempt
+    from scratch has thrown them all away. The frozen one stays what the run is held against. `run` is locked."""
+    if run.forecast_id is None:
+        return
+    forecast = get_forecast(session, run.forecast_id)
+    if is_of(points, forecast.at_compute, forecast.summary.get("last")):
+        return
+    run.forecast_id = None
+    withdraw_advice(session, run, now)
 
 
 def get_forecast(session: Session, forecast_id: str) -> Forecast:

@@ -75,14 +75,14 @@ def told(session: Session, *, sweep_id: str | None = None, runs: int = 100) -> T
             continue
         if (one := _forecast(row, outcomes[row.run_id])) is not None:
             forecasts.append(one)
-            last[row.id] = _seen(curves[row.run_id], row.at_compute)
+            last[row.id] = _seen(curves[row.run_id], row.at_compute) if row.last is None else row.last
     record = score(forecasts, {run_id: outcome.reward for run_id, outcome in outcomes.items()})
     waits = dataclasses.replace(record, waiting=_waiting(session, sweep_id))
     return Told(waits, last, {run.id: run.name for run in finished})
 
 
 def _seen(points: Sequence[Point], at_compute: float) -> float:
-    """The pass rate at the last evaluation up to there."""
+    """The pass rate at the last evaluation up to there, for old forecasts: they do not say it."""
     return points[bisect_right(points, at_compute, key=lambda point: point.compute) - 1].reward
 
 

@@ -164,3 +164,26 @@ def test_migrate_without_a_database_says_what_to_set(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "DATABASE_URL" in done.stderr
+
+
+def test_down_from_the_ends_of_alerts_leaves_their_beginnings_and_up_knows_what_is_a_test(empty_database: str) -> None:
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO runs (id, name, executor, compute_unit, desired_state, status, version, attempt, is_control,
+                              changes)
+              VALUES ('run_1', 'r', 'ray', 'GPU-hours', 'run', 'running', 1, 1, false, '{}');
+            INSERT INTO alerts (id, run_id, kind, level, title, text, evidence)
+              VALUES ('alr_1', 'run_1', 'below_forecast', 'ALERT', 't', 't', '{}');
+            INSERT INTO channels (id, name, kind, url, secret, min_level, enabled)
+              VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true);
+            INSERT INTO deliveries (id, alert_id, channel_id, level, event, status, tries)
+              VALUES ('dlv_1', 'alr_1', 'chn_1', 'ALERT', 'alert', 'delivered', 1),
+                     ('dlv_2', 'alr_1', 'chn_1', 'ALERT', 'alert.back', 'pending', 0),
+                     ('dlv_3', NULL, 'chn_1', 'ALERT', 'channel.test', 'delivered', 1);
+        """)
+    command.downgrade(alembic_config(empty_database), "0021")
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        left = connection.execute("SELECT id, event FROM deliveries ORDER BY id").fetchall()
+    assert left == [("dlv_1", "alert"), ("dlv_3", "channel.test")]

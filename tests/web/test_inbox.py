@@ -6,7 +6,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.alerts.models import Channel
+from server.alerts.models import Alert, Channel
+from server.alerts.telling import tell_back
 from server.runs.models import Run
 from tests.conftest import Clock
 from tests.web import seeding
@@ -19,6 +20,17 @@ def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded:
     assert "broken-learning-rate fell below its forecast" in row
     assert "#rl-alerts: delivered" in row
     assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_the_inbox_says_who_was_told_that_a_run_is_back(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        alert = session.get_one(Alert, seeded.alert)
+        tell_back(session, alert, "It has been back since 60 GPU-hours.", clock.now)
+        run_id = alert.run_id
+    assert "#rl-alerts (back): pending" in row_of(site.get("/alerts").text, seeded.alert)
+    assert "#rl-alerts (back): pending" in text_of(site.get(f"/runs/{run_id}").text)
 
 
 def test_an_alert_below_the_level_of_every_channel_does_not_ask_for_one(

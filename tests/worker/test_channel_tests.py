@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import send_test
 from server.alerts.models import Delivery
-from server.alerts.service import DELIVER_TASK
+from server.alerts.telling import DELIVER_TASK
 from server.events.models import Event
 from server.settings import Settings
 from tests.server.forecasts.seeds import SECRET, START, enqueued, make_channel

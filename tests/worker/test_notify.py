@@ -17,7 +17,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Delivery
-from server.alerts.service import DELIVER_TASK, open_alert
+from server.alerts.service import open_alert
+from server.alerts.telling import DELIVER_TASK
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast
 from server.settings import Settings
@@ -256,6 +257,15 @@ def test_a_name_that_is_not_known_is_said_so(sessions: Sessions, settings: Setti
     tried = row(sessions, delivery)
     said = "No answer: the address of hooks.example is not known (Name or service not known)"
     assert (tried.status, tried.response_text) == ("pending", said)
+
+
+def test_a_host_that_no_name_can_be_is_a_failed_try_that_says_so(sessions: Sessions, settings: Settings) -> None:
+    delivery = open_delivery(sessions, "https://hooks..example/x")
+    deliver(sessions, settings, delivery, START)
+    tried = row(sessions, delivery)
+    assert (tried.status, tried.tries, tried.lease) == ("pending", 1, None)
+    assert tried.response_text is not None
+    assert "label empty or too long" in tried.response_text
 
 
 @pytest.mark.parametrize("addresses", [["10.0.0.8"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"], ["::1"], []])

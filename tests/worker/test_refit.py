@@ -226,6 +226,8 @@ def test_a_fit_that_takes_too_long_is_tried_again_and_not_held_against_the_curve
         assert run.dirty_at is not None
         assert run_view(session, run).sentence.endswith("(The fit took too long; it is tried again in 5 minutes).")
         assert events(session, run, UNFITTED) == []
+        (event,) = events(session, run, "forecast.waiting")  # by which open pages learn of it
+        assert event.reason == "The fit took too long; it is tried again in 5 minutes."
     refit(sessions, settings, run_id, later)
     assert len(forecasts(sessions, run_id)) == 1
     assert run_of(sessions, run_id).unfitted is None
@@ -239,6 +241,23 @@ def test_evaluations_that_are_no_curve_are_said_in_the_runs_history(sessions: Se
     assert event.reason is not None
     assert "reward" in event.reason
     assert forecasts(sessions, run_id) == []
+
+
+def test_a_curve_that_was_looked_at_and_is_too_short_says_so_in_the_runs_history(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """An open page refreshes by it: until then it says that the evaluations are waiting to be fitted."""
+    run_id = start_run(sessions, points=3)
+    refit(sessions, settings, run_id, START)
+    with sessions() as session:
+        run = session.get_one(Run, run_id)
+        (event,) = events(session, run, "forecast.waiting")
+        assert event.reason == "Evaluations so far: 3; a forecast takes 4."
+        assert run_view(session, run).sentence.endswith("no forecast yet, the curve is too short.")
+    ingest(sessions, run_id, HEALTHY, 3, 4)
+    refit(sessions, settings, run_id, START + timedelta(seconds=1))
+    with sessions() as session:
+        assert len(events(session, session.get_one(Run, run_id), "forecast.waiting")) == 1
 
 
 def test_no_transaction_is_open_during_the_fit(

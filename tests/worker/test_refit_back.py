@@ -15,7 +15,7 @@ from server.runs.schemas import RunView
 from server.runs.views import run_view
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, events
-from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, end, grow, ingest, run_of
+from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, around_assess, end, grow, ingest, run_of
 from worker.refit import refit
 
 DIPS = np.where((COMPUTE > 50.0) & (COMPUTE < 76.0), COLLAPSING, HEALTHY)
@@ -109,3 +109,22 @@ def test_an_alert_is_not_settled_by_an_end_whose_fit_failed_and_is_tried_again(
     assert alert_of(sessions).resolved_at is None
     refit(sessions, settings, run_id, later + timedelta(minutes=6))
     assert alert_of(sessions).resolved_at == later + timedelta(minutes=6)
+
+
+def test_a_run_that_ends_while_its_last_fit_is_being_made_fell_all_the_same(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refit began before the end, and by its own time it resolves the alert before the run was over."""
+    run_id, now = grow(sessions, settings, COLLAPSING, [18, 20, 36]), START + timedelta(hours=2)
+
+    def is_over() -> None:
+        with sessions.begin() as session:
+            run = session.get_one(Run, run_id)
+            run.status, run.finished_at = "succeeded", now + timedelta(seconds=2)
+
+    ingest(sessions, run_id, COLLAPSING, 36, 51, now)
+    around_assess(monkeypatch, is_over)
+    refit(sessions, settings, run_id, now)
+    assert alert_of(sessions).resolved_at is not None
+    with sessions() as session:
+        assert run_view(session, session.get_one(Run, run_id)).fell_at == 52.0

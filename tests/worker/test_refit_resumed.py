@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import select
 
 from server.alerts.models import Alert
+from server.forecasts.models import Recommendation
 from server.runs.models import Run
 from server.runs.views import run_view
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, add_evaluations, events
-from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, around_assess, grow, ingest
+from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, Sessions, around_assess, grow, ingest, run_of
 from tests.worker.test_refit_watch import resolve_all
 from worker.refit import refit
 
@@ -134,3 +135,43 @@ def test_what_was_resolved_and_is_said_once_more_rings_no_second_time_where_the_
     refit(sessions, settings, run_id, now)
     with sessions() as session:
         assert session.scalars(select(Alert.attempt)).all() == [1]
+
+
+def test_an_alert_that_is_resolved_amid_a_log_that_is_sent_anew_is_settled_as_far_as_the_log_had_gone(
+    sessions: Sessions, settings: Settings
+) -> None:
+    run_id = grow(sessions, settings, COLLAPSING, [18, 20, 36])
+    for hours, (first, last) in enumerate(((0, 22), (22, 36)), start=50):
+        now = START + timedelta(hours=hours)
+        resumed(sessions, run_id, COLLAPSING, first, last, now)
+        refit(sessions, settings, run_id, now)
+        resolve_all(sessions)
+    with sessions() as session:
+        alert = session.scalars(select(Alert)).one()
+    assert (alert.resolved_attempt, alert.resolved_compute) == (1, COMPUTE[35])
+
+
+@pytest.mark.parametrize("last", [3, 5])
+def test_an_attempt_from_scratch_shows_no_forecast_of_what_counts_no_more(
+    sessions: Sessions, settings: Settings, last: int
+) -> None:
+    """While it is too short for one of its own, or cannot be fitted: nor its advice."""
+    run_id, now = grow(sessions, settings, HEALTHY, [18, 20, 36]), START + timedelta(hours=50)
+    again = HEALTHY + (1.0 if last > 4 else 0.001)
+    resumed(sessions, run_id, again, 0, last, now)
+    refit(sessions, settings, run_id, now)
+    with sessions() as session:
+        run = session.get_one(Run, run_id)
+        view = run_view(session, run)
+        assert (view.ceiling, view.ending, view.advice, run.forecast_id) == (None, None, None, None)
+        assert "; no forecast" in view.sentence
+        assert run.frozen_forecast_id is not None
+        assert session.scalars(select(Recommendation).where(Recommendation.status == "open")).all() == []
+
+
+def test_a_resume_that_keeps_what_was_forecast_keeps_its_forecast(sessions: Sessions, settings: Settings) -> None:
+    run_id, now = grow(sessions, settings, HEALTHY, [18, 20, 36]), START + timedelta(hours=50)
+    said = run_of(sessions, run_id).forecast_id
+    resumed(sessions, run_id, HEALTHY + 1.0, 36, 38, now)
+    refit(sessions, settings, run_id, now)
+    assert run_of(sessions, run_id).forecast_id == said

@@ -199,7 +199,8 @@ def test_the_last_refit_of_a_run_says_a_fall_and_resolves_it(sessions: Sessions,
     (alert,) = go_on(sessions, settings, run_id, COLLAPSING, 20, 51)
     assert (alert.level, alert.resolved_compute) == ("ALERT", 100.0)
     with sessions() as session:
-        assert session.scalars(select(Delivery.level)).all() == ["ALERT"]
+        sent = session.execute(select(Delivery.level, Delivery.event).order_by(Delivery.event)).all()
+        assert sent == [("ALERT", "alert"), ("ALERT", "alert.resolved")]
         assert [e.reason for e in events(session, run_of(sessions, run_id), "alert.resolved")] == ["The run is over."]
 
 

@@ -12,7 +12,7 @@ from .output import DASH, compute, moment, since
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
 _FEW = 3  # things of a list that are written on one line
-DELIVERY_COLUMNS = ["alert", "channel", "level", "state", "tries", "made", "answer"]
+DELIVERY_COLUMNS = ["alert", "channel", "level", "tells", "state", "tries", "made", "answer"]
 
 
 def alert_row(alert: Mapping[str, Any]) -> list[str]:
@@ -32,6 +32,7 @@ def delivery_row(delivery: Mapping[str, Any]) -> list[Any]:
         delivery["alert_id"] or "a test",
         delivery["channel_id"],
         delivery["level"],
+        tells(delivery),
         delivery["status"],
         delivery["tries"],
         made,
@@ -56,9 +57,15 @@ def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
     lines = [f"{alert['level']}  {alert['title']}  {alert['id']}"]
     lines += [f"  {name:<{width}}{value}" for name, value in facts.items() if value is not None]
     lines += ["", alert["text"], *logs]
-    sent = [f"  {one['channel_id']}  {one['status']}  {answer(one)}" for one in alert["deliveries"]]
+    sent = [f"  {one['channel_id']}  {tells(one)}  {one['status']}  {answer(one)}" for one in alert["deliveries"]]
     lines += ["", "Sent to", *sent] if sent else []
     return [visible(line) for line in lines]
+
+
+def tells(delivery: Mapping[str, Any]) -> str:
+    """Of an alert: opened, back, down again, resolved; or that it is a test."""
+    event: str = delivery["event"]
+    return "opened" if event == "alert" else event.partition(".")[2].replace("_", " ")
 
 
 def state(alert: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.alerts.service import DELIVER_TASK
+from server.alerts.telling import DELIVER_TASK
 from server.events.models import Event
 from tests.server.forecasts.seeds import SECRET, enqueued, make_channel
 from tests.server.reporting import Headers, faults

@@ -162,6 +162,10 @@ def test_channels_are_for_administrators(api: TestClient, headers: Headers) -> N
         "https://hooks.example.com:99999/x",
         "https://hooks.example.com/a b",
         "https://[oops/x",
+        "https://hooks..example.com/x",
+        f"https://{'a' * 64}.example.com/x",
+        "https://xn--/x",
+        "https://\N{FULLWIDTH PERCENT SIGN}31.example/x",
     ],
 )
 def test_a_url_that_leads_inside_or_nowhere_is_refused_by_name(api: TestClient, headers: Headers, url: str) -> None:

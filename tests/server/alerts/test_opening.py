@@ -10,7 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert, Delivery
-from server.alerts.service import DELIVER_TASK, acknowledge, open_alert
+from server.alerts.service import acknowledge, open_alert
+from server.alerts.telling import DELIVER_TASK
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, enqueued, events, make_channel, make_run
 

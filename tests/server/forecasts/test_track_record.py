@@ -66,6 +66,23 @@ def test_what_was_said_of_a_branch_that_was_thrown_away_counts_nowhere(sessions:
         assert [one.fraction for one in learned(session, live)] == [0.5]
 
 
+def test_a_forecast_of_one_of_several_evaluations_at_the_same_compute_counts(sessions: Sessions) -> None:
+    """A unit that counts in coarse steps, say: whichever of them it had seen last, it is of this curve."""
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        run = make_run(session, status="succeeded", sweep_id=sweep.id)
+        compute, reward = COMPUTE.copy(), sigmoid(COMPUTE)
+        compute[9:11] = compute[8]
+        add_evaluations(session, run, compute, reward)
+        said = [make_forecast(session, run, at_compute=compute[8]) for _ in range(3)]
+        for at, forecast in enumerate(said, start=8):
+            forecast.summary = forecast.summary | {"last": float(reward[at])}
+        session.flush()
+        assert told(session).last == {one.id: one.summary["last"] for one in said}
+        live = make_run(session, sweep_id=sweep.id, last_compute=40.0)
+        assert [one.fraction for one in learned(session, live)] == [0.4]
+
+
 def test_it_is_scored_by_what_it_said_of_where_the_run_did_end(sessions: Sessions) -> None:
     """Between two ends that were foretold, in the logarithm of compute; the run's budget plays no part in it."""
     ends = {

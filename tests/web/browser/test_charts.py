@@ -179,6 +179,15 @@ def test_the_slider_shows_the_forecast_as_it_was(page: Any, site: Site) -> None:
     assert "at=" not in page.url
 
 
+def test_a_run_that_began_anew_shows_no_forecast_and_says_so(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).forecast_id = None  # as a refit leaves an attempt that is too short for one
+    drawn = opened(page, f"/runs/{site.control}")
+    assert "fit" not in drawn
+    said = "no forecast; the last, of evaluations that count no more, was at 42 CPU-seconds"
+    assert page.inner_text("[data-replay] output") == said
+
+
 def test_a_link_to_a_frozen_forecast_shows_it_and_one_to_another_runs_says_so(
     page: Any, site: Site, faults: list[str]
 ) -> None:

@@ -24,7 +24,7 @@ export async function startCurve(plot) {
   startStepping(plot, { say: (id) => evaluationWords(state.view, shownOf(state), id) });
   await whenLive(plot, async () => {
     state.view = await api(`/v1/runs/${plot.dataset.run}/curve`);
-    await replay.update(state.view.refits, state.view.unit); // shows it
+    await replay.update(state.view); // shows it
   }, show);
 }
 

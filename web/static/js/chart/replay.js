@@ -14,7 +14,7 @@ import { between, estimate } from "./words.js";
 export function startReplay(plot, show) {
   const slider = document.querySelector("[data-replay] input");
   const said = document.querySelector("[data-replay] output");
-  const state = { refits: [], unit: "", chosen: fromUrl("at") || null, kept: new Map(), asked: 0 };
+  const state = { refits: [], unit: "", has: false, chosen: fromUrl("at") || null, kept: new Map(), asked: 0 };
 
   const choose = async () => {
     const index = Number(slider.value);
@@ -58,7 +58,7 @@ export function startReplay(plot, show) {
     const lost = forecast === null && state.chosen !== null && newest ? "this run has no such forecast; " : "";
     said.textContent = forecast
       ? `as it was at ${plain(forecast.at_compute)} ${state.unit}, ${clock(forecast.created_at)}: ${ceilingOf(forecast)}`
-      : newest ? `${lost}newest forecast, at ${plain(newest.at_compute)} ${state.unit}` : "";
+      : newest ? `${lost}${state.has ? "newest forecast," : "no forecast; the last, of evaluations that count no more, was"} at ${plain(newest.at_compute)} ${state.unit}` : "";
     if (forecast) slider.value = String(placeOf(forecast, state.refits));
     slider.setAttribute("aria-valuetext", said.textContent);
     show(forecast);
@@ -67,9 +67,8 @@ export function startReplay(plot, show) {
   slider.addEventListener("input", choose);
   return {
     /** New refits came: keep the place of a person who looks at the past, follow the newest otherwise. */
-    update: async (refits, unit) => {
-      state.refits = refits;
-      state.unit = unit;
+    update: async ({ refits, unit, forecast }) => {
+      Object.assign(state, { refits, unit, has: forecast !== null });
       document.querySelector("[data-replay]").hidden = refits.length < 2 && state.chosen === null;
       slider.max = String(Math.max(0, refits.length - 1));
       const index = refits.findIndex((refit) => refit.id === state.chosen);
