@@ -139,6 +139,15 @@ def test_a_registered_verifier_judges_a_run(by_always, tmp_path):
     assert all(line["passed"] == line["finished"] for line in rollouts)
 
 
+def test_a_verifier_that_returns_a_reward_ends_the_run_by_name(by_always, tmp_path, capsys):
+    """-1 for a wrong answer is true in Python: every answer would be right."""
+    (tmp_path / "always_right.py").write_text(ALWAYS.replace("return True", "return -1.0"))
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(by_always))
+    assert main(["--recipe", str(file), "--out", str(tmp_path / "run"), "--no-ray"]) == 2
+    assert "task.verifiers names 'always', which returned -1.0 for a response; return True" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -32,7 +32,8 @@ class Judges:
         modules: what registers verifiers; see `forecurve.verifiers`.
 
     Raises (by `start`, or at the first response):
-        ConfigurationError: a verifier does not exist, or this machine cannot confine foreign code.
+        ConfigurationError: a verifier does not exist or says neither true nor false, or this machine cannot confine
+            foreign code.
     """
 
     def __init__(
