@@ -205,7 +205,8 @@ class Controller:
                 break
             self._workers.start_wave(wave)
             self._waves += 1
-        while (not self._at_learner or self._may_send_ahead()) and (batch := self._buffer.take()) is not None:
+        last = exhausted is not None and not self._waves
+        while (not self._at_learner or self._may_send_ahead()) and (batch := self._buffer.take(last)) is not None:
             self._telemetry.batch_taken()
             self._observe(batch)
             self._at_learner.append(batch)
