@@ -19,7 +19,8 @@ from typing import TypeVar
 from forecurve.recipes.schema.tasks import REGISTERED_NAME, VERIFIERS
 
 Check = Callable[[str, str], object]
-"""Takes a response and the known answer; what it returns counts as passed when it is true."""
+"""Takes a response and the known answer; returns True or False (1, 0 and None serve too). A run ends by name where it
+returns anything else: a score such as -1 would be true."""
 F = TypeVar("F", bound=Check)
 
 _registered: dict[str, Check] = {}

@@ -194,23 +194,33 @@ class Controller:
         Whether they come is asked anew each time, as a run that resumes asks: a batch that waited may show that its
         prompts are not solved so often after all.
         """
-        exhausted = None
-        while self._waves < self._workers.waves_in_flight:
-            try:
-                wave = self._buffer.admit(self._published)
-            except PromptsExhausted as end:
-                exhausted = str(end)
-                break
-            if wave is None:
-                break
-            self._workers.start_wave(wave)
-            self._waves += 1
-        while (not self._at_learner or self._may_send_ahead()) and (batch := self._buffer.take()) is not None:
+        exhausted = self._start_waves()
+        while (batch := self._next_batch(exhausted)) is not None:
             self._telemetry.batch_taken()
             self._observe(batch)
             self._at_learner.append(batch)
             self._workers.start_step(batch.groups)
+            exhausted = self._start_waves()  # now, and not when something has come back: the batch has left its place
         return ("succeeded", exhausted) if exhausted and not self._waves and not self._at_learner else None
+
+    def _start_waves(self) -> str | None:
+        """Start the waves that may start; why none will any more, where the prompts have run out."""
+        while self._waves < self._workers.waves_in_flight:
+            try:
+                wave = self._buffer.admit(self._published)
+            except PromptsExhausted as end:
+                return str(end)
+            if wave is None:
+                break
+            self._workers.start_wave(wave)
+            self._waves += 1
+        return None
+
+    def _next_batch(self, exhausted: str | None) -> Batch | None:
+        """What the learner may have now."""
+        if self._at_learner and not self._may_send_ahead():
+            return None
+        return self._buffer.take(last=exhausted is not None and not self._waves)
 
     def _may_send_ahead(self) -> bool:
         """Whether the next batch may go to the learner while that is at one, so that it never waits for us.

@@ -98,6 +98,18 @@ def test_a_response_ends_with_whatever_the_folders_generation_config_says_ends_o
     assert all(line["finished"] and line["tokens"] == 1 for line in rollouts)
 
 
+def test_a_model_learns_at_the_lengths_at_which_it_was_compared_with_its_own_forward(folder, tmp_path):
+    """Prompts of three tokens and responses of four, as that comparison has."""
+    body = recipe(folder) | {"length_control": {"kind": "none"}, "generation": {"max_tokens": 4}}
+    of_sums = {"train": str(tmp_path / "sums.jsonl"), "held_out_share": 0.3, "verifiers": {"math": "exact"}}
+    body["task"] |= of_sums | {"mixture": {}}
+    rows = [{"prompt": f"{i}+{j}", "answer": str(i + j)} for i in range(9) for j in range(9)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(body))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+
+
 ALWAYS = """
 from forecurve.verifiers import register
 
@@ -125,6 +137,15 @@ def test_a_registered_verifier_judges_a_run(by_always, tmp_path):
     rollouts = [json.loads(line) for line in (out / "rollouts.jsonl").read_text().splitlines()]
     assert any(line["finished"] for line in rollouts)
     assert all(line["passed"] == line["finished"] for line in rollouts)
+
+
+def test_a_verifier_that_returns_a_reward_ends_the_run_by_name(by_always, tmp_path, capsys):
+    """-1 for a wrong answer is true in Python: every answer would be right."""
+    (tmp_path / "always_right.py").write_text(ALWAYS.replace("return True", "return -1.0"))
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps(by_always))
+    assert main(["--recipe", str(file), "--out", str(tmp_path / "run"), "--no-ray"]) == 2
+    assert "task.verifiers names 'always', which returned -1.0 for a response; return True" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

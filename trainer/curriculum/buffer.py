@@ -11,8 +11,8 @@ admitted is therefore the latest it can be in, and the bound that is kept at adm
     on-policy   version b                                     that batch                   a whole batch
 
 A round of `ppo` (PPO-off-policy-k, §3.1) is generated whole before its first step, so one version makes all its tokens;
-`on-policy` is a round of one. So no token that is trained on is ever older than k versions (k - 1 with `ppo`), exactly,
-however long anything takes.
+`on-policy` is a round of one. Where the prompts run out, the round ends with the whole batches that there are. So no
+token that is trained on is ever older than k versions (k - 1 with `ppo`), exactly, however long anything takes.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ class GroupBuffer:
             insort(self._dropped, group, key=lambda other: other.ordinal)
         return dropped
 
-    def take(self) -> Batch | None:
-        """The next batch, in order, once all that its scheme waits for is there."""
-        needed = (self._round_end() - self._batch if self._round else 1) * self._per_step
+    def take(self, last: bool = False) -> Batch | None:
+        """The next batch, in order, once all that its scheme waits for is there. `last`: nothing more will come."""
+        needed = (self._round_end() - self._batch if self._round and not last else 1) * self._per_step
         first = self._slots[:needed]
         if len(first) < needed or any(ordinal not in self._complete for ordinal in first):
             return None

@@ -1,4 +1,8 @@
-"""Ways for queries to look at keys, as `Attend` functions (see `base`)."""
+"""Ways for queries to look at keys, as `Attend` functions (see `base`).
+
+Masks are kept for the next call, which may be one that needs gradients: they are made outside of inference mode, whose
+tensors autograd refuses.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +46,14 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)
 def _lower(length: int, past: int, device: torch.device) -> Tensor:
     """[T, past + T]: True where a place may look."""
     return torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)
 def _additive(length: int, past: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """[T, past + T]: 0 where a place may look, -inf where it may not (the CPU kernel's fastest form)."""
     lower = _lower(length, past, device)

@@ -105,7 +105,7 @@ def unit_tests(tests: Any) -> str:
     if not isinstance(tests, list) or not tests:
         raise ValueError("no tests: give assertions, or inputs and outputs")
     if all(isinstance(test, str) and test.strip() for test in tests):
-        return json.dumps({"asserts": tests})
+        return json.dumps({"asserts": [_text(test) for test in tests]})
     if all(isinstance(test, dict) and {"input", "output"} <= test.keys() for test in tests):
         return json.dumps({"cases": [[_text(test["input"]), _text(test["output"])] for test in tests]})
     raise ValueError("tests are neither texts of assertions nor pairs of input and output")
@@ -122,10 +122,15 @@ def _refuse_calls(tests: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    """What is read or printed. A list could be lines or arguments: whoever made the row knows."""
+    """A test, or what is read or printed. A list could be lines or arguments: whoever made the row knows."""
     if isinstance(value, list | dict):
         raise ValueError(f"tests have a {type(value).__name__} as input or output, {value!r:.60}; give text")
-    return str(value)
+    if value is None:
+        raise ValueError('tests have null as input or output; give text, "" where nothing is read or printed')
+    text = str(value)
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError(f"tests have half a character, {text!a:.60}, which no program can read or print")
+    return text
 
 
 def _from_json(text: str) -> Any:

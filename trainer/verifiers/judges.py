@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from forecurve.recipes.schema.tasks import VERIFIER_SECONDS
+
 from . import exact
 from .code import CodeVerifier
 from .pool import WorkerPool
@@ -15,8 +17,6 @@ from .verdict import Verdict, Verifier
 
 FUNCTIONS = {"math": "trainer.verifiers.mathematics:check"}
 """Names of the built-in verifiers that are functions in worker processes."""
-FUNCTION_SECONDS = 10.0
-"""Wall-clock limit of a verifier function for one response."""
 MOST_WORKERS = 8
 
 
@@ -32,7 +32,8 @@ class Judges:
         modules: what registers verifiers; see `forecurve.verifiers`.
 
     Raises (by `start`, or at the first response):
-        ConfigurationError: a verifier does not exist, or this machine cannot confine foreign code.
+        ConfigurationError: a verifier does not exist or says neither true nor false, or this machine cannot confine
+            foreign code.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Judges:
         verifiers: Mapping[str, str],
         code_seconds: float = 10.0,
         code_memory_mb: int = 512,
-        function_seconds: float = FUNCTION_SECONDS,
+        function_seconds: float = VERIFIER_SECONDS,
         modules: Sequence[str] = (),
     ):
         workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)))

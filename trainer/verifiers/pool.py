@@ -38,8 +38,9 @@ class WorkerPool:
         seconds: wall-clock limit of one response.
         modules: imported before a registered name is looked up.
 
-    Raises (by `start`):
-        ConfigurationError: there is no such function, or it cannot be imported.
+    Raises (by `start`, or at a response):
+        ConfigurationError: there is no such function, it cannot be imported, or what it returns is neither true nor
+            false.
     """
 
     def __init__(
@@ -108,9 +109,16 @@ class _Worker:
             return Verdict.CRASH
         if "error" in answer:
             return Verdict.CRASH
+        if "no_verdict" in answer:
+            raise ConfigurationError(
+                f"task.verifiers names {self._specification!r}, which returned {answer['no_verdict']} for a response; "
+                "return True or False, a score compared with what it takes to pass"
+            )
         return Verdict.PASSED if answer["passed"] else Verdict.FAILED
 
     def start(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.stop()  # died since its last verdict, which is no fault of this response
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "trainer.verifiers.worker", *self._arguments],

@@ -14,7 +14,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from forecurve.recipes.schema.tasks import VERIFIERS
 from forecurve.verifiers import VerifierError, registered
@@ -40,9 +40,16 @@ def main(specification: str, memory_mb: int, modules: Sequence[str]) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            _say(answers, {"passed": bool(check(request["response"], request["answer"]))})
+            _say(answers, _told(check(request["response"], request["answer"])))
         except Exception as error:  # noqa: BLE001 - a verifier that raises is counted, and the next response comes
             _say(answers, {"error": f"{type(error).__name__}: {error}"[:500]})
+
+
+def _told(verdict: Any) -> dict[str, object]:
+    """What a verifier returned, None for false. A reward or a text, true in Python whatever it says, is no verdict."""
+    if verdict is None or verdict == bool(verdict):
+        return {"passed": bool(verdict)}
+    return {"no_verdict": f"{verdict!r:.60}"}
 
 
 def find(specification: str, modules: Sequence[str] = ()) -> Callable[[str, str], object]:

@@ -9,7 +9,7 @@ from .base import Conflict
 from .models import TinyModel
 from .running import MOST_STEPS
 from .sampling import Interruption, LengthPenalty
-from .tasks import Dataset, Torus
+from .tasks import VERIFIER_SECONDS, Dataset, Torus
 
 if TYPE_CHECKING:
     from .recipe import Recipe
@@ -88,9 +88,14 @@ def _schedule(recipe: Recipe) -> Iterator[Conflict]:
 
 def _stalls(recipe: Recipe) -> Iterator[Conflict]:
     task, limit = recipe.task, recipe.resources.stall_seconds
-    if isinstance(task, Dataset) and "code" in task.verifiers.values() and limit <= task.code_seconds:
-        message = (
-            f"task.code_seconds lets one verdict take {task.code_seconds:g} s, which would count as a stall; allow "
-            "more than that"
-        )
-        yield Conflict("resources.stall_seconds", limit, message)
+    if not isinstance(task, Dataset):
+        return
+    used = set(task.verifiers.values())
+    if "code" in used and limit <= task.code_seconds:
+        longest = f"task.code_seconds lets one verdict take {task.code_seconds:g} s"
+    elif used - {"code", "exact"} and limit <= VERIFIER_SECONDS:
+        longest = f"one verdict of a verifier in task.verifiers may take {VERIFIER_SECONDS:g} s"
+    else:
+        return
+    message = f"{longest}, which would count as a stall; allow more than that"
+    yield Conflict("resources.stall_seconds", limit, message)

@@ -12,6 +12,9 @@ from .base import Conflict, Section
 WIDEST_SEQUENCE_CLIP = 0.1
 """A sequence's ratio is a geometric mean over tokens and hardly leaves 1: a wider clip would never act."""
 
+LARGEST_REWARD = 1e6
+"""Far beyond it the spread of a batch is no number any more, or a length penalty vanishes beside the reward."""
+
 
 class Algorithm(Section):
     """Loss, advantages, filters and the off-policy scheme (§3, §4)."""
@@ -129,8 +132,15 @@ class Algorithm(Section):
 class Rewards(Section):
     """What an answer earns before any length penalty. Pass rates count right answers, whatever these are."""
 
-    correct: float = Field(1.0, description="Reward of a right answer: +1 in the paper (§2).")
-    wrong: float = Field(-1.0, description="Reward of a wrong or unfinished answer: -1 in the paper (§2).")
+    correct: float = Field(
+        1.0, ge=-LARGEST_REWARD, le=LARGEST_REWARD, description="Reward of a right answer: +1 in the paper (§2)."
+    )
+    wrong: float = Field(
+        -1.0,
+        ge=-LARGEST_REWARD,
+        le=LARGEST_REWARD,
+        description="Reward of a wrong or unfinished answer: -1 in the paper (§2).",
+    )
 
     def conflicts(self) -> Iterator[Conflict]:
         """See `Section`."""

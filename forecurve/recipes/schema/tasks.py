@@ -12,6 +12,8 @@ from .base import Conflict, Section
 
 VERIFIERS = ("math", "code", "exact")
 """Verifiers that come with the trainer; any other is named `module:function`, or by the name it is registered under."""
+VERIFIER_SECONDS = 10.0
+"""Wall-clock limit of one verdict, of any verifier but code, which has `task.code_seconds`, and exact."""
 REGISTERED_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 """Names of verifiers that `forecurve.verifiers.register` takes."""
 

@@ -100,6 +100,11 @@ def problems(body: Any) -> dict[str, dict[str, Any]]:
             "resources.stall_seconds",
             "one verdict take 60 s",
         ),
+        (
+            {"task": DATASET | {"verifiers": {"math": "math"}}, "model": LOCAL, "resources": {"stall_seconds": 10}},
+            "resources.stall_seconds",
+            "task.verifiers may take 10 s, which would count as a stall; allow more",
+        ),
         ({"resources": {"gpus": 3}}, "resources.gpus", "the 2 actors would have 1.5, .* take 2 or 4"),
         ({"resources": {"gpus": 2, "generators": 2}}, "resources.gpus", "would have 0.667, .* take 1.5 or 3"),
         ({"rewards": {"correct": -1}}, "rewards.correct", "rewards.wrong"),
@@ -124,6 +129,8 @@ def test_what_just_fits_is_taken() -> None:
     load_recipe({"generation": {"engine": "vllm", "max_tokens": 65}, "model": LOCAL})
     load_recipe({"task": DATASET | {"verifiers": {"a": "my-own"}, "verifier_modules": ["my.module"]}, "model": LOCAL})
     load_recipe({"task": DATASET | {"code_seconds": 60}, "model": LOCAL, "resources": {"stall_seconds": 60}})
+    by_text = DATASET | {"verifiers": {"math": "exact"}}
+    load_recipe({"task": by_text, "model": LOCAL, "resources": {"stall_seconds": 10}})
 
 
 def test_all_of_them_are_told_at_once() -> None:

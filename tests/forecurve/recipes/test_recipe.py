@@ -85,6 +85,14 @@ def test_a_learning_rate_that_is_no_positive_number_is_refused(value: Any) -> No
     assert problem["field"] == "optimizer.learning_rate"
 
 
+@pytest.mark.parametrize("rewards", [{"correct": 1e200}, {"wrong": -1e7}])
+def test_rewards_whose_spread_no_number_could_hold_are_refused(rewards: dict[str, float]) -> None:
+    problem = fault({"rewards": rewards})
+    [(name, value)] = rewards.items()
+    assert (problem["field"], problem["value"]) == (f"rewards.{name}", value)
+    assert "1e+06" in problem["message"]
+
+
 def test_a_recipe_that_is_no_mapping_is_refused() -> None:
     assert fault([1, 2])["field"] == "recipe"
 

@@ -39,6 +39,17 @@ def test_equal_rewards_give_no_advantage_and_no_division_by_zero(scale):
     assert_allclose(scaled(group_centre(np.full((2, 4), 0.7)), scale), 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", ["batch", "prompt"])
+def test_the_largest_rewards_that_a_recipe_takes_give_the_advantages_of_plus_and_minus_one(scale, recipe, group):
+    def batch(size):
+        knobs = recipe({"rewards.correct": size, "rewards.wrong": -size, "algorithm.advantage_scale": scale})
+        signs = np.array([[1, -1, -1, -1], [1, 1, -1, -1]])
+        groups = [group(knobs, i, (row * knobs.rewards.correct).tolist()) for i, row in enumerate(signs)]
+        return training_batch(groups, knobs.algorithm).advantages
+
+    assert_allclose(batch(1e6), batch(1.0), rtol=1e-6)
+
+
 def test_a_prompt_has_variance_unless_all_its_rewards_are_equal():
     assert has_variance(np.array([[0, 0], [1, 1], [0, 1.0]])).tolist() == [False, False, True]
 

@@ -23,7 +23,7 @@ from trainer.records.json_lines import JsonLines
 from trainer.tasks import TorusTask, build_task
 from trainer.types import Cost, StepResult, Wave, WaveResult, WeightVersion
 
-from ..test_runs import FakeRun
+from ..test_runs import FakeRun, lines, untimed
 
 ELSEWHERE = {"ledger/idle", "verifier/judged", "verifier/timeouts", "verifier/crashes"}
 """Said by runs that reserve GPUs, or whose task has verifiers in processes of their own."""
@@ -177,6 +177,30 @@ def test_a_pool_that_is_solved_ends_the_run_by_name(recipe, tmp_path, monkeypatc
     assert outcome.outcome == "succeeded"
     assert "none is left to train on" in outcome.reason
     assert outcome.step >= 2
+
+
+def test_a_round_that_prompts_cannot_fill_is_trained_on_as_far_as_its_batches_are_whole(recipe, tmp_path, monkeypatch):
+    """Twelve prompts are three batches an epoch: the second epoch ends with the sixth batch, in a round of four."""
+
+    def passed(self, prompt, tokens, lengths):
+        return np.arange(len(tokens)) > 0
+
+    monkeypatch.setattr(TorusTask, "passed", passed)
+    fields = {"task.pool": 12, "algorithm.no_positive_resampling": 0.7, "algorithm.min_active_prompts": 0}
+    rounds = {"algorithm.off_policy": "ppo", "algorithm.max_staleness": 4, "budget.compute": 40}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    wanted = recipe(fields | rounds | {"checkpoint.every_steps": 1})
+    outcome = train(wanted, launch(whole))
+    assert (outcome.outcome, outcome.step) == ("succeeded", 6)
+    assert "none is left to train on" in outcome.reason
+    *steps, end = lines(whole, "metrics.jsonl")
+    assert [line["metrics"]["staleness/max"] for line in steps] == [0, 1, 2, 3, 0, 1]
+    assert end["metrics"]["ledger/waste"] == 0
+
+    train(wanted, launch(broken), FakeRun(None, stop_at=5))
+    again = train(wanted, replace(launch(broken), resume=True, attempt=2))
+    assert (again.step, again.reason) == (outcome.step, outcome.reason)
+    assert untimed(broken)[:6] == untimed(whole)[:6]
 
 
 def test_a_pool_that_waiting_batches_show_not_to_be_solved_goes_on(recipe, tmp_path, monkeypatch):

@@ -219,6 +219,20 @@ def test_a_list_is_neither_read_nor_printed():
         unit_tests({"inputs": [["1", "2"]], "outputs": ["3"]})
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"inputs": [None], "outputs": ["3"]}, 'null as input or output; give text, ""'),
+        ([{"input": "", "output": None}], 'null as input or output; give text, ""'),
+        ({"inputs": ["a\ud800"], "outputs": ["3"]}, r"half a character, 'a\\ud800', which"),
+        (["assert f() == '\udc00'"], "half a character, "),
+    ],
+)
+def test_what_can_be_neither_read_nor_printed_is_refused_and_not_met_in_the_middle_of_a_run(given, message):
+    with pytest.raises(ValueError, match=message):
+        unit_tests(given)
+
+
 def test_a_machine_that_cannot_confine_programs_runs_none(monkeypatch, tmp_path):
     stub = tmp_path / "confined.py"
     stub.write_text("raise SystemExit(97)")

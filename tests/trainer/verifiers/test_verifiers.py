@@ -134,6 +134,62 @@ def test_a_users_own_function_may_hang_die_raise_or_eat_memory_and_is_counted(ow
         judges.close()
 
 
+DYING = """
+import os, threading
+
+def check(response, answer):
+    if response == "die soon":
+        threading.Timer(0.02, os._exit, [1]).start()
+    return response == answer
+"""
+
+
+def test_a_worker_that_dies_after_its_verdict_costs_no_other_response(own, tmp_path):
+    (tmp_path / "dying.py").write_text(DYING)
+    judges = Judges({"mine": "dying:check"})
+    try:
+        workers = judges._verifiers["dying:check"]._workers
+        judges.passed("mine", ["die soon"] * len(workers), "yes")
+        for worker in workers:
+            if worker._process is not None:
+                worker._process.wait(30)
+        assert judges.passed("mine", ["yes"] * len(workers), "yes").all()
+        assert judges.metrics()["verifier/crashes"] == 0
+    finally:
+        judges.close()
+
+
+RETURNING = """
+import numpy as np
+
+GIVEN = {"true": True, "one": 1, "numpy": np.True_, "false": False, "zero": 0.0, "none": None,
+         "reward": -1.0, "part": 0.3, "nan": float("nan"), "word": "wrong"}
+
+def check(response, answer):
+    return GIVEN[response]
+"""
+
+
+@pytest.fixture
+def returning(own, tmp_path) -> Iterator[Judges]:
+    """A verifier that returns what the response asks for."""
+    (tmp_path / "returning.py").write_text(RETURNING)
+    judges = Judges({"mine": "returning:check"})
+    yield judges
+    judges.close()
+
+
+def test_a_verifier_says_true_or_false_in_any_of_the_usual_ways(returning):
+    given = ["true", "one", "numpy", "false", "zero", "none"]
+    assert returning.passed("mine", given, "").tolist() == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(("word", "said"), [("reward", "-1.0"), ("part", "0.3"), ("nan", "nan"), ("word", "'wrong'")])
+def test_a_score_or_a_text_is_no_verdict_and_is_refused_by_name(returning, word, said):
+    with pytest.raises(ConfigurationError, match=rf"'returning:check', which returned {said} for a response; return"):
+        returning.passed("mine", ["true", word], "")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
