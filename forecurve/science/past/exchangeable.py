@@ -30,7 +30,7 @@ def bins_over(low: float, high: float, spread: float) -> FloatArray:
 
 def share_in_bins(values: FloatArray, log_weight: FloatArray, bins: FloatArray) -> FloatArray:
     """The share of weighed draws (D,) in each bin: a likelihood where the weight is one over the prior's density."""
-    return shares_in_bins(values, log_weight, np.zeros(1, dtype=np.int64), bins)[0]
+    return np.asarray(shares_in_bins(values, log_weight, np.zeros(1, dtype=np.int64), bins)[0])
 
 
 def shares_in_bins(values: FloatArray, log_weight: FloatArray, starts: IntArray, bins: FloatArray) -> FloatArray:
