@@ -10,7 +10,8 @@ only one. It is taken for late, which throws nothing away, and is said.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -111,12 +112,13 @@ def _usual(steps: Sequence[float]) -> float:
     return distances[(len(distances) - 1) // 2] if distances else 0.0
 
 
-def _is_in_a_gap(step: float, steps: Sequence[float], usual: float) -> bool:
-    """Whether it is about as far from its neighbours as these steps are from one another, or farther."""
+def _is_in_a_gap(step: float, steps: Sequence[float], usual: float, before: float = -math.inf) -> bool:
+    """Whether it is about as far from its neighbours, or from `before`, as these steps are from one another, or
+    farther."""
     place = bisect_left(steps, step)
     if place == 0:  # before all others: begun anew
         return False
-    return min(step - steps[place - 1], steps[place] - step) >= _ALMOST * usual
+    return min(step - max(steps[place - 1], before), steps[place] - step) >= _ALMOST * usual
 
 
 def _was_done_again(
@@ -124,16 +126,14 @@ def _was_done_again(
 ) -> bool:
     """Whether, before the run gets beyond where it was, one that had been reported comes again, or one that goes on
     from here falls in no gap: whatever came on the way there is of that resume."""
-    filled, before, goes_on = [*steps], report.step, True
-    insort(filled, report.step)
+    before, goes_on = report.step, True
     for one in later:
         if one.step > steps[-1]:
             return False
         if one.step in reported:
             return True
         goes_on = goes_on and one.step > before
-        if goes_on and not _is_in_a_gap(one.step, filled, usual):
+        if goes_on and not _is_in_a_gap(one.step, steps, usual, before):
             return True
-        insort(filled, one.step)
         before = one.step
     return False
