@@ -26,7 +26,7 @@ _NAMED = re.compile(r"(run|offline)[_-][\w-]+", re.ASCII)
 
 def root_of(directory: str | Path | None = None) -> Path:
     """Where the folders of runs are kept."""
-    return Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
+    return Path(os.path.expanduser(directory or os.environ.get("FORECURVE_DIR") or ".forecurve"))
 
 
 def check_resume(resume: Any) -> None:
