@@ -46,6 +46,12 @@ class ApiError(RuntimeError):
         """True when the caller can mend the request; False when access or the service is at fault."""
         return self.status is not None and 400 <= self.status < 500 and self.status not in (401, 403, 408, 425, 429)
 
+    @property
+    def is_away(self) -> bool:
+        """No answer, or one that says nothing of what was asked for."""
+        status = self.status or 0
+        return self.code == "unreachable" or status >= 500 or status in (408, 425, 429)
+
     def sentence(self) -> str:
         """One line: every fault with its field and value, or the detail."""
         faults = [_fault(fault) for fault in self.errors]

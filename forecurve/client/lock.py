@@ -18,7 +18,12 @@ except ImportError:  # a system without such locks: there nobody is kept out
 
 
 class InUse(ClientError):
-    """Another living process, or another run of this one, writes the folder."""
+    """Another living process, or another run of this one, writes the folder; `holder` says which."""
+
+    def __init__(self, directory: Path, holder: str):
+        way_out = "let it finish its run, or end it, and then try again"
+        super().__init__(f"{directory} is still being written by {holder}; {way_out}")
+        self.holder = holder
 
 
 class WriterLock:
@@ -56,8 +61,7 @@ def _hold(directory: Path) -> FileIO:
     except BlockingIOError:
         holder = _holder(file)
         file.close()
-        way_out = "let it finish its run, or end it, and then try again"
-        raise InUse(f"{directory} is still being written by {holder}; {way_out}") from None
+        raise InUse(directory, holder) from None
     with contextlib.suppress(OSError):  # a full disk: who holds the lock is only said, not needed
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())

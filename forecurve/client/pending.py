@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 MAX_POINTS = 100_000
 """Metric points kept in memory; beyond it the oldest are left out and counted. Evaluations are always kept."""
 BATCH_POINTS = 5_000
+MANY_POINTS = 4 * BATCH_POINTS
+"""Metric points that are not to wait for the next second: a history that is logged in a loop is many at once."""
 BATCH_EVALUATIONS = 200
 
 T = TypeVar("T")
@@ -33,6 +35,10 @@ class Pending:
             with suppress(IndexError):  # they were taken meanwhile
                 self._points.popleft()
                 self.dropped += 1
+
+    @property
+    def is_much(self) -> bool:
+        return len(self._points) >= MANY_POINTS
 
     def add_evaluation(self, evaluation: dict[str, Any]) -> None:
         self._evaluations.append(evaluation)

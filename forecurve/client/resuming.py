@@ -7,13 +7,14 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from .errors import ClientError
 from .folder import RunFolder
 from .lock import InUse, WriterLock
+from .spool import Spool
 
 log = logging.getLogger("forecurve")
 
@@ -25,7 +26,7 @@ _NAMED = re.compile(r"(run|offline)[_-][\w-]+", re.ASCII)
 
 def root_of(directory: str | Path | None = None) -> Path:
     """Where the folders of runs are kept."""
-    return Path(directory or os.environ.get("FORECURVE_DIR") or ".forecurve")
+    return Path(os.path.expanduser(directory or os.environ.get("FORECURVE_DIR") or ".forecurve"))
 
 
 def check_resume(resume: Any) -> None:
@@ -67,22 +68,38 @@ def ended_with(folder: RunFolder) -> str | None:
 
 def newest_of(root: Path, name: str | None) -> RunFolder | None:
     """Of the runs of this name that no living process reports for, the one begun last."""
-    mine = [folder for folder in _folders(root.absolute()) if folder.name == name and _is_free(folder)]
-    return max(mine, key=lambda folder: str(folder.newest["created_at"]), default=None)
+    return next((folder for folder in runs_of(root, name) if holder_of(folder) is None), None)
+
+
+def runs_of(root: Path, name: str | None) -> list[RunFolder]:
+    """The runs of this name, first the one begun last."""
+    mine = [folder for folder in _folders(root.absolute()) if folder.name == name]
+    return sorted(mine, key=lambda folder: str(folder.newest["created_at"]), reverse=True)
+
+
+def holder_of(folder: RunFolder) -> str | None:
+    """The living process that reports for a run."""
+    try:
+        _check_free(folder)
+    except InUse as error:
+        return error.holder
+    return None
+
+
+def unsent_of(folder: RunFolder) -> int:
+    """Reports that the service has not taken, of a run that no living process reports for."""
+    waiting = 0
+    for path in folder.spools:
+        if path.is_dir():
+            with suppress(OSError), closing(Spool(path)) as spool:
+                waiting += spool.waiting
+    return waiting
 
 
 def _folders(root: Path) -> Iterator[RunFolder]:
     for path in root.glob("*/run.json"):
         with suppress(ClientError):
             yield RunFolder.read(path.parent)
-
-
-def _is_free(folder: RunFolder) -> bool:
-    try:
-        _check_free(folder)
-    except InUse:
-        return False
-    return True
 
 
 def _check_free(folder: RunFolder) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-import httpx
+from typing import Any, Self
 
 from forecurve.limits import is_compute
 from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
@@ -19,15 +18,17 @@ from forecurve.reports import MAX_NAME, as_json_number, name_fault, step_fault
 from .beginning import Reached
 from .checks import Checks, restart_doubt
 from .earlier import Earlier
-from .errors import ApiError, ClientError
+from .errors import ClientError
 from .heart import Heart
 from .leaving import at_exit
+from .left_out import LeftOut
 from .once import Once
 from .outbox import Left, Outbox
+from .patience import retried
 from .pending import Pending
 from .spool import Spool
-from .transport import Transport, backoff_s
-from .values import as_number, flatten, plain, plain_evaluation, utc_now
+from .transport import Transport
+from .values import Unreadable, as_number, flatten, mapping, number, plain, plain_evaluation, utc_now, whole
 
 log = logging.getLogger("forecurve")
 
@@ -39,8 +40,6 @@ OUTCOMES = ("succeeded", "stopped", "failed", "lost")
 
 MAX_REASON, MAX_MESSAGE = 4000, 1000
 """Characters that the service takes; a longer text is cut, for with it the whole report would be refused."""
-
-T = TypeVar("T")
 
 
 class Run:
@@ -81,9 +80,9 @@ class Run:
         self._reached = reached
         self._checks = Checks()
         self._finished = False
-        self._left_out = 0  # evaluations that were not sent at all; the first of them was warned of
         self._sync_later = sync_later
         self._once = Once()
+        self._left_out = LeftOut(spool, self._once)
         self._pending = Pending()
         self._outbox = (
             Outbox(self._pending, spool, transport, once=self._once, on_over=self._ask_to_stop, flush_s=flush_s)
@@ -102,7 +101,8 @@ class Run:
             self._outbox.start()
         if self._heart:
             self._heart.start()
-        at_exit(self._leave)
+        if spool:
+            at_exit(self._leave, lambda: self._finished)
 
     @property
     def directory(self) -> Path | None:
@@ -113,6 +113,11 @@ class Run:
     def finished(self) -> bool:
         """True once an outcome was given; nothing is reported after it."""
         return self._finished
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a process that was forked from the one that reports."""
+        return os.getpid() == self._pid
 
     @property
     def resumed(self) -> bool:
@@ -136,7 +141,7 @@ class Run:
             raise ClientError(
                 "this run is offline or disabled, so no recipe can be read; pass the recipe to the trainer as a file"
             )
-        return _retried(self._transport.recipe, deadline_s)
+        return retried(self._transport.recipe, deadline_s)
 
     # reports
 
@@ -232,39 +237,42 @@ class Run:
     # inside
 
     def _log(self, metrics: Mapping[str, Any], step: int, compute: float | None) -> None:
-        now, at = utc_now(), int(step)
+        now, at = utc_now(), whole("step", step)
         if fault := step_fault(at):
             self._say("step", f"the metrics at step {at} are left out: step {fault}")
             return
         spent = self._compute_of_points(at, compute)
         points = []
-        for name, value in flatten(metrics):
-            number = as_number(value)
-            fault = name_fault(name) if number is not None else f"{type(value).__name__} is no number"
-            if number is None or fault:
+        for name, value in flatten(mapping("metrics", metrics)):
+            told = as_number(value)
+            fault = name_fault(name) if told is not None else f"{type(value).__name__} is no number"
+            if told is None or fault:
                 self._say(f"metric-{name}", f"metric `{name[:MAX_NAME]}` is left out: {fault}")
                 continue
-            points.append({"metric": name, "step": at, "compute": spent, "value": as_json_number(number), "time": now})
+            points.append({"metric": name, "step": at, "compute": spent, "value": as_json_number(told), "time": now})
         self._pending.add_points(points)
+        if self._pending.is_much and self._outbox:
+            self._outbox.sealer.wake()
 
     def _compute_of_points(self, step: int, compute: float | None) -> float | None:
         """The compute, or None with a warning: a metric's value is worth keeping without it."""
         if compute is None:
             return None
-        spent = float(compute)
-        fault = self._checks.point_compute_fault(step, spent)
+        spent = as_number(compute)
+        fault = f"compute is {compute!r}, no number" if spent is None else self._checks.point_compute_fault(step, spent)
         if fault:
             self._say("compute", f"the metrics at step {step} are sent without their compute: {fault}")
         return None if fault else spent
 
     def _log_evaluation(self, evaluation: dict[str, Any]) -> None:
-        body = plain_evaluation(evaluation)
+        try:
+            body = plain_evaluation(evaluation)
+        except Unreadable as error:
+            self._left_out.add(evaluation, str(error))
+            return
         fault = self._checks.evaluation_fault(body)
-        if fault and self._spool:
-            self._say("evaluation", f"the evaluation at step {body['step']} is left out: {fault}")
-            self._left_out += 1
-            shown = {key: as_json_number(value) if isinstance(value, float) else value for key, value in body.items()}
-            self._spool.put_aside({"kind": "evaluation", "body": shown}, {"detail": fault, "by": "client"})
+        if fault:
+            self._left_out.add(body, fault)
             return
         if self._reached and (doubt := restart_doubt(self._reached, body["step"], body["compute"])):
             self._say("restart", doubt)
@@ -275,19 +283,20 @@ class Run:
 
     def _log_checkpoint(self, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
         body: dict[str, Any] = {
-            "step": int(step),
+            "step": whole("step", step),
             "path": plain(path),
             "digest": plain(digest),
-            "size_bytes": int(size_bytes),
+            "size_bytes": whole("size_bytes", size_bytes),
         }
-        spent = float(compute)
+        spent = number("compute", compute)
         if is_compute(spent):
             body["compute"] = spent
         self._pending.add_other("checkpoint", body)
 
     def _note_progress(self, step: int, compute: float, message: str | None) -> None:
-        progress: dict[str, Any] = {"step": int(step)} | ({"message": plain(message)[:MAX_MESSAGE]} if message else {})
-        spent = float(compute)
+        progress: dict[str, Any] = {"step": whole("step", step)}
+        progress |= {"message": plain(message)[:MAX_MESSAGE]} if message else {}
+        spent = number("compute", compute)
         if is_compute(spent):
             progress["compute"] = spent
         if self._heart:
@@ -301,6 +310,8 @@ class Run:
                 ", ".join(OUTCOMES),
             )
             return
+        text = None if reason is None else plain(reason)[:MAX_REASON]
+        patience_s = self._seconds(deadline_s)
         if not self._ending.acquire(blocking=False):
             return
         self._finished = True
@@ -308,20 +319,24 @@ class Run:
             self._heart.close()
         if self._outbox is None:
             return
-        deadline = time.monotonic() + deadline_s
+        deadline = time.monotonic() + patience_s
         if self._earlier:
-            self._earlier.close(deadline_s / 2)  # before the outcome: the run may be over with it
-        text = None if reason is None else plain(reason)[:MAX_REASON]
+            self._earlier.close(patience_s / 2)  # before the outcome: the run may be over with it
         self._pending.add_other("outcome", {"outcome": outcome, "reason": text})
         self._say_left(self._outbox.close(deadline - time.monotonic()))
         if self._transport:
             self._transport.close()
 
+    def _seconds(self, deadline_s: Any) -> float:
+        """How long to wait at the end: whatever was given for it, the end is reported."""
+        seconds = as_number(deadline_s)
+        if seconds is None or math.isnan(seconds):
+            self._say("deadline", f"deadline_s is {deadline_s!r}, which is no number of seconds: {FINISH_S:g} count")
+            return FINISH_S
+        return min(seconds, threading.TIMEOUT_MAX)
+
     def _say_left(self, left: Left) -> None:
-        if self._left_out > 1 and self._spool:
-            self._say(
-                "left-out", f"{self._left_out} evaluations were left out; {self._spool.rejected} says why of each"
-            )
+        self._left_out.say_all()
         if left.on_disk and self._transport:
             later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
             kept = f"they are kept in {self.directory}; {later}"
@@ -347,7 +362,7 @@ class Run:
     def _leave(self, deadline_s: float) -> None:
         """The process ends and the run goes on: what was logged last is not to be lost."""
         self._guard("exit", lambda: self._flush(deadline_s))
-        if os.getpid() == self._pid and not self._finished and self._outbox:
+        if self.is_of_this_process and not self._finished and self._outbox:
             self._say_left(self._outbox.left)
 
     def _ask_to_stop(self, reason: str) -> None:
@@ -362,32 +377,23 @@ class Run:
         """Run `work`; whatever goes wrong is logged once and never reaches the training loop."""
         if self._spool is None and what != "finish":
             return
-        if os.getpid() != self._pid or (self._finished and what != "finish"):
-            return  # a forked worker has no threads; after finish there is nobody to report to
+        if not self.is_of_this_process:
+            self._say_forked(what)
+            return
+        if self._finished and what != "finish":
+            return  # there is nobody to report to
         try:
             work()
+        except Unreadable as error:
+            self._say(f"{what}-{error.field}", f"{what} was left out: {error}")
         except Exception as error:  # noqa: BLE001 - the promise of this class
             self._say(f"{what}-{type(error).__name__}", f"{what} was left out: {type(error).__name__}: {error}")
 
+    def _say_forked(self, what: str) -> None:
+        """A forked process has none of the threads that report. One that only ends has nothing to say."""
+        if what != "exit":
+            told = f"process {os.getpid()} was forked from {self._pid}, which reports this run; report from there"
+            self._say("forked", f"{what} was left out: {told}, or begin a run here with forecurve.init(...)")
+
     def _say(self, key: str, text: str) -> None:
         self._once.say(key, text)
-
-
-def _retried(call: Callable[[], T], deadline_s: float) -> T:
-    """Call until the service answers; a refusal is raised at once, silence at the deadline."""
-    deadline, tries = time.monotonic() + deadline_s, 0
-    while True:
-        try:
-            return call()
-        except (ApiError, httpx.HTTPError) as error:
-            if isinstance(error, ApiError) and error.status is not None and error.status < 500 and error.status != 429:
-                raise
-            pause = backoff_s(tries, most=5.0)
-            if time.monotonic() + pause > deadline:
-                if isinstance(error, ApiError):
-                    raise
-                raise ApiError(
-                    f"the service did not answer within {deadline_s:.0f} s: {error}", code="unreachable"
-                ) from error
-            tries += 1
-            time.sleep(pause)

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 
 from .once import Once
+from .patience import backoff_s
 from .spool import Entry, Spool
-from .transport import Answer, Later, Refused, Transport, backoff_s
+from .transport import Answer, Later, Refused, Transport
 
 log = logging.getLogger("forecurve")
 

@@ -9,7 +9,8 @@ A directory per attempt:
 
 An entry is replayed with the same body and the same batch number, so the service can tell a replay from news. A batch
 that was refused is divided: its halves are written at the end of the file, "of" the entry whose place they take. A
-damaged line leaves an entry of kind "damaged" behind, which keeps its numbers from being given again.
+damaged line leaves an entry of kind "damaged" behind, and a large queue that was all taken one of kind "emptied": they
+keep numbers from being given again.
 """
 
 from __future__ import annotations
@@ -144,9 +145,8 @@ class Spool:
             self._settled = entry.place
             del self._waiting[: bisect_right(self._waiting, entry.place, key=lambda waiting: waiting[0])]
             self._write_settled()
-            if not self._waiting and self._size > COMPACT_BYTES:
-                self._file.truncate(0)
-                self._size = 0
+            if not self._waiting and self._size > COMPACT_BYTES and entry.kind != "outcome":  # whoever resumes reads it
+                self._empty()
 
     def divide(self, entry: Entry) -> bool:
         """Let two halves take the place of a batch, so that only what is at fault is refused; false when it is not to
@@ -187,6 +187,13 @@ class Spool:
             if not (self._size or self._waiting or self.rejected.exists()):
                 shutil.rmtree(self.directory, ignore_errors=True)
             self.close()
+
+    def _empty(self) -> None:
+        """Leave nothing in the queue but the numbers that were given: a crash of the machine may cost the other note of
+        them."""
+        self._file.truncate(0)
+        self._size = 0
+        self._append(_line(Entry(self._last_n, "emptied", {"seq": self._last_seq})))
 
     def _append(self, line: bytes) -> int:
         """Write a line at the end and wait for the disk; where the line begins."""
@@ -293,7 +300,7 @@ def _parse(line: bytes) -> Entry | None:
 
 def _holds(entry: Entry) -> bool:
     numbers = isinstance(entry.n, int) and isinstance(entry.of, int | None)
-    return numbers and entry.kind in KINDS | {"damaged"} and isinstance(entry.body, dict)
+    return numbers and entry.kind in KINDS | {"damaged", "emptied"} and isinstance(entry.body, dict)
 
 
 def _seq(entry: Entry) -> int:

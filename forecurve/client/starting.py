@@ -65,7 +65,7 @@ class Start:
         try:
             reached = folder.bind(api)
         except (ApiError, ClientError) as error:
-            if isinstance(error, ApiError) and _is_away(error):
+            if isinstance(error, ApiError) and error.is_away:
                 kept = f"the run is kept offline, later: {folder.sync_command}"
                 log.warning("forecurve: %s is away (%s); %s", api.url, error.detail, kept)
                 folder.keep()
@@ -126,9 +126,3 @@ def _online(folder: RunFolder, spool: Spool | None, url: str, reached: Reached |
         sync_later=folder.sync_command,
         reached=reached,
     )
-
-
-def _is_away(error: ApiError) -> bool:
-    """No answer, or one that says nothing of the run itself."""
-    status = error.status or 0
-    return error.code == "unreachable" or status >= 500 or status in (408, 425, 429)

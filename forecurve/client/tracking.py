@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from .transport import Transport
 Mode = Literal["online", "offline", "disabled"]
 
 _current: Run | None = None
+logger = logging.getLogger("forecurve")  # `log` is what users call
 
 
 def init(
@@ -88,12 +90,21 @@ def init(
     if mode == "disabled" or os.environ.get("RANK", "0") not in ("", "0"):
         _current = Run(None, 1, spool=None)
         return _current
+    _say_unfinished(_current)
     root = root_of(directory)
     check_resume(resume)
     asked = Asked(name, project, recipe, unit, budget, task, arm, seed)
     start = Start(root, asked, plain_config(config), resume)
     _current = start.offline() if mode == "offline" else start.online(url, token)
     return _current
+
+
+def _say_unfinished(before: Run | None) -> None:
+    """A cell of a notebook that is run again begins another run, and that of before goes on as long as the process."""
+    if before is None or before.finished or before.directory is None or not before.is_of_this_process:
+        return
+    named, way_out = before.id or before.directory.parent.name, "forecurve.finish() before the next init ends it"
+    logger.warning("forecurve: run %s, begun before in this process, is not finished and goes on; %s", named, way_out)
 
 
 def attach(directory: str | Path) -> Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,11 +112,6 @@ def read_answer(response: httpx.Response) -> Answer:
         over=error.code in _OVER,
         in_part=status in _IN_PART,
     )
-
-
-def backoff_s(tries: int, *, least: float = 0.5, most: float = 30.0) -> float:
-    """Seconds before try number `tries` + 1: doubling, with jitter over the upper half."""
-    return min(most, least * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)
 
 
 def _object(response: httpx.Response) -> dict[str, Any] | None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from forecurve.limits import EARLIEST, LATEST
+
+
+class Unreadable(ValueError):
+    """What was handed over for a field is nothing that the field can have."""
+
+    def __init__(self, field: str, value: Any, takes: str):
+        super().__init__(f"{field} is {reprlib.repr(value)}; it must be {takes}")
+        self.field = field
 
 
 def utc_now() -> str | None:
@@ -40,23 +49,52 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield path, value
 
 
+def whole(field: str, value: Any) -> int:
+    """A whole number; Unreadable where there is none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Unreadable(field, value, "a whole number") from None
+
+
+def number(field: str, value: Any) -> float:
+    """A number, NaN and infinities among them; Unreadable where there is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Unreadable(field, value, "a number") from None
+
+
+def mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """Names and what they stand for; Unreadable where there are none."""
+    if not isinstance(value, Mapping):
+        raise Unreadable(field, value, "a mapping of names to numbers")
+    return value
+
+
 def plain_evaluation(evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """The evaluation in JSON types, from NumPy, torch or Python numbers."""
-    counts, reward, samples = evaluation["counts"], as_number(evaluation["reward"]), evaluation["samples"]
-    prompts = evaluation["prompts"]
-    plain_counts = None if counts is None else [int(count) for count in counts]
+    """The evaluation in JSON types, from NumPy, torch or Python numbers; Unreadable names the field at fault."""
+    reward, counts, prompts, samples = (evaluation[field] for field in ("reward", "counts", "prompts", "samples"))
+    plain_counts = None if counts is None else _counts(counts)
     if plain_counts is not None and prompts is None:
         prompts = len(plain_counts)
-    details = {
-        plain(name): number for name, value in evaluation["details"].items() if (number := as_number(value)) is not None
-    }
+    rate = as_number(reward)
+    if rate is None and reward is not None:
+        raise Unreadable("reward", reward, "a number from 0 to 1")
+    given = mapping("details", evaluation["details"]).items()
     return {
-        "step": int(evaluation["step"]),
-        "compute": float(evaluation["compute"]),
-        "reward": reward,
-        "prompts": None if prompts is None else int(prompts),
-        "samples": None if samples is None else int(samples),
+        "step": whole("step", evaluation["step"]),
+        "compute": number("compute", evaluation["compute"]),
+        "reward": rate,
+        "prompts": None if prompts is None else whole("prompts", prompts),
+        "samples": None if samples is None else whole("samples", samples),
         "counts": plain_counts,
-        "details": details,
+        "details": {plain(name): told for name, value in given if (told := as_number(value)) is not None},
         "time": utc_now(),
     }
+
+
+def _counts(counts: Any) -> list[int]:
+    if not isinstance(counts, Iterable) or isinstance(counts, str | bytes):
+        raise Unreadable("counts", counts, "a list of whole numbers, one a prompt")
+    return [whole(f"counts.{place}", count) for place, count in enumerate(counts)]

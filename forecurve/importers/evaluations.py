@@ -30,7 +30,10 @@ BACK = (
     "the step went back, as after a resume: what had been logged from there on is left out "
     "(where nothing was resumed, sort the rows by step)"
 )
-LATE = "came in late, as of an older checkpoint: nothing was done again from there, so nothing is thrown away"
+LATE = (
+    "came in late, as of an older checkpoint: nothing was done again from there, so nothing is thrown away "
+    "(where the run was resumed there, take out the rows of later steps before it)"
+)
 OF_ANOTHER_STEP = "that came in late with the compute of another step"
 THROWN_AWAY = "of later steps than a resume went back to"
 UNORDERED = "with its rows in no order of steps: all are kept"

@@ -3,11 +3,14 @@ in late, from a job of its own?
 
 After a resume the steps from there on are done again. So where other rows stand before and after it that went on as if
 nothing had been, it came late. Where only evaluations are logged it came late when it stands in a gap that the others
-had left, and none of them came again: a resume that evaluates at other steps than before leaves no such gap.
+had left, and neither came one of them again nor one between two of them: a resume that evaluates at other steps than
+before does. What cannot be told is one whose evaluations up to where it had been all fall in gaps: its first may be the
+only one. It is taken for late, which throws nothing away, and is said.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -87,9 +90,11 @@ def _came_late(
     went_on = _went_on(report, between)
     if went_on is not None:
         return went_on
-    if report.step in reported or not _is_in_a_gap(report.step, [one.step for one in kept]):
+    steps = [one.step for one in kept]
+    usual = _usual(steps)
+    if report.step in reported or not _is_in_a_gap(report.step, steps, usual):
         return False
-    return not _came_again(later, reported, kept[-1].step)
+    return not _was_done_again(report, later, steps, reported, usual)
 
 
 def _went_on(report: Report, between: Sequence[tuple[int, float]]) -> bool | None:
@@ -101,21 +106,34 @@ def _went_on(report: Report, between: Sequence[tuple[int, float]]) -> bool | Non
     return None if before <= report.step or before == after else after > before
 
 
-def _is_in_a_gap(step: float, steps: Sequence[float]) -> bool:
-    """Whether it is about as far from its neighbours as these steps are from one another, or farther."""
+def _usual(steps: Sequence[float]) -> float:
+    """How far they are from one another."""
+    distances = sorted(after - before for before, after in pairwise(steps))
+    return distances[(len(distances) - 1) // 2] if distances else 0.0
+
+
+def _is_in_a_gap(step: float, steps: Sequence[float], usual: float, before: float = -math.inf) -> bool:
+    """Whether it is about as far from its neighbours, or from `before`, as these steps are from one another, or
+    farther."""
     place = bisect_left(steps, step)
     if place == 0:  # before all others: begun anew
         return False
-    distances = sorted(after - before for before, after in pairwise(steps))
-    usual = distances[(len(distances) - 1) // 2]
-    return min(step - steps[place - 1], steps[place] - step) >= _ALMOST * usual
+    return min(step - max(steps[place - 1], before), steps[place] - step) >= _ALMOST * usual
 
 
-def _came_again(later: Sequence[Report], reported: set[float], newest: float) -> bool:
-    """Whether one that had been reported comes again before the run gets beyond where it was."""
-    for report in later:
-        if report.step > newest:
+def _was_done_again(
+    report: Report, later: Sequence[Report], steps: Sequence[float], reported: set[float], usual: float
+) -> bool:
+    """Whether, before the run gets beyond where it was, one that had been reported comes again, or one that goes on
+    from here falls in no gap: whatever came on the way there is of that resume."""
+    before, goes_on = report.step, True
+    for one in later:
+        if one.step > steps[-1]:
             return False
-        if report.step in reported:
+        if one.step in reported:
             return True
+        goes_on = goes_on and one.step > before
+        if goes_on and not _is_in_a_gap(one.step, steps, usual, before):
+            return True
+        before = one.step
     return False

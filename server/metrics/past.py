@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.room import Room
-from server.runs.service import TOLD, create_run, current_attempt
+from server.runs.service import create_run, current_attempt
 from server.runs.states import Status
 
 from .checks import check_batch
@@ -55,13 +55,26 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
 
 
 def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run | None:
-    """The run that came in as this one; also where it came in as something else and was told since that it is this."""
+    """The run that came in as this one; also where it was told since that it is of another task or has another name, or
+    where it comes in by the name that it goes out with: that is all that a file of curves has of its arm."""
     as_it_came = session.scalar(select(Run).where(Run.import_digest == digest))
     if as_it_came is not None:
         return as_it_came
-    told = [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in (*TOLD, "compute_unit")]
+    told = [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in ("task", "seed", "compute_unit")]
     curve = exists().where(IngestBatch.run_id == Run.id, IngestBatch.digest == digest_of_batch(batch))
-    return session.scalar(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id).limit(1))
+    alike = session.scalars(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id))
+    return next((run for run in alike if _is_called(run, body)), None)
+
+
+def _is_called(run: Run, body: RunImport) -> bool:
+    """Whether the arm, or the series as which it goes out, is the same: another arm may have measured the same."""
+    series = {_series(run.name, run.seed), _series(run.name, run.seed) + f" ({run.id})"}
+    return run.arm == body.arm or not series.isdisjoint({body.arm, _series(body.name, body.seed)})
+
+
+def _series(name: str, seed: int | None) -> str:
+    """What its runs with other seeds are called too, as in files of curves."""
+    return name.removesuffix(f" (seed {seed})")
 
 
 def digest_of(body: RunImport) -> str:

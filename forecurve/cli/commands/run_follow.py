@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,6 @@ from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns
 
 if TYPE_CHECKING:
     from forecurve.client import Run
-    from forecurve.client.folder import RunFolder
     from forecurve.importers import Imported
 
 Row = dict[str, Any]
@@ -62,6 +60,7 @@ def follow(
     from forecurve.client import init
     from forecurve.importers import read
 
+    from ..asking import followed
     from ..asking.connection import service
 
     def look(chosen: str | None = metric) -> Imported:
@@ -81,19 +80,18 @@ def follow(
     address, secret = service(url, token, data_dir)
     first = or_refused(look) if over or metric is None else _awaited(look, every)
     row = _of_one_run(first, bounds)
-    before = _followed_before(name or row["series"], source, is_named=name is not None)
-    if before is not None and _is_over_and_has(before, first.rows, bounds, address, secret):
-        return
+    points = {(one["compute"], _share(one["reward"], bounds)) for one in first.rows}
+    log = followed.Followed(name or row["series"], source, points, is_named=name is not None)
 
-    def begin(resume: str) -> Run:
+    def begin(resume: str | None) -> Run:
         run = init(
-            name or row["series"],
+            log.name,
             unit=row["unit"],
             budget=budget,
             task=task,
             arm=arm,
             seed=seed,
-            config={"log": str(source.resolve())},
+            config={"log": log.log},
             url=address,
             token=secret,
             resume=resume,
@@ -101,7 +99,12 @@ def follow(
         _say_where(run, address)
         return run
 
-    reports = _Reports(begin, row["series"], bounds, as_json)
+    with followed.alone():
+        before = followed.before(log, address, secret)
+        if before.whole:
+            print(f"{before.whole}; nothing is sent", file=sys.stderr)
+            return
+        reports = _Reports(begin, before.resume, row["series"], bounds, as_json)
     _report(reports, lambda: look(first.metric), first, every, over=over)
 
 
@@ -143,54 +146,9 @@ def _of_one_run(found: Imported, bounds: Bounds) -> Row:
     return dict(row)
 
 
-def _followed_before(name: str, source: Path, *, is_named: bool) -> RunFolder | None:
-    """The newest run of this name that was followed here, by this log.
-
-    Where the log gives its run the name of its file, another may have that in another folder.
-    """
-    from forecurve.client.resuming import ended_with, newest_of, root_of
-
-    from ..errors import bad_input
-
-    before = newest_of(root_of(), name)
-    log = before.config.get("log") if before is not None and isinstance(before.config, dict) else None
-    if before is None or log is None or log == str(source.resolve()):
-        return before if log else None
-    if not is_named and not ended_with(before):
-        way_out = f"give this one another name, or --name {shlex.quote(name)} if it is that log"
-        raise bad_input(f"--name: the run {name} that was followed here goes on from {log}; {way_out}")
-    return None
-
-
-def _is_over_and_has(before: RunFolder, rows: Sequence[Row], bounds: Bounds, url: str, token: str | None) -> bool:
-    """Whether all of this is in a run that is over; another run of it would count it twice. Refused where there is more
-    by now. A file that was begun anew under the same name, as for another run, has other evaluations."""
-    from forecurve.client import Api
-    from forecurve.client.errors import ApiError
-    from forecurve.client.resuming import ended_with
-
-    from ..errors import bad_input
-    from ..showing.run_rows import OVER
-
-    if before.run_id is None:
-        return False
-    try:
-        with Api(url, token) as api:
-            if not ended_with(before) and api.run(before.run_id)["status"] not in OVER:
-                return False
-            items = api.evaluations(before.run_id)["items"]
-    except ApiError:  # it is away, or does not know that run
-        return False
+def _share(reward: float, bounds: Bounds) -> float:
     low, high = bounds
-    logged = {(row["compute"], (row["reward"] - low) / (high - low)) for row in rows}
-    there = {(item["compute"], item["reward"]) for item in items}
-    if not there or not there <= logged:
-        return False
-    told = f"{before.run_id} is over and has {len(there)} of these {len(logged)} evaluations"
-    if there != logged:
-        raise bad_input(f"SOURCE: {told}; --name begins another run of them")
-    print(f"{told}; nothing is sent", file=sys.stderr)
-    return True
+    return (reward - low) / (high - low)
 
 
 def _say_where(run: Run, url: str) -> None:
@@ -225,12 +183,15 @@ class _Reports:
 
     Args:
         begin: begins the run, or its next attempt, as `resume` of `init` says.
+        resume: what to begin with.
         series: the run's name in the log.
     """
 
-    def __init__(self, begin: Callable[[str], Run], series: str, bounds: Bounds, as_json: bool):
+    def __init__(
+        self, begin: Callable[[str | None], Run], resume: str | None, series: str, bounds: Bounds, as_json: bool
+    ):
         self._begin, self._series, self._bounds, self._as_json = begin, series, bounds, as_json
-        self.run = begin("auto")
+        self.run = begin(resume)
         self._sent: dict[float, float] = {}  # step to reward, as they were logged
         self._others: set[str] = set()
         self._steps = _Steps()
@@ -281,12 +242,11 @@ class _Reports:
             print(told, file=sys.stderr)
 
     def _send(self, row: Row) -> None:
-        low, high = self._bounds
         step = self._steps.of(row["step"])
         if step is None:
             print(f"Logged too late to be sent: {row['step']:g}, after those that follow it", file=sys.stderr)
             return
-        told = {"step": step, "compute": row["compute"], "reward": (row["reward"] - low) / (high - low)}
+        told = {"step": step, "compute": row["compute"], "reward": _share(row["reward"], self._bounds)}
         self.run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
         print(json.dumps({"run_id": self.run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
 

@@ -196,7 +196,7 @@ def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
     meanwhile()
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        written(tmp_path / folder / "log.jsonl", 0, 10)
+        written(tmp_path / folder / "log.jsonl", 0, 10 if folder == "a" else 20)
     forecurve("run", "follow", "a/log.jsonl", *TOLD)
     refused = forecurve("run", "follow", "b/log.jsonl", *TOLD)
     refused.check_is_bad_input(["--name", str(tmp_path / "a" / "log.jsonl"), "--name log"])

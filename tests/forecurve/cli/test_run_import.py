@@ -70,6 +70,41 @@ def test_what_went_out_is_known_when_it_comes_in_again(
     assert {line.split(",")[0] for line in out.read_text().splitlines()[1:]} == {"base", "no-kl"}
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_went_out_of_a_project_or_was_renamed_is_known_too(
+    renamed: bool, forecurve: Forecurve, service: str, file: Path, tmp_path: Path
+) -> None:
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours", "--range", "0,100", "--project", "lab")
+    ids = [one["id"] for one in forecurve(*told, "--json").json["items"]]
+    if renamed:
+        for number, run in enumerate(ids):
+            assert forecurve("run", "rename", run, f"mine {number}").code == 0
+    out = tmp_path / "out.csv"
+    assert forecurve("run", "export", *ids, "-o", out).code == 0
+    again = forecurve("run", "import", out, "--task", TASK)
+    assert "0 of 4 runs are new" in again.out, again.out
+    assert "0 of 4 runs are new" in forecurve(*told).out
+
+
+def test_what_came_in_as_it_went_out_is_known_in_its_project(
+    forecurve: Forecurve, service: str, file: Path, tmp_path: Path
+) -> None:
+    """Of a service that has it in a project to one that is new, and then from where that one had it."""
+    out = tmp_path / "out.csv"
+    out.write_text(file.read_text().replace("base,", "lab/base,").replace("no-kl,", "lab/no-kl,"))
+    told = ("--task", TASK, "--unit", "GPU-hours", "--range", "0,100")
+    assert "4 of 4 runs are new" in forecurve("run", "import", out, *told).out
+    assert "0 of 4 runs are new" in forecurve("run", "import", file, *told, "--project", "lab").out
+
+
+def test_another_arm_that_measured_the_same_is_another_run(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    same = tmp_path / "same.csv"
+    rows = [f"{arm},{at},0.{at}5,0" for arm in ("base", "idle") for at in (1, 2, 3)]
+    same.write_text("\n".join(["series,compute,reward,seed", *rows]))
+    told = forecurve("run", "import", same, "--task", TASK, "--unit", "GPU-hours", "--project", "lab")
+    assert "2 of 2 runs are new" in told.out, told.out
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [

@@ -353,6 +353,21 @@ def test_sync_says_why_the_service_refused_what_is_left_and_where_it_is(
         assert f"What was {said} is in no curve and not sent again: {first.directory}/rejected.jsonl" in shown.err
 
 
+def test_a_run_that_logged_much_and_ended_is_known_to_be_over_without_the_service(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large queue is emptied once all of it was taken."""
+    monkeypatch.setattr("forecurve.client.spool.COMPACT_BYTES", 1)
+    first = service.begin()
+    evaluate(first, 0, 10)
+    first.finish()
+    again = init("mine", mode="offline", resume="auto")
+    assert not again.resumed
+    assert first.id is not None
+    with pytest.raises(ClientError, match="has ended"):
+        init(mode="offline", resume=first.id)
+
+
 def test_a_run_that_ended_offline_stays_so(own_directory: Path) -> None:
     run = init(mode="offline")
     run.finish("failed")

@@ -65,9 +65,23 @@ def test_a_settled_queue_is_emptied_when_large_and_numbers_go_on(tmp_path: Path)
     spool.settle(spool.first())  # type: ignore[arg-type]
     spool.close()
 
-    assert (tmp_path / "queue.jsonl").stat().st_size == 0
+    assert (tmp_path / "queue.jsonl").stat().st_size < 100
     again = Spool(tmp_path)
+    assert again.waiting == 0
     assert again.seal_batch({}).body["seq"] == 2
+
+
+def test_numbers_are_not_given_again_where_a_crash_of_the_machine_cost_the_note_of_them(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    entry = spool.seal_batch({"points": ["x" * (COMPACT_BYTES + 1)]})
+    spool.settle(entry)
+    spool.close()
+    (tmp_path / "settled.json").write_text("")
+
+    again = Spool(tmp_path)
+    assert (again.waiting, again.first()) == (0, None)
+    following = again.seal_batch({"points": ["y"]})
+    assert (following.n > entry.n, following.body["seq"]) == (True, 2)
 
 
 def test_a_refused_entry_is_kept_aside_with_the_answer(tmp_path: Path) -> None:

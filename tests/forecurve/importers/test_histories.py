@@ -187,6 +187,24 @@ def test_an_evaluation_that_came_in_late_throws_nothing_away(tmp_path: Path, ste
         assert len(found.rows) < len(steps)
 
 
+@pytest.mark.parametrize(
+    ("steps", "kept"),
+    [
+        ([0, 10, 20, 40, 50, 30, 45, 60], [0, 10, 20, 30, 45, 60]),  # 45 is between two of before
+        ([0, 10, 20, 60, 70, 35, 50, 65, 80], [0, 10, 20, 35, 50, 65, 80]),
+        ([0, 10, 20, 60, 70, 50, 35, 55, 80], [0, 10, 20, 35, 55, 80]),  # 50 came late, the run was resumed at 35
+        ([0, 10, 20, 60, 70, 35, 50, 80], [0, 10, 20, 35, 50, 60, 70, 80]),  # all in gaps: cannot be told
+    ],
+)
+def test_what_falls_in_a_gap_on_the_way_of_a_resume_is_of_it(tmp_path: Path, steps: list[int], kept: list[int]) -> None:
+    found = read(_file(tmp_path, "a.csv", _log(steps)))
+    assert _steps(found.rows) == kept
+    if len(kept) == len(steps):
+        assert any("(where the run was resumed there, take out the rows" in note for note in found.notes)
+    else:
+        assert found.left_out == {GONE: len(steps) - len(kept)}
+
+
 def _beside_training(rows: str) -> str:
     """Lines of training (step and hours) and of evaluations (step, rate and, where it is told, hours)."""
     return "step,hours,eval/acc\n" + "".join(f"{row}{',' * (2 - row.count(','))}\n" for row in rows.split())
