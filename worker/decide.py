@@ -3,14 +3,14 @@
 Each rule looks at one situation and answers with a Decision, or None when the situation is another; the first answer
 holds, so the order of `RULES` is the policy:
 
-    is it over? ─ is it waiting? ─ what did the trainer say? ─ did its cluster end? ─ is the job over?
-                ─ was it submitted at all? ─ is it to stop? ─ is it to pause? ─ is it on its way there?
-                ─ is it late to start? ─ is it silent?
+    is it over? ─ is it waiting? ─ what did the trainer say? ─ is there a job that nobody recorded?
+                ─ did its cluster end? ─ is the job over? ─ was it submitted at all? ─ is it to stop?
+                ─ is it to pause? ─ is it on its way there? ─ is it late to start? ─ is it silent?
 
 Three principles run through them. The trainer's own word counts more than the executor's. Silence counts only while
 we could have heard (`healthy_since`), so that our outage never ends a healthy run; nor is an attempt held against its
-run that ended with us, or from which somebody took the machine. A heartbeat that came after the executor called the job
-over is doubt enough to wait.
+run that ended with us, from which somebody took the machine, or for which no cluster answered. A heartbeat that came
+after the executor called the job over is doubt enough to wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from datetime import datetime
 from server.clocks import was_set_back
 from server.runs.fencing import WAITING
 from server.runs.models import Attempt, Run
-from server.runs.states import TERMINAL, TRANSITIONS, Status
+from server.runs.states import HOLDS_PLACE, TERMINAL, TRANSITIONS, Status
 from server.settings import Settings
 from worker.case import WAIT, Case, Decision
 from worker.clocks import lease_of
@@ -148,6 +148,15 @@ def _way(status: Status, to: Status) -> tuple[Status, ...]:
     return (Status.QUEUED, *_way(Status.QUEUED, to))
 
 
+def _unrecorded(case: Case) -> Decision | None:
+    """The job is there, or its trainer was heard, and whoever submitted it never came to write that down."""
+    attempt = case.current
+    if attempt.external_ref is not None or case.status not in HOLDS_PLACE or case.is_external:
+        return None
+    is_there = case.state is not None and case.state not in (State.GONE, State.UNREACHABLE)
+    return Decision(adopt=True) if is_there or attempt.last_heartbeat_at is not None else None
+
+
 def _ended_with_its_cluster(case: Case) -> Decision | None:
     """The Ray head was started after the job was submitted: it is gone, and nobody need wait for the head to say so."""
     attempt, since = case.current, case.settings.ray_since
@@ -184,8 +193,6 @@ def _unsubmitted(case: Case) -> Decision | None:
     attempt = case.current
     if case.status is not Status.LAUNCHING or attempt.external_ref is not None or case.is_external:
         return None
-    if case.state is not None and case.state not in (State.GONE, State.UNREACHABLE):
-        return Decision(adopt=True)
     if lease_is_live(attempt, case.now, case.settings):
         return WAIT
     if case.is_to_end:
@@ -194,7 +201,8 @@ def _unsubmitted(case: Case) -> Decision | None:
         return _paused(case, "It was not submitted yet.")
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
         why = f" {case.run.reason}" if case.run.reason else ""
-        return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
+        reason = f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}"
+        return _again_or_give_up(case, reason, excused=case.state is State.UNREACHABLE)
     return WAIT
 
 
@@ -297,6 +305,7 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
     _without_attempt,
     _rejected,
     _trainer_said,
+    _unrecorded,
     _ended_with_its_cluster,
     _job_is_over,
     _unsubmitted,

@@ -199,7 +199,9 @@ def test_an_unsubmitted_attempt_that_is_to_end_is_stopped():
 @pytest.mark.parametrize(("age", "path"), [(299, ()), (301, (Status.LOST, Status.QUEUED))])
 def test_submission_is_given_up_after_the_deadline(age, path):
     attempt = an_attempt(None, external_ref=None, submitted_at=None, created_at=ago(age))
-    assert outcome_of(a_run("launching"), attempt, seen("unreachable")).path == path
+    for state, excused in (("unreachable", True), ("gone", False)):
+        decision = outcome_of(a_run("launching"), attempt, seen(state))
+        assert (decision.path, decision.excused) == (path, excused and bool(path))
 
 
 def test_a_job_that_the_executor_refused_fails_the_run():
