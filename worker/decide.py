@@ -232,20 +232,33 @@ def _ending(case: Case) -> Decision | None:
     if attempt.stop_requested_at is None:
         return Decision(ask_stop=True)
     if case.is_external:
-        silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > _external_patience_s(settings)
+        patience_s = max(settings.stop_grace_s, settings.suspect_after_s)
+        silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > patience_s
         gone = case.is_cancelled or silent
         return Decision((Status.STOPPED,), f"{_asked(case)}; it has not reported since") if gone else WAIT
     if attempt.stop_forced_at is None:
         due = case.is_cancelled or case.elapsed(attempt.stop_requested_at) > settings.stop_grace_s
         return Decision(force_stop=True) if due else WAIT
-    if case.state in ALIVE and case.elapsed(attempt.stop_forced_at) > STOP_AGAIN_S:
-        return Decision(force_stop=True)
+    if case.state in ALIVE:
+        return _outlives_its_stop(case)
     unheard = case.elapsed(attempt.stop_forced_at, attempt.last_heartbeat_at) > settings.lost_after_s
-    if case.state is State.UNREACHABLE and unheard:
-        if case.is_to_pause:
-            return _paused(case, "The executor has not answered since.")
-        return Decision((Status.STOPPED,), f"{_asked(case)}; the executor has not answered since")
-    return WAIT
+    return _let_go(case, "has not answered since") if case.state is State.UNREACHABLE and unheard else WAIT
+
+
+def _outlives_its_stop(case: Case) -> Decision:
+    """Told again and again; but an executor may call a job pending or running for ever that nobody else hears of."""
+    attempt, settings = case.current, case.settings
+    unheard_s = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at)
+    if unheard_s > settings.stop_grace_s + settings.lost_after_s:
+        return _let_go(case, f"still calls the job {case.state}, and nothing was heard of it since")
+    return Decision(force_stop=True) if case.elapsed(attempt.stop_forced_at) > STOP_AGAIN_S else WAIT
+
+
+def _let_go(case: Case, how: str) -> Decision:
+    """Its place is given away without the executor's word that the job is over."""
+    if case.is_to_pause:
+        return _paused(case, f"The executor {how}.")
+    return Decision((Status.STOPPED,), f"{_asked(case)}; the executor {how}")
 
 
 def _launching(case: Case) -> Decision | None:
@@ -361,10 +374,6 @@ def _is_believed(case: Case, state: State) -> bool:
         return False
     needed = case.settings.suspect_after_s if state is State.GONE else settle_s(case.settings)
     return case.elapsed(attempt.ended_at, attempt.last_heartbeat_at) >= needed
-
-
-def _external_patience_s(settings: Settings) -> float:
-    return max(settings.stop_grace_s, settings.suspect_after_s)
 
 
 def _asked(case: Case, when: str = "") -> str:

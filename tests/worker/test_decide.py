@@ -256,6 +256,19 @@ def test_a_job_that_outlives_the_executors_stop_is_told_again(forced, again):
     assert outcome_of(a_run("stopping", "stop"), attempt, seen("running")).force_stop is again
 
 
+@pytest.mark.parametrize(
+    ("status", "desired", "to"), [("stopping", "cancel", Status.STOPPED), ("pausing", "pause", Status.PAUSED)]
+)
+@pytest.mark.parametrize("look", ["pending", "running"])
+def test_a_job_that_the_executor_calls_alive_for_ever_and_nobody_hears_of_is_let_go(status, desired, to, look):
+    told = {"stop_requested_at": ago(640), "stop_forced_at": ago(10)}
+    run = a_run(status, desired)
+    assert outcome_of(run, an_attempt(620, **told), seen(look)) == WAIT
+    decision = outcome_of(run, an_attempt(631, **told), seen(look))
+    assert decision.path == (to,)
+    assert f"still calls the job {look}" in (decision.reason or "")
+
+
 def test_a_forced_stop_is_believed_at_once():
     attempt = an_attempt(1, stop_requested_at=ago(60), stop_forced_at=ago(2), ended_at=ago(0))
     assert outcome_of(a_run("stopping", "stop"), attempt, seen("stopped")).path == (Status.STOPPED,)
