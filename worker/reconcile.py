@@ -38,8 +38,9 @@ from worker.executors.base import ALIVE, OVER, Observation, State, reference_of
 log = logging.getLogger(__name__)
 
 NAME = "reconcile"
-ORPHANS_FOR = timedelta(days=1)
-"""How long jobs of attempts are looked after from when they were given up."""
+ORPHANS_FOR = timedelta(days=14)
+"""How long jobs of attempts are looked after from when they were given up: longer than a cluster is out of reach. What
+their trainers report then is refused (401: their tokens ran out), so that nobody else tells them to stop."""
 
 
 @dataclass(frozen=True)

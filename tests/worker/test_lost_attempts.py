@@ -122,8 +122,8 @@ def test_late_reports_of_a_superseded_attempt_change_nothing(world: World):
     assert world.run(run).status == "running"
 
 
-@pytest.mark.parametrize("days", [0, 3])
-def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
+@pytest.mark.parametrize(("days", "days_away"), [(0, 0), (3, 0), (0, 4)])
+def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int, days_away: int):
     """The executor was away for so long that the attempt was given up; the job ran on all the while."""
     run = world.running()
     world.wait(days * 86_400)
@@ -133,6 +133,7 @@ def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
     world.reconcile_for(660, every_s=10)
     assert world.run(run).status == "queued"
     assert world.ray.stops == []
+    world.wait(days_away * 86_400)
     world.ray.blind = False
     world.reconcile()
     assert world.ray.stops == [f"{run}-a1"]
