@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from server.database import Patience, make_engine, make_sessions
 from server.settings import Settings
 from worker.executors.base import Executor
-from worker.executors.ray_jobs import RayJobs
+from worker.executors.ray_jobs import RayJobs, certificates
+
+log = logging.getLogger(__name__)
 
 
 class BrokerDown(Exception):
@@ -53,15 +56,32 @@ def make_context(settings: Settings, ring: Ring) -> Context:
 
 
 def _api_probe(settings: Settings) -> Callable[[], bool]:
-    """Asks the API's health where trainers reach it. An API that this machine cannot reach counts as down, which only
-    makes the reconciler more patient."""
+    """Asks the API's health where trainers reach it. An API that this machine cannot reach counts as down, and the
+    reconciler is patient for as long; so the log says it, once each time."""
     url = (settings.trainer_url or settings.public_url).rstrip("/")
-    client = httpx.Client(timeout=2.0, trust_env=False)
+    client = httpx.Client(timeout=2.0, trust_env=False, verify=certificates(url))
+    was_reachable = True
 
     def reachable() -> bool:
-        try:
-            return client.get(f"{url}/healthz").is_success
-        except httpx.HTTPError:
-            return False
+        nonlocal was_reachable
+        fault = _fault(client, f"{url}/healthz")
+        if fault and was_reachable:
+            log.warning(
+                "%s does not answer here (%s): until it does, no silence of a run and no deadline counts. "
+                "FORECURVE_TRAINER_URL is to be an address that trainers and the worker reach.",
+                url,
+                fault,
+            )
+        was_reachable = not fault
+        return was_reachable
 
     return reachable
+
+
+def _fault(client: httpx.Client, url: str) -> str | None:
+    """Why it does not answer as it should; None when it does."""
+    try:
+        answer = client.get(url)
+    except httpx.HTTPError as error:
+        return str(error) or type(error).__name__
+    return None if answer.is_success else f"status {answer.status_code}"

@@ -3,14 +3,14 @@
 Each rule looks at one situation and answers with a Decision, or None when the situation is another; the first answer
 holds, so the order of `RULES` is the policy:
 
-    is it over? ─ is it waiting? ─ what did the trainer say? ─ did its cluster end? ─ is the job over?
-                ─ was it submitted at all? ─ is it to stop? ─ is it to pause? ─ is it on its way there?
-                ─ is it late to start? ─ is it silent?
+    is it over? ─ is it waiting? ─ what did the trainer say? ─ is there a job that nobody recorded?
+                ─ did its cluster end? ─ is the job over? ─ was it submitted at all? ─ is it to stop?
+                ─ is it to pause? ─ is it on its way there? ─ is it late to start? ─ is it silent?
 
 Three principles run through them. The trainer's own word counts more than the executor's. Silence counts only while
 we could have heard (`healthy_since`), so that our outage never ends a healthy run; nor is an attempt held against its
-run that ended with us, or from which somebody took the machine. A heartbeat that came after the executor called the job
-over is doubt enough to wait.
+run that ended with us, from which somebody took the machine, or for which no cluster answered. A heartbeat that came
+after the executor called the job over is doubt enough to wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from datetime import datetime
 from server.clocks import was_set_back
 from server.runs.fencing import WAITING
 from server.runs.models import Attempt, Run
-from server.runs.states import TERMINAL, TRANSITIONS, Status
+from server.runs.states import HOLDS_PLACE, TERMINAL, TRANSITIONS, Status
 from server.settings import Settings
 from worker.case import WAIT, Case, Decision
 from worker.clocks import lease_of
@@ -148,6 +148,15 @@ def _way(status: Status, to: Status) -> tuple[Status, ...]:
     return (Status.QUEUED, *_way(Status.QUEUED, to))
 
 
+def _unrecorded(case: Case) -> Decision | None:
+    """The job is there, or its trainer was heard, and whoever submitted it never came to write that down."""
+    attempt = case.current
+    if attempt.external_ref is not None or case.status not in HOLDS_PLACE or case.is_external:
+        return None
+    is_there = case.state is not None and case.state not in (State.GONE, State.UNREACHABLE)
+    return Decision(adopt=True) if is_there or attempt.last_heartbeat_at is not None else None
+
+
 def _ended_with_its_cluster(case: Case) -> Decision | None:
     """The Ray head was started after the job was submitted: it is gone, and nobody need wait for the head to say so."""
     attempt, since = case.current, case.settings.ray_since
@@ -184,8 +193,6 @@ def _unsubmitted(case: Case) -> Decision | None:
     attempt = case.current
     if case.status is not Status.LAUNCHING or attempt.external_ref is not None or case.is_external:
         return None
-    if case.state is not None and case.state not in (State.GONE, State.UNREACHABLE):
-        return Decision(adopt=True)
     if lease_is_live(attempt, case.now, case.settings):
         return WAIT
     if case.is_to_end:
@@ -194,7 +201,8 @@ def _unsubmitted(case: Case) -> Decision | None:
         return _paused(case, "It was not submitted yet.")
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
         why = f" {case.run.reason}" if case.run.reason else ""
-        return _again_or_give_up(case, f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}")
+        reason = f"It could not be submitted for {case.settings.launch_deadline_s:g} s.{why}"
+        return _again_or_give_up(case, reason, excused=case.state is State.UNREACHABLE)
     return WAIT
 
 
@@ -224,20 +232,33 @@ def _ending(case: Case) -> Decision | None:
     if attempt.stop_requested_at is None:
         return Decision(ask_stop=True)
     if case.is_external:
-        silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > _external_patience_s(settings)
+        patience_s = max(settings.stop_grace_s, settings.suspect_after_s)
+        silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > patience_s
         gone = case.is_cancelled or silent
         return Decision((Status.STOPPED,), f"{_asked(case)}; it has not reported since") if gone else WAIT
     if attempt.stop_forced_at is None:
         due = case.is_cancelled or case.elapsed(attempt.stop_requested_at) > settings.stop_grace_s
         return Decision(force_stop=True) if due else WAIT
-    if case.state in ALIVE and case.elapsed(attempt.stop_forced_at) > STOP_AGAIN_S:
-        return Decision(force_stop=True)
+    if case.state in ALIVE:
+        return _outlives_its_stop(case)
     unheard = case.elapsed(attempt.stop_forced_at, attempt.last_heartbeat_at) > settings.lost_after_s
-    if case.state is State.UNREACHABLE and unheard:
-        if case.is_to_pause:
-            return _paused(case, "The executor has not answered since.")
-        return Decision((Status.STOPPED,), f"{_asked(case)}; the executor has not answered since")
-    return WAIT
+    return _let_go(case, "has not answered since") if case.state is State.UNREACHABLE and unheard else WAIT
+
+
+def _outlives_its_stop(case: Case) -> Decision:
+    """Told again and again; but an executor may call a job pending or running for ever that nobody else hears of."""
+    attempt, settings = case.current, case.settings
+    unheard_s = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at)
+    if unheard_s > settings.stop_grace_s + settings.lost_after_s:
+        return _let_go(case, f"still calls the job {case.state}, and nothing was heard of it since")
+    return Decision(force_stop=True) if case.elapsed(attempt.stop_forced_at) > STOP_AGAIN_S else WAIT
+
+
+def _let_go(case: Case, how: str) -> Decision:
+    """Its place is given away without the executor's word that the job is over."""
+    if case.is_to_pause:
+        return _paused(case, f"The executor {how}.")
+    return Decision((Status.STOPPED,), f"{_asked(case)}; the executor {how}")
 
 
 def _launching(case: Case) -> Decision | None:
@@ -297,6 +318,7 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
     _without_attempt,
     _rejected,
     _trainer_said,
+    _unrecorded,
     _ended_with_its_cluster,
     _job_is_over,
     _unsubmitted,
@@ -352,10 +374,6 @@ def _is_believed(case: Case, state: State) -> bool:
         return False
     needed = case.settings.suspect_after_s if state is State.GONE else settle_s(case.settings)
     return case.elapsed(attempt.ended_at, attempt.last_heartbeat_at) >= needed
-
-
-def _external_patience_s(settings: Settings) -> float:
-    return max(settings.stop_grace_s, settings.suspect_after_s)
 
 
 def _asked(case: Case, when: str = "") -> str:

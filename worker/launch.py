@@ -34,7 +34,7 @@ from worker.admit import LAUNCH_TASK
 from worker.clocks import is_reached, lease_of
 from worker.context import Context
 from worker.decide import REJECTED
-from worker.executors.base import JobSpec, SubmitError, Submitted, reference_of
+from worker.executors.base import JobSpec, State, SubmitError, Submitted, reference_of
 from worker.executors.ray_jobs import TOKEN_ID
 
 ACTOR = "launcher"
@@ -69,17 +69,26 @@ def launch(context: Context, attempt_id: str, now: datetime) -> None:
             _put_off(session, claim, error, now)
         return
     with transaction(context.sessions) as session:
+        lock_run(session, claim.run_id)
         if _still_ours(session, claim):
             record_submission(session, claim.attempt_id, submitted, now)
+        else:
+            _note_late(session, claim)
 
 
 def record_submission(session: Session, attempt_id: str, submitted: Submitted, now: datetime) -> None:
-    """Keep the executor's reference, and revoke the ingest tokens that the job does not hold (if it is known)."""
+    """Keep the executor's reference, and revoke the ingest tokens that the job does not hold (if it is known).
+
+    The run is locked.
+    """
     attempt = session.get_one(Attempt, attempt_id)
-    attempt.external_ref, attempt.submitted_at = submitted.reference, now
+    attempt.external_ref = submitted.reference
+    attempt.submitted_at = attempt.started_at or now  # what has reported was submitted before
     attempt.observed, attempt.observed_at = "pending", now
     attempt.lease = attempt.lease_expires_at = None
     run = session.get_one(Run, attempt.run_id)
+    if run.status == Status.LAUNCHING:
+        run.reason = None  # why it had not been submitted yet
     if submitted.token_id is not None:
         unheld = Token.run_id == run.id, Token.attempt == attempt.number, Token.id != submitted.token_id
         session.execute(update(Token).where(*unheld, Token.revoked_at.is_(None)).values(revoked_at=now))
@@ -153,11 +162,18 @@ def _still_ours(session: Session, claim: Claim) -> bool:
     return session.scalar(select(Attempt.id).where(*mine).with_for_update()) is not None
 
 
+def _note_late(session: Session, claim: Claim) -> None:
+    """The lease ran out during the submission. Where the attempt was given up meanwhile, and its job was not there yet
+    to be stopped, it is to be looked for again."""
+    unknown = Attempt.id == claim.attempt_id, Attempt.observed == State.GONE
+    session.execute(update(Attempt).where(*unknown).values(observed=None))
+
+
 def _put_off(session: Session, claim: Claim, error: SubmitError, now: datetime) -> None:
     """Try again later, or let the reconciler fail the run when the executor refused the job for good."""
     run = lock_run(session, claim.run_id)
-    if not _still_ours(session, claim):
-        return
+    if run.status != Status.LAUNCHING or not _still_ours(session, claim):
+        return  # its trainer reports, or somebody else has it
     attempt = session.get_one(Attempt, claim.attempt_id)
     again_at = now + timedelta(seconds=wait_s((now - attempt.created_at).total_seconds()))
     attempt.lease = None

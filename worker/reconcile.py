@@ -38,8 +38,9 @@ from worker.executors.base import ALIVE, OVER, Observation, State, reference_of
 log = logging.getLogger(__name__)
 
 NAME = "reconcile"
-ORPHANS_FOR = timedelta(days=1)
-"""How long jobs of attempts are looked after from when they were given up."""
+ORPHANS_FOR = timedelta(days=14)
+"""How long jobs of attempts are looked after from when they were given up: longer than a cluster is out of reach. What
+their trainers report then is refused (401: their tokens ran out), so that nobody else tells them to stop."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ class Pair:
         return reference_of(self.run.id, self.attempt.number)
 
 
+@dataclass(frozen=True)
+class Orphan:
+    """A given-up attempt whose job may still live."""
+
+    attempt_id: str
+    reference: str
+    ended_at: datetime
+
+
 def reconcile(context: Context, now: datetime) -> int:
     """One pass over every run that is not over; the number of runs that were changed."""
     reachable = context.reachable()
@@ -65,15 +75,15 @@ def reconcile(context: Context, now: datetime) -> int:
         orphans = _orphans(session, now)
         # while trainers cannot reach us, no silence counts
         well_since = tick(session, NAME, now, gap=_gap(context.settings)) if reachable else now
-    references = [pair.reference for pair in pairs if pair.reference] + [_reference(orphan) for orphan in orphans]
+    references = [pair.reference for pair in pairs if pair.reference] + [orphan.reference for orphan in orphans]
     seen = context.executor.observe(references)
     changed = 0
     for pair in pairs:
         with _apart(f"run {pair.run.id}"):
             changed += _reconcile_one(context, pair, seen, now, well_since)
     for orphan in orphans:
-        with _apart(f"job {_reference(orphan)}"):
-            _end_orphan(context, orphan, seen[_reference(orphan)], now)
+        with _apart(f"job {orphan.reference}"):
+            _end_orphan(context, orphan, seen[orphan.reference], now)
     return changed
 
 
@@ -175,34 +185,33 @@ def _lock_current(session: Session, run: Run) -> Attempt | None:
     return session.scalar(mine.execution_options(populate_existing=True))
 
 
-def _orphans(session: Session, now: datetime) -> list[tuple[str, str, int]]:
-    """Given-up attempts whose job may still live: (attempt id, run id, number)."""
+def _orphans(session: Session, now: datetime) -> list[Orphan]:
     given_up = or_(
         Run.status.in_(TERMINAL),
         Run.attempt > Attempt.number,
         Run.status.in_(WAITING),
     )
     unsettled = or_(Attempt.observed.is_(None), Attempt.observed.in_([str(state) for state in ALIVE]))
-    query = select(Attempt.id, Attempt.run_id, Attempt.number).join(Run, Run.id == Attempt.run_id)
     last_at = func.coalesce(Attempt.ended_at, Attempt.created_at)
+    query = select(Attempt.id, Attempt.run_id, Attempt.number, last_at).join(Run, Run.id == Attempt.run_id)
     query = query.where(Run.executor != "external", given_up, unsettled, last_at > now - ORPHANS_FOR)
-    return [(row.id, row.run_id, row.number) for row in session.execute(query.order_by(Attempt.id))]
+    rows = session.execute(query.order_by(Attempt.id))
+    return [Orphan(id_, reference_of(run_id, number), ended_at) for id_, run_id, number, ended_at in rows]
 
 
-def _end_orphan(context: Context, orphan: tuple[str, str, int], seen: Observation, now: datetime) -> None:
-    """Stop the job of an attempt that was given up, e.g. because the executor was unreachable: two would train one."""
+def _end_orphan(context: Context, orphan: Orphan, seen: Observation, now: datetime) -> None:
+    """Stop the job of an attempt that was given up, e.g. because the executor was unreachable: two would train one.
+
+    "No such job" is not the end of it at once: a submission whose answer was lost may still be on its way.
+    """
+    late_s = context.settings.launch_deadline_s
     if seen.state in ALIVE:
-        log.warning("job %s outlived its attempt; stopping it", _reference(orphan))
-        context.executor.stop(_reference(orphan))
-    elif seen.state in OVER:
+        log.warning("job %s outlived its attempt; stopping it", orphan.reference)
+        context.executor.stop(orphan.reference)
+    elif seen.state in OVER and (seen.state is not State.GONE or now > orphan.ended_at + timedelta(seconds=late_s)):
         with transaction(context.sessions) as session:
-            attempt = session.get_one(Attempt, orphan[0])
+            attempt = session.get_one(Attempt, orphan.attempt_id)
             attempt.observed, attempt.observed_at = str(seen.state), now
-
-
-def _reference(orphan: tuple[str, str, int]) -> str:
-    _, run_id, number = orphan
-    return reference_of(run_id, number)
 
 
 def _gap(settings: Settings) -> timedelta:

@@ -8,6 +8,7 @@ from typing import Any
 
 from celery.schedules import schedule
 
+from server.clocks import CLOCKS_DIFFER
 from server.settings import Settings
 
 TICK_TASK = "worker.tasks.tick"
@@ -28,12 +29,20 @@ def sweep_every_s(settings: Settings) -> float:
     return 5.0 * settings.tick_s
 
 
+def expires_s(every_s: float) -> float:
+    """Seconds after which nobody need hear what is rung every `every_s`: a worker that was away finds no heap of it.
+
+    A worker goes by its own clock. What expired sooner than clocks differ, one that is ahead would never hear.
+    """
+    return every_s + CLOCKS_DIFFER.total_seconds()
+
+
 def beat_schedule(settings: Settings) -> dict[str, Any]:
-    """Celery beat's entries. Messages expire, so that a worker that was away finds no heap of old ticks."""
+    """Celery beat's entries."""
     tick_s, sweep_s = settings.tick_s, sweep_every_s(settings)
     return {
-        "tick": {"task": TICK_TASK, "schedule": _every(tick_s), "options": {"expires": 2 * tick_s}},
-        "sweep-up": {"task": SWEEP_TASK, "schedule": _every(sweep_s), "options": {"expires": sweep_s}},
+        "tick": {"task": TICK_TASK, "schedule": _every(tick_s), "options": {"expires": expires_s(2 * tick_s)}},
+        "sweep-up": {"task": SWEEP_TASK, "schedule": _every(sweep_s), "options": {"expires": expires_s(sweep_s)}},
     }
 
 

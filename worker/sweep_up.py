@@ -1,7 +1,7 @@
 """Finding what is due without the broker, and putting away what is old.
 
 A ring that was lost (Redis emptied, a worker killed before it acknowledged) is heard again here. Rings go straight to
-the broker and expire before the next sweep, so they never pile up; tasks that find nothing to do return at once.
+the broker and expire soon, so they never pile up; tasks that find nothing to do return at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from worker import compare, launch, notify, refit
 from worker.admit import LAUNCH_TASK
 from worker.clocks import is_past, is_reached, lease_of
 from worker.context import BrokerDown, Context
-from worker.schedule import sweep_every_s
+from worker.schedule import expires_s, sweep_every_s
 from worker.tries import is_due_again
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def _ring_all(context: Context, due: list[Due]) -> int:
     """The number rung. With the broker down there is no use in going on."""
     for done, item in enumerate(due):
         try:
-            context.ring(item.task, item.id, expires_s=sweep_every_s(context.settings))
+            context.ring(item.task, item.id, expires_s=expires_s(sweep_every_s(context.settings)))
         except BrokerDown as down:
             log.warning("%d things due were not rung: %s", len(due) - done, down)
             return done

@@ -20,6 +20,7 @@ class FakeRay:
         hang: a submission is accepted, but its answer is held back until `let_go`.
         fails_with: (status, text) answered to every submission instead of accepting it.
         blind: every look at jobs and every stop answers 500, as a head does whose agent restarts.
+        cannot_end: stops are answered, and end nothing.
         before_answer: called after a submission was accepted and before it is answered.
     """
 
@@ -30,6 +31,7 @@ class FakeRay:
         self.hang = False
         self.fails_with: tuple[int, str] | None = None
         self.blind = False
+        self.cannot_end = False
         self.before_answer: Any = None
         self.logs: dict[str, str] = {}
         self._let_go = threading.Event()
@@ -102,7 +104,7 @@ class FakeRay:
         if reference not in self.jobs:
             return 404, f"Job {reference} does not exist"
         self.stops.append(reference)
-        alive = self.jobs[reference]["status"] in ("PENDING", "RUNNING")
+        alive = self.jobs[reference]["status"] in ("PENDING", "RUNNING") and not self.cannot_end
         if alive:
             self.set(reference, "STOPPED", message="Job was intentionally stopped.")
         return 200, json.dumps({"stopped": alive})

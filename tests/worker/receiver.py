@@ -29,7 +29,7 @@ def receiving(*answers: tuple[int, dict[str, str], bytes], tls: ssl.SSLContext |
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
             receiver.got.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
             status, headers, answer = receiver.answers.pop(0) if len(receiver.answers) > 1 else receiver.answers[0]
             self.send_response(status)
@@ -37,6 +37,8 @@ def receiving(*answers: tuple[int, dict[str, str], bytes], tls: ssl.SSLContext |
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer)
+
+        do_GET = do_POST
 
         def log_message(self, *_: object) -> None:
             pass

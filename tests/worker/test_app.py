@@ -13,6 +13,7 @@ import pytest
 from celery.beat import Scheduler
 from kombu.utils.imports import symbol_by_name
 
+from server.clocks import CLOCKS_DIFFER
 from server.settings import Settings, get_settings
 from worker.app import VISIBILITY_S, app, configuration, ring
 from worker.context import BrokerDown
@@ -58,7 +59,13 @@ def test_a_lease_outlives_no_task_by_much_and_no_task_outlives_its_lease(conf):
 def test_ticks_of_an_idle_queue_expire(conf):
     for entry in conf["beat_schedule"].values():
         every_s = entry["schedule"].run_every.total_seconds()
-        assert every_s <= entry["options"]["expires"] <= 5 * every_s
+        assert every_s <= entry["options"]["expires"] <= 5 * every_s + CLOCKS_DIFFER.total_seconds()
+
+
+def test_a_worker_whose_clock_is_ahead_hears_the_scheduler(conf):
+    """It compares its own clock with when the message expires by the scheduler's."""
+    for entry in conf["beat_schedule"].values():
+        assert entry["options"]["expires"] > CLOCKS_DIFFER.total_seconds()
 
 
 def test_each_queue_gets_its_own_messages_only(conf):

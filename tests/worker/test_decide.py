@@ -199,7 +199,9 @@ def test_an_unsubmitted_attempt_that_is_to_end_is_stopped():
 @pytest.mark.parametrize(("age", "path"), [(299, ()), (301, (Status.LOST, Status.QUEUED))])
 def test_submission_is_given_up_after_the_deadline(age, path):
     attempt = an_attempt(None, external_ref=None, submitted_at=None, created_at=ago(age))
-    assert outcome_of(a_run("launching"), attempt, seen("unreachable")).path == path
+    for state, excused in (("unreachable", True), ("gone", False)):
+        decision = outcome_of(a_run("launching"), attempt, seen(state))
+        assert (decision.path, decision.excused) == (path, excused and bool(path))
 
 
 def test_a_job_that_the_executor_refused_fails_the_run():
@@ -252,6 +254,19 @@ def test_a_cancel_cuts_a_stops_grace_short():
 def test_a_job_that_outlives_the_executors_stop_is_told_again(forced, again):
     attempt = an_attempt(stop_requested_at=ago(60), stop_forced_at=ago(forced))
     assert outcome_of(a_run("stopping", "stop"), attempt, seen("running")).force_stop is again
+
+
+@pytest.mark.parametrize(
+    ("status", "desired", "to"), [("stopping", "cancel", Status.STOPPED), ("pausing", "pause", Status.PAUSED)]
+)
+@pytest.mark.parametrize("look", ["pending", "running"])
+def test_a_job_that_the_executor_calls_alive_for_ever_and_nobody_hears_of_is_let_go(status, desired, to, look):
+    told = {"stop_requested_at": ago(640), "stop_forced_at": ago(10)}
+    run = a_run(status, desired)
+    assert outcome_of(run, an_attempt(620, **told), seen(look)) == WAIT
+    decision = outcome_of(run, an_attempt(631, **told), seen(look))
+    assert decision.path == (to,)
+    assert f"still calls the job {look}" in (decision.reason or "")
 
 
 def test_a_forced_stop_is_believed_at_once():

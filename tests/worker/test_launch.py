@@ -15,6 +15,7 @@ from server.errors import Unauthenticated
 from server.events.models import OutboxMessage
 from tests.at_once import at_once
 from tests.worker.harness import World
+from worker.executors.base import JobSpec, Submitted
 
 
 def admitted(world: World) -> tuple[str, str]:
@@ -210,6 +211,34 @@ def test_a_lease_that_was_taken_over_meanwhile_is_respected(world: World):
     assert (attempt.external_ref, attempt.submitted_at) == (f"{run}-a1", world.now)
     with world.sessions() as session:
         assert authenticate(session, secret_of(world, f"{run}-a1"), world.now).run_id == run
+
+
+@pytest.mark.parametrize("minutes", [2, 20])
+def test_a_submission_of_a_worker_that_stood_still_until_its_run_was_over_is_ended(world: World, minutes: int):
+    run, attempt_id = admitted(world)
+    submit = world.context.executor.submit
+
+    def submit_late(job: JobSpec) -> Submitted:
+        world.ask(run, "cancel")
+        world.reconcile_for(60 * minutes, every_s=10)
+        assert world.run(run).status == "stopped"
+        return submit(job)
+
+    world.context.executor.submit = submit_late  # type: ignore[method-assign]
+    world.launch(attempt_id)
+    world.reconcile(after_s=2)
+    assert world.ray.stops == [f"{run}-a1"]
+    assert world.statuses(run) == ["launching", "stopped"]
+
+
+def test_why_a_run_was_not_submitted_is_no_longer_said_once_it_is(world: World):
+    world.ray.stop()
+    run, attempt_id = admitted(world)
+    world.launch(attempt_id)
+    world.ray.start()
+    world.wait(1)
+    world.launch(attempt_id)
+    assert (world.run(run).status, world.run(run).reason) == ("launching", None)
 
 
 def test_an_attempt_that_was_superseded_is_not_submitted(world: World):

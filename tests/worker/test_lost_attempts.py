@@ -122,8 +122,8 @@ def test_late_reports_of_a_superseded_attempt_change_nothing(world: World):
     assert world.run(run).status == "running"
 
 
-@pytest.mark.parametrize("days", [0, 3])
-def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
+@pytest.mark.parametrize(("days", "days_away"), [(0, 0), (3, 0), (0, 4)])
+def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int, days_away: int):
     """The executor was away for so long that the attempt was given up; the job ran on all the while."""
     run = world.running()
     world.wait(days * 86_400)
@@ -133,6 +133,7 @@ def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
     world.reconcile_for(660, every_s=10)
     assert world.run(run).status == "queued"
     assert world.ray.stops == []
+    world.wait(days_away * 86_400)
     world.ray.blind = False
     world.reconcile()
     assert world.ray.stops == [f"{run}-a1"]
@@ -140,3 +141,46 @@ def test_a_job_that_outlived_its_attempt_is_ended(world: World, days: int):
     world.reconcile(after_s=2)
     assert world.ray.stops == [f"{run}-a1"], "once it is over it is let be"
     assert world.attempt(run).observed == "stopped"
+
+
+def test_a_job_that_comes_to_light_after_its_run_was_cancelled_is_ended(world: World):
+    """The submission's answer is lost, and the head is so busy that it shows the job only after a minute."""
+    run = world.add_run()
+    (attempt_id,) = world.admit()
+    world.ray.hang = True
+    hidden = {}
+    world.ray.before_answer = lambda reference: hidden.update({reference: world.ray.jobs.pop(reference)})
+    world.launch(attempt_id)
+    world.ask(run, "cancel")
+    world.reconcile_for(60)
+    assert world.run(run).status == "stopped"
+    world.ray.jobs |= hidden
+    world.reconcile(after_s=2)
+    assert world.ray.stops == [f"{run}-a1"]
+
+
+def test_a_cluster_that_is_away_for_long_uses_up_no_attempts(world: World):
+    world.ray.stop()
+    run = world.add_run()
+    for _ in range(5):
+        (attempt_id,) = world.admit()
+        world.launch(attempt_id)
+        world.reconcile_for(330, every_s=10)
+        assert world.run(run).status == "queued"
+    assert (world.run(run).excused_attempts, world.alerts()) == (5, [])
+    assert "did not answer the submission" in (world.run(run).reason or "")
+    world.ray.start()
+    (attempt_id,) = world.admit()
+    world.launch(attempt_id)
+    assert world.ray.submissions == [f"{run}-a6"]
+
+
+def test_a_cluster_that_answers_and_takes_no_job_uses_up_attempts(world: World):
+    world.ray.fails_with = (500, "Traceback\nOSError: disk full")
+    run = world.add_run()
+    for _ in range(3):
+        (attempt_id,) = world.admit()
+        world.launch(attempt_id)
+        world.reconcile_for(330, every_s=10)
+    assert world.run(run).status == "failed"
+    assert "disk full" in (world.run(run).reason or "")

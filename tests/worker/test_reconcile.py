@@ -216,6 +216,49 @@ def test_a_submission_whose_worker_died_is_adopted_by_the_reconciler(world: Worl
     assert world.ray.submissions == [f"{run}-a1"]
 
 
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_job_that_reported_before_its_worker_died_unrecorded_is_lost_like_any_other(world: World, is_forgotten: bool):
+    run = reported_unrecorded(world)
+    if is_forgotten:
+        world.ray.forget()
+    else:
+        world.ray.set(f"{run}-a1", "FAILED", error_type="JOB_SUPERVISOR_ACTOR_DIED", message="The supervisor died.")
+    world.reconcile_for(60)
+    assert world.statuses(run)[-2:] == ["lost", "queued"]
+
+
+def test_a_job_that_reported_before_its_worker_died_unrecorded_is_cancelled_like_any_other(world: World):
+    run = reported_unrecorded(world)
+    world.ask(run, "cancel")
+    world.reconcile_for(6)
+    assert world.ray.stops == [f"{run}-a1"]
+    assert world.run(run).status == "stopped"
+
+
+def test_a_run_whose_trainer_reports_is_not_said_to_be_unsubmitted(world: World):
+    """Neither the answer to its submission nor the look after it reaches us; its first heartbeat does."""
+    run = world.add_run()
+    (attempt_id,) = world.admit()
+    world.ray.hang = world.ray.blind = True
+    world.ray.before_answer = lambda _: world.beat(run)
+    world.launch(attempt_id)
+    assert (world.run(run).status, world.run(run).reason) == ("running", None)
+    world.ray.blind = False
+    world.reconcile()
+    attempt = world.attempt(run)
+    assert (attempt.external_ref, attempt.submitted_at) == (f"{run}-a1", attempt.started_at)
+
+
+def reported_unrecorded(world: World) -> str:
+    """A run that trains, whose worker was killed between its submission and the commit."""
+    run = world.add_run()
+    world.admit()
+    world.context.executor.submit(_job(run))
+    world.ray.set(f"{run}-a1", "RUNNING")
+    world.beat(run)
+    return run
+
+
 def test_an_external_run_ends_by_its_trainers_word(world: World):
     run = world.add_run(executor="external", attempt=1)
     with world.sessions.begin() as session:

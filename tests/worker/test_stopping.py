@@ -55,3 +55,19 @@ def test_a_queued_run_that_is_stopped_never_launches(world: World):
     world.reconcile()
     assert world.statuses(run) == ["stopped"]
     assert world.admit() == []
+
+
+def test_a_job_that_the_cluster_cannot_end_does_not_keep_its_place_for_ever(world: World):
+    """As a job of Ray's does whose submission was cut off: it stays pending, and a stop finds nothing to end."""
+    run = world.launched()
+    world.ray.cannot_end = True
+    world.ask(run, "cancel")
+    world.reconcile_for(620, every_s=10)
+    assert world.run(run).status == "stopping"
+    world.reconcile_for(30, every_s=10)
+    assert world.run(run).reason == (
+        "Cancelled; the executor still calls the job pending, and nothing was heard of it since"
+    )
+    before = len(world.ray.stops)
+    world.reconcile(after_s=2)
+    assert len(world.ray.stops) == before + 1, "should it ever come to life it is ended"

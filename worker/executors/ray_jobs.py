@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
@@ -53,7 +54,7 @@ class RayJobs:
 
         Raises:
             ValueError: the address is not on this machine and no token is given. Whoever reaches an open Jobs API runs
-                any command on the cluster.
+                any command on the cluster. Or the environment names certificates that cannot be read.
         """
         self.url = url.rstrip("/")
         if token is None and not is_loopback(self.url):
@@ -64,7 +65,8 @@ class RayJobs:
         timeout = httpx.Timeout(5.0, connect=3.0)
         self._submit_timeout = httpx.Timeout(submit_timeout_s, connect=3.0)
         # trust_env off: a proxy named in the environment must not see the cluster's token
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
+        verify = certificates(self.url)
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=verify)
 
     def submit(self, job: JobSpec) -> Submitted:
         """Submit; whatever goes wrong, look whether the job is there: the answer may have been lost, not the job."""
@@ -133,6 +135,19 @@ class RayJobs:
         except (httpx.HTTPError, ValueError):
             raise SubmitError(reason, retryable=True) from None
         raise SubmitError(reason, retryable=retryable)
+
+
+def certificates(url: str) -> ssl.SSLContext:
+    """Those to trust at `url`, by SSL_CERT_FILE or SSL_CERT_DIR too, though no proxy of the environment is used.
+
+    Raises:
+        ValueError: none can be read there.
+    """
+    try:
+        return httpx.create_ssl_context(trust_env=url.startswith("https:"))
+    except OSError as error:
+        told = f"no certificates for {url} can be read where SSL_CERT_FILE or SSL_CERT_DIR says ({error})"
+        raise ValueError(f"{told}; mend that, or unset it") from None
 
 
 def tidy_log(text: str) -> str:
