@@ -20,6 +20,7 @@ from ..posterior.point import PointFit, least_squares
 from ..posterior.sigmoid import log_compute, rise
 
 _NODES = 40
+_SHOWN = 500  # evaluations that the grid is laid over, at most
 _LOG_B = (float(np.log(0.05)), float(np.log(20.0)))
 _MID_REACH = 3.0  # ln C_mid beyond the evaluations
 _MARGIN = 1e-9  # within bounds, where a search must start
@@ -116,7 +117,10 @@ def refit_at_ceiling(curve: Curve, A: float, free: PointFit | None = None) -> Po
 
 
 def _coarse(rate: FloatArray, log_c: FloatArray, A: float) -> FloatArray:
-    """The best node of a grid over (ln B, ln C_mid), R0 in closed form: R - A g = R0 (1 - g)."""
+    """The best node of a grid over (ln B, ln C_mid), R0 in closed form: R - A g = R0 (1 - g). It is where a search
+    begins: of many evaluations some will do."""
+    shown = np.unique(np.linspace(0, len(rate) - 1, _SHOWN).astype(np.int64))
+    rate, log_c = rate[shown], log_c[shown]
     finite = log_c[np.isfinite(log_c)]
     middle = np.linspace(finite[0] - _MID_REACH, finite[-1] + _MID_REACH, _NODES)
     log_b, log_mid = (axis.ravel() for axis in np.meshgrid(np.linspace(*_LOG_B, _NODES), middle))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.optimize import curve_fit
 
+from forecurve.science import Curve
 from forecurve.science.attribution import refit_at_ceiling
 from forecurve.science.attribution.common_ceiling import paper_columns
 
@@ -31,6 +34,20 @@ def test_a_refit_is_never_worse_than_curve_fits(A: float) -> None:
     again = refit_at_ceiling(curve, A)
     assert again.sse <= oracle * (1 + 1e-6)
     assert np.allclose((again.R0, again.B, again.C_mid), found, rtol=1e-2)
+
+
+def test_a_long_curve_takes_no_memory_for_every_evaluation_at_every_node() -> None:
+    """50,000 evaluations had taken 3 GB; the optimum is that of all of them."""
+    compute = np.linspace(1.0, 16_000.0, 5_000)
+    noise = np.random.default_rng(0).normal(0, 0.01, 5_000)
+    curve = Curve(compute, sigmoid(compute, 0.6, 1.9, 2500.0, 0.2) + noise)
+    tracemalloc.start()
+    again = refit_at_ceiling(curve, 0.6)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
+    at_truth = float((noise**2).sum())
+    assert at_truth * 0.99 < again.sse <= at_truth
 
 
 def test_arms_within_the_margin_are_compared_by_B_at_the_mean_ceiling() -> None:
