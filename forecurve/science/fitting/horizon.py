@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 _STEPS = 40
+_RECENT = 1000  # evaluations whose residuals tell how they hang together
 _SCENARIOS = 63  # fewer make the answer jump between posteriors that hardly differ
 
 
@@ -61,7 +62,8 @@ def evaluation_noise(fit: Fit) -> float:
     curve = fit.predict(here).at(0)
     stationary = (evaluation.width**2 - curve.width**2) / (2 * SDS_TO_A_SIDE) ** 2
     least = float(np.median(fit.curve.noise.variance)) / 4  # a band cut off at the end of the range says too little
-    residual = fit.curve.reward - np.median(fit.all_draws.reward_at(fit.curve.compute), axis=1)
+    compute, reward = fit.curve.compute[-_RECENT:], fit.curve.reward[-_RECENT:]
+    residual = reward - np.median(fit.all_draws.reward_at(compute), axis=1)
     total = float(residual @ residual)
     rho = float(residual[1:] @ residual[:-1]) / (total * (1 + 3 / len(residual))) if total > 0 else 0.0
     rho = min(max(rho, 0.0), 0.9)

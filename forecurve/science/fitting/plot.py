@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from forecurve.digits import as_given
 
@@ -82,9 +83,14 @@ def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
         y=fit.curve.reward,
         error_y=_bars(np.sqrt(fit.curve.noise.variance)),
         mode="markers",
-        marker={"color": np.where(outlier, "white", edge), "size": 6, "line": {"color": edge, "width": 1}},
+        marker={"color": _said(np.where(outlier, "white", edge)), "size": 6, "line": {"color": _said(edge), "width": 1}},
         name="evaluations",
     )
+
+
+def _said(colours: npt.NDArray[np.str_]) -> str | npt.NDArray[np.str_]:
+    """One for all where they are the same: plotly looks at each of a list, which takes seconds of a long run."""
+    return str(colours[0]) if (colours == colours[0]).all() else colours
 
 
 def _bars(deviation: FloatArray) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def test_evaluations_of_an_early_regime_are_grey_and_outliers_hollow() -> None:
     assert marker.color[30] == "white"
     assert marker.color[0] != marker.color[-1]
     assert sum(colour == "white" for colour in marker.color) == 1
+    assert isinstance(fit(noisy_curve(0)).plot().data[-1].marker.color, str)  # a list is looked at one by one
 
 
 def test_a_long_sentence_is_wrapped_and_whole() -> None:

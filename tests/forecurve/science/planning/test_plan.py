@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -387,3 +388,15 @@ def test_a_horizon_that_is_given_is_told_with_all_its_digits() -> None:
     assert any("does not reach 16,384" in step.reason for step in asked.allocation if step.kind == "finish")
     assert "16,384" in str(asked.plot().layout.xaxis.title.text)
     assert f"{plan(FITS, 2_345.0).horizon:,.10g}" not in plan(FITS, 2_345.0).sentence
+
+
+def test_a_long_run_takes_no_memory_for_every_evaluation_in_every_draw() -> None:
+    """Of 100,000 evaluations it had been 5 GB."""
+    compute = np.linspace(1.0, 16_000.0, 20_000)
+    noise = np.random.default_rng(0).normal(0, 0.01, (2, len(compute)))
+    fits = [fit(Curve(compute, sigmoid(compute, 0.6, 1.9, 2500.0, 0.2) + one, name=str(one[0]))) for one in noise]
+    tracemalloc.start()
+    plan(fits, 5_000.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 120e6
