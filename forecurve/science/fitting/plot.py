@@ -78,12 +78,13 @@ def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
     early = compute < (0.0 if cutoff is None else cutoff.compute)
     outlier = np.isin(compute, fit.outliers)
     edge = np.where(early, QUIET, INK)
+    inside = _said(np.where(outlier, "white", edge))
     figure.add_scatter(
         x=compute,
         y=fit.curve.reward,
         error_y=_bars(np.sqrt(fit.curve.noise.variance)),
         mode="markers",
-        marker={"color": _said(np.where(outlier, "white", edge)), "size": 6, "line": {"color": _said(edge), "width": 1}},
+        marker={"color": inside, "size": 6, "line": {"color": _said(edge), "width": 1}},
         name="evaluations",
     )
 
