@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from .arrays import FloatArray
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 SDS_TO_A_SIDE = 1.6448536269514722
 """A normal's 90 % interval reaches so many standard deviations to either side."""
+
+_PLACES = 500  # that are drawn at a time
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,22 @@ def band_of(compute: FloatArray, draws: FloatArray) -> Band:
     """The band of equally weighted draws: (N, K) -> Band of N."""
     lower90, lower50, median, upper50, upper90 = quantiles(draws, LEVELS)
     return Band(compute, median, lower50, upper50, lower90, upper90)
+
+
+def band_at(compute: FloatArray, draws_at: Callable[[FloatArray], FloatArray]) -> Band:
+    """The same of draws that each place has for itself; of many places only so many are drawn at a time as fit into
+    memory.
+
+    Args:
+        compute: (N,).
+        draws_at: (n,) -> (n, K), for any of them.
+    """
+    if len(compute) <= _PLACES:
+        return band_of(compute, draws_at(compute))
+    parts = np.array_split(compute, -(-len(compute) // _PLACES))
+    bands = [band_of(part, draws_at(part)) for part in parts]
+    names = ("median", "lower50", "upper50", "lower90", "upper90")
+    return Band(compute, *(np.concatenate([getattr(band, name) for band in bands]) for name in names))
 
 
 def spread(draws: FloatArray, factor: float) -> FloatArray:

@@ -29,7 +29,7 @@ from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting
 from ..posterior.sigmoid import compute_at
 from ..posterior.streaming import Stream, updated
-from ..values import Band, Estimate, Reach, band_of, estimate_of
+from ..values import Band, Estimate, Reach, band_at, estimate_of
 from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve
 from .identification import identified_shares
@@ -269,7 +269,7 @@ class Fit:
     def predict(self, compute: npt.ArrayLike) -> Band:
         """The band of the curve itself, without the noise of an evaluation."""
         x = checks.computes_of("compute", compute)
-        return band_of(x, self.all_draws.reward_at(x))
+        return band_at(x, self.all_draws.reward_at)
 
     def predict_evaluation(
         self, compute: npt.ArrayLike, prompts: float | None = None, samples: float | None = None
@@ -287,10 +287,15 @@ class Fit:
             CurveError: a compute or a size that cannot be.
         """
         x = checks.computes_of("compute", compute)
-        draws, other = evaluations_on_curve(self, x, prompts, samples), self.other_rise
-        if other is not None:
-            draws = other.mixed(draws, lambda law: evaluations_on_curve(law, x, prompts, samples))
-        return band_of(x, np.clip(draws + drift(self, x), *self.curve.bounds)).around(self.predict(x))
+        other = self.other_rise
+
+        def drawn(place: FloatArray) -> FloatArray:
+            draws = evaluations_on_curve(self, place, prompts, samples)
+            if other is not None:
+                draws = other.mixed(draws, lambda law: evaluations_on_curve(law, place, prompts, samples))
+            return np.asarray(np.clip(draws + drift(self, place), *self.curve.bounds))
+
+        return band_at(x, drawn).around(self.predict(x))
 
     def compute_to_reach(self, target: float) -> Reach:
         """Compute at which the curve reaches `target`, and the probability that it never does."""
