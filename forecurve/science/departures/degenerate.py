@@ -7,10 +7,13 @@ import numpy as np
 from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..wording import compute_text
-from .misfit import AT_ONCE, LEAST_FALL, Misfit
+from .misfit import AT_ONCE, LEAST_FALL, Misfit, least_collapse
 
 _FAR = 4.0  # standard errors of a difference
 _TIMES = 1.5  # as large as other changes the other way
+_BEFORE = 3  # evaluations that a single one must lie below,
+_BEYOND_LUCK = 6.0  # by so many standard errors of a difference
+_BEYOND_USUAL = 3.0  # and so many times the largest fall before
 
 
 def degenerate(curve: Curve) -> Misfit | None:
@@ -50,6 +53,27 @@ def lost_all(curve: Curve) -> Misfit | None:
     when = float(curve.compute[since])
     text = f"The pass rate {verb} by {fall:.2f}, to less than it began with, beginning about {compute_text(when)}"
     return Misfit(name, when, fall, text)
+
+
+def lost_at_last(curve: Curve) -> Misfit | None:
+    """A run whose last evaluation alone lies far below those before it, and so many answers are known to be behind each
+    that no luck explains it. The curve has no place for it: one that goes between is wrong if the run has fallen, and
+    wrong if the evaluation is broken."""
+    reward, noise = curve.reward, curve.noise.variance
+    before, last = reward[:-1], float(reward[-1])
+    if curve.points <= _BEFORE or curve.noise.source == "unknown":
+        return None
+    lowest = curve.points - 1 - _BEFORE + int(before[-_BEFORE:].argmin())
+    gap, fall = float(reward[lowest]) - last, float(np.median(before[-_BEFORE:])) - last
+    usual = max(0.0, float(-np.diff(before).min()))
+    if gap <= max(_BEYOND_LUCK * float(np.sqrt(noise[lowest] + noise[-1])), _BEYOND_USUAL * usual):
+        return None
+    if fall < curve.width * least_collapse(float(before.max() - before[0]) / curve.width):
+        return None
+    when = float(curve.compute[-2])
+    doubt = "unless its last evaluation is a broken one"
+    text = f"The pass rate collapsed by {fall:.2f}, {doubt}, beginning about {compute_text(when)}"
+    return Misfit("collapse", when, fall, text)
 
 
 def _is_apart(reward: FloatArray, noise: FloatArray, cut: int) -> bool:

@@ -6,10 +6,8 @@ from ..arrays import FloatArray
 from ..wording import compute_text
 from .changes import Changes
 from .extension import Extended, NullModel
-from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit
+from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit, least_collapse
 
-_COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
-_LARGE = 0.15
 _TOLD = 0.2  # of a fall: less of it regained is not spoken of
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
 
@@ -80,4 +78,4 @@ def _is_collapse(best: Extended, since: int, peak: float) -> bool:
     lost = peak - float(best.values[since + 1 :].min())
     at_once = peak - float(best.values[since + 1 : since + 1 + _SUDDEN].min())
     gained = peak - float(best.values[0])
-    return at_once >= AT_ONCE * lost and at_once >= min(_LARGE, max(_COLLAPSE * gained, 2 * LEAST_FALL))
+    return at_once >= AT_ONCE * lost and at_once >= least_collapse(gained)

@@ -15,7 +15,7 @@ from ..arrays import FloatArray
 from ..curves.averaging import MOST_FITTED
 from ..curves.curve import Curve
 from ..curves.evaluation import Evaluation
-from ..departures.degenerate import degenerate, lost_all
+from ..departures.degenerate import degenerate, lost_all, lost_at_last
 from ..departures.drift import drift
 from ..departures.finding import find_misfit
 from ..departures.late_start import LateStart, begins_late, late_start
@@ -142,7 +142,9 @@ class Fit:
         if found is not None:
             return found
         found = find_misfit(self.problem, self.posterior, self._scale[1])
-        return lost_all(self.curve) or found if found is None or not found.withheld else found
+        if found is not None and found.withheld:
+            return found
+        return lost_all(self.curve) or lost_at_last(self.curve) or found
 
     @cached_property
     def late_start(self) -> LateStart | None:
