@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import as_float, check_compute, check_kind, computes_of
+from ..checks import MIN_POINTS, as_float, check_compute, check_kind, computes_of
 from ..curves.curve import Curve
 from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
+from ..departures.misfit import Misfit
 from ..posterior.evenly import Axis, normals, uniforms
 from ..values import Estimate, estimate_of
 from .aftermath import aftermath, p_lasts
@@ -29,6 +30,7 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
+_BACK = 0.2  # of runs that fell within their last two evaluations: these may be broken
 
 
 def tail_size(points: int) -> int:
@@ -103,14 +105,34 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """
     _check_fit(fit)
     x = np.sort(computes_of("compute", compute))  # the evaluation clock goes by the order of compute
-    draws = _by_all(fit, x)
-    found = fit.misfit_detail
-    later = None if found is None or found.since is None or not found.withheld else aftermath(fit, found.since)
-    if found is not None and found.since is not None and later is not None:
-        lasts = p_lasts(fit.curve.now - found.since, max(float(x.mean()) - fit.curve.now, 0.0))
-        draws = _mixed(_by_all(later, np.maximum(x - found.since, 0.0)), draws, lasts)
+    draws, found = _by_all(fit, x), fit.misfit_detail
+    if found is not None and found.since is not None and found.withheld:
+        draws = _after_change(fit, x, found, draws)
     draws = draws + drift(fit, x).mean(axis=0)
     return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+
+
+def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> FloatArray:
+    """Draws of where a run ends that fell, broke or rose anew, given those of its whole curve.
+
+    Where a fall has fewer than 3 evaluations yet, their mean is the level that may last, and the evaluations before it
+    say where the run was going.
+    """
+    from .fit import fit as refit
+
+    since = float(found.since or 0.0)
+    lasts = p_lasts(fit.curve.now - since, max(float(x.mean()) - fit.curve.now, 0.0))
+    later = aftermath(fit, since)
+    if later is not None:
+        return _mixed(_by_all(later, np.maximum(x - since, 0.0)), whole, lasts)
+    upto = int(np.searchsorted(fit.curve.compute, since, side="right"))
+    if not found.fallen or upto < MIN_POINTS:
+        return whole
+    before = refit(fit.curve.until(since), prior=fit.prior)
+    level = float(fit.curve.reward[upto:].mean())
+    noise = np.sqrt(sampling_variance(before, np.full((1, len(whole)), level))[0] / (fit.curve.points - upto))
+    still = level + noise * normals(Axis.NOISE, len(whole))
+    return _mixed(still, _by_all(before, x), lasts, _BACK)
 
 
 def _check_fit(fit: Fit) -> None:
@@ -119,9 +141,11 @@ def _check_fit(fit: Fit) -> None:
     check_kind("fit", fit, Fit, "pass fit(curve)", errors.CurveError)
 
 
-def _mixed(later: FloatArray, whole: FloatArray, lasts: float) -> FloatArray:
-    """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end."""
-    still, share = uniforms(Axis.LASTS, len(later)) < lasts, uniforms(Axis.BETWEEN, len(later))
+def _mixed(later: FloatArray, whole: FloatArray, lasts: float, back: float = 0.0) -> FloatArray:
+    """Draws of the state that lasts with this probability, or of any place between it and the whole curve's end; of
+    those that do not last a share `back` is all the way there."""
+    still = uniforms(Axis.LASTS, len(later)) < lasts
+    share = np.minimum(uniforms(Axis.BETWEEN, len(later)) / (1 - back), 1.0)
     return np.where(still, later, later + share * (whole - later))
 
 

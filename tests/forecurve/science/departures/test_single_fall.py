@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from forecurve.science import Curve, advise, fit
+from forecurve.science.fitting.outcome import predict_ending
 
 from ..synthetic import sigmoid
 
@@ -31,6 +32,15 @@ def test_what_no_luck_explains_is_a_collapse_from_the_first_evaluation_on(points
     assert (found.misfit, found.withheld, detail.since) == ("collapse", True, 500.0 * points)
     assert "unless its last evaluation is a broken one" in found.sentence()
     assert advise(found, budget=20_000).action == "undecided"
+
+
+@pytest.mark.parametrize("points", [5, 11])
+def test_an_end_that_is_asked_for_all_the_same_may_be_either(points: int) -> None:
+    """Where the run stays at 0, or where it goes if that evaluation is broken."""
+    fell, healthy = fit(_run(0.0, points=points, **SIZES)), fit(_run(points=points, **SIZES))
+    end, whole = predict_ending(fell, 12_000), predict_ending(healthy, 12_000)
+    assert end.lower < 0.05
+    assert end.upper > whole.median
 
 
 @pytest.mark.parametrize("points", [5, 11])
