@@ -23,7 +23,7 @@ from .matched import common_ceiling, matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
 from .seeds import Differences, SeedSpread, differences
-from .step_down import adjusted, below, critical
+from .step_down import adjusted, below, critical, either_way
 
 DRAWS = 10_000
 _YOUNG = 0.5  # of the compute of the least that is identified
@@ -185,13 +185,23 @@ def _claims(
         sign = _tested_side(base, arm, gaps.draws[:, at])
         if sign is not None:
             draws = sign * (gaps if bounded is None else bounded).draws[:, at]
-            claims[arm.name, "ceiling"] = _Claim(_share(draws <= rules.rope), below(draws[:, None])[:, 0])
+            claims[arm.name, "ceiling"] = _ceiling_claim(draws, rules.rope, chosen=base.identified and arm.identified)
+    # Draws of ceilings and of speeds share their random numbers, which says nothing of how their errors go together: a
+    # seed's effects on both are not known to. Apart they leave the least room for a claim.
+    apart = np.random.default_rng(20251017).permutation(DRAWS)
     for at, name in enumerate(speeds.levels):
         measured, alike = speeds.measured.draws[:, at], speeds.alike.draws[:, at]
         side = below(alike[:, None])[:, 0]
         p = 2 * min(max(_share(measured <= 0), _share(alike <= 0)), max(_share(measured >= 0), _share(alike >= 0)))
-        claims[name, "efficiency"] = _Claim(min(p, 1.0), 2 * np.minimum(side, 1 - side))
+        claims[name, "efficiency"] = _Claim(min(p, 1.0), 2 * np.minimum(side, 1 - side)[apart])
     return claims
+
+
+def _ceiling_claim(draws: FloatArray, rope: float, *, chosen: bool) -> _Claim:
+    """That the ceiling lies above the region; `chosen` where the draws told on which side to test."""
+    if chosen:
+        return _Claim(*either_way(draws, rope))
+    return _Claim(_share(draws <= rope), below(draws[:, None])[:, 0])
 
 
 def _bounded(base: _Arm, judged: Sequence[_Arm], groups: Sequence[Sequence[Run]], rules: Rules) -> Differences | None:

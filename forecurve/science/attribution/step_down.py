@@ -23,6 +23,31 @@ def below(draws: FloatArray) -> FloatArray:
     return ranks
 
 
+def either_way(draws: FloatArray, margin: float) -> tuple[float, FloatArray]:
+    """p of the claim that an effect lies beyond +-margin, on the side that the draws themselves choose, and its draws
+    were that wrong: the other side might have been chosen, which counts where the margin is small beside the effect's
+    error.
+
+    Args:
+        draws: of the effect, shape (D,), their median at 0 or above.
+        margin: half-width of the region, 0 or above.
+
+    Returns:
+        p, and what it would be were the effect at the region's upper end, shape (D,).
+    """
+    size = len(draws)
+    ordered = np.sort(draws)
+    error = draws - np.median(draws)
+
+    def up_to(values: FloatArray) -> FloatArray:
+        return (np.searchsorted(ordered - np.median(draws), values, side="right") - 0.5) / size
+
+    near, far = up_to(error), up_to(error - 2 * margin)
+    reference = np.where(error <= margin, near + far, 2 - near - far)  # seen at margin - error, on either side of 0
+    p = float((draws <= margin).mean() + (draws <= -margin).mean())
+    return min(p, 1.0), np.clip(reference, 0.0, 1.0)
+
+
 def adjusted(p: FloatArray, reference: FloatArray) -> FloatArray:
     """p of each claim, adjusted for all of them.
 

@@ -285,7 +285,8 @@ def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
 
 
 def _looks(here: Standing, budget: float, delta: float, price: float | None) -> list[Look]:
-    """The looks that the budget buys, in order, until the choice is expected to be settled."""
+    """The looks that the budget buys, in order, until the choice is expected to be settled; their values are their
+    shares of what all of them save."""
     belief, best = here.belief(), here.best
     regret, left = here.expected_regret, float(budget)
     # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
@@ -309,7 +310,9 @@ def _looks(here: Standing, budget: float, delta: float, price: float | None) -> 
         if look.arm == best:
             reserve = max(reserve - look.spend, 0.0)
         regret -= look.value
-    return looks
+    each_by_itself = sum(look.value for look in looks)
+    share = min(belief.saved() / each_by_itself, 1.0) if each_by_itself > 0 else 1.0
+    return [replace(look, value=share * look.value) for look in looks]
 
 
 def _merged(here: Standing, looks: list[Look], outlooks: tuple[Outlook, ...]) -> list[Allocation]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import forecurve
 from forecurve.science import CompareError, Comparison, Curve, Fit, Prior, SeedSpread, compare, fit, pool_seeds
@@ -281,6 +282,23 @@ def test_arms_alike_are_claimed_to_differ_in_at_most_one_sweep_of_twenty() -> No
         found = judge(arms, "0", RULES, "steps")
         wrong += bool({"ceiling", "efficiency"} & {arm.verdict for arm in found.arms})
     assert wrong <= 5  # binomial(40, 0.05): more than 5 in one of 72
+
+
+@pytest.mark.parametrize(("rope", "moved"), [(1e-6, 0.0297), (0.02, 0.0469)])
+def test_a_claim_of_the_ceiling_counts_both_sides_and_the_claim_of_the_speed_beside_it(
+    rope: float, moved: float
+) -> None:
+    compute = np.linspace(0, 16_000, 21)
+    base, arm = (
+        Curve(compute, sigmoid(compute, A, 1.9, 2500.0, 0.2), name=f"to {A}", prompts=4000, samples=16)
+        for A in (0.60, 0.60 + moved)
+    )
+    found = compare({"base": base, "arm": arm}, "base", rope=rope, seed_sd=0.01).arms[0]
+    assert found.difference is not None
+    sd = found.difference.width / (2 * norm.ppf(0.95))
+    p = sum(norm.sf((found.difference.median + side) / sd) for side in (-rope, rope))
+    assert found.certainty == pytest.approx((1 - p) ** 2, abs=0.007)
+    assert found.verdict == "undecided"
 
 
 @settings(max_examples=15, deadline=None)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import dunnett, norm
 
-from forecurve.science.attribution.step_down import adjusted, below, critical
+from forecurve.science.attribution.step_down import adjusted, below, critical, either_way
 
 ARMS = 7
 
@@ -64,3 +64,15 @@ def test_adjusting_never_helps_a_claim_and_keeps_the_order(values: list[float]) 
 def test_ranks_are_shares_below() -> None:
     draws = np.array([[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
     assert below(draws) == pytest.approx((draws - 0.5) / 3)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 1.0, 4.0])
+def test_a_side_that_the_draws_chose_is_wrong_as_rarely_as_its_p_says(margin: float) -> None:
+    error = np.random.default_rng(3).normal(size=20_000)
+    p, reference = either_way(error - np.median(error) + 2.0, margin)
+    assert p == pytest.approx(norm.sf(2.0 - margin) + norm.sf(2.0 + margin), abs=0.01)
+    seen = np.abs(margin + np.random.default_rng(4).normal(size=20_000))  # of an effect at the edge
+    expected = norm.sf(seen - margin) + norm.sf(seen + margin)
+    levels = [0.02, 0.05, 0.2, 0.5, 0.8]
+    assert np.quantile(reference, levels) == pytest.approx(np.quantile(expected, levels), abs=0.015)
+    assert (reference <= 0.05).mean() == pytest.approx(0.05, abs=0.006)

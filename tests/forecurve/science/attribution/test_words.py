@@ -36,7 +36,7 @@ def test_a_control_without_a_run_to_use_has_no_single_seed() -> None:
 
 @pytest.mark.parametrize("width", [1.0, 100.0])
 def test_a_ceiling_that_moved_is_told_with_digits_enough(width: float) -> None:
-    arms = {"base": [noisy_run(at) for at in range(3)], "up": [noisy_run(9 + at, 0.614) for at in range(3)]}
+    arms = {"base": [noisy_run(at) for at in range(3)], "up": [noisy_run(9 + at, 0.616) for at in range(3)]}
     scaled = {
         name: [Curve(run.compute, width * run.reward, bounds=(0, width)) for run in runs] for name, runs in arms.items()
     }

@@ -53,6 +53,17 @@ def test_what_the_arms_share_is_worth_nothing() -> None:
     assert together.look(1, 0).value < 2 * alone.look(1, 0).value
 
 
+@pytest.mark.parametrize(("arms", "highest"), [(2, 0.5642), (4, 1.0294)])  # E[max] of so many standard normals
+def test_looks_save_together_what_knowing_all_ends_would(arms: int, highest: float) -> None:
+    ends = 0.5 + 0.05 * np.random.default_rng(2).standard_normal((100_000, arms))
+    prospects = [Prospect(np.array([200.0]), np.array([1e-9]))] * arms
+    belief = Belief(ends, [ends[:, [arm]] for arm in range(arms)], prospects, np.full(arms, 100.0))
+    assert belief.saved() == pytest.approx(0.0, abs=1e-5)
+    for arm in range(arms):
+        belief.after(belief.look(arm, 0))
+    assert belief.saved() == pytest.approx(0.05 * highest, rel=0.03)
+
+
 def test_conditioning_on_a_look_is_that_of_a_joint_normal() -> None:
     rng = np.random.default_rng(1)
     root = rng.standard_normal((4, 4)) * 0.1

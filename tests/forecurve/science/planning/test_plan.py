@@ -138,6 +138,19 @@ def test_close_arms_are_looked_at_and_the_looks_are_worth_what_they_are_said_to_
     assert "then look again" in found.sentence
 
 
+def test_looks_at_two_of_a_dozen_young_arms_do_not_save_all_that_choosing_now_may_lose() -> None:
+    rng = np.random.default_rng(4)
+    young = [
+        _arm(f"arm{at}", at, 2400, 12, A=0.6 + 0.03 * rng.normal(), B=1.85, C_mid=3200 * rng.lognormal(0, 0.3))
+        for at in range(12)
+    ]
+    found = plan(young, 40_000.0, horizon=16_000.0)
+    looks = [row for row in found.allocation if row.kind == "look"]
+    assert 0 < len(looks) < 6
+    assert 0 < found.value_of_information < 0.8 * found.expected_regret
+    assert found.value_of_information == pytest.approx(sum(row.value for row in looks))
+
+
 @settings(max_examples=25, deadline=None)
 @given(budget=st.floats(1.0, 1e6), horizon=st.one_of(st.none(), st.floats(4000.0, 1e5)))
 def test_no_plan_spends_more_than_the_budget(budget: float, horizon: float | None) -> None:
