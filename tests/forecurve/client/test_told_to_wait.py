@@ -48,7 +48,14 @@ def test_a_call_that_may_be_repeated_waits_as_it_is_told(
 
 @pytest.mark.parametrize(
     ("after", "asked"),
-    [("60", 1), (None, 1), ("soon", 1), ("Mon, 01 Jan 2001 00:00:00 -0000", 1), ("0", 1 + int(PATIENCE_S))],
+    [
+        ("60", 1),
+        (None, 1),
+        ("soon", 1),
+        ("Mon, 01 Jan 2001 00:00:00 -0000", 1),
+        ("Mon, 01 Jan 2001 00:00:00 +99999999999999", 1),
+        ("0", 1 + int(PATIENCE_S)),
+    ],
 )
 def test_patience_ends(service: FaultyService, after: str | None, asked: int) -> None:
     service.answer = refusing(1000, after)
