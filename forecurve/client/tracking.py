@@ -112,7 +112,8 @@ def attach(directory: str | Path) -> Run:
 
     Reads FORECURVE_URL, FORECURVE_RUN, FORECURVE_ATTEMPT and FORECURVE_TOKEN. The spool is kept under `directory`,
     one folder per attempt; after a restart of the process the same reports go out under the same numbers, and what
-    earlier attempts left there unsent is handed in by this one.
+    earlier attempts left there unsent is handed in by this one. Where the service refuses the token for 10 minutes the
+    run is asked to stop: the attempt was given up so long ago that its token has ended.
 
     Raises:
         ClientError: one of the variables is missing or wrong, or `directory` cannot be written: another process
