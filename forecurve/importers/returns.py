@@ -183,7 +183,8 @@ class _Later:
     @cached_property
     def next_higher(self) -> list[int]:
         """The next one with a higher step."""
-        found, waiting = [len(self.steps)] * len(self.steps), []
+        found = [len(self.steps)] * len(self.steps)
+        waiting: list[int] = []
         for number, step in enumerate(self.steps):
             while waiting and self.steps[waiting[-1]] < step:
                 found[waiting.pop()] = number
