@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.client import Run, tracking
+from forecurve.client import Run, starting, tracking
 from server.access.service import mint
 from tests.conftest import Clock
 from tests.forecurve.serving import served
@@ -105,6 +105,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "_current", None)
+    monkeypatch.setattr(starting, "AWAY_S", 0.0)
 
 
 @pytest.fixture
