@@ -13,7 +13,7 @@ from server.body_limit import BodyLimit
 from server.checkpoints.endpoints import router as checkpoints
 from server.comparisons.endpoints import router as comparisons
 from server.database import Patience, make_engine, make_sessions
-from server.dependencies import clock, known_parameters
+from server.dependencies import clock, known_parameters, no_body_unread
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
@@ -37,14 +37,14 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     if settings is None:  # the edge of a process that serves
         settings = get_settings()
         log_to_stderr()
-    app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None)
+    app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None, redirect_slashes=False)
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(_engine(settings))
     app.state.tries = Tries(settings.wrong_tokens_a_minute)
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
     for router in ROOMS:
-        app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters)])
+        app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters), Depends(no_body_unread)])
     add_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(HeadsOfGets)

@@ -7,9 +7,6 @@ import re
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.errors import TooLarge
-from server.problems import problem_response
-
 MEGABYTE = 1024 * 1024
 METRICS_LIMIT = 10 * MEGABYTE
 LIMIT = 1 * MEGABYTE
@@ -33,16 +30,15 @@ class BodyLimit:
             return
         limit = limit_of(scope["path"])
         stated = dict(scope["headers"]).get(b"content-length", b"")
-        if stated.isdigit() and int(stated) > limit:
-            await problem_response(TooLarge(_detail(limit)))(scope, receive, send)
-            return
+        said_too_large = stated.isdigit() and int(stated) > limit
         received = 0
 
         async def receive_limited() -> Message:
             nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > limit:
+            if not said_too_large:
+                message = await receive()
+                received += len(message.get("body", b""))
+            if said_too_large or received > limit:
                 raise HTTPException(413, _detail(limit))  # FastAPI lets this kind pass while it reads a body
             return message
 

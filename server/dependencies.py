@@ -78,6 +78,17 @@ async def known_parameters(request: Request) -> None:
         raise Invalid("; ".join(f"{name}: {messages[name]}" for name in list(messages)[:10]), errors=faults[:100])
 
 
+async def no_body_unread(request: Request) -> None:
+    """Refuse a body that nothing reads: whoever sent it meant something. An empty object, as many clients send with
+    every POST, says nothing."""
+    if request.method == "GET" or request.scope["route"].body_field is not None:
+        return
+    body = (await request.body()).strip()
+    if body not in (b"", b"{}"):
+        message = f"{request.method} {request.url.path} takes no body; leave it out"
+        raise Invalid.field("body", body, message)
+
+
 def _parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
     """The query parameters that an endpoint or what it depends on reads, and which may be given several times."""
     for needed in dependant.dependencies:

@@ -172,7 +172,7 @@ def _fault(item: dict[str, Any]) -> dict[str, Any]:
 def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        problem: Problem = NotFound(f"There is nothing at {request.url.path}; /openapi.json lists what there is.")
+        problem: Problem = NotFound(f"There is nothing at {request.url.path}; {_elsewhere(request)}.")
     elif error.status_code == 405:
         return _wrong_method(request)
     elif error.status_code == 413:
@@ -185,6 +185,20 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     answer = problem_response(problem)
     answer.headers.update(error.headers or {})
     return answer
+
+
+def less_slash(request: Request) -> str | None:
+    """The path without the slash at its end, where something is there. The API does not redirect: the address that is
+    led to would be of what stands before the service, which it may not know."""
+    path = request.url.path.rstrip("/")
+    way = {**request.scope, "path": path}
+    there = path != request.url.path and any(route.matches(way)[0] is not Match.NONE for route in request.app.routes)
+    return path if there else None
+
+
+def _elsewhere(request: Request) -> str:
+    path = less_slash(request)
+    return f"{path} is without a slash at its end" if path else "/openapi.json lists what there is"
 
 
 def _wrong_method(request: Request) -> JSONResponse:

@@ -134,7 +134,7 @@ class Controller:
         """Begin with the policy, the prompts' history and the compute of another run's checkpoint.
 
         Its unfinished batches are left behind: their prompts come first, sampled anew. With other prompts, or another
-        mixture of them, the history is left behind too and their order starts anew.
+        mixture of them, the history is left behind too and their order starts anew. Another seed begins a new epoch.
 
         Raises:
             CheckpointError: the checkpoint is of another model.
@@ -142,11 +142,12 @@ class Controller:
         state = run_state.from_checkpoint(checkpoint, self._recipe, fork=True)
         self._load(state)
         same_prompts = self._order.fits(state.order)
+        buffer = run_state.without_groups(state, from_the_first=not same_prompts)
         if same_prompts:
-            self._order.load_state(state.order)
+            self._order.fork(state.order, buffer.next_ordinal)
         else:
             self._to_tell.append("the training prompts or their mixture are not the parent's; their order starts anew")
-        self._buffer.restore(run_state.without_groups(state, from_the_first=not same_prompts))
+        self._buffer.restore(buffer)
         self._evaluations.fork(state.step)
 
     def account_for(self, spent: float) -> None:

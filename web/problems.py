@@ -14,6 +14,7 @@ from fastapi.exceptions import WebSocketRequestValidationError
 from fastapi.responses import RedirectResponse
 
 from server.errors import Unauthenticated
+from server.problems import less_slash
 
 from .page import here, render
 from .security import HEADERS
@@ -52,6 +53,8 @@ def _page_or(answer: Callable[..., Any]) -> Callable[[Request, Exception], Any]:
             return problem
         if isinstance(error, Unauthenticated):
             return _to_login(request)
+        if request.method == "GET" and problem.status_code == HTTPStatus.NOT_FOUND and (path := less_slash(request)):
+            return RedirectResponse(request.url.replace(scheme="", netloc="", path=path))
         return _error_page(request, problem)
 
     return handler

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from forecurve.client.http import retry_after
 from server.alerts.addresses import Address, is_private, parse_address, refusal
 
 KEPT_BYTES = 2048
@@ -118,7 +119,7 @@ def _post_pinned(
                 break
     finally:
         response.close()
-    return Answer(response.status_code, _readable(kept[:KEPT_BYTES]), _seconds(response.headers.get("retry-after")))
+    return Answer(response.status_code, _readable(kept[:KEPT_BYTES]), retry_after(response))
 
 
 def _mark_last(addresses: list[Address]) -> list[tuple[bool, Address]]:
@@ -131,8 +132,3 @@ def _port(target: httpx.URL) -> int:
 
 def _readable(raw: bytes) -> str:
     return raw.decode(errors="replace").replace("\x00", "")  # Postgres keeps no NUL in text
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    text = (retry_after or "").strip()
-    return float(text) if text.isascii() and text.isdigit() else None

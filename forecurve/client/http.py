@@ -144,7 +144,7 @@ def retry_after(response: httpx.Response) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):  # no date, or one without a zone
+        except (TypeError, ValueError, OverflowError):  # no date, or one without a zone or with a boundless one
             return None
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 

@@ -42,7 +42,7 @@ def retried(call: Callable[[], T], deadline_s: float) -> T:
         try:
             return call()
         except (ApiError, httpx.HTTPError) as error:
-            if isinstance(error, ApiError) and error.status is not None and error.status < 500 and error.status != 429:
+            if isinstance(error, ApiError) and not error.is_away:
                 raise
             pause = backoff_s(tries, most=5.0)
             if time.monotonic() + pause > deadline:

@@ -52,7 +52,7 @@ class Run:
         spool: None makes a disabled run: every report is dropped.
         transport: None keeps every report on disk (offline).
         earlier: what earlier attempts of the run could not send.
-        sync_later: the command that sends what is left at the end; None when the next attempt hands it in.
+        sync_later: the command that sends what is left at the end; None for a launched attempt: the next hands it in.
         reached: how far the run had come, of one that goes on.
     """
 
@@ -89,11 +89,9 @@ class Run:
             if spool
             else None
         )
-        self._heart = (
-            Heart(transport, on_stop=self._ask_to_stop, on_held=self._hold, interval_s=heartbeat_s)
-            if transport
-            else None
-        )
+        self._heart = Heart(transport, self._ask_to_stop, self._hold, heartbeat_s) if transport else None
+        if self._heart and sync_later is None:
+            self._heart.stop_when_denied()
         self._earlier = earlier
         if self._earlier:
             self._earlier.start()

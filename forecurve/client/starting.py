@@ -16,6 +16,7 @@ from .errors import ApiError, ClientError
 from .folder import RunFolder, new_attempt, prepare
 from .http import checked_url
 from .lock import InUse
+from .patience import retried
 from .resuming import AUTO, find
 from .run import Run
 from .spool import Spool
@@ -24,6 +25,8 @@ from .transport import Transport
 log = logging.getLogger("forecurve")
 
 DEFAULT_URL = "http://127.0.0.1:8400"
+AWAY_S = 10.0
+"""How long `init` tries a service that is away, as while it is restarted: a run that begins offline stays so."""
 _NOTHING_TO_GO_ON_WITH = ("over", "not-found")
 
 
@@ -63,7 +66,7 @@ class Start:
     def _begun(self, api: Api, found: RunFolder | None) -> Run:
         folder, spool = self._folder(found)
         try:
-            reached = folder.bind(api)
+            reached = retried(lambda: folder.bind(api), AWAY_S)  # asks for no attempt twice
         except (ApiError, ClientError) as error:
             if isinstance(error, ApiError) and error.is_away:
                 kept = f"the run is kept offline, later: {folder.sync_command}"

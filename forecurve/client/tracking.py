@@ -71,10 +71,10 @@ def init(
     left out, and are refused when they are not the run's. Nothing revives a run that is over: an exception that leaves
     `with run:` ends it as failed; `finish("lost")` leaves it open for the next attempt.
 
-    Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away the run
-    goes offline with a warning, so that training starts anyway; when the directory cannot be written, the spool is
-    kept in a temporary one, and a warning says where. What the service has not taken when the run ends, or is killed,
-    `forecurve sync` sends later.
+    Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away, and
+    does not come back within 10 s, the run goes offline to its end with a warning, so that training starts anyway;
+    when the directory cannot be written, the spool is kept in a temporary one, and a warning says where. What the
+    service has not taken when the run ends, or is killed, `forecurve sync` sends later.
 
     Raises:
         ClientError: an argument, or the variable of the environment in its place, cannot be meant: a URL without a
@@ -112,7 +112,8 @@ def attach(directory: str | Path) -> Run:
 
     Reads FORECURVE_URL, FORECURVE_RUN, FORECURVE_ATTEMPT and FORECURVE_TOKEN. The spool is kept under `directory`,
     one folder per attempt; after a restart of the process the same reports go out under the same numbers, and what
-    earlier attempts left there unsent is handed in by this one.
+    earlier attempts left there unsent is handed in by this one. Where the service refuses the token for 10 minutes the
+    run is asked to stop: the attempt was given up so long ago that its token has ended.
 
     Raises:
         ClientError: one of the variables is missing or wrong, or `directory` cannot be written: another process

@@ -11,9 +11,12 @@ only one. It is taken for late, which throws nothing away, and is said.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -21,6 +24,7 @@ from typing import NamedTuple
 from .logs import Row, is_finite
 
 _ALMOST = 0.75  # of the usual distance; what falls between two neighbours at that distance is half of it from one
+_step = attrgetter("step")
 
 
 class Report(NamedTuple):
@@ -59,42 +63,149 @@ def last_branch(reports: Sequence[Report], between: Sequence[tuple[int, float]])
         reports: in the order of logging.
         between: places and steps of the other rows.
     """
-    branch = Branch()
-    kept = branch.reports
-    reported: set[float] = set()
-    for number, report in enumerate(reports):
+    walk = _Walk(reports, between)
+    for number in range(len(reports)):
+        walk.take(number)
+    return walk.branch
+
+
+class _Walk:
+    """Takes the reports one by one. Thousands of them may come in late: what is asked of each is kept from one to the
+    next, the usual distance and how the reports go on behind it."""
+
+    def __init__(self, reports: Sequence[Report], between: Sequence[tuple[int, float]]):
+        self.branch = Branch()
+        self._reports, self._between = reports, between
+        self._later = _Later([report.step for report in reports])
+        self._reported: set[float] = set()
+        self._furthest = 0  # number of the report that is the last of the branch
+        self._room: dict[int, float] = {}  # in the gaps of this report and those that rise behind it, the least
+
+    def take(self, number: int) -> None:
+        report, kept = self._reports[number], self.branch.reports
         goes_back = bool(kept) and report.step < kept[-1].step
-        if goes_back and _came_late(report, reports[number + 1 :], kept, reported, between):
-            branch.late.add(report.at)
-            _put_in(kept, report)
+        if goes_back and self._came_late(number):
+            self.branch.late.add(report.at)
+            self._put_in(report)
         else:
-            branch.resumes += goes_back
-            del kept[bisect_left(kept, report.step, key=attrgetter("step")) :]
-            kept.append(report)
-        reported.add(report.step)
-    return branch
+            self.branch.resumes += goes_back
+            self._go_on_from(report)
+            self._furthest = number
+        self._reported.add(report.step)
+
+    def _put_in(self, report: Report) -> None:
+        kept = self.branch.reports
+        place = bisect_left(kept, report.step, key=_step)
+        if kept[place].step == report.step:
+            kept[place] = report
+            return
+        before = kept[place - 1].step if place else None
+        if before is not None:
+            self._forget(before, kept[place].step)
+            self._learn(before, report.step)
+        self._learn(report.step, kept[place].step)
+        kept.insert(place, report)
+
+    def _go_on_from(self, report: Report) -> None:
+        kept = self.branch.reports
+        while kept and kept[-1].step >= report.step:
+            gone = kept.pop()
+            if kept:
+                self._forget(kept[-1].step, gone.step)
+        if kept:
+            self._learn(kept[-1].step, report.step)
+        kept.append(report)
+
+    def _came_late(self, number: int) -> bool:
+        report = self._reports[number]
+        went_on = _went_on(report, self._between)
+        if went_on is not None:
+            return went_on
+        if report.step in self._reported or self._room_of(report.step) < _ALMOST * self._usual:
+            return False
+        return not self._was_done_again(number)
+
+    def _was_done_again(self, number: int) -> bool:
+        """Whether, before the run gets beyond where it was, one that had been reported comes again, or one that goes on
+        from here falls in no gap: whatever came on the way there is of that resume."""
+        beyond = self._later.next_higher[self._furthest]
+        return self._later.next_again[number] < beyond or self._least_room(number, beyond) < _ALMOST * self._usual
+
+    def _least_room(self, number: int, beyond: int) -> float:
+        """In the gaps of those that go on from here. It is the same, seen from each of them: what came in late before
+        lies behind."""
+        first = number + 1
+        if first not in self._room:
+            steps = self._later.steps
+            end = first
+            while end < beyond and steps[end] > steps[end - 1]:
+                end += 1
+            self._room, least = {end: math.inf}, math.inf
+            for later in range(end - 1, number, -1):
+                least = min(least, self._room_of(steps[later], steps[later - 1]))
+                self._room[later] = least
+        return self._room[first]
+
+    def _room_of(self, step: float, before: float = -math.inf) -> float:
+        """How far it is from its neighbours on the branch, or from `before`. About as far as these usually are from one
+        another, or farther, is a gap."""
+        kept = self.branch.reports
+        place = bisect_left(kept, step, key=_step)
+        if place == 0:  # before all others: begun anew
+            return -math.inf
+        return min(step - max(kept[place - 1].step, before), kept[place].step - step)
+
+    @cached_property
+    def _distances(self) -> list[float]:
+        """Between the reports of the branch, sorted: from the first question on, for most logs never go back."""
+        return sorted(after.step - before.step for before, after in pairwise(self.branch.reports))
+
+    @property
+    def _usual(self) -> float:
+        """How far they are from one another."""
+        return self._distances[(len(self._distances) - 1) // 2] if self._distances else 0.0
+
+    def _learn(self, before: float, after: float) -> None:
+        if "_distances" in self.__dict__:
+            insort(self._distances, after - before)
+
+    def _forget(self, before: float, after: float) -> None:
+        if "_distances" in self.__dict__:
+            del self._distances[bisect_left(self._distances, after - before)]
 
 
-def _put_in(kept: list[Report], report: Report) -> None:
-    place = bisect_left(kept, report.step, key=attrgetter("step"))
-    kept[place : place + (kept[place].step == report.step)] = [report]
+class _Later:
+    """What comes behind each report, by number; the number of reports where nothing does."""
 
+    def __init__(self, steps: list[float]):
+        self.steps = steps
 
-def _came_late(
-    report: Report,
-    later: Sequence[Report],
-    kept: Sequence[Report],
-    reported: set[float],
-    between: Sequence[tuple[int, float]],
-) -> bool:
-    went_on = _went_on(report, between)
-    if went_on is not None:
-        return went_on
-    steps = [one.step for one in kept]
-    usual = _usual(steps)
-    if report.step in reported or not _is_in_a_gap(report.step, steps, usual):
-        return False
-    return not _was_done_again(report, later, steps, reported, usual)
+    @cached_property
+    def next_higher(self) -> list[int]:
+        """The next one with a higher step."""
+        found = [len(self.steps)] * len(self.steps)
+        waiting: list[int] = []
+        for number, step in enumerate(self.steps):
+            while waiting and self.steps[waiting[-1]] < step:
+                found[waiting.pop()] = number
+            waiting.append(number)
+        return found
+
+    @cached_property
+    def next_again(self) -> list[int]:
+        """The next one with a step that was reported before this."""
+        of_step: dict[float, list[int]] = defaultdict(list)
+        for number, step in enumerate(self.steps):
+            of_step[step].append(number)
+        found: list[int] = []
+        coming: list[int] = []
+        for number, step in enumerate(self.steps):
+            while coming and coming[0] <= number:
+                heappop(coming)
+            found.append(coming[0] if coming else len(self.steps))
+            for later in of_step.pop(step, [])[1:]:
+                heappush(coming, later)
+        return found
 
 
 def _went_on(report: Report, between: Sequence[tuple[int, float]]) -> bool | None:
@@ -104,36 +215,3 @@ def _went_on(report: Report, between: Sequence[tuple[int, float]]) -> bool | Non
         return None
     before, after = between[place - 1][1], between[place][1]
     return None if before <= report.step or before == after else after > before
-
-
-def _usual(steps: Sequence[float]) -> float:
-    """How far they are from one another."""
-    distances = sorted(after - before for before, after in pairwise(steps))
-    return distances[(len(distances) - 1) // 2] if distances else 0.0
-
-
-def _is_in_a_gap(step: float, steps: Sequence[float], usual: float, before: float = -math.inf) -> bool:
-    """Whether it is about as far from its neighbours, or from `before`, as these steps are from one another, or
-    farther."""
-    place = bisect_left(steps, step)
-    if place == 0:  # before all others: begun anew
-        return False
-    return min(step - max(steps[place - 1], before), steps[place] - step) >= _ALMOST * usual
-
-
-def _was_done_again(
-    report: Report, later: Sequence[Report], steps: Sequence[float], reported: set[float], usual: float
-) -> bool:
-    """Whether, before the run gets beyond where it was, one that had been reported comes again, or one that goes on
-    from here falls in no gap: whatever came on the way there is of that resume."""
-    before, goes_on = report.step, True
-    for one in later:
-        if one.step > steps[-1]:
-            return False
-        if one.step in reported:
-            return True
-        goes_on = goes_on and one.step > before
-        if goes_on and not _is_in_a_gap(one.step, steps, usual, before):
-            return True
-        before = one.step
-    return False

@@ -121,8 +121,8 @@ def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[P
     """Every arm with every seed, control first; at most MAX_RUNS."""
     if len(set(design.seeds)) != len(design.seeds):
         raise RecipeError.one("design.seeds", list(design.seeds), "a seed stands twice; each seed of an arm is one run")
-    for seed in design.seeds:
-        with_changes(base, {"seed": seed})  # fails for a number that is no seed; then it is one in every arm
+    for place, seed in enumerate(design.seeds):
+        _check_seed(base, place, seed)  # then it is one in every arm
     arms = expand(base, design)
     _refuse_too_many(len(arms), design)
     return [
@@ -136,6 +136,13 @@ def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[P
         for seed in design.seeds
         for arm in arms
     ]
+
+
+def _check_seed(base: Recipe, place: int, seed: int) -> None:
+    try:
+        with_changes(base, {"seed": seed})
+    except RecipeError as error:
+        raise RecipeError([fault | {"field": f"design.seeds.{place}"} for fault in error.problems]) from None
 
 
 def _least_arms(design: LeaveOneOut | OneFactor | Grid) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
 from server.runs.lifecycle import transition
@@ -17,6 +18,7 @@ from server.runs.service import create_run, current_attempt
 from server.runs.states import Status
 
 from .checks import check_batch
+from .curve import validation_curves
 from .ingest import digest_of as digest_of_batch
 from .ingest import take_batch
 from .models import IngestBatch
@@ -55,21 +57,34 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
 
 
 def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run | None:
-    """The run that came in as this one; also where it was told since that it is of another task or has another name, or
-    where it comes in by the name that it goes out with: that is all that a file of curves has of its arm."""
+    """The run that came in as this one, or was reported here; also where it was told since that it is of another task
+    or has another name, or where it comes in by the name that it goes out with: that is all that a file of curves has
+    of its arm."""
     as_it_came = session.scalar(select(Run).where(Run.import_digest == digest))
     if as_it_came is not None:
         return as_it_came
     told = [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in ("task", "seed", "compute_unit")]
     curve = exists().where(IngestBatch.run_id == Run.id, IngestBatch.digest == digest_of_batch(batch))
     alike = session.scalars(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id))
-    return next((run for run in alike if _is_called(run, body)), None)
+    found = next((run for run in alike if run.arm == body.arm or _is_called(run, body)), None)
+    return found or _reported(session, body, told)
+
+
+def _reported(session: Session, body: RunImport, told: Sequence[ColumnElement[bool]]) -> Run | None:
+    """The run that was reported here while it went on, and comes in as it goes out: files of curves have no steps."""
+    last = body.evaluations[-1]
+    ends_so = Run.last_compute == last.compute, Run.last_reward == last.reward
+    alike = session.scalars(select(Run).where(Run.import_digest.is_(None), *told, *ends_so).order_by(Run.id)).all()
+    called = [run for run in alike if _is_called(run, body)]
+    curves = validation_curves(session, [run.id for run in called])
+    curve = [(one.compute, one.reward) for one in body.evaluations]
+    return next((run for run in called if [(one.compute, one.reward) for one in curves[run.id]] == curve), None)
 
 
 def _is_called(run: Run, body: RunImport) -> bool:
-    """Whether the arm, or the series as which it goes out, is the same: another arm may have measured the same."""
+    """Whether the series as which it goes out is the same: another arm may have measured the same."""
     series = {_series(run.name, run.seed), _series(run.name, run.seed) + f" ({run.id})"}
-    return run.arm == body.arm or not series.isdisjoint({body.arm, _series(body.name, body.seed)})
+    return not series.isdisjoint({body.arm, _series(body.name, body.seed)})
 
 
 def _series(name: str, seed: int | None) -> str:

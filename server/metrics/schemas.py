@@ -113,7 +113,7 @@ class RunImport(BaseModel):
 
 
 class RunImported(RunView):
-    """The run. `was_there`: the very same one had been imported before, and nothing was changed."""
+    """The run. `was_there`: the very same one had come in before, or was reported here, and nothing was changed."""
 
     was_there: bool
 

@@ -46,6 +46,29 @@ def test_a_wrong_method_says_which_are_right(api: TestClient, headers: Headers) 
         assert methods in answer.json()["detail"]
 
 
+def test_a_slash_too_many_is_no_address_and_leads_nowhere(api: TestClient, headers: Headers) -> None:
+    """A redirect would name the scheme and host that reach the process, which are not those of its users."""
+    for path in ("/v1/runs/", "/v1/runs/run_x/", "/v1/runs/run_x/metrics/"):
+        for method in ("GET", "POST"):
+            answer = api.request(method, path, headers=headers["admin"], follow_redirects=False)
+            assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+            assert f"{path[:-1]} is without a slash at its end" in answer.json()["detail"]
+    assert "/openapi.json" in api.get("/v1/no-such-thing/", headers=headers["read"]).json()["detail"]
+
+
+DOORS_WITHOUT_A_BODY = ("/v1/runs/{run}:resume", "/v1/runs/{run}:archive", "/v1/runs/{run}:restore")
+
+
+@pytest.mark.parametrize("door", DOORS_WITHOUT_A_BODY)
+def test_a_body_that_nothing_reads_is_refused(door: str, api: TestClient, headers: Headers) -> None:
+    path = door.format(run=external_run(api, headers).run_id)
+    answer = api.post(path, json={"reason": "the node is back"}, headers=headers["operate"])
+    assert (answer.status_code, list(faults(answer))) == (422, ["body"])
+    assert f"POST {path} takes no body" in answer.json()["detail"]
+    for nothing in (b"", b" {}\n"):
+        assert api.post(path, content=nothing, headers=headers["operate"]).status_code in (200, 409)
+
+
 def test_a_verb_that_is_none_is_not_taken_for_part_of_an_id(api: TestClient, headers: Headers) -> None:
     assert "/openapi.json" in api.post("/v1/runs/run_x:halt", headers=headers["admin"]).json()["detail"]
     assert api.get("/v1/runs/run_x:stop", headers=headers["admin"]).status_code == 405

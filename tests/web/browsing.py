@@ -101,6 +101,17 @@ def opened(page: Any, path: str) -> dict[str, Any]:
     return traces(page)
 
 
+def refreshed_twice(page: Any, address: str) -> list[Any]:
+    """Tell the page twice that something is new, and hold what it then asks `address` for: two routes, in order."""
+    held: list[Any] = []
+    page.route(address, lambda route: held.append(route))
+    for wanted in (1, 2):
+        page.evaluate("() => { document.body.dispatchEvent(new CustomEvent('forecurve:refresh')) }")
+        while len(held) < wanted:
+            page.evaluate("() => new Promise(done => requestAnimationFrame(done))")
+    return held
+
+
 def report(site: Site, compute: float, rate: float) -> None:
     """A new evaluation, as a trainer sends it."""
     evaluation = {"step": int(compute * 5), "compute": compute, "prompts": 256, "samples": 4, "reward": rate}

@@ -35,6 +35,20 @@ def test_the_api_keeps_its_own_form_of_errors(site: TestClient, path: str) -> No
     assert answer.json()["status"] == 404
 
 
+def test_an_address_with_a_slash_too_many_leads_to_the_page(site: TestClient) -> None:
+    for path in ("/runs/?status=running", "/settings/"):
+        answer = site.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (307, path.replace("/?", "?").removesuffix("/"))
+    assert site.get("/v1/runs/").status_code == 404
+
+
+def test_a_form_that_is_too_large_is_refused_on_a_page(visitor: TestClient) -> None:
+    answer = visitor.post("/login", data={"token": "x" * 2_000_000}, headers={"sec-fetch-site": "same-origin"})
+    assert answer.status_code == 413
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "The body has more than 1 MB" in answer.text
+
+
 def test_the_api_asks_for_a_token_where_a_page_leads_to_the_login(visitor: TestClient) -> None:
     assert visitor.get("/v1/runs").status_code == 401
     assert visitor.get("/runs").status_code == 303

@@ -147,6 +147,14 @@ def test_a_wait_that_is_no_number_is_no_wait(sessions: Sessions, settings: Setti
     assert tried.not_before == START + timedelta(seconds=5)
 
 
+def test_a_wait_may_be_told_as_a_date(sessions: Sessions, settings: Settings) -> None:
+    """Two hours are the most that is waited, whatever a receiver says."""
+    with receiving((503, {"retry-after": "Fri, 31 Dec 2100 23:59:59 GMT"}, b"busy")) as receiver:
+        delivery = open_delivery(sessions, receiver.url)
+        deliver(sessions, settings, delivery, START, jitter=lambda: 0.5)
+    assert row(sessions, delivery).not_before == START + timedelta(hours=2)
+
+
 def test_a_delivery_that_is_over_or_not_due_or_unknown_is_left_alone(sessions: Sessions, settings: Settings) -> None:
     with receiving() as receiver:
         delivery = open_delivery(sessions, receiver.url)

@@ -39,6 +39,12 @@ class Mixture:
             self._choose()
         return self._chosen[ordinal]
 
+    def came_before(self, ordinal: int) -> Counter[str]:
+        """How often each name came before `ordinal`."""
+        if ordinal:
+            self.at(ordinal - 1)
+        return Counter(name for name, _ in self._chosen[:ordinal])
+
     def drop(self, name: str, ordinal: int) -> None:
         """From `ordinal` on, `name` comes no more; the others share what was its own. At least one must be left."""
         rest = tuple(other for other in self.names if other != name)

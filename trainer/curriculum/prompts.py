@@ -8,7 +8,8 @@ left out of every later epoch. With a mixture each task has its own epochs and i
 The order is asked by ordinal and gives the same prompt for the same ordinal ever after, so that groups that were in
 flight at a checkpoint are generated again from the same prompts. Its state is the history and what follows from
 the moments at which epochs ended; everything else is drawn again from the seed. It is the state of one set of prompts
-and one mixture of them: a fork with others starts its order anew.
+and one mixture of them: a fork with others starts its order anew. One with another seed begins a new epoch, for the
+rest of its parent's would have prompts again that had come, and lack others.
 """
 
 from __future__ import annotations
@@ -76,8 +77,12 @@ class Epochs:
         """The prompt at `position`; ends epochs on the way there. PromptsExhausted when none is left."""
         while position >= self._starts[-1] + self.active:
             self._end_epoch()
-        epoch = bisect_right(self._starts, position) - 1
+        epoch = self.epoch_of(position)
         return self._order(epoch)[position - self._starts[epoch]]
+
+    def epoch_of(self, position: int) -> int:
+        """The epoch, of those begun, that `position` is in or beyond."""
+        return bisect_right(self._starts, position) - 1
 
     def observe(self, index: int, passed: int, samples: int) -> None:
         """`passed` of `samples` completions of a prompt were right."""
@@ -100,7 +105,22 @@ class Epochs:
         self._tried = {index: tried for index, _, tried in state["history"]}
         self._orders = {}
 
-    def _end_epoch(self) -> None:
+    def begin_epoch_at(self, position: int) -> None:
+        """Begin a new epoch there, unless one does; those begun beyond it, for prompts that come anew, are undone. A
+        set that is all solved stays in its last epoch."""
+        while len(self._starts) > 1 and self._starts[-2] >= position:
+            self._starts.pop()
+        self._orders = {}
+        if self._starts[-1] >= position:
+            self._starts[-1] = position
+            return
+        try:
+            self._end_epoch(position)
+        except PromptsExhausted:
+            return
+
+    def _end_epoch(self, at: int | None = None) -> None:
+        """At its last prompt, or before position `at`."""
         following = self.epoch + 1
         solved = self._solved(self._active_in(self.epoch))
         if self.active == len(solved):
@@ -109,7 +129,7 @@ class Epochs:
                 "none is left to train on; take harder prompts, raise algorithm.no_positive_resampling, or set "
                 "algorithm.min_active_prompts"
             )
-        self._starts.append(self._starts[-1] + self.active)
+        self._starts.append(self._starts[-1] + self.active if at is None else at)
         self._left_out |= dict.fromkeys(solved, following)
 
     def _solved(self, active: Sequence[int]) -> list[int]:
@@ -168,6 +188,7 @@ class PromptOrder:
         digest: str = "",
     ):
         self._digest = digest
+        self._seed, self._easy_first = seed, bool(len(difficulties))
         self._endless = count is None
         if count is None:
             _refuse_endless(threshold, weights, difficulties)
@@ -211,6 +232,8 @@ class PromptOrder:
         return {
             "prompts": self._digest,
             "weights": self._weights,
+            "seed": self._seed,
+            "easy_first": self._easy_first,
             "mixture": self._mixture.state(),
             "epochs": {part: epochs.state() for part, epochs in self._epochs.items()},
         }
@@ -226,6 +249,18 @@ class PromptOrder:
         self._mixture.load_state(state["mixture"])
         for part, epochs in self._epochs.items():
             epochs.load_state(state["epochs"][part])
+
+    def fork(self, state: Mapping[str, Any], ordinal: int) -> None:
+        """Go on at `ordinal` from another run's `state`, which `fits`."""
+        if self._endless:
+            return
+        self.load_state(state)
+        came = self._mixture.came_before(ordinal)
+        for part in self._mixture.names:
+            epochs, position = self._epochs[part], came[part]
+            first_differs = epochs.epoch_of(position) == 0 and state["easy_first"] != self._easy_first
+            if state["seed"] != self._seed or first_differs:
+                epochs.begin_epoch_at(position)
 
     def metrics(self) -> dict[str, float]:
         """Epoch (of the task that is furthest behind), active and left-out prompts; nothing for an endless task."""

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.client import Run, tracking
+from forecurve.client import Run, starting, tracking
 from server.access.service import mint
 from tests.conftest import Clock
 from tests.forecurve.serving import served
@@ -29,6 +29,7 @@ class FaultyService:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, Any], dict[str, str]]] = []
         self.answer: Callable[[str, dict[str, Any]], Answer] = lambda path, body: (200, {}, {})
+        self.heartbeat_status = 200
         self.heartbeat: dict[str, Any] = {"stop": False, "reason": None, "interval_s": 0.05}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -54,7 +55,7 @@ class FaultyService:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
                 service.requests.append((self.path, body, dict(self.headers)))
                 if self.path.endswith("/heartbeat"):
-                    self.reply(200, service.heartbeat, {})
+                    self.reply(service.heartbeat_status, service.heartbeat, {})
                 else:
                     self.reply(*service.answer(self.path, body))
 
@@ -104,6 +105,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "_current", None)
+    monkeypatch.setattr(starting, "AWAY_S", 0.0)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forecurve.cli.supervisor.files import free_port
-from forecurve.client import Run
+from forecurve.client import ApiError, Run, heart
 from forecurve.client.spool import MAX_DIVISIONS, Spool
 from forecurve.client.transport import Transport
 
@@ -247,6 +247,72 @@ def test_refused_access_keeps_the_reports_for_later(service: FaultyService, tmp_
 
     assert not (tmp_path / "rejected.jsonl").exists()
     assert Spool(tmp_path).waiting == 2
+
+
+def test_a_launched_attempt_whose_token_ended_stops_after_a_grace(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = {"code": "unauthenticated", "detail": "the token has expired"}
+    service.heartbeat_status, service.heartbeat = 401, ended
+    service.answer = lambda path, body: (401, ended, {})
+    monkeypatch.setattr(heart, "DENIED_GRACE_S", 0.2)
+    run = start(service.url, tmp_path)
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    wait_for(lambda: run.should_stop)
+    assert "refused the token of this attempt (the token has expired)" in str(run.stop_reason)
+    kill(run)
+    assert Spool(tmp_path).waiting == 1
+
+
+class Refusals:
+    """A door whose answers to heartbeats a test decides: a status, or an error's body of a status."""
+
+    def __init__(self) -> None:
+        self.body: dict[str, Any] | None = None
+        self.status = 401
+
+    def beat(self, progress: dict[str, Any]) -> dict[str, Any]:
+        if self.body is None:
+            return {"stop": False}
+        raise ApiError("refused", status=self.status, body=self.body)
+
+
+def test_only_the_services_own_refusal_counts_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy's, an answer in between, a run of one's own: no reason to stop. The service's absence changes nothing."""
+    now, stops = [0.0], list[str]()
+    monkeypatch.setattr(heart.time, "monotonic", lambda: now[0])
+    door = Refusals()
+    launched, own = (heart.Heart(door, stops.append, lambda held: None) for _ in range(2))  # type: ignore[arg-type]
+    launched.stop_when_denied()
+    ended = {"code": "unauthenticated"}
+    answers = [(401, {}), (401, ended), (200, None), (401, ended), (503, ended)]
+    for door.status, door.body in answers:
+        launched.beat()
+        own.beat()
+        now[0] += heart.DENIED_GRACE_S / 2
+    assert stops == []
+    door.status, door.body = 401, ended
+    own.beat()
+    assert stops == []
+    launched.beat()
+    assert len(stops) == 1
+
+
+def test_a_run_of_ones_own_goes_on_without_a_token_that_is_let_in(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(heart, "DENIED_GRACE_S", 0.0)
+    ended = {"code": "unauthenticated", "detail": "the token has expired"}
+    service.heartbeat_status, service.heartbeat = 401, ended
+    service.answer = lambda path, body: (401, ended, {})
+    door = Transport(service.url, "secret", "run_1", 1)
+    run = Run("run_1", 1, spool=Spool(tmp_path), transport=door, heartbeat_s=0.02, sync_later="forecurve sync x")
+    run.log_evaluation(step=1, compute=1.0, reward=0.1)
+    wait_for(lambda: len(service.bodies("heartbeat")) > 5 and service.bodies("metrics"))
+    assert not run.should_stop
+    run.finish(deadline_s=0.1)
+    assert "did not take a report (the token has expired)" in caplog.text
+    assert "send them later: forecurve sync x" in caplog.text
 
 
 def test_a_slow_service_does_not_slow_the_training_loop(service: FaultyService, tmp_path: Path) -> None:

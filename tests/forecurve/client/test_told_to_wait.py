@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forecurve.cli import main
-from forecurve.client import Api, ApiError, init, sync
+from forecurve.client import Api, ApiError, init, patience, starting, sync
 from forecurve.client.patience import PATIENCE_S
 
 from .conftest import FaultyService
@@ -48,7 +48,14 @@ def test_a_call_that_may_be_repeated_waits_as_it_is_told(
 
 @pytest.mark.parametrize(
     ("after", "asked"),
-    [("60", 1), (None, 1), ("soon", 1), ("Mon, 01 Jan 2001 00:00:00 -0000", 1), ("0", 1 + int(PATIENCE_S))],
+    [
+        ("60", 1),
+        (None, 1),
+        ("soon", 1),
+        ("Mon, 01 Jan 2001 00:00:00 -0000", 1),
+        ("Mon, 01 Jan 2001 00:00:00 +99999999999999", 1),
+        ("0", 1 + int(PATIENCE_S)),
+    ],
 )
 def test_patience_ends(service: FaultyService, after: str | None, asked: int) -> None:
     service.answer = refusing(1000, after)
@@ -95,6 +102,27 @@ def test_reports_are_handed_in_when_the_service_wants_them(service: FaultyServic
         sync(folder, service.url, "t")
     service.answer = refusing(0, None)
     assert sync(folder, service.url, "t").sent == 2
+
+
+def test_a_run_that_begins_while_the_service_is_restarted_is_online(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "AWAY_S", 60.0)
+    monkeypatch.setattr(patience, "backoff_s", lambda tries, most: 0.0)
+    service.answer = refusing(3, None, 503)
+    run = init(url=service.url, token="t")
+    run.finish()
+    assert run.id == RUN["id"]
+    asked = [headers["Idempotency-Key"] for path, _, headers in service.requests if path == "/v1/runs"]
+    assert len(asked) == 4
+    assert len(set(asked)) == 1  # one run, whichever of them was taken
+
+
+def test_what_is_no_forecurve_is_not_waited_for(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "AWAY_S", 60.0)
+    with pytest.raises(ApiError, match="it is no Forecurve"):
+        init(url=service.url, token="t")
+    assert len(service.requests) == 1
 
 
 def test_a_sync_waits_between_reports(service: FaultyService) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from cProfile import Profile
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,20 @@ def test_an_evaluation_that_came_in_late_throws_nothing_away(tmp_path: Path, ste
         assert _steps(found.rows) == sorted(steps)
     else:
         assert len(found.rows) < len(steps)
+
+
+def test_many_that_came_in_late_take_no_longer_each(tmp_path: Path) -> None:
+    few, many = _calls_to_read(tmp_path, 200), _calls_to_read(tmp_path, 800)
+    assert many < 6 * few
+
+
+def _calls_to_read(folder: Path, late: int) -> int:
+    in_time = [30 * at + rest for at in range(late) for rest in (0, 10)] + [30 * late]
+    path = _file(folder, "a.csv", _log(in_time + [30 * at + 20 for at in range(late)]))
+    profile = Profile()
+    found = profile.runcall(read, path)
+    assert _steps(found.rows) == [10 * at for at in range(3 * late + 1)]
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 @pytest.mark.parametrize(

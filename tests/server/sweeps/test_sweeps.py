@@ -133,6 +133,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "design",
         "split the sweep",
     ),
+    "a seed that is none": (
+        {"preset": "scalerl", "design": {"kind": "leave_one_out", "seeds": [0, -1]}},
+        "design.seeds.1",
+        "at least 0",
+    ),
     "two units of compute": (
         {"preset": "scalerl", "design": {"kind": "one_factor", "factors": {"budget.unit": ["GPU-hours"]}}},
         "design",

@@ -122,6 +122,29 @@ def test_a_restored_order_goes_on_as_the_other_and_knows_the_prompts_in_flight(c
     assert one.metrics() == other.metrics()
 
 
+@settings(deadline=None)
+@given(counts, seeds, st.integers(0, 120), st.integers(0, 40), st.booleans())
+def test_a_fork_with_another_seed_begins_an_epoch_where_it_goes_on(count, seed, ordinal, ahead, mixed):
+    names = ["a" if index % 3 else "b" for index in range(count)] if mixed and count > 1 else []
+    weights_given = dict.fromkeys(set(names), 1.0)
+
+    def order(seed: int) -> PromptOrder:
+        return PromptOrder(count, seed, names=names, weights=weights_given)
+
+    parent, same, child = order(seed), order(seed), order(seed + 1)
+    drawn(parent, range(ordinal + ahead))
+    state = json.loads(json.dumps(parent.state()))
+    same.fork(state, ordinal)
+    assert drawn(same, range(ordinal, ordinal + 50)) == drawn(parent, range(ordinal, ordinal + 50))
+    child.fork(state, ordinal)
+    came = drawn(child, range(ordinal, ordinal + 4 * count))
+    for part in set(names) or {""}:
+        of_part = [index for index in came if not names or names[index] == part]
+        prompts = names.count(part) if names else count
+        epochs = [of_part[start : start + prompts] for start in range(0, len(of_part), prompts)]
+        assert all(len(set(epoch)) == len(epoch) for epoch in epochs)
+
+
 def test_easy_first_orders_the_first_epoch_only():
     difficulties = [5.0, 1.0, 3.0, 1.0, 2.0, 9.0, 4.0, 8.0]
     order = PromptOrder(8, 0, difficulties=difficulties)

@@ -214,6 +214,29 @@ def test_a_fork_trains_on_the_prompts_that_its_parent_had_not_reached(recipe, tm
     assert seen == [[12, 13, 14], [15, 16, 17]]  # three batches of four came before
 
 
+@pytest.mark.parametrize("other", [{"seed": 1}, {"curriculum": "easy-first"}, {}])
+def test_a_fork_has_no_prompt_twice_in_an_epoch(recipe, tmp_path, monkeypatch, other):
+    seen = []
+    started = local.LocalWorkers.start_step
+
+    def remember(self, groups):
+        seen.extend(group.prompt.index for group in groups)
+        return started(self, groups)
+
+    monkeypatch.setattr(local.LocalWorkers, "start_step", remember)
+    pool = {"task.pool": 12, "batch.prompts_per_step": 4}
+    train(recipe({"budget.compute": 1} | pool), launch(tmp_path / "parent"))
+    came = seen.copy()
+    seen.clear()
+    changed = recipe({"budget.compute": 4} | pool | other)
+    train(changed, launch(tmp_path / "child", source=tmp_path / "parent", forked=True))
+    assert len(seen) == 12
+    rest_of_the_parents = 0 if other else 12 - len(came)
+    new_epoch = seen[rest_of_the_parents:]
+    assert len(set(new_epoch)) == len(new_epoch)
+    assert len({*came, *seen[:rest_of_the_parents]}) == len(came) + rest_of_the_parents
+
+
 POOL = {"task.pool": 8, "algorithm.no_positive_resampling": 0.25, "algorithm.min_active_prompts": 3}
 NO_POOL = {"task.pool": None, "algorithm.no_positive_resampling": None}
 

@@ -12,7 +12,7 @@ from server.dependencies import session_cookie
 from server.forecasts.models import Forecast
 from server.runs.models import Run
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Site, opened, report, traces
+from tests.web.browsing import MARKS, TRUTH, Site, opened, refreshed_twice, report, traces
 
 pytestmark = MARKS
 POINTS = "() => document.querySelector('#plot').data.find(t => t.name === 'evaluations')"
@@ -156,6 +156,17 @@ def test_a_page_that_lost_its_stream_takes_it_up_where_it_stopped(page: Any, sit
     assert len(asked) > 1
     assert len(set(asked)) == 1  # it asks for what happened since the page was made
     faults[:] = [fault for fault in faults if "503" not in fault]  # the browser's own note of the refusal
+
+
+def test_of_two_answers_the_one_that_was_asked_for_later_is_shown(page: Any, site: Site) -> None:
+    opened(page, f"/runs/{site.control}")
+    earlier, later = refreshed_twice(page, "**/curve")
+    view = earlier.fetch().json()
+    for route, points in ((later, 12), (earlier, 9)):
+        with page.expect_response("**/curve"):
+            route.fulfill(json=view | {"points": view["points"][:points]})
+        page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done)))")
+        page.wait_for_function(f"() => ({POINTS})().x.length === 12", timeout=5000)
 
 
 def test_the_slider_shows_the_forecast_as_it_was(page: Any, site: Site) -> None:

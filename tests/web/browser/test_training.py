@@ -9,7 +9,7 @@ import pytest
 
 from server.metrics.models import MetricPoint
 from server.runs.models import Run
-from tests.web.browsing import MARKS, Site, report
+from tests.web.browsing import MARKS, Site, refreshed_twice, report
 
 pytestmark = MARKS
 STEPS = 500
@@ -70,6 +70,18 @@ def test_nothing_is_asked_for_before_the_section_is_seen(page: Any, logged: Site
     page.wait_for_selector("#training[data-drawn]")
     (series,) = [url for url in asked if "/metrics:thinned" in url]
     assert "buckets=120" in series
+
+
+def test_of_two_answers_the_one_that_was_asked_for_later_is_shown(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    before = shown(page)
+    earlier, later = refreshed_twice(page, "**/metrics:thinned*")
+    answer = later.fetch().json()
+    for route, items in ((later, answer["items"]), (earlier, answer["items"][:1])):
+        with page.expect_response("**/metrics:thinned*"):
+            route.fulfill(json=answer | {"items": items})
+        page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done)))")
+        assert shown(page) == before
 
 
 def test_any_other_metric_is_added_by_choice_and_stands_in_the_url(page: Any, logged: Site) -> None:

@@ -22,9 +22,9 @@ export async function startCurve(plot) {
   });
   startModeSwitch(state, show);
   startStepping(plot, { say: (id) => evaluationWords(state.view, shownOf(state), id) });
-  await whenLive(plot, async () => {
-    state.view = await api(`/v1/runs/${plot.dataset.run}/curve`);
-    await replay.update(state.view); // shows it
+  await whenLive(plot, () => api(`/v1/runs/${plot.dataset.run}/curve`), (view) => {
+    state.view = view;
+    return replay.update(view); // shows it
   }, show);
 }
 

@@ -81,15 +81,23 @@ function retick(plot) {
 
 /**
  * Load now and whenever the page is told to refresh; repaint when the theme changes. A failed load is said, not hidden.
- * @param {HTMLElement} plot @param {() => Promise<void>} load @param {() => void} repaint
+ * Of two that are in flight the one that was asked for later counts, in whichever order they come.
+ * @template T
+ * @param {HTMLElement} plot @param {() => Promise<T>} load @param {(loaded: T) => unknown} show @param {() => void} repaint
  */
-export async function whenLive(plot, load, repaint) {
+export async function whenLive(plot, load, show, repaint) {
+  let [asked, shown] = [0, 0];
   const attempt = async () => {
+    const number = ++asked;
     try {
-      await load();
+      const loaded = await load();
+      if (number < shown) return;
+      shown = number;
+      await show(loaded);
       say(plot, "");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      if (number < shown) return;
       say(plot, `The chart could not be ${plot.data ? "refreshed" : "loaded"}: ${error.message}`);
     }
   };

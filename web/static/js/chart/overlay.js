@@ -34,10 +34,10 @@ export async function startOverlay(plot) {
   takeAlong(["x", "show"]);
   startDrawing(state);
   startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
-  await whenLive(plot, async () => {
-    state.view = await api(plot.dataset.curves);
-    for (const { run } of state.view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
-    show();
+  await whenLive(plot, () => api(plot.dataset.curves), (view) => {
+    state.view = view;
+    for (const { run } of view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
+    return show();
   }, show);
 }
 

@@ -32,10 +32,10 @@ export async function startTrack(plot) {
     if (one) location.assign(`/runs/${one.run}?at=${one.forecast}`);
   };
   startStepping(plot, { open, say: (id) => words(state.record.forecasts.find(({ forecast }) => forecast === id)) });
-  await whenLive(plot, async () => {
-    const sweep = plot.dataset.sweep ? `&sweep_id=${plot.dataset.sweep}` : "";
-    state.record = await api(`/v1/track-record?limit=${MOST}${sweep}`);
-    await show();
+  const sweep = plot.dataset.sweep ? `&sweep_id=${plot.dataset.sweep}` : "";
+  await whenLive(plot, () => api(`/v1/track-record?limit=${MOST}${sweep}`), (record) => {
+    state.record = record;
+    return show();
   }, show);
 }
 

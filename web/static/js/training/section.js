@@ -12,23 +12,31 @@ const LOOK_EVERY_MS = 10_000;
 
 /** @param {HTMLElement} section `data-run` names the run */
 export async function startTraining(section) {
-  const state = { names: [], metrics: null, charts: [] };
+  const state = { names: [], metrics: null, charts: [], asked: 0, shown: 0 };
   const place = section.querySelector("[data-panels]");
   const select = section.querySelector("select");
 
   const load = async () => {
+    const number = ++state.asked;
     try {
-      const path = `/v1/runs/${section.dataset.run}/metrics`;
-      state.names = (await api(path)).metrics;
-      const panels = panelsOf(state.names);
-      const query = panels.map(({ metric }) => `metric=${encodeURIComponent(metric)}`).join("&");
-      state.metrics = panels.length > 0 ? await api(`${path}:thinned?buckets=${BUCKETS}&${query}`) : null;
+      const loaded = await fetched();
+      if (number < state.shown) return; // one that was asked for later came first
+      Object.assign(state, loaded, { shown: number });
       complain("");
       show();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      if (number < state.shown) return;
       complain(`The metrics could not be loaded: ${error.message}`);
     }
+  };
+
+  const fetched = async () => {
+    const path = `/v1/runs/${section.dataset.run}/metrics`;
+    const { metrics: names } = await api(path);
+    const panels = panelsOf(names);
+    const query = panels.map(({ metric }) => `metric=${encodeURIComponent(metric)}`).join("&");
+    return { names, metrics: panels.length > 0 ? await api(`${path}:thinned?buckets=${BUCKETS}&${query}`) : null };
   };
 
   const complain = (text) => {
