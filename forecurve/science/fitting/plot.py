@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from forecurve.digits import as_given
 
@@ -73,25 +72,28 @@ def _add_curve(figure: go.Figure, fit: Fit, first: float, last: float) -> None:
 
 
 def _add_evaluations(figure: go.Figure, fit: Fit) -> None:
-    compute = fit.curve.compute
-    cutoff = fit.cutoff
+    """A trace for each look: plotly checks a list of colours one by one, which takes many seconds of a long run."""
+    compute, cutoff = fit.curve.compute, fit.cutoff
     early = compute < (0.0 if cutoff is None else cutoff.compute)
-    outlier = np.isin(compute, fit.outliers)
-    edge = np.where(early, QUIET, INK)
-    inside = _said(np.where(outlier, "white", edge))
-    figure.add_scatter(
-        x=compute,
-        y=fit.curve.reward,
-        error_y=_bars(np.sqrt(fit.curve.noise.variance)),
-        mode="markers",
-        marker={"color": inside, "size": 6, "line": {"color": _said(edge), "width": 1}},
-        name="evaluations",
-    )
-
-
-def _said(colours: npt.NDArray[np.str_]) -> str | npt.NDArray[np.str_]:
-    """One for all where they are the same: plotly looks at each of a list, which takes seconds of a long run."""
-    return str(colours[0]) if (colours == colours[0]).all() else colours
+    outlier = np.zeros(len(compute), dtype=bool)
+    outlier[fit.problem.outliers] = True
+    looks = {
+        "evaluations": (~early & ~outlier, INK, INK),
+        "early regime": (early & ~outlier, QUIET, QUIET),
+        "outliers": (~early & outlier, "white", INK),
+        "outliers of the early regime": (early & outlier, "white", QUIET),
+    }
+    for name, (those, inside, edge) in looks.items():
+        if those.any():
+            figure.add_scatter(
+                x=compute[those],
+                y=fit.curve.reward[those],
+                error_y=_bars(np.sqrt(fit.curve.noise.variance[those])),
+                mode="markers",
+                marker={"color": inside, "size": 6, "line": {"color": edge, "width": 1}},
+                name=name,
+                showlegend=name == "evaluations",
+            )
 
 
 def _bars(deviation: FloatArray) -> dict[str, Any]:
