@@ -299,6 +299,41 @@ def test_an_evaluation_is_never_surer_than_its_curve(points: int, prior: str) ->
         assert (evaluation.upper90 >= curve.upper90).all()
 
 
+SURE = {
+    "all answers of a large evaluation": {"prompts": 1e9},
+    "as many as are taken": {"prompts": 1e9, "samples": 1e9},
+    "the least variance": {"variance": 1e-12},
+}
+SHAPES = {
+    "down": np.linspace(1, 0, 15),
+    "all right": np.ones(15),
+    "nearer to 1 each time": 1 - 10.0 ** -np.arange(15),
+    "a step": np.repeat([0.0, 1.0], [7, 8]),
+    "a last fall": np.repeat([1.0, 0.0], [14, 1]),
+}
+
+
+@pytest.mark.parametrize("noise", SURE.values(), ids=SURE)
+@pytest.mark.parametrize("reward", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("first", [1.0, 1e15])
+def test_evaluations_said_to_be_next_to_exact_still_have_a_forecast(
+    noise: dict[str, Any], reward: np.ndarray, first: float
+) -> None:
+    compute = first + np.arange(len(reward))
+    found = fit(Curve(compute, reward, **noise))
+    body = found.to_dict(budget=3 * compute[-1])
+    for name in ("A", "R0"):
+        assert 0 <= body[name]["lower"] <= body[name]["median"] <= body[name]["upper"] <= 1
+    assert "nan" not in found.sentence(budget=3 * compute[-1])
+
+
+@pytest.mark.parametrize("noise", [SURE["all answers of a large evaluation"], SURE["the least variance"]])
+def test_a_ceiling_next_to_exact_is_a_number(noise: dict[str, Any]) -> None:
+    """Draws had been NaN: where rises at a node differ hardly, a determinant came out below 0 by rounding."""
+    compute, reward = 1e15 + np.arange(450), 1 - 10.0 ** -np.minimum(np.arange(450), 300)
+    assert fit(Curve(compute, reward, **noise)).A.lower > 0.9
+
+
 @pytest.mark.parametrize("unit", ["", "  ", None])
 def test_compute_without_a_unit_is_refused(unit: object) -> None:
     with pytest.raises(e.CurveError, match="unit"):
