@@ -11,15 +11,16 @@ from .misfit import AT_ONCE, LEAST_FALL, Misfit
 
 _FAR = 4.0  # standard errors of a difference
 _TIMES = 1.5  # as large as other changes the other way
+_ROUNDING = 1e-9  # of the range: means of the same rewards differ in their last digit
 
 
 def degenerate(curve: Curve) -> Misfit | None:
     """Curves without a shape: all at one end of the range, all the same, or all far below the start."""
-    reward, (low, high) = curve.reward, curve.bounds
-    if (reward == low).all() or (reward == high).all():
-        end = low if reward[0] == low else high
-        return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}, so there is no curve to fit yet")
-    if (reward == reward[0]).all():
+    reward, off = curve.reward, _ROUNDING * curve.width
+    for end in curve.bounds:
+        if (np.abs(reward - end) <= off).all():
+            return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}, so there is no curve to fit yet")
+    if np.ptp(reward) <= off:
         return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}, so there is no curve to fit yet")
     return _below_start(curve)
 

@@ -140,6 +140,29 @@ def test_a_curve_without_a_shape_is_named(points: int, level: float, name: str) 
     assert result.identified["A"] < 1
 
 
+@pytest.mark.parametrize(
+    ("level", "beside", "name"), [(0.3, 0.1 + 0.2, "constant"), (0.0, 1e-17, "pinned"), (1.0, 1 - 1e-16, "pinned")]
+)
+@pytest.mark.parametrize("bounds", [(0, 1), (0, 100)])
+def test_rewards_that_differ_by_rounding_are_the_same(
+    level: float, beside: float, name: str, bounds: tuple[float, float]
+) -> None:
+    reward = bounds[1] * np.where(np.arange(30) % 2, level, beside)
+    flat = fit(Curve(range(1, 31), np.full(30, bounds[1] * level), prompts=1000, samples=16, bounds=bounds))
+    found = fit(Curve(range(1, 31), reward, prompts=1000, samples=16, bounds=bounds))
+    assert found.misfit == flat.misfit == name
+    assert found.to_dict(budget=60)["advice"] == flat.to_dict(budget=60)["advice"]
+
+
+@pytest.mark.parametrize("points", [5, 12])
+def test_evaluations_that_lie_close_together_still_say_when_to_decide(points: int) -> None:
+    """What those to come would tell was so much that its matrix had no inverse."""
+    reward = 0.5 + np.random.default_rng(0).normal(0, 0.001, points)
+    found = fit(Curve(1e15 + np.arange(points), reward, prompts=1000, samples=16))
+    decide = found.decide_at()
+    assert decide is None or decide >= found.curve.now
+
+
 # --- properties ---
 
 
