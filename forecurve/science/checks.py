@@ -24,7 +24,7 @@ MAX_POINTS = 1_000_000
 MOST_COUNTED = 1e9  # prompts or samples
 _NARROWEST, _WIDEST = 1e-12, 1e12  # range of a reward
 _UNKNOWN = "leave it out where unknown"
-_LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
+LEAST_VARIANCE = 1e-12  # of the squared range, where not 0, which says unknown
 
 Counts = Sequence[npt.ArrayLike | None]
 PerPoint = npt.ArrayLike | Sequence[float | None] | None  # one number, or one per evaluation (None where unknown)
@@ -280,7 +280,7 @@ def check_variance(variance: FloatArray | None, width: float) -> None:
     """That a known variance, (N,), is no smaller than rounding in a range of this width; 0 and NaN say unknown."""
     if variance is None:
         return
-    least = _LEAST_VARIANCE * width**2
+    least = LEAST_VARIANCE * width**2
     bad = (variance > 0) & (variance < least)
     if bad.any():
         raise errors.BadCount(

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..checks import LEAST_VARIANCE
 from ..compiled import compiled
 
 # Inverse-gamma (shape, rate) of alpha, by what is known. "known": sampling variance from per-prompt counts or given:
@@ -210,16 +211,17 @@ def smoothed_binomial(level: Number, number: Number, behind: Number) -> Number:
     those that follow, higher up, would be expected to be as quiet.
 
     No rate is taken for nearer to 0 or 1 than a thousandth, or than two answers of an evaluation of more than 2,000: a
-    run that stands at 0 would else be so sure of it that a rise to come counted for nothing."""
+    run that stands at 0 would else be so sure of it that a rise to come counted for nothing. Nor is the variance less
+    than a known one may be, however many answers there are said to be."""
     p = (level * behind + 0.5) / (behind + 1.0)
     least = 2.0 / (number + 4.0)
     if isinstance(p, float) and isinstance(least, float):
         least = min(least, _LEAST_RATE)
         p = min(max(p, least), 1.0 - least)
-    else:
-        least = np.minimum(least, _LEAST_RATE)
-        p = np.clip(p, least, 1.0 - least)
-    return p * (1.0 - p) / number
+        return max(p * (1.0 - p) / number, LEAST_VARIANCE)
+    least = np.minimum(least, _LEAST_RATE)
+    p = np.clip(p, least, 1.0 - least)
+    return np.maximum(p * (1.0 - p) / number, LEAST_VARIANCE)
 
 
 def evaluation_clock(compute: FloatArray, restarts: tuple[float, ...] = ()) -> tuple[FloatArray, float]:

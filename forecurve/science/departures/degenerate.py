@@ -14,15 +14,16 @@ _TIMES = 1.5  # as large as other changes the other way
 _BEFORE = 3  # evaluations that a single one must lie below,
 _BEYOND_LUCK = 6.0  # by so many standard errors of a difference
 _BEYOND_USUAL = 3.0  # and so many times the largest fall before
+_ROUNDING = 1e-9  # of the range: means of the same rewards differ in their last digit
 
 
 def degenerate(curve: Curve) -> Misfit | None:
     """Curves without a shape: all at one end of the range, all the same, or all far below the start."""
-    reward, (low, high) = curve.reward, curve.bounds
-    if (reward == low).all() or (reward == high).all():
-        end = low if reward[0] == low else high
-        return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}, so there is no curve to fit yet")
-    if (reward == reward[0]).all():
+    reward, off = curve.reward, _ROUNDING * curve.width
+    for end in curve.bounds:
+        if (np.abs(reward - end) <= off).all():
+            return Misfit("pinned", None, float(end), f"Every evaluation is {end:g}, so there is no curve to fit yet")
+    if np.ptp(reward) <= off:
         return Misfit("constant", None, 0.0, f"Every evaluation is {reward[0]:.3g}, so there is no curve to fit yet")
     return _below_start(curve)
 

@@ -76,13 +76,22 @@ def _first_enough(
     """Where the variance meets the goal; within a step it is taken to fall evenly, by the log of compute."""
     gradient = _gradient(theta, np.sqrt(edges[1:] * edges[:-1]))  # (steps, 4)
     information = np.cumsum(weights[:, None, None] * gradient[:, :, None] * gradient[:, None, :], axis=0)
-    later = np.linalg.inv(np.linalg.inv(covariance) + information)[:, 0, 0]
+    # I + R' information R, in place of two inverses: it has one however much evaluations close together tell
+    root = _root(covariance)
+    told, along = np.linalg.eigh(root.T @ information @ root)
+    later = ((root[0] @ along) ** 2 / (1 + np.maximum(told, 0))).sum(axis=1)
     variances = np.concatenate([covariance[:1, 0], later])  # at each edge
     enough = np.flatnonzero(variances <= goal)
     if not len(enough):
         return np.inf
     step = slice(max(enough[0] - 1, 0), enough[0] + 1)
     return float(np.exp(np.interp(-goal, -variances[step], np.log(edges[step]))))
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """R with R R' the covariance, (4, 4)."""
+    spread, along = np.linalg.eigh(covariance)
+    return np.asarray(along * np.sqrt(np.maximum(spread, 0)))
 
 
 def _gradient(theta: FloatArray, compute: FloatArray) -> FloatArray:

@@ -88,7 +88,8 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
     beforehand = Beforehand.of(setting, setting.log_weights[table.alive], table.log_node_prior)
     density = Density(table.sums, table.totals, np.array(setting.prior_parts), beforehand)
     at_scale = scales(setting.nu, len(u))
-    compiled(_weigh_loop, _weigh_rows, *AT_NODE, below, quantile, _truncated)(density, pairs, u, w, at_scale, found)
+    parts = (*AT_NODE, below, quantile, _determinant, _truncated)
+    compiled(_weigh_loop, _weigh_rows, *parts)(density, pairs, u, w, at_scale, found)
     return found
 
 
@@ -115,9 +116,9 @@ def _weigh_loop(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales
         told = informative[p] and pulled
         pull, centre = (_PULL / (sd * sd), mean) if told else (1.0, 0.5)
         # precision of the proposal; the units on the diagonal keep it proper where the data say nothing
-        k00, k01, k11 = a * sharp + 1.0, b * sharp, c * sharp + pull
+        k00, k01 = a * sharp + 1.0, b * sharp
         b0, b1 = d0 * sharp + 0.5, d1 * sharp + pull * centre
-        det = k00 * k11 - k01 * k01
+        det = _determinant(a, b, c, sharp, pull)
         y, log_a = _truncated((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), 0.0, 1.0, u[i])
         x, log_r = _truncated((b0 - k01 * y) / k00, 1.0 / np.sqrt(k00), 0.0, y, w[i])
         q = value_at_node(a, b, c, d0, d1, yy, x, y)
@@ -130,6 +131,16 @@ def _weigh_loop(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales
         common = log_hypothesis[h] - totals[h, 3] / 2.0
         target = common + log_node_prior[p, k] + log_prior + by_noise
         log_weight[i] = target - log_a - log_r
+
+
+def _determinant(a: Any, b: Any, c: Any, sharp: Any, pull: Any) -> Any:
+    """Of the proposal's precision: above 0 where rounding takes it below, as k00 k11 - k01^2 is where data say much."""
+    return max(a * c - b * b, 0.0) * sharp * sharp + (c + pull * a) * sharp + pull
+
+
+def _determinant_rows(a: FloatArray, b: FloatArray, c: FloatArray, sharp: FloatArray, pull: FloatArray) -> FloatArray:
+    """`_determinant`, all at once."""
+    return np.asarray(np.maximum(a * c - b**2, 0.0) * sharp**2 + (c + pull * a) * sharp + pull)
 
 
 def _truncated(mean: Any, sd: Any, low: Any, high: Any, u: Any) -> tuple[Any, Any]:
@@ -160,9 +171,9 @@ def _weigh_rows(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales
     spread = (rate + least / 2) * at_scale.size
     told = informative[part] & pulled
     pull, centre = np.where(told, _PULL / sd**2, 1.0), np.where(told, mean, 0.5)
-    k00, k01, k11 = q.h00 / spread + 1.0, q.h01 / spread, q.h11 / spread + pull
+    k00, k01 = q.h00 / spread + 1.0, q.h01 / spread
     b0, b1 = q.c0 / spread + 0.5, q.c1 / spread + pull * centre
-    det = k00 * k11 - k01**2
+    det = _determinant_rows(q.h00, q.h01, q.h11, 1.0 / spread, pull)
     zero, one = np.zeros(len(u)), np.ones(len(u))
     A[:], log_a = _truncated_rows((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
     R0[:], log_r = _truncated_rows((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)

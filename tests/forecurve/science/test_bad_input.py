@@ -140,6 +140,29 @@ def test_a_curve_without_a_shape_is_named(points: int, level: float, name: str) 
     assert result.identified["A"] < 1
 
 
+@pytest.mark.parametrize(
+    ("level", "beside", "name"), [(0.3, 0.1 + 0.2, "constant"), (0.0, 1e-17, "pinned"), (1.0, 1 - 1e-16, "pinned")]
+)
+@pytest.mark.parametrize("bounds", [(0, 1), (0, 100)])
+def test_rewards_that_differ_by_rounding_are_the_same(
+    level: float, beside: float, name: str, bounds: tuple[float, float]
+) -> None:
+    reward = bounds[1] * np.where(np.arange(30) % 2, level, beside)
+    flat = fit(Curve(range(1, 31), np.full(30, bounds[1] * level), prompts=1000, samples=16, bounds=bounds))
+    found = fit(Curve(range(1, 31), reward, prompts=1000, samples=16, bounds=bounds))
+    assert found.misfit == flat.misfit == name
+    assert found.to_dict(budget=60)["advice"] == flat.to_dict(budget=60)["advice"]
+
+
+@pytest.mark.parametrize("points", [5, 12])
+def test_evaluations_that_lie_close_together_still_say_when_to_decide(points: int) -> None:
+    """What those to come would tell was so much that its matrix had no inverse."""
+    reward = 0.5 + np.random.default_rng(0).normal(0, 0.001, points)
+    found = fit(Curve(1e15 + np.arange(points), reward, prompts=1000, samples=16))
+    decide = found.decide_at()
+    assert decide is None or decide >= found.curve.now
+
+
 # --- properties ---
 
 
@@ -297,6 +320,41 @@ def test_an_evaluation_is_never_surer_than_its_curve(points: int, prior: str) ->
         curve, evaluation = found.predict(where), found.predict_evaluation(where)
         assert (evaluation.lower90 <= curve.lower90).all()
         assert (evaluation.upper90 >= curve.upper90).all()
+
+
+SURE = {
+    "all answers of a large evaluation": {"prompts": 1e9},
+    "as many as are taken": {"prompts": 1e9, "samples": 1e9},
+    "the least variance": {"variance": 1e-12},
+}
+SHAPES = {
+    "down": np.linspace(1, 0, 15),
+    "all right": np.ones(15),
+    "nearer to 1 each time": 1 - 10.0 ** -np.arange(15),
+    "a step": np.repeat([0.0, 1.0], [7, 8]),
+    "a last fall": np.repeat([1.0, 0.0], [14, 1]),
+}
+
+
+@pytest.mark.parametrize("noise", SURE.values(), ids=SURE)
+@pytest.mark.parametrize("reward", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("first", [1.0, 1e15])
+def test_evaluations_said_to_be_next_to_exact_still_have_a_forecast(
+    noise: dict[str, Any], reward: np.ndarray, first: float
+) -> None:
+    compute = first + np.arange(len(reward))
+    found = fit(Curve(compute, reward, **noise))
+    body = found.to_dict(budget=3 * compute[-1])
+    for name in ("A", "R0"):
+        assert 0 <= body[name]["lower"] <= body[name]["median"] <= body[name]["upper"] <= 1
+    assert "nan" not in found.sentence(budget=3 * compute[-1])
+
+
+@pytest.mark.parametrize("noise", [SURE["all answers of a large evaluation"], SURE["the least variance"]])
+def test_a_ceiling_next_to_exact_is_a_number(noise: dict[str, Any]) -> None:
+    """Draws had been NaN: where rises at a node differ hardly, a determinant came out below 0 by rounding."""
+    compute, reward = 1e15 + np.arange(450), 1 - 10.0 ** -np.minimum(np.arange(450), 300)
+    assert fit(Curve(compute, reward, **noise)).A.lower > 0.9
 
 
 @pytest.mark.parametrize("unit", ["", "  ", None])
