@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -148,13 +148,14 @@ class Curve:
         values["answers"] = (
             None if is_told(per_point["prompts"], per_point["variance"], tallies) else answers_told_by(rate)
         )
-        if values["answers"] is None:
+        by_rewards = values["answers"] is not None
+        if not by_rewards:
             number = filled(numbers_of(len(y), per_point["prompts"], per_point["samples"], tallies))
         else:
             number = np.full(len(y), float(values["answers"]))
         behind, told = latest(np.nan_to_num(number)), (per_point["samples"], per_point["variance"], tallies)
         values["sizes"] = number
-        values["noise"] = sampling_noise(levels_of(rate), behind, high - low, number, *told)
+        values["noise"] = sampling_noise(levels_of(rate), behind, high - low, number, *told, by_rewards)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -214,7 +215,10 @@ class Curve:
         """
         restarts = [one - since for one in self.restarts if one > since] if since else self.restarts
         bare = self.samples is None and self.counts is None and not np.isnan(self.sizes).all()
-        return self._part(kept, restarts, since, self.sizes if bare else self.prompts)
+        made = self._part(kept, restarts, since, self.sizes if bare else self.prompts)
+        if self.answers is not None:  # its sizes are no better known than those of the whole
+            made.__dict__["noise"] = replace(made.noise, source=self.noise.source)
+        return made
 
     def _part(self, kept: slice, restarts: Sequence[float], since: float, prompts: FloatArray | None) -> Curve:
         columns: dict[str, Any] = {
@@ -271,7 +275,7 @@ class Curve:
             return self._rebuilt(compute, reward, given, tallies)
         behind = 0.0 if math.isnan(number) else sum((*before, latest_size, number))
         if tallies is None and given["variance"] is None:
-            one = next_noise(level, behind, number, scale)
+            one = next_noise(level, behind, number, scale, self.answers is not None)
         else:
             told = np.array([number]), given["samples"], given["variance"], tallies
             one = sampling_noise(np.array([level]), np.array([behind]), scale, *told)

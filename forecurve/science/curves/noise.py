@@ -27,8 +27,9 @@ from ..compiled import compiled
 
 # Inverse-gamma (shape, rate) of alpha, by what is known. "known": sampling variance from per-prompt counts or given:
 # hardly below it, possibly well above (wandering, changed prompts). "binomial": an upper bound for a fixed prompt set
-# (measured: a third to a half of it), so alpha may lie below 1. "unknown": a wide guess around UNKNOWN_SD.
-ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "unknown": (0.75, 0.5)}
+# (measured: a third to a half of it), so alpha may lie below 1. "rewards": the same, of as many answers as the rewards
+# themselves tell (`granularity`); with partial credit there are fewer. "unknown": a wide guess around UNKNOWN_SD.
+ALPHA_PRIOR = {"known": (3.0, 3.0), "binomial": (2.0, 1.0), "rewards": (1.2, 0.8), "unknown": (0.75, 0.5)}
 SOURCES = tuple(ALPHA_PRIOR)
 """From what says most to what says least."""
 UNKNOWN_SD = 0.015
@@ -42,7 +43,7 @@ class SamplingNoise:
     """Nominal sampling variance of each evaluation, shape (N,), in the reward's own scale, and where it comes from."""
 
     variance: FloatArray
-    source: str  # known | binomial | unknown
+    source: str  # one of SOURCES
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ def sampling_noise(
     samples: FloatArray | None,
     variance: FloatArray | None,
     counts: tuple[IntArray | None, ...] | None,
+    by_rewards: bool = False,
 ) -> SamplingNoise:
     """The best nominal variance that the curve's columns allow.
 
@@ -143,21 +145,23 @@ def sampling_noise(
         scale: width of the reward's own range; variances come back in that range.
         number: answers in each evaluation, `filled`; shape (N,).
         samples, variance, counts: as in `Curve`.
+        by_rewards: whether it is the rewards themselves that tell the numbers.
     """
     exact = _exact_variance(level, behind, scale, samples, variance, counts)
     rough = smoothed_binomial(level, number, behind) * scale**2
     if not np.isnan(exact).all():
         return SamplingNoise(filled(np.where(np.isnan(exact), rough, exact)), "known")
     if not np.isnan(rough).all():
-        return SamplingNoise(rough, "binomial")
+        return SamplingNoise(rough, "rewards" if by_rewards else "binomial")
     return SamplingNoise(np.full(level.shape, (UNKNOWN_SD * scale) ** 2), "unknown")
 
 
-def next_noise(level: float, behind: float, number: float, scale: float) -> SamplingNoise:
+def next_noise(level: float, behind: float, number: float, scale: float, by_rewards: bool) -> SamplingNoise:
     """`sampling_noise` of a single evaluation of which no more than its number of answers is known, or NaN."""
     if math.isnan(number):
         return SamplingNoise(np.array([(UNKNOWN_SD * scale) ** 2]), "unknown")
-    return SamplingNoise(np.array([smoothed_binomial(level, number, behind) * scale**2]), "binomial")
+    source = "rewards" if by_rewards else "binomial"
+    return SamplingNoise(np.array([smoothed_binomial(level, number, behind) * scale**2]), source)
 
 
 def _exact_variance(
