@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..posterior.masses import LEAST_HEADROOM
 from ..posterior.prior import FLAT, Box, Prior, box_of, student_t
+from ..posterior.usual_rise import log_usual_rise
 from .remembered import remembered
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def parameters_of(fit: Fit) -> Parameters:
     d, prior = fit.all_draws, fit.prior.of_share(fit.curve)
     theta = np.stack([(d.A - low) / width, np.log(d.B), np.log(d.C_mid)], axis=1)
     box = box_of(FLAT, fit.curve.compute)
-    headroom = np.maximum(1.0 - (d.R0 - low) / width, LEAST_HEADROOM)
-    log_prior = log_density(prior, theta, box, -np.log(headroom))
+    log_prior = log_density(prior, theta, box, log_usual_rise(theta[:, 0], (d.R0 - low) / width))
     return Parameters(theta, log_prior, prior, box, np.arange(len(theta)))
 
 

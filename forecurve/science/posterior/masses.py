@@ -23,12 +23,11 @@ from .elementary import exps, logs
 from .kernels import LatticeSums
 from .linear import AT_NODE, Quadratic, best_at_node, best_on_triangle, free_at_node, quadratic, value_at_node
 from .prior import Prior, student_t_constant, student_t_scale
+from .usual_rise import LEAST_HEADROOM
 
 if TYPE_CHECKING:
     from .problem import Setting
 
-LEAST_HEADROOM = 1e-3
-"""R0 ~ U(0, 1); A ~ U(R0, 1) where nothing is told of it: its density is 1 / (1 - R0), kept finite."""
 _LOG_TWO_PI = float(np.log(2 * np.pi))
 _FLAT = 12.0  # 1 / variance of a uniform on [0, 1]
 

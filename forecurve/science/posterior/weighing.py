@@ -18,9 +18,10 @@ from .evenly import EVENLY, inside, multiples
 from .integral import Table
 from .kernels import LatticeSums
 from .linear import AT_NODE, best_at_node, best_on_triangle, value_at_node
-from .masses import LEAST_HEADROOM, Beforehand, form_of
+from .masses import Beforehand, form_of
 from .normal import below, quantile
 from .problem import Setting
+from .usual_rise import log_usual_rise
 
 _PULL = 0.5  # of the prior's precision of A: its tails are a Student-t's, which no narrow normal reaches
 LEAST_ROOT = 0.05  # of a chi-square's cube root over its mean
@@ -88,7 +89,7 @@ def weigh(setting: Setting, table: Table, pairs: Pairs, u: FloatArray, w: FloatA
     beforehand = Beforehand.of(setting, setting.log_weights[table.alive], table.log_node_prior)
     density = Density(table.sums, table.totals, np.array(setting.prior_parts), beforehand)
     at_scale = scales(setting.nu, len(u))
-    parts = (*AT_NODE, below, quantile, _determinant, _truncated)
+    parts = (*AT_NODE, below, quantile, log_usual_rise, _determinant, _truncated)
     compiled(_weigh_loop, _weigh_rows, *parts)(density, pairs, u, w, at_scale, found)
     return found
 
@@ -125,7 +126,7 @@ def _weigh_loop(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales
         if told:
             log_prior = at_top - (dof + 1.0) / 2.0 * np.log1p(((y - mean) / scale) ** 2 / dof)
         else:
-            log_prior = -np.log(max(1.0 - x, LEAST_HEADROOM))
+            log_prior = log_usual_rise(y, x)
         R0[i], A[i], squares[i] = x, y, q
         by_noise = log_scale[i] - nu * np.log(rate + least / 2.0) - (rate + q / 2.0) * sharp
         common = log_hypothesis[h] - totals[h, 3] / 2.0
@@ -178,7 +179,7 @@ def _weigh_rows(density: Density, pairs: Pairs, u: Any, w: Any, at_scale: Scales
     A[:], log_a = _truncated_rows((k00 * b1 - k01 * b0) / det, np.sqrt(k00 / det), zero, one, u)
     R0[:], log_r = _truncated_rows((b0 - k01 * A) / k00, 1 / np.sqrt(k00), zero, A, w)
     squares[:] = q.value(R0, A)
-    log_prior = -np.log(np.maximum(1.0 - R0, LEAST_HEADROOM))
+    log_prior = log_usual_rise(A, R0)
     log_told = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
     common = (log_hypothesis - totals[:, 3] / 2)[hypothesis]
     target = common + log_node_prior[part, node] + np.where(told, log_told, log_prior)

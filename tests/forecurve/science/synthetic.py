@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-from scipy.stats import truncnorm
+from scipy.stats import gamma, truncnorm
 
 from forecurve.science import Curve
 from forecurve.science.arrays import FloatArray
@@ -28,6 +28,18 @@ def flat_log_b(log_b: FloatArray) -> FloatArray:
     """Log density of ln B in the flat part of a prior: a normal one, cut to [ln 0.2, ln 10]."""
     ends = (np.log([0.2, 10.0]) - 0.61) / 1.0
     return np.asarray(truncnorm.logpdf(log_b, *ends, loc=0.61, scale=1.0))
+
+
+def log_rise_of(A: FloatArray, R0: FloatArray) -> FloatArray:
+    """Log density of the ceiling given the start in the flat part: uniform, or a gamma law of the log odds gained."""
+    ends = np.array([0.0, 1.0])
+    log_odds = [np.log((p + 0.01) / (1.01 - p)) for p in (A, R0, ends)]
+    gained, most = log_odds[0] - log_odds[1], log_odds[2][1] - log_odds[1]
+    slope = 1.02 / ((A + 0.01) * (1.01 - A))
+    with np.errstate(divide="ignore"):
+        by_odds = gamma.logpdf(gained, 2) - gamma.logcdf(most, 2) + np.log(slope)
+        return np.asarray(np.logaddexp(np.log(0.5) + by_odds, np.log(0.5) - np.log(1 - R0)))
+
 
 
 def exact_curve(

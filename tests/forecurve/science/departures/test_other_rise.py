@@ -17,7 +17,7 @@ from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.other_rise import P_BURR
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER, Prior
 
-from ..posterior.test_oracles import flat_log_b, log_likelihood
+from ..posterior.test_oracles import flat_log_b, log_rise_of, log_likelihood
 from ..synthetic import noisy_curve, sigmoid
 
 
@@ -86,7 +86,7 @@ def test_how_far_a_run_is_like_past_ones_is_that_of_dense_integration(ceiling: f
     of_A, of_B = (
         student.logpdf(x, PAPER.dof, pair[0], pair[1] * scale) for x, pair in ((A, PAPER.A), (log_b, PAPER.log_B))
     )
-    flat = np.log(1 - PAPER.weight) + logsumexp(likelihood + flat_log_b(log_b))
+    flat = np.log(1 - PAPER.weight) + logsumexp(likelihood + np.log(1 - R0) + log_rise_of(A, R0) + flat_log_b(log_b))
     informed = np.log(PAPER.weight) + logsumexp(likelihood + np.log(1 - R0) + of_A + of_B)
     expected = 1 / (1 + np.exp(flat - informed))
     assert fit(curve, prior="paper").posterior.informed.mean() == pytest.approx(expected, abs=0.02)

@@ -21,7 +21,7 @@ from forecurve.science.posterior.lattice import Lattice, centres
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER
 
 from ..dense import wandering_covariance
-from ..synthetic import flat_log_b, noisy_curve, sigmoid
+from ..synthetic import flat_log_b, log_rise_of, noisy_curve, sigmoid
 
 
 def _covariances(curve: Curve, noise: NoiseKnown | None = None) -> tuple[list[FloatArray], FloatArray]:
@@ -65,7 +65,7 @@ def _log_posterior(curve: Curve, prior: Prior) -> Callable[[FloatArray], FloatAr
         inside = ((theta >= low) & (theta <= high)).all(axis=1) & (R0 <= A)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             g = 1 / (1 + (np.exp(log_mid)[:, None] / curve.compute) ** np.exp(log_b)[:, None])
-            flat = np.log(1 - prior.weight) - np.log(1 - R0) - np.log(high[3] - low[3]) + flat_log_b(log_b)
+            flat = np.log(1 - prior.weight) + log_rise_of(A, R0) - np.log(high[3] - low[3]) + flat_log_b(log_b)
         informed = np.full(len(theta), -np.inf)
         if prior.informative:
             informed = np.full(len(theta), np.log(prior.weight))
@@ -120,7 +120,7 @@ def _dense(curve: Curve) -> FloatArray:
         with np.errstate(divide="ignore", over="ignore"):
             g = 1 / (1 + (np.exp(log_mid[rows])[:, None] / compute) ** np.exp(log_b[rows])[:, None])
         parts.append(likelihood(R0[rows, None] + (A - R0)[rows, None] * g))
-    weight = np.concatenate(parts) + np.log(u[:, 0] + 1e-12) + flat_log_b(log_b)
+    weight = np.concatenate(parts) + np.log(u[:, 0] + 1e-12) + np.log(1 - R0) + log_rise_of(A, R0) + flat_log_b(log_b)
     cumulative = np.cumsum(np.exp(weight - weight.max()))
     picks = np.searchsorted(cumulative, (np.arange(20_000) + 0.5) / 20_000 * cumulative[-1])
     return np.stack([A, R0, log_b, log_mid])[:, picks]
