@@ -18,6 +18,8 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from ..arrays import FloatArray
 
+_KEPT = 0.98  # of what evaluations since the freeze tell of the scale, from one to the next
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -74,13 +76,15 @@ class Known:
         log_weight: of each piece, (J, R).
         place: expected size of each part, (J, R, N).
         spread: covariance of the parts about it, of a scale of 1, (J, N, N); it hangs on no reward.
-        squares: sum of squared standardised errors, (J, R).
+        squares: sum of squared standardised errors, earlier ones faded, (J, R).
+        worth: of how many evaluations that is.
     """
 
     log_weight: FloatArray
     place: FloatArray
     spread: FloatArray
     squares: FloatArray
+    worth: float
     seen: int
 
     @classmethod
@@ -89,7 +93,7 @@ class Known:
         pieces, parts = forecast.start.shape
         log_weight = np.repeat(np.log(forecast.weight)[:, None], runs, axis=1)
         spread = forecast.start[:, :, None] * np.eye(parts)
-        return cls(log_weight, np.zeros((pieces, runs, parts)), spread, np.zeros((pieces, runs)), 0)
+        return cls(log_weight, np.zeros((pieces, runs, parts)), spread, np.zeros((pieces, runs)), 0.0, 0)
 
     def then(self, forecast: Mixture, t: int, value: FloatArray, clip: FloatArray) -> tuple[Known, FloatArray]:
         """What is known after one evaluation more, and its z, (R,).
@@ -110,7 +114,7 @@ class Known:
         variance = np.maximum((along * loading).sum(axis=1), 0.0) + forecast.sampling[t]  # of a scale of 1
 
         mean = forecast.mean[t, :, None] + np.matmul(place, loading[:, :, None])[:, :, 0]
-        dof = forecast.dof + self.seen
+        dof = forecast.dof + self.worth
         sd = np.sqrt(variance[:, None] * (forecast.dof + self.squares) / dof)
         z = self._z((value - mean) / sd, dof)
         beyond = np.abs(z) > clip
@@ -124,7 +128,8 @@ class Known:
             log_weight=log_weight - np.logaddexp.reduce(log_weight, axis=0),
             place=place + off[:, :, None] * gain[:, None, :],
             spread=spread - gain[:, :, None] * along[:, None, :],
-            squares=self.squares + off**2 / variance[:, None],
+            squares=_KEPT * (self.squares + off**2 / variance[:, None]),
+            worth=_KEPT * (self.worth + 1),
             seen=self.seen + 1,
         )
         return known, z

@@ -67,6 +67,20 @@ def _dense(weight: FloatArray, mean: FloatArray, factor: FloatArray, dof: float)
     )
 
 
+@pytest.mark.parametrize(("change", "most"), [("grows", 0.33), ("is small for long", 0.06)])
+def test_a_noise_that_changes_is_learned_on_the_way(change: str, most: float) -> None:
+    """To four times its standard deviation, or from a twentieth back to what was frozen: where every evaluation since
+    the freeze tells as much as the last, .38 and .15 of the runs are warned of."""
+    forecast, rng = _forecast(FROZEN), np.random.default_rng(1)
+    mean, at = forecast.moments()[0], np.arange(len(LATER))
+    sd = np.sqrt(np.median(FROZEN.scale) * FROZEN.last_share) * (
+        4 ** (at / at[-1]) if change == "grows" else np.where(at < 60, 0.05, 1.0)
+    )
+    reward = mean + sd * rng.normal(size=(1000, len(LATER)))
+    evidence = np.where(reward < mean, e_process(innovations(forecast, reward), FROZEN.horizon), -np.inf)
+    assert (evidence.max(axis=1) >= np.log(WARN_THRESHOLD)).mean() <= most
+
+
 @pytest.mark.parametrize("clip", [np.inf, CLIP])
 def test_the_expected_evidence_never_exceeds_one_while_the_forecast_holds(clip: float) -> None:
     """By simulation, at every evaluation: the defining property of an e-process, and what follows by Ville."""
