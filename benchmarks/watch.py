@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import common
 import numpy as np
@@ -26,9 +27,10 @@ from scipy.linalg import solve_triangular
 
 from forecurve.science import Curve, FrozenForecast, fit, freeze, revision, watch
 from forecurve.science.posterior.sigmoid import reward_at
-from forecurve.science.watching.evidence import e_process, likely_start, without_any_one
+from forecurve.science.watching.evidence import Evidence, e_process, likely_start
+from forecurve.science.watching.standing import CLIP
 from forecurve.science.watching.surprise import Mixture, innovations
-from forecurve.science.watching.watch import ALERT_THRESHOLD, CLIP, OTHERS, WARN_THRESHOLD
+from forecurve.science.watching.watch import ALERT_THRESHOLD, OTHERS, WARN_THRESHOLD
 
 COMPUTE = np.linspace(0, 16_000, 108)[1:]
 PAST, LATER = COMPUTE[COMPUTE <= 4000], COMPUTE[COMPUTE > 4000][:80]
@@ -126,19 +128,41 @@ def alerts(z: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Whether ALERT is reached by each evaluation, (R, H); leaving evaluations out is tried only where all would do."""
     speaks = below & (e_process(z, SIZE) >= np.log(ALERT_THRESHOLD))
     for run in np.flatnonzero(speaks.any(axis=1)):
-        others = without_any_one(z[run], SIZE, below[run]) >= np.log(OTHERS)
+        others = without_any_one(z[run], below[run]) >= OTHERS
         speaks[run] = np.logical_or.accumulate(speaks[run]) & others
     return speaks
 
 
+def without_any_one(z: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """The evidence by each evaluation, the least there is whichever one is left out, (H,)."""
+    looks = accumulate(
+        zip(z.tolist(), below.tolist(), strict=True),
+        lambda so_far, one: so_far.then(one[0], counts=one[1]),
+        initial=Evidence.none_yet(SIZE, singly=True),
+    )
+    return np.array([look.others for look in looks][1:])
+
+
 def gaussian_innovations(forecast: Mixture, reward: np.ndarray) -> np.ndarray:
     """As if the forecast were one Gaussian with a known noise: the plain form."""
-    mean = forecast.weight @ forecast.mean
-    scale = forecast.dof / (forecast.dof - 2)
-    inner = scale * np.einsum("j,jhk,jik->hi", forecast.weight, forecast.factor, forecast.factor)
-    centred = forecast.mean - mean
-    factor = np.linalg.cholesky(inner + np.einsum("j,jh,ji->hi", forecast.weight, centred, centred))
+    mean, scale = forecast.mean @ forecast.weight, forecast.dof / (forecast.dof - 2)
+    inner = scale * np.einsum("j,jhi->hi", forecast.weight, covariance(forecast))
+    centred = forecast.mean - mean[:, None]
+    factor = np.linalg.cholesky(inner + np.einsum("j,hj,ij->hi", forecast.weight, centred, centred))
     return solve_triangular(factor, (reward - mean).T, lower=True).T
+
+
+def covariance(forecast: Mixture) -> np.ndarray:
+    """Of each piece, written out, (J, H, H)."""
+    size, pieces, _ = forecast.loading.shape
+    whole, parts = np.empty((pieces, size, size)), forecast.start
+    for t, at in enumerate(forecast.loading):
+        parts = parts * forecast.carried[t] ** 2 + forecast.fresh[t]
+        faded = np.cumprod(np.vstack([np.ones_like(forecast.carried[t]), forecast.carried[t + 1 :]]), axis=0)
+        whole[:, t, t:] = np.einsum("jn,hn,hjn->jh", parts * at, faded, forecast.loading[t:])
+        whole[:, t:, t] = whole[:, t, t:]
+        whole[:, t, t] += forecast.sampling[t]
+    return whole
 
 
 def simulate(runs: int) -> tuple[dict[tuple[str, str], list[np.ndarray]], list[bool], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +17,11 @@ from ..fitting.fit import Fit
 from ..posterior.drawing import resample
 from ..posterior.sigmoid import reward_at
 from ..values import Estimate, estimate_of
+from .pieces import Pieces
 from .surprise import Mixture
 
 VERSION = 2
 _DRAWS = 400
-_PIECE = 50  # draws of one Gaussian piece
-_DOF = (5.0, 1000.0)
 _MOST_EXPECTED = 1e100  # evaluations
 _LEAST_GAP = 1e-16 * LEAST_COMPUTE  # two evaluations that a float can tell apart
 HORIZON = 80  # evaluations among which a change is looked for first
@@ -179,34 +178,36 @@ class FrozenForecast:
         first = (compute[0] - self.at_compute) / self.usual_gap
         return np.asarray(first + clock_ahead(compute, self.usual_gap, ahead))
 
-    def mixture(self, compute: FloatArray, variance: FloatArray, clock: FloatArray) -> Mixture:
+    def mixture(self, compute: FloatArray, variance: FloatArray, clock: FloatArray, *, since: float = 0.0) -> Mixture:
         """The joint forecast of evaluations after the freeze, uncertainty of curve and noise included.
 
-        Draws with the same noise are cut into groups along the reward that they have at the horizon; each group is one
-        Gaussian piece with its own mean and covariance. What the draws say of the noise scale becomes degrees of
-        freedom. Nothing of this hangs on which evaluations have come: a later one changes nothing that was judged.
+        Each piece is a group of draws with its own mean and covariance; what the draws say of the noise scale becomes
+        degrees of freedom. Nothing of this hangs on which evaluations have come: a later one changes nothing that was
+        judged, and those from any one on have the forecast that they have among all.
 
         Args:
             compute: strictly increasing, after `at_compute`, (H,).
             variance: nominal sampling variance of each, (H,).
             clock: at each, see `clock`, (H,): not every evaluation need be among them.
+            since: the clock at the evaluation before the first of them; 0 says the freeze.
         """
+        return self._pieces.mixture(self._drawn(compute, clock), variance / self.nominal, clock, since)
+
+    def _drawn(self, compute: FloatArray, clock: FloatArray) -> FloatArray:
+        """The curve with what is known of the wandering part, (H, K)."""
         rho = np.array([pair[1] for pair in self.hypotheses])[self.hypothesis]
-        drawn = reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]  # (H, K)
-        shares = variance / self.nominal
-        groups = self._groups
-        dof = self._degrees_of_freedom(groups)
-        factors = []
-        for group in groups:
-            centred = drawn[:, group] - drawn[:, group].mean(axis=1, keepdims=True)
-            covariance = centred @ centred.T / len(group) + self._noise(group, clock, shares)
-            factors.append(np.linalg.cholesky(covariance * (dof - 2) / dof))  # Student-t's with this covariance
-        return Mixture(
-            weight=np.array([len(group) for group in groups]) / len(self.A),
-            mean=np.stack([drawn[:, group].mean(axis=1) for group in groups]),
-            factor=np.stack(factors),
-            dof=dof,
-        )
+        return reward_at(compute, self.A, self.B, self.C_mid, self.R0) + self.state * rho ** clock[:, None]
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        horizon = self.at_compute + self.horizon * self.usual_gap
+        end = reward_at(np.array([horizon]), self.A, self.B, self.C_mid, self.R0)[0]
+        return Pieces.of(end, self.scale, self.hypothesis, self.hypotheses, self.state_variance)
+
+    def is_same(self, other: FrozenForecast) -> bool:
+        """Whether every part of both is the same, as of one that was read twice."""
+        parts = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return self is other or all(np.array_equal(one, two) for one, two in parts)
 
     def at(self, compute: float) -> Estimate:
         """The curve at one compute, after the freeze or before: median and 90 % interval.
@@ -219,45 +220,6 @@ class FrozenForecast:
             value = checks.short(compute)
             raise errors.FrozenError("compute", value, "a finite compute of at least 0 is needed", way_out)
         return estimate_of(reward_at(np.array([checks.as_float(compute)]), self.A, self.B, self.C_mid, self.R0)[0])
-
-    @cached_property
-    def _groups(self) -> list[IntArray]:
-        """Draws with one noise hypothesis and neighbouring ends, some _PIECE in each group; few ones join together."""
-        horizon = self.at_compute + self.horizon * self.usual_gap
-        end = reward_at(np.array([horizon]), self.A, self.B, self.C_mid, self.R0)[0]
-        same: list[IntArray] = []
-        few: list[IntArray] = []
-        for index in range(len(self.hypotheses)):
-            mine = np.flatnonzero(self.hypothesis == index)
-            (same if len(mine) >= _PIECE / 2 else few).append(mine)
-        together = np.concatenate(few) if few else np.empty(0, dtype=np.int64)
-        if len(together) >= _PIECE / 2 or not same:
-            same.append(together)
-        elif len(together):
-            same[0] = np.concatenate([same[0], together])
-        return [
-            group
-            for mine in same
-            for group in np.array_split(mine[np.argsort(end[mine], kind="stable")], max(1, round(len(mine) / _PIECE)))
-        ]
-
-    def _degrees_of_freedom(self, groups: list[IntArray]) -> float:
-        """2a of the inverse-gamma that the scales within the groups look like: Var(log scale) = 1 / (a - 1/2)."""
-        logs = np.concatenate([np.log(self.scale[group]) - np.log(self.scale[group]).mean() for group in groups])
-        return float(np.clip(1.0 + 2.0 / max(float(logs.var()), 1e-6), _DOF[0], _DOF[1]))
-
-    def _noise(self, group: IntArray, clock: FloatArray, shares: FloatArray) -> FloatArray:
-        """Covariance of wandering and sampling noise, averaged over some draws."""
-        apart = np.abs(clock[:, None] - clock[None, :])
-        since = clock[:, None] + clock[None, :]
-        scale, hypothesis = self.scale[group], self.hypothesis[group]
-        total = np.diag(shares * scale.mean())
-        for index, (eta, rho) in enumerate(self.hypotheses):
-            weight = scale[hypothesis == index].sum() / len(group)
-            if weight > 0 and eta > 0:
-                faded = _power(rho, since)
-                total += weight * (eta * (_power(rho, apart) - faded) + self.state_variance[index] * faded)
-        return np.asarray(total)
 
 
 def _text(value: object) -> str:
@@ -274,11 +236,6 @@ def _whole(value: object) -> int:
 
 def _are_finite(values: FloatArray, size: int) -> bool:
     return values.shape == (size,) and bool(np.isfinite(values).all())
-
-
-def _power(rho: float, ticks: FloatArray) -> FloatArray:
-    """rho^ticks, 0 where it is negligible: denormal numbers make linear algebra a hundred times slower."""
-    return np.where(ticks < np.log(1e-12) / np.log(rho), rho ** np.minimum(ticks, 1e3), 0.0)
 
 
 def freeze(fit: Fit, *, horizon: int = HORIZON) -> FrozenForecast:

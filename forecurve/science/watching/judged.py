@@ -5,7 +5,7 @@ Which belong together is settled by their numbers alone: what was judged is not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,16 @@ class Judged:
     since: FloatArray
     complete: int
     horizon: int
+
+    @property
+    def size(self) -> int:
+        """H."""
+        return len(self.compute)
+
+    def complete_ones(self) -> Judged:
+        """Without a last one of a mean to come."""
+        columns = ("compute", "reward", "variance", "clock", "since")
+        return replace(self, **{name: getattr(self, name)[: self.complete] for name in columns})
 
     @classmethod
     def of(

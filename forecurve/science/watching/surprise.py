@@ -4,6 +4,9 @@ The forecast is a mixture of a few Gaussian pieces with a common, not exactly kn
 before, the next evaluation is then a mixture of Student-t's; its probability integral transform, moved to the normal
 scale, gives innovations z that are independent standard normals if the forecast holds: uncertainty of the curve, of
 the noise and their correlation are absorbed. One Gaussian alone would not do: four-parameter posteriors are bent.
+
+Each piece is a linear state space: what is not known of the curve stays, what wanders is carried over in part. So the
+next evaluation is predicted by Kalman's recursion, at a cost that does not grow with the evaluations before it.
 """
 
 from __future__ import annotations
@@ -15,85 +18,121 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from ..arrays import FloatArray
 
+_KEPT = 0.98  # of what evaluations since the freeze tell of the scale, from one to the next
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The joint forecast of H evaluations.
+    """The joint forecast of H evaluations: of J pieces, each its mean and N independent parts that are not known.
 
     Attributes:
         weight: of each piece, (J,).
-        mean: of each piece, (J, H).
-        factor: Cholesky factor of each piece's covariance, (J, H, H).
-        dof: degrees of freedom with which the scale of all covariances is known.
+        mean: of each evaluation under each piece, (H, J).
+        variance: of each evaluation by itself, of a scale of 1, (H, J).
+        sampling: what of it is its own alone, (H, J).
+        loading: how far a part of size 1 moves each evaluation, (H, J, N).
+        start: variance of each part at the freeze, (J, N).
+        carried: the factor by which each part is carried over from the evaluation before, (H, N).
+        fresh: variance that is added to each part then, (H, J, N).
+        dof: degrees of freedom with which the scale of all variances is known.
     """
 
     weight: FloatArray
     mean: FloatArray
-    factor: FloatArray
+    variance: FloatArray
+    sampling: FloatArray
+    loading: FloatArray
+    start: FloatArray
+    carried: FloatArray
+    fresh: FloatArray
     dof: float
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean (H,) and standard deviation (H,) of each evaluation by itself."""
-        mean = self.weight @ self.mean
-        variance = np.einsum("jhk,jhk->jh", self.factor, self.factor)
-        inflated = variance * self.dof / (self.dof - 2)
-        return mean, np.sqrt(self.weight @ (inflated + (self.mean - mean) ** 2))
+        mean = (self.mean * self.weight).sum(axis=1)
+        inflated = self.variance * self.dof / (self.dof - 2)
+        return mean, np.sqrt(((inflated + (self.mean - mean[:, None]) ** 2) * self.weight).sum(axis=1))
 
 
-def innovations(forecast: Mixture, reward: FloatArray, clip: float | None = None) -> FloatArray:
+def innovations(forecast: Mixture, reward: FloatArray, clip: float = np.inf) -> FloatArray:
     """z, shape (R, H), of R runs with H evaluations each.
 
     Args:
-        forecast: of the H evaluations.
+        forecast: of the H evaluations, the first after the freeze.
         reward: (R, H).
-        clip: bound |z| by it, and let an evaluation beyond it move the expectation of the next ones by its clipped
-            part only. Whitening expects a run that has fallen to stay down, so that its later innovations are small
-            and a clipped first one proves nothing; this way what stays down stays a surprise.
+        clip: as of `Known.then`.
     """
-    runs, size = reward.shape
-    sequence = _Sequence.begin(forecast, runs)
-    z = np.empty((runs, size))
-    for t in range(size):
-        z[:, t] = sequence.step(reward[:, t], clip)
+    known, z = Known.at_freeze(forecast, len(reward)), np.empty(reward.shape)
+    for t in range(reward.shape[1]):
+        known, z[:, t] = known.then(forecast, t, reward[:, t], np.full(len(reward), clip))
     return z
 
 
-@dataclass(eq=False)
-class _Sequence:
-    """What is known of R runs up to evaluation t. Pieces first: arrays of shape (J, R)."""
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of R runs after `seen` evaluations, by J pieces with N parts each.
 
-    forecast: Mixture
+    Attributes:
+        log_weight: of each piece, (J, R).
+        place: expected size of each part, (J, R, N).
+        spread: covariance of the parts about it, of a scale of 1, (J, N, N); it hangs on no reward.
+        squares: sum of squared standardised errors, earlier ones faded, (J, R).
+        worth: of how many evaluations that is.
+    """
+
     log_weight: FloatArray
-    errors: FloatArray  # standardised, under each piece, (J, R, H)
-    squares: FloatArray  # their sum
-    seen: int = 0
+    place: FloatArray
+    spread: FloatArray
+    squares: FloatArray
+    worth: float
+    seen: int
 
     @classmethod
-    def begin(cls, forecast: Mixture, runs: int) -> _Sequence:
-        pieces, size = forecast.mean.shape
+    def at_freeze(cls, forecast: Mixture, runs: int) -> Known:
+        """Before any evaluation."""
+        pieces, parts = forecast.start.shape
         log_weight = np.repeat(np.log(forecast.weight)[:, None], runs, axis=1)
-        return cls(forecast, log_weight, np.zeros((pieces, runs, size)), np.zeros((pieces, runs)))
+        spread = forecast.start[:, :, None] * np.eye(parts)
+        return cls(log_weight, np.zeros((pieces, runs, parts)), spread, np.zeros((pieces, runs)), 0.0, 0)
 
-    def step(self, value: FloatArray, clip: float | None) -> FloatArray:
-        """z of evaluation t, (R,); its value counts as seen from here on."""
-        t, forecast = self.seen, self.forecast
-        dof = forecast.dof + t
-        row = forecast.factor[:, t, :t]
-        mean = forecast.mean[:, t, None] + np.matmul(self.errors[:, :, :t], row[:, :, None])[:, :, 0]
-        known = forecast.factor[:, t, t, None]  # of a scale of 1
-        spread = known * np.sqrt((forecast.dof + self.squares) / dof)
-        z = self._z((value - mean) / spread, dof)
-        if clip is not None:
-            value = np.where(np.abs(z) > clip, self._clipped(value, mean, spread, clip), value)
+    def then(self, forecast: Mixture, t: int, value: FloatArray, clip: FloatArray) -> tuple[Known, FloatArray]:
+        """What is known after one evaluation more, and its z, (R,).
+
+        Args:
+            forecast: one that has it.
+            t: its place there; the one before is the last that was seen.
+            value: of each run, (R,).
+            clip: bound |z| by it, and let an evaluation beyond it move the expectation of the next ones by its clipped
+                part only, (R,). Whitening expects a run that has fallen to stay down, so that its later innovations
+                are small and a clipped first one proves nothing; this way what stays down stays a surprise.
+        """
+        loading, carried = forecast.loading[t], forecast.carried[t]
+        place, spread = self.place * carried, self.spread * np.multiply.outer(carried, carried)
+        every = np.arange(len(carried))
+        spread[:, every, every] += forecast.fresh[t]
+        along = np.matmul(spread, loading[:, :, None])[:, :, 0]
+        variance = np.maximum((along * loading).sum(axis=1), 0.0) + forecast.sampling[t]  # of a scale of 1
+
+        mean = forecast.mean[t, :, None] + np.matmul(place, loading[:, :, None])[:, :, 0]
+        dof = forecast.dof + self.worth
+        sd = np.sqrt(variance[:, None] * (forecast.dof + self.squares) / dof)
+        z = self._z((value - mean) / sd, dof)
+        beyond = np.abs(z) > clip
+        if beyond.any():
+            value = np.where(beyond, self._clipped(value, mean, sd, clip), value)
             z = np.clip(z, -clip, clip)
-        error = (value - mean) / spread
-        log_density = -np.log(spread) - (dof + 1) / 2 * np.log1p(error**2 / dof)
-        self.log_weight = self.log_weight + log_density
-        self.log_weight -= np.logaddexp.reduce(self.log_weight, axis=0)
-        self.errors[:, :, t] = (value - mean) / known
-        self.squares = self.squares + self.errors[:, :, t] ** 2
-        self.seen += 1
-        return z
+        off = value - mean
+        log_weight = self.log_weight - np.log(sd) - (dof + 1) / 2 * np.log1p((off / sd) ** 2 / dof)
+        gain = along / variance[:, None]
+        known = Known(
+            log_weight=log_weight - np.logaddexp.reduce(log_weight, axis=0),
+            place=place + off[:, :, None] * gain[:, None, :],
+            spread=spread - gain[:, :, None] * along[:, None, :],
+            squares=_KEPT * (self.squares + off**2 / variance[:, None]),
+            worth=_KEPT * (self.worth + 1),
+            seen=self.seen + 1,
+        )
+        return known, z
 
     def _z(self, error: FloatArray, dof: float) -> FloatArray:
         """Normal scores of the mixture's distribution function, from its lower or upper tail, whichever is exact."""
@@ -102,12 +141,12 @@ class _Sequence:
         upper = np.logaddexp.reduce(self.log_weight + log_ndtr(-normal), axis=0)
         return np.asarray(np.where(lower < upper, ndtri_exp(lower), -ndtri_exp(upper)))
 
-    def _clipped(self, value: FloatArray, mean: FloatArray, spread: FloatArray, clip: float) -> FloatArray:
+    def _clipped(self, value: FloatArray, mean: FloatArray, sd: FloatArray, clip: FloatArray) -> FloatArray:
         """The value within `clip` standard deviations of what was expected."""
         weight = np.exp(self.log_weight)
         middle = (weight * mean).sum(axis=0)
-        sd = np.sqrt((weight * (spread**2 + (mean - middle) ** 2)).sum(axis=0))
-        return np.asarray(np.clip(value, middle - clip * sd, middle + clip * sd))
+        whole = np.sqrt((weight * (sd**2 + (mean - middle) ** 2)).sum(axis=0))
+        return np.asarray(np.clip(value, middle - clip * whole, middle + clip * whole))
 
 
 def _normal_score(t: FloatArray, dof: float) -> FloatArray:

@@ -29,10 +29,9 @@ from .. import checks, errors
 from ..arrays import FloatArray
 from ..fitting.fit import Fit
 from ..values import SDS_TO_A_SIDE, Estimate, jsonable
-from .evidence import Evidence, evidence, without_any_one
 from .frozen import FrozenForecast
 from .judged import Judged
-from .surprise import Mixture, innovations
+from .standing import Standing
 from .wording import watch_sentence
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 OTHERS = 2.0  # evidence that is left for an ALERT without any one evaluation
-CLIP = 4.0
 DOUBT = "Its curve is smooth, but bends otherwise than a sigmoid does: the forecast may be what was wrong."
 
 
@@ -83,6 +81,7 @@ class Watch:
     upper: FloatArray
     fall: str | None = None
     doubt: str | None = None
+    _standing: Standing | None = None
 
     @property
     def sentence(self) -> str:
@@ -154,6 +153,7 @@ def watch(
     *,
     restarts: npt.ArrayLike | None = None,
     fit: Fit | None = None,
+    earlier: Watch | None = None,
 ) -> Watch:
     """Judge all evaluations after the freeze, in order.
 
@@ -169,6 +169,13 @@ def watch(
             a decline (`Fit.misfit`) that began with these evaluations and is not made up for, and the last two of
             them lie below the frozen 90 % interval, that is a WARN. Where it finds a smooth curve that is no sigmoid
             (`shape`), an ALERT is a WARN: it may be the forecast that was wrong and not the run.
+        earlier: what was said of the run before. The answer is the same without it. With it an evaluation that is
+            judged already, and no other than it was, is not judged again: one more costs as much after 500 as after
+            5. Give the last one, whatever has come since:
+
+                verdict = None
+                for count in range(1, len(compute) + 1):
+                    verdict = watch(frozen, compute[:count], reward[:count], earlier=verdict)
 
     Raises:
         FrozenError: no evaluations, or not after the freeze, or no such rewards, variances or restarts; a fit with
@@ -177,16 +184,17 @@ def watch(
     checks.check_kind("frozen", frozen, FrozenForecast, "pass freeze(fit(curve))", errors.FrozenError)
     every, rewards, given = _evaluations(frozen, compute, reward, variance)
     _check_same_end(fit, float(every[-1]))
+    if earlier is not None:
+        checks.check_kind("earlier", earlier, Watch, "pass what watch(...) gave", errors.FrozenError)
     resumed = _restarts(restarts, fit)
     rows = Judged.of(frozen, every, rewards, _variances(frozen, every, given, fit), resumed)
-    x, y = rows.compute, rows.reward
-    forecast = frozen.mixture(x, rows.variance, rows.clock)
-    mean, sd = forecast.moments()
-    sharp, robust, others, z = _judge(forecast, mean, rows)
+    standing = _standing(frozen, rows.complete_ones(), earlier)
+    shown = standing.through(rows)  # with the last evaluation by itself
+    y, mean, sd = rows.reward, shown.expected, shown.sd
+    sharp, robust = standing.evidence
     smooth = fit is not None and fit.misfit == "shape"
-    level = _level(sharp.peak, robust.peak if others >= OTHERS else 0.0, smooth=smooth)
-    judged = robust if level == "ALERT" else sharp
-    since = None if level is None else float(rows.since[judged.start])
+    level = _level(sharp.peak, robust.peak if robust.others >= OTHERS else 0.0, smooth=smooth)
+    since = None if level is None else float(rows.since[standing.start(robust=level == "ALERT")])
     low, high = frozen.bounds
     lower, upper = np.maximum(mean - SDS_TO_A_SIDE * sd, low), np.minimum(mean + SDS_TO_A_SIDE * sd, high)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
@@ -200,16 +208,24 @@ def watch(
         since_compute=since,
         e_value=sharp.peak,
         e_value_robust=robust.peak,
-        e_value_others=others,
-        compute=x,
+        e_value_others=robust.others,
+        compute=rows.compute,
         reward=y,
-        z=z,
+        z=shown.z[0],
         expected=mean,
         lower=lower,
         upper=upper,
         fall=None if found is None else found[1],
         doubt=DOUBT if smooth and level is not None else None,
+        _standing=standing,
     )
+
+
+def _standing(frozen: FrozenForecast, rows: Judged, earlier: Watch | None) -> Standing:
+    """After these rows, from where it was earlier on."""
+    before = None if earlier is None else earlier._standing
+    begun = Standing.at_freeze(frozen) if before is None else before.back_to(frozen, rows)
+    return begun.through(rows)
 
 
 def _check_same_end(fit: Fit | None, last: float) -> None:
@@ -233,17 +249,6 @@ def _fall(fit: Fit, compute: FloatArray) -> tuple[float, str] | None:
         return None
     down = int(np.searchsorted(compute, found.since, side="right"))
     return float(compute[min(down, len(compute) - 1)]), found.sentence
-
-
-def _judge(forecast: Mixture, expected: FloatArray, rows: Judged) -> tuple[Evidence, Evidence, float, FloatArray]:
-    """Sharp and robust evidence, the least of the latter without any one evaluation, and the sharp innovations."""
-    complete = slice(rows.complete)
-    below = (rows.reward < expected)[complete]
-    z = innovations(forecast, rows.reward[None, :])[0]
-    clipped = innovations(forecast, rows.reward[None, :], clip=CLIP)[0][complete]
-    sharp, robust = evidence(z[complete], rows.horizon, below), evidence(clipped, rows.horizon, below)
-    others = without_any_one(clipped, rows.horizon, below)[-1]
-    return sharp, robust, float(np.exp(min(others, 700.0))), z
 
 
 def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:

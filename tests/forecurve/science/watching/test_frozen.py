@@ -28,6 +28,40 @@ def test_the_frozen_forecast_agrees_with_the_fit_it_was_frozen_from() -> None:
     assert FROZEN.at(16_000).median == pytest.approx(FIT.predict(16_000).median[0], abs=0.003)
 
 
+def test_the_forecast_of_a_piece_has_the_covariance_of_its_draws_and_of_the_noise() -> None:
+    """As docs/science/watch.md writes it, over uneven gaps and a restart."""
+    later = np.sort(np.random.default_rng(8).uniform(4100, 16_000, 30))
+    clock, shares = FROZEN.clock(later, (later[20],)), np.linspace(0.5, 2, 30)
+    forecast, pieces = FROZEN.mixture(later, shares * FROZEN.nominal, clock), FROZEN._pieces
+    curve = np.stack([sigmoid(later, *one) for one in zip(FROZEN.A, FROZEN.B, FROZEN.C_mid, FROZEN.R0, strict=True)])
+    rho = np.array([FROZEN.hypotheses[index][1] for index in FROZEN.hypothesis])
+    curve = curve + FROZEN.state[:, None] * rho[:, None] ** clock
+    assert len(pieces.draws) > 1
+    for number, (draws, there) in enumerate(zip(pieces.draws, pieces.there, strict=True)):
+        mine = draws[there]
+        expected = np.cov(curve[mine].T, bias=True)
+        for one in mine:
+            (eta, rho_of), scale = FROZEN.hypotheses[FROZEN.hypothesis[one]], FROZEN.scale[one] / len(mine)
+            expected += scale * np.diag(shares)
+            if eta > 0:
+                faded = rho_of ** (clock[:, None] + clock)
+                apart = rho_of ** np.abs(clock[:, None] - clock)
+                unknown = FROZEN.state_variance[FROZEN.hypothesis[one]]
+                expected += scale * (eta * (apart - faded) + unknown * faded)
+        parts, found = forecast.start[number], np.diag(forecast.sampling[:, number])
+        for s in range(30):
+            parts = parts * forecast.carried[s] ** 2 + forecast.fresh[s, number]
+            for t in range(s, 30):
+                carried = forecast.carried[s + 1 : t + 1].prod(axis=0)
+                shared = (parts * carried * forecast.loading[s, number] * forecast.loading[t, number]).sum()
+                found[s, t] += shared
+                found[t, s] = found[s, t]
+        known = FROZEN._pieces.dof / (FROZEN._pieces.dof - 2)
+        np.testing.assert_allclose(known * found, expected, rtol=1e-6, atol=1e-12 * expected.max())
+        np.testing.assert_allclose(np.diag(found), forecast.variance[:, number], rtol=1e-9)
+        np.testing.assert_allclose(forecast.mean[:, number], curve[mine].mean(axis=0))
+
+
 def test_a_frozen_forecast_survives_json() -> None:
     again = FrozenForecast.from_dict(json.loads(json.dumps(FROZEN.to_dict(), allow_nan=False)))
     reward = sigmoid(LATER, 0.59, 1.9, 2500, 0.2)
