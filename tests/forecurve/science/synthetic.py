@@ -41,7 +41,6 @@ def log_rise_of(A: FloatArray, R0: FloatArray) -> FloatArray:
         return np.asarray(np.logaddexp(np.log(0.5) + by_odds, np.log(0.5) - np.log(1 - R0)))
 
 
-
 def exact_curve(
     A: float = 0.6, B: float = 1.7, C_mid: float = 30.0, R0: float = 0.2, last: float = 200.0, points: int = 30
 ) -> Curve:

@@ -17,7 +17,7 @@ from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.other_rise import P_BURR
 from forecurve.science.posterior.prior import C_MID_REACH, LOG_B_BOX, PAPER, Prior
 
-from ..posterior.test_oracles import flat_log_b, log_rise_of, log_likelihood
+from ..posterior.test_oracles import flat_log_b, log_likelihood, log_rise_of
 from ..synthetic import noisy_curve, sigmoid
 
 
