@@ -7,7 +7,8 @@ The area is that of a normal with the density's curvature there, times one as wi
 evaluations tell neither the start (none before the bend) nor the ceiling (none behind it), the other is still known
 well or badly, and the area with it.
 
-It lays the lattices and chooses where to draw; the draws themselves are weighted exactly.
+It lays the lattices and chooses where to draw, and takes a ceiling of which nothing is told for uniform on [R0, 1]; the
+draws themselves are weighted exactly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Priors of (A, ln B, ln C_mid): always proper, always with a flat part that lets the data overrule them.
 
-The flat part: R0 ~ U(0, 1), A | R0 ~ U(R0, 1), ln C_mid uniform on a box relative to the data's range of compute, ln B
-about the usual exponents, wide enough to leave all of its box open. An informative prior is 0.9 x (independent
-Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
+The flat part: R0 ~ U(0, 1), A by the usual rise from there (`usual_rise`), ln C_mid uniform on a box relative to the
+data's range of compute, ln B about the usual exponents; each leaves all of its range open. An informative
+prior is 0.9 x (independent Student-t with 6 degrees of freedom) + 0.1 x flat ("robust MAP").
 """
 
 from __future__ import annotations
