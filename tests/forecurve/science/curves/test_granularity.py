@@ -87,7 +87,7 @@ def test_the_noise_is_that_of_so_many_answers_and_what_is_told_goes_before() -> 
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(3, 30), st.sampled_from([4, 8, 16]), st.integers(0, 999), st.booleans())
+@given(st.integers(3, 30), st.sampled_from([4, 8, 16, 1319]), st.integers(0, 999), st.booleans())
 def test_one_evaluation_more_leads_to_the_same_curve_and_fit(size: int, answers: int, seed: int, breaks: bool) -> None:
     """Also where it tells the number for the first time, or takes it back."""
     reward = _answered(answers, seed)[: size + 1].copy()

@@ -58,6 +58,16 @@ def test_where_luck_may_explain_it_one_evaluation_is_no_collapse(sizes: dict[str
     assert fit(_run(0.0, points=5, **sizes)).misfit is None
 
 
+@pytest.mark.parametrize("answers", [375, 1319, 3531])
+def test_sizes_that_the_rewards_tell_are_known_as_well(answers: int) -> None:
+    """Held-out evaluations of which nobody said how many prompts they have."""
+    right = np.array([0.381, 0.386, 0.391]) * answers
+    fell = Curve([50, 100, 150, 200], np.append(np.round(right) / answers, 0.0), unit="steps")
+    assert fell.answers == answers
+    assert fit(fell).misfit == "collapse"
+    assert fit(Curve([50, 100, 150, 200], [0.381, 0.386, 0.391, 0.0], unit="steps")).misfit is None
+
+
 @pytest.mark.parametrize("points", [4, 6, 12])
 def test_heavy_tails_and_wandering_are_no_collapse(points: int) -> None:
     compute = np.arange(1, points + 1) * 500.0
