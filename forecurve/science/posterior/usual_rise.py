@@ -2,8 +2,8 @@
 
 Half of it is uniform on [R0, 1]. In the other half RL multiplies the odds of solving a prompt: with odds of
 (p + .01) / (1 - p + .01), which are finite at 0 and at 1, they grow by a factor r of density ln r / r^2, a gamma
-distribution of shape 2 and scale 1 in ln r, up to what leads from R0 to 1. So a run that stands at .04 is hardly
-expected at .5, one at .65 is at .85, and half of the density goes on saying that anything may be.
+distribution of shape 2 and scale 1 in ln r, up to what leads from R0 to 1. So the median ceiling
+of a run that starts at .04 is .35, of one at .65 .87, and half of the density goes on saying that anything may be.
 """
 
 from __future__ import annotations

@@ -41,10 +41,7 @@ def with_experts() -> PretrainedConfig:
     return Qwen3MoeConfig(**SIZES, **experts, head_dim=32, tie_word_embeddings=False)
 
 
-@pytest.mark.parametrize(
-    ("kind", "in_place"),
-    [pytest.param(with_biases_and_a_tied_head, True, marks=pytest.mark.slow), (with_experts, False)],
-)
+@pytest.mark.parametrize(("kind", "in_place"), [(with_biases_and_a_tied_head, True), (with_experts, False)])
 def test_the_weights_of_the_folder_and_then_those_of_a_swap_make_the_tokens(
     kind: Callable[[], PretrainedConfig], in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -31,7 +31,8 @@ def test_the_number_of_answers_is_found(answers: int, decimals: int) -> None:
 def test_of_held_out_prompts_a_few_evaluations_tell_it(answers: int) -> None:
     for seed in range(5):
         assert answers_told_by(_answered(answers, seed)[::4]) == answers
-        assert answers_told_by(_answered(answers, seed)[:3]) in (answers, None) or answers % 2 == 0
+        few = answers_told_by(_answered(answers, seed)[:3])
+        assert few is None or answers % few == 0  # three rates may have a factor in common
     single = _answered(answers).astype(np.float32).astype(float)
     assert answers_told_by(single) == answers  # 32 bits wide once
 
