@@ -80,6 +80,11 @@ def _why_none(run: Run) -> str:
     return " yet, the curve is too short" if run.dirty_at is None else " yet, its evaluations are waiting to be fitted"
 
 
-def with_forecast(run: Run, said: str) -> str:
-    """The forecast's own sentence, and why it has not seen the newest evaluations where it could not."""
+def with_forecast(run: Run, said: str, at_compute: float) -> str:
+    """What a forecast of evaluations up to `at_compute` says; that the curve is back at fewer, as while a log is sent
+    anew; and why it has not seen the newest evaluations where it could not."""
+    now = run.last_compute
+    if now is not None and now < at_compute:
+        back = f"from before its curve went back to {compute_text(now)}"
+        said = f"{said} This is as of {compute_text(at_compute)} {run.compute_unit}, {back}."
     return f"{said} Newer evaluations are not in it ({run.unfitted.rstrip('.')})." if run.unfitted else said
