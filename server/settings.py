@@ -73,7 +73,9 @@ class Settings(BaseSettings):
         600.0, gt=0, description="Silence, with the executor unreachable too, after which an attempt is lost."
     )
     external_lost_after_s: float = Field(
-        7 * 86_400.0, gt=0, description="Silence after which a run that its user launched counts as failed."
+        7 * 86_400.0,
+        gt=0,
+        description="Silence after which a run that its user launched counts as failed, begun or not.",
     )
     tick_s: float = Field(2.0, gt=0, description="How often the scheduler rings the dispatcher and the reconciler.")
     refit_every_s: float = Field(1.0, ge=0, description="Least time between two refits of a run.")

@@ -25,6 +25,7 @@ from forecurve.science import (
     Hindsight,
     Past,
     Revision,
+    Watch,
     advise,
     fit,
     freeze,
@@ -66,7 +67,8 @@ class Subject:
     `frozen` is the state of its frozen forecast and the compute it was made at; `siblings` are comparable runs that
     tell where it goes, `arm` what its other seeds are known by; `past` is how forecasts of comparable runs that
     rested on their own evaluations alone turned out, `past_informed` those that had past runs as their prior; `settled`
-    is up to where its falls below the forecast were resolved.
+    is up to where its falls below the forecast were resolved; `earlier` is what the watch said of it before, where that
+    is known: what is said now is the same without it.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Subject:
     siblings: Sequence[PastRun] = ()
     arm: str | None = None
     settled: Settled | None = None
+    earlier: Watch | None = None
 
     @property
     def finished(self) -> list[PastRun]:
@@ -105,7 +108,7 @@ class Assessment:
     """What a refit found.
 
     `to_freeze` is the forecast to freeze now, and may be `said` itself. `revised` is there only for a run that never
-    fell: what a fall does to the forecast is no slow change.
+    fell: what a fall does to the forecast is no slow change. `verdict` is the watch's, where it had something to judge.
     """
 
     said: Said
@@ -113,6 +116,7 @@ class Assessment:
     to_freeze: Said | None
     alarm: Alarm | None
     revised: Revision | None
+    verdict: Watch | None
 
     @property
     def has_no_fall(self) -> bool:
@@ -139,10 +143,12 @@ def assess(subject: Subject, rule: FreezeRule) -> Assessment | None:
     frozen = (to_freeze.state, to_freeze.at_compute) if to_freeze is not None else subject.frozen
     if to_freeze is not None and to_freeze.points == said.points and fitted is alone:
         said = to_freeze
-    alarm = _alarm(subject, points, frozen, alone)
+    judged = _judged(subject, points, frozen)
+    verdict = None if frozen is None or not judged else _verdict(subject, judged, frozen[0], alone)
+    alarm = None if verdict is None else _alarm(subject, judged, verdict)
     fell = alarm is not None or subject.settled is not None
     revised = _revised(subject, alone, frozen) if not fell and to_freeze is None else None
-    return Assessment(said, advice, to_freeze, alarm, revised)
+    return Assessment(said, advice, to_freeze, alarm, revised, verdict)
 
 
 def _informed(alone: Fit, subject: Subject) -> Fit:
@@ -300,28 +306,30 @@ def _frozen(subject: Subject, points: Sequence[Point], fitted: Fit) -> Said:
     return dataclasses.replace(said, state=json_safe(freeze(fitted, horizon=horizon).to_dict()))
 
 
-def _alarm(
-    subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None, alone: Fit
-) -> Alarm | None:
-    """Judge every evaluation after the frozen forecast by it; None while it holds.
+def _judged(subject: Subject, points: Sequence[Point], frozen: tuple[dict[str, Any], float] | None) -> list[Point]:
+    """The evaluations that the frozen forecast is to judge: all after it.
 
     After an alert was resolved the watch begins anew: what had been seen by then rings no second time.
     """
     if frozen is None:
-        return None
-    (state, made_at), settled = frozen, subject.settled
-    later = [point for point in points if point.compute > made_at and (settled is None or settled.is_before(point))]
-    if not later:
-        return None
-    forecast = FrozenForecast.from_dict(state)
-    compute, reward = [point.compute for point in later], [point.reward for point in later]
-    verdict = watch(forecast, compute, reward, fit=alone)
+        return []
+    made_at, settled = frozen[1], subject.settled
+    return [point for point in points if point.compute > made_at and (settled is None or settled.is_before(point))]
+
+
+def _verdict(subject: Subject, judged: Sequence[Point], state: dict[str, Any], alone: Fit) -> Watch:
+    compute, reward = [point.compute for point in judged], [point.reward for point in judged]
+    return watch(FrozenForecast.from_dict(state), compute, reward, fit=alone, earlier=subject.earlier)
+
+
+def _alarm(subject: Subject, judged: Sequence[Point], verdict: Watch) -> Alarm | None:
+    """What rings; None while the forecast holds."""
     if verdict.level is None:
         return None
     title, text = fallen.words(subject.name, verdict)
-    shown = json_safe(fallen.evidence(verdict, {point.compute: point.step for point in later}))
+    shown = json_safe(fallen.evidence(verdict, {point.compute: point.step for point in judged}))
     since, back = verdict.since_compute, verdict.back_since
-    return Alarm(verdict.level, title, text, since, back, later[-1].compute, shown)
+    return Alarm(verdict.level, title, text, since, back, judged[-1].compute, shown)
 
 
 def _revised(subject: Subject, fitted: Fit, frozen: tuple[dict[str, Any], float] | None) -> Revision | None:

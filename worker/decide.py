@@ -278,6 +278,8 @@ def _launching(case: Case) -> Decision | None:
 def _silent(case: Case) -> Decision | None:
     """Silence makes a run suspect. It is lost only when the executor, too, has said nothing for long."""
     attempt, settings = case.current, case.settings
+    if case.is_external and case.status is Status.QUEUED:
+        return _external_is_lost(case)  # created, or resumed, and never begun
     if case.status is Status.RUNNING and case.silence_s > settings.suspect_after_s:
         return Decision((Status.SUSPECT,), f"No heartbeat for {case.silence_s:.0f} s.")
     if case.status is not Status.SUSPECT:

@@ -38,8 +38,11 @@ from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_saf
 from .clocks import is_past, is_reached, lease_of
 from .early_fall import early_fall, recovered_since
 from .tries import is_due_again, tries_after
+from .verdicts import Verdicts
 
 log = logging.getLogger(__name__)
+
+_verdicts = Verdicts()
 
 REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
@@ -84,7 +87,7 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
     with transaction(sessions) as session:  # the claim is committed: ingest and heartbeats do not wait for this
         seen = session.get_one(Run, run_id).dirty_at  # before the evaluations are read: what came by now is among them
         subject = _subject(session, run_id)
-    claim = replace(claim, dirty_at=seen)
+    claim, subject = replace(claim, dirty_at=seen), replace(subject, earlier=_verdicts.last(run_id))
     try:
         found = _assess(run_id, subject, settings)
     except SoftTimeLimitExceeded:
@@ -99,7 +102,10 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
 def _assess(run_id: str, subject: Subject, settings: Settings) -> Assessment | Unfitted | None:
     """What is to be said; why nothing can be; None while there is too little."""
     try:
-        return assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
+        found = assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
+        if found is not None and found.verdict is not None:
+            _verdicts.keep(run_id, found.verdict)
+        return found
     except CurveError as error:
         log.warning("run %s cannot be fitted: %s", subject.name, error)
         return Unfitted(str(error))

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, exists, func, literal, or_, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy.orm import Session, aliased
 
 from forecurve.science.wording import compute_text
 from server.database import new_id
 from server.errors import NotFound
 from server.metrics.curve import Point
 from server.metrics.models import Evaluation
+from server.metrics.repeated import says_else
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
@@ -28,21 +29,10 @@ IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
 
 
-def _says_else(attempt: ColumnElement[Any] | InstrumentedAttribute[int | None]) -> Sequence[ColumnElement[bool]]:
-    """Of evaluations: of a later attempt, and they say something else than older ones.
-
-    An attempt that says the same once more, as that of a log that is sent anew, has thrown nothing away.
-    """
-    older = aliased(Evaluation)
-    same = older.compute == Evaluation.compute, older.reward == Evaluation.reward
-    said_before = exists().where(older.run_id == Evaluation.run_id, older.attempt <= attempt, *same)
-    return Evaluation.attempt > attempt, ~said_before
-
-
 _FALLEN = aliased(Evaluation)
 _SINCE = func.coalesce(Alert.since_compute, Alert.at_compute)
 _IS_ABOUT = _FALLEN.run_id == Alert.run_id, _FALLEN.attempt <= Alert.attempt, _FALLEN.compute == _SINCE
-_ANEW = Evaluation.run_id == Alert.run_id, *_says_else(Alert.attempt)
+_ANEW = Evaluation.run_id == Alert.run_id, *says_else(Alert.attempt)
 
 SUPERSEDED = or_(
     exists().where(*_ANEW, Evaluation.compute <= _SINCE),
@@ -216,7 +206,7 @@ def settled_at(session: Session, run_id: str, kind: str) -> Settled | None:
     if last is None:
         return None
     ours = select(Evaluation.attempt, Evaluation.compute).where(Evaluation.run_id == run_id)
-    anew = ours.where(*_says_else(literal(last.attempt)), Evaluation.compute <= last.compute)
+    anew = ours.where(*says_else(literal(last.attempt)), Evaluation.compute <= last.compute)
     first = session.execute(anew.order_by(Evaluation.attempt, Evaluation.compute).limit(1)).first()
     if first is None:
         newest = session.scalar(select(func.max(Evaluation.attempt)).where(Evaluation.run_id == run_id))
@@ -262,7 +252,7 @@ def _told_up_to(session: Session, run: Run) -> tuple[int | None, float | None]:
     """The last attempt that said something new, and how far it came: one that says once more what is known, as while a
     log is sent anew, has not come as far as what is known."""
     mine = Evaluation.run_id == run.id
-    newest = select(func.max(Evaluation.attempt)).where(mine, *_says_else(Evaluation.attempt - 1)).scalar_subquery()
+    newest = select(func.max(Evaluation.attempt)).where(mine, *says_else(Evaluation.attempt - 1)).scalar_subquery()
     told = select(Evaluation.attempt, func.max(Evaluation.compute)).where(mine, Evaluation.attempt == newest)
     row = session.execute(told.group_by(Evaluation.attempt)).first()
     return (None, run.last_compute) if row is None else (row[0], row[1])

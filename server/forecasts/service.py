@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from server.database import new_id
 from server.errors import NotFound
 from server.metrics.curve import Point
+from server.metrics.repeated import only_repeats
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
@@ -60,11 +61,12 @@ def record_forecast(session: Session, run: Run, said: Said, *, frozen: bool, new
 
 def withdraw_if_gone(session: Session, run: Run, points: Sequence[Point], now: datetime) -> None:
     """Show the newest forecast no more, nor its advice, where it is of no evaluation on the run's curve: an attempt
-    from scratch has thrown them all away. The frozen one stays what the run is held against. `run` is locked."""
+    from scratch has thrown them all away. One that has only said once more what was known has not. The frozen one stays
+    what the run is held against. `run` is locked."""
     if run.forecast_id is None:
         return
     forecast = get_forecast(session, run.forecast_id)
-    if is_of(points, forecast.at_compute, forecast.summary.get("last")):
+    if is_of(points, forecast.at_compute, forecast.summary.get("last")) or only_repeats(session, run.id):
         return
     run.forecast_id = None
     withdraw_advice(session, run, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any
 
 from forecurve.science import Estimate
@@ -47,7 +48,7 @@ def without_forecast(run: Run, doing: str | None = None) -> str:
     """What there is to say of a run that has no forecast (yet); `doing` is what its trainer said last."""
     status = Status(run.status)
     if status is Status.QUEUED:
-        waits_for = "its first report" if run.executor == "external" else "a place on the cluster"
+        waits_for = _first_report(run) if run.executor == "external" else "a place on the cluster"
         return f"Waiting for {waits_for}{_for_now(run)}."
     if status is Status.LAUNCHING:
         return f"Being launched{_for_now(run)}."
@@ -58,6 +59,13 @@ def without_forecast(run: Run, doing: str | None = None) -> str:
     if run.last_reward is None:
         return f"No evaluation yet{f': {brief(doing)}' if doing and status is Status.RUNNING else ''}."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."
+
+
+def _first_report(run: Run) -> str:
+    """Its user is to begin it, and may have forgotten: since when it waits, of a first attempt."""
+    if run.attempt > 1:
+        return "its first report"
+    return f"its first report since {run.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _for_now(run: Run) -> str:
@@ -72,6 +80,11 @@ def _why_none(run: Run) -> str:
     return " yet, the curve is too short" if run.dirty_at is None else " yet, its evaluations are waiting to be fitted"
 
 
-def with_forecast(run: Run, said: str) -> str:
-    """The forecast's own sentence, and why it has not seen the newest evaluations where it could not."""
+def with_forecast(run: Run, said: str, at_compute: float) -> str:
+    """What a forecast of evaluations up to `at_compute` says; that the curve is back at fewer, as while a log is sent
+    anew; and why it has not seen the newest evaluations where it could not."""
+    now = run.last_compute
+    if now is not None and now < at_compute:
+        back = f"from before its curve went back to {compute_text(now)}"
+        said = f"{said} This is as of {compute_text(at_compute)} {run.compute_unit}, {back}."
     return f"{said} Newer evaluations are not in it ({run.unfitted.rstrip('.')})." if run.unfitted else said

@@ -94,7 +94,8 @@ def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
 def _sentence(run: Run, forecast: Row[Any] | None, over: bool, progress: Progress, fell_at: float | None) -> str:
     if forecast is None:
         return without_forecast(run, progress.message)
-    return with_forecast(run, ended_sentence(run, forecast.summary, fell_at) if over else forecast.sentence)
+    said = ended_sentence(run, forecast.summary, fell_at) if over else forecast.sentence
+    return with_forecast(run, said, forecast.at_compute)
 
 
 def _interval(estimate: dict[str, float] | None) -> Interval | None:
@@ -107,7 +108,8 @@ def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:
     ids = [run.forecast_id for run in runs if run.forecast_id]
     if not ids:
         return {}
-    rows = session.execute(select(Forecast.id, Forecast.summary, Forecast.sentence).where(Forecast.id.in_(ids)))
+    columns = Forecast.id, Forecast.summary, Forecast.sentence, Forecast.at_compute
+    rows = session.execute(select(*columns).where(Forecast.id.in_(ids)))
     return {row.id: row for row in rows}
 
 

@@ -392,6 +392,15 @@ def test_an_external_run_that_is_silent_for_very_long_is_failed_once_we_could_ha
     assert outcome_of(run, silent, None, well_since=ago(599)) == WAIT
 
 
+def test_an_external_run_that_never_began_to_report_does_not_wait_for_ever():
+    queued, never = a_run("queued", executor="external"), an_attempt(None, external_ref=None, submitted_at=None)
+    assert outcome_of(queued, never, None) == WAIT
+    never.created_at = ago(15_001)
+    assert outcome_of(queued, never, None).path == (Status.FAILED,)
+    assert outcome_of(queued, never, None, well_since=ago(599)) == WAIT  # its report may have waited for us
+    assert outcome_of(a_run("queued", "stop", executor="external"), never, None).path == (Status.STOPPED,)
+
+
 def test_an_external_run_that_was_last_heard_of_before_a_clock_was_set_back_is_silent_since_then():
     run, silent = a_run("suspect", executor="external"), an_attempt(-90_000, submitted_at=None, created_at=ago(-90_100))
     assert outcome_of(run, silent, None, well_since=ago(15_001)).path == (Status.FAILED,)

@@ -169,6 +169,30 @@ def test_an_attempt_from_scratch_shows_no_forecast_of_what_counts_no_more(
         assert session.scalars(select(Recommendation).where(Recommendation.status == "open")).all() == []
 
 
+def test_a_log_that_is_sent_anew_keeps_its_forecast_until_there_is_one_of_what_came(
+    sessions: Sessions, settings: Settings
+) -> None:
+    """Said to be of the log before, with its advice; the first evaluation that differs takes it back."""
+    run_id = grow(sessions, settings, HEALTHY, [18, 20, 36])
+    said = run_of(sessions, run_id).forecast_id
+    with sessions() as session:
+        before = run_view(session, session.get_one(Run, run_id))
+    for hours, (reward, first, last, kept) in enumerate(
+        ((HEALTHY, 0, 1, True), (HEALTHY, 1, 2, True), (HEALTHY + 0.001, 2, 3, False)), start=50
+    ):
+        now = START + timedelta(hours=hours)
+        resumed(sessions, run_id, reward, first, last, now)
+        refit(sessions, settings, run_id, now)
+        with sessions() as session:
+            view = run_view(session, session.get_one(Run, run_id))
+            assert (run_of(sessions, run_id).forecast_id == said) == kept
+            assert (view.advice is not None) == kept
+            if kept:
+                assert view.ending == before.ending
+                back = f"went back to {COMPUTE[last - 1]:g}."
+                assert view.sentence == f"{before.sentence} This is as of 70 GPU-hours, from before its curve {back}"
+
+
 def test_a_resume_that_keeps_what_was_forecast_keeps_its_forecast(sessions: Sessions, settings: Settings) -> None:
     run_id, now = grow(sessions, settings, HEALTHY, [18, 20, 36]), START + timedelta(hours=50)
     said = run_of(sessions, run_id).forecast_id

@@ -23,7 +23,7 @@ from .matched import common_ceiling, matched_level, own_level
 from .needs import Design, Effect, control_advice, seeds_to_decide
 from .runs import Run, ceilings, log_computes, proven_ceilings, standard_error
 from .seeds import Differences, SeedSpread, differences
-from .step_down import adjusted, below, critical, either_way
+from .step_down import adjusted, below, bounds, critical, either_way
 
 DRAWS = 10_000
 _YOUNG = 0.5  # of the compute of the least that is identified
@@ -265,8 +265,7 @@ class _Facts(NamedTuple):
             noise = standard_error(log_computes(both, levels[arm.name], common_ceiling(both)))
             slower = float(np.median(self.speeds.alike.draws[:, list(levels).index(arm.name)]))
             spread = self.speeds.alike.spread
-            design = Design(noise, spread, 0.0, self.rules.level, self.strictest / 2)  # a two-sided claim
-            found.append(Effect(design, slower))
+            found.append(Effect(Design(noise, spread, 0.0, self.rules.level, self.strictest), slower))
         return found
 
 
@@ -283,7 +282,6 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
     open_ = verdict == "undecided"
     seeds = _seeds_needed(facts, arm, difference) if open_ and known else None
     run_to = _run_to(facts.base, arm) if open_ and not known else None
-    bounds = np.quantile(draws, (facts.strictest, 1 - facts.strictest))
     answer = ArmVerdict(
         arm=arm.name,
         seeds=len(arm.runs),
@@ -292,7 +290,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         verdict=verdict,
         direction=direction,
         difference=difference,
-        simultaneous=(float(bounds[0]), float(bounds[1])),
+        simultaneous=bounds(draws, facts.rules.rope, facts.strictest),
         certainty=certainty,
         p_same=p_same,
         multiplier=multiplier,

@@ -5,10 +5,16 @@ between seeds, the difference of an arm with n_a seeds and a control with n_0 ha
 
     sd^2 = (se^2 + tau^2) (1 / n_a + 1 / n_0).
 
-A difference D is shown to be beyond the region +-rope with probability `power` when (|D| - rope) / sd is at least
-q(1 - alpha) + z(power). It is shown to be within when both one-sided bounds at q(level) are, which has probability
-Phi((r - D) / sd) - Phi((-r - D) / sd) with r = rope - q(level) sd. q is the quantile of a Student-t, because tau is
-known from few replicates; alpha is what the other claims leave for one.
+A claim counts both sides, for the draws choose theirs. So a difference d that is seen is one beyond the region +-rope
+where
+
+    F(-(d - rope) / sd) + F(-(d + rope) / sd) <= alpha,
+
+and the least such d is d*: near rope + q(1 - alpha) sd where the region is wide, and q(1 - alpha / 2) sd where there is
+next to none. A true difference D is claimed with probability `power` when (|D| - d*) / sd is at least z(power). It is
+shown to be within when F((rope - d) / sd) - F((-rope - d) / sd) is at least `level`, for |d| up to some r, which has
+probability Phi((r - D) / sd) - Phi((-r - D) / sd). F is that of a Student-t, because tau is known from few replicates;
+alpha is what the other claims leave for one.
 
 An arm is decided as soon as one of its differences is. The compute multiplier is one with rope 0: any speed but the
 control's is a difference, and none is ever shown to be the same.
@@ -16,12 +22,13 @@ control's is a difference, and none is ever shown to be the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from .seeds import SeedSpread
 
@@ -60,21 +67,38 @@ class Design:
             arm_seeds, control_seeds: runs of each.
             more_runs: further degrees of freedom that the replicates give the sd between seeds.
         """
-        sd = self.sd(arm_seeds, control_seeds)
-        beyond = abs(difference) - self.rope
-        if beyond > 0:
-            return beyond / sd >= self._quantile(1 - self.alpha, more_runs) + float(ndtri(POWER))
-        return self._power_within(abs(difference), sd, self._quantile(self.level, more_runs)) >= POWER
+        sd, size = self.sd(arm_seeds, control_seeds), abs(difference)
+        posterior, rope = _Posterior(np.inf if self.spread.known else self.spread.dof + more_runs), self.rope / sd
+        if size > self.rope:
+            return size / sd - posterior.least_beyond(rope, self.alpha) >= float(ndtri(POWER))
+        room = posterior.most_within(rope, self.level)
+        return float(ndtr(room - size / sd) - ndtr(-room - size / sd)) >= POWER
 
-    def _quantile(self, q: float, more_runs: int) -> float:
-        return float(ndtri(q) if self.spread.known else stdtrit(self.spread.dof + more_runs, q))
 
-    def _power_within(self, difference: float, sd: float, certainty: float) -> float:
-        """Probability that the whole one-sided bound lies within the region, both sides."""
-        room = self.rope - certainty * sd
-        if room <= 0:
-            return 0.0
-        return float(ndtr((room - difference) / sd) - ndtr((-room - difference) / sd))
+class _Posterior(NamedTuple):
+    """Of a difference around what is seen of it, in units of its sd: a Student-t."""
+
+    dof: float
+
+    def below(self, at: float) -> float:
+        """Its distribution function."""
+        return float(stdtr(self.dof, at))
+
+    def least_beyond(self, rope: float, alpha: float) -> float:
+        """The least difference that, seen, is claimed to be beyond the region, whichever side it is on."""
+        low, high = (rope - float(stdtrit(self.dof, tail)) for tail in (alpha, alpha / 2))
+        return _root(lambda seen: alpha - self.below(rope - seen) - self.below(-rope - seen), low, high)
+
+    def most_within(self, rope: float, level: float) -> float:
+        """The largest difference that, seen, is claimed to be within the region; 0 where there is none."""
+        return _root(lambda seen: level - self.below(rope - seen) + self.below(-rope - seen), 0.0, rope)
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is 0; the end that is nearest to it where that is not between the two."""
+    if rising(low) >= 0:
+        return low
+    return high if rising(high) <= 0 else float(brentq(rising, low, high))
 
 
 class Effect(NamedTuple):

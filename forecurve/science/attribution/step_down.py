@@ -48,6 +48,23 @@ def either_way(draws: FloatArray, margin: float) -> tuple[float, FloatArray]:
     return min(p, 1.0), np.clip(reference, 0.0, 1.0)
 
 
+def bounds(draws: FloatArray, margin: float, p: float) -> tuple[float, float]:
+    """(lower, upper) of an effect: either lies beyond +-margin exactly where the claim that the effect does, on that
+    side, has a p (`either_way`) below `p`.
+
+    Where the margin is wide beside the effect's error it is the draws' quantile at `p`, and at half of it where there
+    is next to no margin.
+    """
+    middle = float(np.median(draws))
+    return middle + _lowest(draws - middle, margin, p), middle - _lowest(middle - draws, margin, p)
+
+
+def _lowest(error: FloatArray, margin: float, p: float) -> float:
+    ordered = np.sort(error)
+    far = np.searchsorted(ordered, ordered - 2 * margin, side="right")
+    return float(np.interp(p, (np.arange(len(ordered)) + 0.5 + far) / len(ordered), ordered))
+
+
 def adjusted(p: FloatArray, reference: FloatArray) -> FloatArray:
     """p of each claim, adjusted for all of them.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 from server.runs.models import Run
 from server.runs.sentence import ended_sentence, without_forecast
 
@@ -28,6 +30,14 @@ def test_a_run_whose_cluster_does_not_answer_says_so() -> None:
     assert without_forecast(run) == f"Being launched. {run.reason}."
     run.status, run.executor = "queued", "ray"
     assert without_forecast(run) == f"Waiting for a place on the cluster. {run.reason}."
+
+
+def test_a_run_of_a_users_own_says_since_when_it_waits_for_its_first_report() -> None:
+    run = Run(name="mine", status="queued", executor="external", attempt=1, compute_unit="GPU-hours")
+    run.created_at = datetime(2026, 1, 5, 14, 30, tzinfo=timezone(timedelta(hours=2)))
+    assert without_forecast(run) == "Waiting for its first report since 2026-01-05 12:30 UTC."
+    run.attempt, run.reason = 2, "Resumed."
+    assert without_forecast(run) == "Waiting for its first report. Resumed."
 
 
 def test_of_a_traceback_alone_the_error_is_said() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import dunnett, norm
 
-from forecurve.science.attribution.step_down import adjusted, below, critical, either_way
+from forecurve.science.attribution.step_down import adjusted, below, bounds, critical, either_way
 
 ARMS = 7
 
@@ -76,3 +76,23 @@ def test_a_side_that_the_draws_chose_is_wrong_as_rarely_as_its_p_says(margin: fl
     levels = [0.02, 0.05, 0.2, 0.5, 0.8]
     assert np.quantile(reference, levels) == pytest.approx(np.quantile(expected, levels), abs=0.015)
     assert (reference <= 0.05).mean() == pytest.approx(0.05, abs=0.006)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_a_bound_lies_beyond_the_margin_exactly_where_the_claim_is_made(margin: float, side: float) -> None:
+    error = np.random.default_rng(5).gamma(2.0, size=20_000)  # skewed: the two sides have tails of their own
+    error = (error - np.median(error)) * side
+    verdicts = []
+    for middle in np.linspace(0, margin + 6, 60):
+        lower, upper = bounds(side * middle + error, margin, 0.02)
+        claimed = either_way(middle + side * error, margin)[0] <= 0.02
+        assert (lower > margin if side > 0 else upper < -margin) == claimed
+        verdicts.append(claimed)
+    assert len(set(verdicts)) == 2
+
+
+def test_bounds_leave_half_to_either_side_where_there_is_no_margin() -> None:
+    draws = norm.ppf((np.arange(10_000) + 0.5) / 10_000)
+    assert bounds(draws, 0.0, 0.05) == pytest.approx((-1.96, 1.96), abs=0.01)
+    assert bounds(draws, 4.0, 0.05) == pytest.approx((-1.645, 1.645), abs=0.01)
