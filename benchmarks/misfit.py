@@ -94,7 +94,7 @@ BROKEN: dict[str, tuple[Break, tuple[str | None, ...]]] = {
         ("two-phase",),
     ),
     "plateau": (lambda x, h: np.minimum(h, h[len(h) // 4]), (None, "shape")),
-    "wave": (lambda x, h: h + 0.01 * np.sin(x / x[-1] * 20), (None, "residuals")),
+    "wave": (lambda x, h: h + 0.01 * np.sin(x / x[-1] * 20), (None,)),
 }
 
 

@@ -29,7 +29,6 @@ _MISFITS = {
     "two-phase": "it grows in two phases",
     "break": "it jumps or bends at one point, as after a change of the recipe",
     "shape": "it is smooth, but bends otherwise than a sigmoid, so that its end is less sure than its ceiling sounds",
-    "residuals": "the points stray from it in runs, so intervals may be too narrow",
 }
 _WITHHELD = {
     "pinned": "all at one end",

@@ -45,8 +45,8 @@ def test_the_run_page_starts_with_the_sentence_and_has_the_facts_the_advice_and_
     ("known", "misfit", "said"),
     [
         (False, None, "not identified"),
-        (True, "residuals", "0.78"),
-        (False, "residuals", "not identified"),
+        (True, "shape", "0.78"),
+        (False, "shape", "not identified"),
         (True, None, "0.78"),
     ],
 )

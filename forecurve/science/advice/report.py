@@ -47,7 +47,7 @@ def to_dict(
 
 
 def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
-    """The curve and one evaluation at the budget: two different intervals, wider where residuals hang together."""
+    """The curve and one evaluation at the budget: two different intervals, wider by `Fit.widening`."""
     curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
     return {
         "compute": float(budget),

@@ -18,7 +18,6 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..posterior.drawing import Posterior
 from ..posterior.integral import forms_at
-from ..posterior.kernels import noise_filter
 from ..posterior.linear import Quadratic, best_on_triangle
 from ..posterior.problem import Problem
 from ..posterior.sigmoid import rise
@@ -163,12 +162,6 @@ class NullModel:
         hypothesis, node = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
         return int(hypothesis), int(node)
 
-    def residual(self) -> FloatArray:
-        """Of the best sigmoid, shape (N,)."""
-        at = self.best
-        R0, A = self.R0[at], self.A[at]
-        return np.asarray(self.problem.reward - (R0 + (A - R0) * self.g[:, at[1]]))
-
     def extend(
         self, columns: FloatArray, signs: FloatArray, whole: bool = False, near: Extended | None = None
     ) -> Extended:
@@ -217,26 +210,6 @@ class NullModel:
             node=self.nodes[:, k],
             column=t,
         )
-
-    def whitened_residual(self) -> FloatArray:
-        """Of the best sigmoid under its own noise hypothesis: independent with one variance if it holds, (N,)."""
-        at = slice(self.best[0], self.best[0] + 1)
-        laid = self.problem.wandering
-        found = noise_filter(self.problem.shares, laid.variance[at], laid.decay[at], self.residual())
-        return np.asarray(found.reward[0] / np.sqrt(found.inverse[0]))
-
-    def explained_correlation(self) -> float:
-        """Correlation of neighbouring evaluations that the best noise hypothesis itself implies."""
-        eta, rho = (float(values[self.best[0]]) for values in self.problem.setting.wandering)
-        return eta * rho / (1 + eta)
-
-    def excess_noise(self) -> float:
-        """Standard deviation of the noise that the fit assumes over that of the best sigmoid's residuals, at least 1.
-
-        Far above 1 only where the noise's prior says more than the residuals: few of them, or next to none.
-        """
-        seen = float(self.least[self.best]) / 2
-        return float(np.sqrt(1 + self.problem.setting.rate / seen)) if seen > 0 else np.inf
 
     def _log_likelihood(self, least: FloatArray) -> FloatArray:
         setting = self.problem.setting

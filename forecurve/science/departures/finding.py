@@ -8,26 +8,19 @@ shows as wider intervals instead.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from ..posterior.drawing import Posterior
 from ..posterior.problem import Problem
 from .changes import Changes
 from .extension import NullModel
 from .fall import fall_in
-from .misfit import MOST_WIDENING, Misfit
+from .misfit import Misfit
 from .other_shape import another_shape
-from .residuals import hanging
 
 _MIN_POINTS = 6
 
 
 def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | None:
-    """The first of collapse or decline, two-phase, break, shape and residuals that holds.
-
-    A `shape` whose residuals hang together as well is as much less sure as the worse of the two says.
+    """The first of collapse or decline, two-phase, break and shape that holds.
 
     Args:
         problem: the scaled curve.
@@ -38,20 +31,4 @@ def find_misfit(problem: Problem, found: Posterior, width: float) -> Misfit | No
         return None
     null = NullModel.of(problem, found)
     changes = Changes.of(problem)
-    changed = fall_in(null, changes, found.cut, width)
-    changed = changed or another_shape(null, changes, found, width)
-    if changed is not None and changed.withheld:
-        return changed
-    residuals = _residuals(null)
-    if changed is None or residuals is None:
-        return changed or residuals
-    return replace(changed, widening=max(changed.widening or 1.0, residuals.widening or 1.0))
-
-
-def _residuals(null: NullModel) -> Misfit | None:
-    found = hanging(null)
-    if found is None:
-        return None
-    lag, wider = found
-    text = f"Residuals hang together along the curve (correlation {lag:.2f})"
-    return Misfit("residuals", None, lag, text, float(np.clip(wider, 1.0, MOST_WIDENING)))
+    return fall_in(null, changes, found.cut, width) or another_shape(null, changes, found, width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HOLDS = (None, "residuals", "shape")  # misfits with which the forecast is still given
+HOLDS = (None, "shape")  # misfits with which the forecast is still given
 FALLEN = ("collapse", "decline")
 CHANGED = (*FALLEN, "break")  # after which a run is a run of its own
 SHAPELESS = ("pinned", "constant")
@@ -28,7 +28,7 @@ class Misfit:
     """A reason not to trust the sigmoid.
 
     Attributes:
-        name: pinned | constant | collapse | decline | two-phase | break | shape | residuals.
+        name: pinned | constant | collapse | decline | two-phase | break | shape.
         since: compute from which it shows, None for the whole curve.
         size: the fall at its deepest, second rise, level change, twice the log likelihood ratio or autocorrelation.
         sentence: what a colleague would say.

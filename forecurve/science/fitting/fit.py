@@ -218,7 +218,7 @@ class Fit:
 
     @property
     def misfit(self) -> str | None:
-        """pinned, constant, collapse, decline, two-phase, break, shape, residuals, or None."""
+        """pinned, constant, collapse, decline, two-phase, break, shape, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
 
     @property
@@ -228,7 +228,7 @@ class Fit:
 
     @property
     def widening(self) -> float:
-        """How much wider intervals at later compute are to be about their median, 1 or more: `shape`, `residuals`."""
+        """How much wider intervals at later compute are to be about their median, 1 or more: `shape`."""
         found = self.misfit_detail
         return 1.0 if found is None or found.widening is None else found.widening
 

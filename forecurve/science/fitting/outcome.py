@@ -92,9 +92,9 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     the mean of the curve over the m places; the mean of the wandering part, an Ornstein-Uhlenbeck process that starts
     where it was last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta)
     d_i d_j) with d the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as
-    1/m. Where residuals hang together more than the noise model explains, the interval is wider by `Fit.widening`.
-    After a fall, a break or a second rise it is that of what came since (`aftermath`), as far as that state lasts; else
-    the run ends somewhere between there and where its whole curve would lead.
+    1/m. Where a run bends otherwise than a sigmoid the interval is wider by `Fit.widening`. After a fall, a break or a
+    second rise it is that of what came since (`aftermath`), as far as that state lasts; else the run ends somewhere
+    between there and where its whole curve would lead.
 
     Args:
         fit: the forecast, made before `compute`.

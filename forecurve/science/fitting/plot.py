@@ -28,7 +28,7 @@ _BINS = 60
 def plot(fit: Fit, budget: float | None = None) -> go.Figure:
     """Evaluations with their standard error, the curve with its 50 % and 90 % band, and the ceiling's posterior.
 
-    The line is dashed where it is a forecast, and its band is as wide as residuals that hang together ask for.
+    The line is dashed where it is a forecast, and its band is wider by `Fit.widening`.
     Evaluations of an early regime are grey, outliers hollow. With a misfit that withholds the forecast there are only
     the evaluations, and where it began.
 

@@ -182,7 +182,7 @@ def test_of_what_is_left_as_a_run_is_to_stop_a_tenth_of_what_matters_is_news(
         ({"misfit": "decline"}, {"misfit": "collapse"}, False),
         ({"misfit": "decline"}, {"misfit": "break"}, True),
         ({"misfit": "decline"}, {}, True),
-        ({}, {"misfit": "residuals"}, False),
+        ({}, {"misfit": "shape"}, False),
         ({"now": 50.0, "budget": 60.0}, {"now": 60.0, "budget": 60.0}, True),
         ({"now": 60.0, "budget": 60.0}, {"now": 100.0, "budget": 60.0}, False),
     ],
