@@ -42,9 +42,9 @@ def main() -> None:
     options = parser.parse_args()
     fractions = [float(text) for text in options.fractions.split(",")]
     sets: dict[str, Backtest] = {}
-    for file, series in _read(options.files):
+    for file, series in read_sets(options.files):
         began = time.perf_counter()
-        curves = _some(series, options.runs)
+        curves = some(series, options.runs)
         sets[file.stem] = backtest(curves, fractions=fractions, prior=options.prior, baselines=BASELINES)
         common.note(f"{file.name}: {len(curves)} series, {time.perf_counter() - began:.0f} s")
     if options.json:
@@ -57,7 +57,7 @@ def main() -> None:
     )
 
 
-def _read(paths: list[Path]) -> Iterator[tuple[Path, list[Curve]]]:
+def read_sets(paths: list[Path]) -> Iterator[tuple[Path, list[Curve]]]:
     for path in paths:
         if not path.is_dir():
             yield path, read_curves(path)
@@ -69,7 +69,7 @@ def _read(paths: list[Path]) -> Iterator[tuple[Path, list[Curve]]]:
                 common.note(f"{file.name} passed over: {error}")
 
 
-def _some(curves: list[Curve], most: int | None) -> list[Curve]:
+def some(curves: list[Curve], most: int | None) -> list[Curve]:
     if most is None or len(curves) <= most:
         return curves
     return [curves[at] for at in np.linspace(0, len(curves) - 1, most).astype(int)]
