@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma, logsumexp, polygamma
-from scipy.stats import invgamma
+from scipy.special import digamma, gammainccinv, logsumexp, polygamma
 
 from ..arrays import FloatArray
 from ..curves.noise import ALPHA_PRIOR, NoiseKnown
@@ -91,21 +90,17 @@ def _size(source: str, fits: Sequence[Fit]) -> tuple[float, float] | None:
 @remembered
 def _size_likelihood(fit: Fit) -> FloatArray:
     """What its own data say of ln alpha: a share in each bin."""
-    usual, alpha = _usual_size(fit.setting.source), fit.posterior.alpha
-    return share_in_bins(np.log(alpha), -usual.logpdf(alpha) - np.log(alpha), _size_bins(fit.setting.source))
+    shape, rate = ALPHA_PRIOR[fit.setting.source]
+    alpha = fit.posterior.alpha
+    log_usual = -shape * np.log(alpha) - rate / alpha  # density of ln alpha before any run is seen, but for a factor
+    return share_in_bins(np.log(alpha), -log_usual, _size_bins(fit.setting.source))
 
 
 @cache
 def _size_bins(source: str) -> FloatArray:
-    low, high = np.log(_usual_size(source).ppf([_TAIL, 1 - _TAIL]))
-    return bins_over(float(low), float(high), SIZE_SPREAD)
-
-
-@cache
-def _usual_size(source: str) -> Any:
-    """The law of alpha before any run is seen."""
     shape, rate = ALPHA_PRIOR[source]
-    return invgamma(shape, scale=rate)
+    low, high = np.log(rate / gammainccinv(shape, [_TAIL, 1 - _TAIL]))  # quantiles before any run is seen
+    return bins_over(float(low), float(high), SIZE_SPREAD)
 
 
 def _inverse_gamma(mean: float, variance: float) -> tuple[float, float]:
