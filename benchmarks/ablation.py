@@ -109,8 +109,10 @@ def main() -> None:
     common.note(f"whole: {len(whole)} sets and shares")
     rows = []
     for name in options.without:
-        rows += _compared(name, whole, _apart(PIECES[name], options))
-        common.note(f"without {name}: done")
+        found = _compared(name, whole, _apart(PIECES[name], options))
+        said = ", ".join(f"{row['error %']:+.1f} %" for row in found)
+        common.note(f"without {name}: error {said}")
+        rows += found
     common.show(rows, as_json=options.json)
 
 
