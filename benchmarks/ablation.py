@@ -22,6 +22,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import common
 import numpy as np
@@ -94,6 +95,8 @@ PIECES: dict[str, tuple[Put, ...]] = {
         Put("past.analogues", "_NO_LIKENESS", 1 - NEXT_TO_NONE),
         Put("past.analogues", "_ENDS_NO_LIKENESS", 1 - NEXT_TO_NONE),
     ),
+    "past ends": (Put("past.analogues", "_BY_ENDS", NEXT_TO_NONE),),
+    "overstatement": (Put("past.analogues", "_NO_OVERSTATEMENT", 1 - NEXT_TO_NONE),),
 }
 
 Figures = dict[tuple[str, float], tuple[float, float, float, int]]  # (set, seen): error, score, held, forecasts
@@ -118,16 +121,12 @@ def main() -> None:
 
 def _apart(puts: tuple[Put, ...], options: Any) -> Figures:
     """Measured in a new process: what was compiled, or kept, with a piece in it must not serve without it."""
-    cache = os.environ.get("NUMBA_CACHE_DIR")
-    with tempfile.TemporaryDirectory() as own, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        if puts:
-            os.environ["NUMBA_CACHE_DIR"] = own
-        try:
-            return pool.submit(_measured, puts, options.files, options.runs, options.prior).result()
-        finally:
-            os.environ.pop("NUMBA_CACHE_DIR", None)
-            if cache is not None:
-                os.environ["NUMBA_CACHE_DIR"] = cache
+    with (
+        tempfile.TemporaryDirectory() as own,
+        patch.dict(os.environ, {"NUMBA_CACHE_DIR": own} if puts else {}),
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+    ):
+        return pool.submit(_measured, puts, options.files, options.runs, options.prior).result()
 
 
 def _measured(puts: tuple[Put, ...], files: list[Path], runs: int, prior: str) -> Figures:

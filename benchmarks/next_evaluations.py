@@ -10,6 +10,7 @@ those that follow. `below` and `above` are where the next one lay if not within.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,8 +46,9 @@ def main() -> None:
         found += judged
     groups = {"all": found}
     groups |= {f"after {share:g} of the run": [one for one in found if one.share == share] for share in SHARES}
-    for low, high in ((LEAST, 12), (12, 25), (25, 60), (60, 10**9)):
-        groups[f"{low} evaluations and more"] = [one for one in found if low <= one.seen < high]
+    for low, high in pairwise((LEAST, 12, 25, 60)):
+        groups[f"of {low} to {high - 1} evaluations"] = [one for one in found if low <= one.seen < high]
+    groups["of 60 evaluations and more"] = [one for one in found if one.seen >= 60]
     sources = sorted({one.source for one in found})
     groups |= {f"noise by {source}": [one for one in found if one.source == source] for source in sources}
     common.show([_row(name, group) for name, group in groups.items() if group], as_json=options.json)

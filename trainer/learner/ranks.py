@@ -3,8 +3,8 @@
 All ranks get the same groups, cut them the same way and run their own share (see `plan`). Gradients are summed, not
 averaged: token weights are global. Collective calls must be made by all ranks, in the same order.
 
-What only several ranks need of torch is imported where they need it: it takes half as long again as torch itself, in
-every process of a run.
+What only several ranks need of torch is imported where they need it: it takes about half as long as torch itself, and
+generators never do.
 """
 
 from __future__ import annotations

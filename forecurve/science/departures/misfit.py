@@ -30,7 +30,7 @@ class Misfit:
     Attributes:
         name: pinned | constant | collapse | decline | two-phase | break | shape.
         since: compute from which it shows, None for the whole curve.
-        size: the fall at its deepest, second rise, level change, twice the log likelihood ratio or autocorrelation.
+        size: the fall at its deepest, second rise, level change or twice the log likelihood ratio.
         sentence: what a colleague would say.
         widening: factor, at least 1, by which intervals at later compute should be widened about their median; None
             when the forecast is to be withheld.
