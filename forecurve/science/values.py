@@ -42,13 +42,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Reach:
-    """Compute at which a target is reached. An end is infinite where that share of the posterior never reaches it."""
+    """Compute at which a target is reached. An end is infinite where that share of the posterior never reaches it.
+
+    `p_by_budget` is the probability that it is reached by the budget, None where none was given.
+    """
 
     target: float
     median: float
     lower: float
     upper: float
     p_never: float
+    p_by_budget: float | None = None
 
     def to_dict(self) -> dict[str, float | None]:
         """JSON-safe: None stands for never."""
@@ -58,6 +62,7 @@ class Reach:
             "lower": finite(self.lower),
             "upper": finite(self.upper),
             "p_never": self.p_never,
+            "p_by_budget": self.p_by_budget,
         }
 
 

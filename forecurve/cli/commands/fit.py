@@ -141,7 +141,7 @@ def _row(asked: _Asked) -> list[str]:
     if asked.budget is not None:
         cells.append(_at_budget(asked, asked.budget))
     if target is not None:
-        cells.append(_WITHHELD if fit.withheld else _reach(fit, target))
+        cells.append(_reach(asked, target))
     return [*cells, _advice(asked).action]
 
 
@@ -169,18 +169,24 @@ def _plain(text: str) -> str:
     return text.replace("90 %: ", "")
 
 
-def _reach(fit: Fit, target: float) -> str:
+def _reach(asked: _Asked, target: float) -> str:
     from forecurve.science.wording import compute_text, share_text
 
-    reach = fit.compute_to_reach(target)
+    if asked.fit.withheld:
+        return _WITHHELD
+    reach = asked.fit.compute_to_reach(target, asked.budget, asked.hindsight)
 
     def end(value: float) -> str:
         return compute_text(value) if value < float("inf") else "never"
 
     if reach.p_never >= 0.95:
         return f"never: {share_text(reach.p_never)}"
-    interval = f"{end(reach.median)} ({end(reach.lower)} to {end(reach.upper)})"
-    return interval if reach.p_never < 0.005 else f"{interval}, never: {share_text(reach.p_never)}"
+    parts = [f"{end(reach.median)} ({end(reach.lower)} to {end(reach.upper)})"]
+    if reach.p_never >= 0.005:
+        parts.append(f"never: {share_text(reach.p_never)}")
+    if reach.p_by_budget is not None and asked.budget is not None:
+        parts.append(f"by {as_given(asked.budget)}: {share_text(reach.p_by_budget)}")
+    return ", ".join(parts)
 
 
 def _advice(asked: _Asked) -> Advice:

@@ -136,13 +136,13 @@ def _not_identified(case: Case) -> Verdict:
 def _target_lost(case: Case) -> Verdict:
     if case.target is None:
         return None
-    never = case.fit.compute_to_reach(case.target).p_never
-    if never < LOST or float((case.at_end >= case.target).mean()) > 1 - LOST:  # another law or past runs may reach it
+    above = float((case.target >= case.fit.all_draws.A).mean())
+    if above < LOST or float((case.at_end >= case.target).mean()) > 1 - LOST:  # another law or past runs may reach it
         return None
     return (
         "stop",
         f"The target {case.target:g} is above the ceiling ({_ceiling(case)}): "
-        f"{share_text(never)} sure that it is never reached.",
+        f"{share_text(above)} sure that its curve never reaches it.",
     )
 
 

@@ -42,7 +42,8 @@ def to_dict(
         "seconds": fit.seconds,
     }
     if target is not None:
-        answer["target"] = fit.compute_to_reach(target).to_dict()
+        reach = fit.compute_to_reach(target, budget, hindsight)
+        answer["target"] = None if fit.withheld else reach.to_dict()
     return dict(jsonable(answer))
 
 

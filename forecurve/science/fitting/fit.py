@@ -27,7 +27,6 @@ from ..posterior.integral import Table, integrate, log_sum
 from ..posterior.point import PointFit, least_squares
 from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting
-from ..posterior.sigmoid import compute_at
 from ..posterior.streaming import Stream, updated
 from ..values import Band, Estimate, Reach, band_at, estimate_of
 from .cutoff import Cutoff
@@ -299,16 +298,23 @@ class Fit:
 
         return band_at(x, drawn).around(self.predict(x))
 
-    def compute_to_reach(self, target: float) -> Reach:
-        """Compute at which the curve reaches `target`, and the probability that it never does."""
-        wanted = checks.number("target", target)
-        if not np.isfinite(wanted):
-            raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
-        d = self.all_draws
-        reach = compute_at(wanted, d.A, d.B, d.C_mid, d.R0)
-        # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
-        lower, median, upper = np.quantile(reach, (0.05, 0.5, 0.95), method="inverted_cdf")
-        return Reach(wanted, float(median), float(lower), float(upper), float(np.isinf(reach).mean()))
+    def compute_to_reach(self, target: float, budget: float | None = None, hindsight: Hindsight | None = None) -> Reach:
+        """Compute at which the run's level is at `target` for the first time, and the probability that it never is.
+
+        It allows for what the forecast of the end does (`predict_mean`) but for noise. Of a forecast that is withheld
+        it is what its curve would say.
+
+        Args:
+            target: a reward in the curve's own scale.
+            budget: the probability that it is there by this compute is told too, and what past runs tell is heeded.
+            hindsight: how forecasts of past runs at this share of the budget turned out.
+
+        Raises:
+            CurveError: a target or a budget that cannot be.
+        """
+        from ..advice.reaching import compute_to_reach
+
+        return compute_to_reach(self, target, budget, hindsight)
 
     def decide_at(self) -> float | None:
         """Compute at which A will be identified if evaluations go on as now; None when nothing near would do."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 
 
 def log_compute(compute: FloatArray) -> FloatArray:
@@ -47,15 +47,27 @@ def reward_at(
 
 
 def compute_at(
-    target: float | FloatArray, A: FloatArray, B: FloatArray, C_mid: FloatArray, R0: FloatArray
+    target: float | FloatArray,
+    A: FloatArray,
+    B: FloatArray,
+    C_mid: FloatArray,
+    R0: FloatArray,
+    *,
+    burr: BoolArray | None = None,
 ) -> FloatArray:
-    """Compute at which the curve reaches `target`, per draw: 0 where it starts there, inf where it never does."""
+    """Compute at which the curve reaches `target`, per draw: 0 where it starts there, inf where it never does.
+
+    Args:
+        burr: which of the draws are of Burr's law, (K,); none where left out.
+    """
     goal = np.broadcast_to(np.asarray(target, dtype=np.float64), A.shape)
     answer = np.full(A.shape, np.inf)
     started = goal <= R0
     answer[started] = 0.0
     between = ~started & (goal < A)
     odds = (goal[between] - R0[between]) / (A[between] - goal[between])
+    if burr is not None:
+        odds = np.where(burr[between], (1.0 + odds) ** 3 - 1.0, odds)  # 1 - g is 1 / (1 + odds)
     with np.errstate(over="ignore"):
         answer[between] = C_mid[between] * odds ** (1.0 / B[between])
     return answer

@@ -83,8 +83,13 @@ def test_one_series_and_a_target(file: Path, capsys: pytest.CaptureFixture[str])
     (only,) = body["series"]
     assert only["series"] == "arm1"
     assert only["at_budget"] is None
-    assert only["target"]["p_never"] == 1
+    assert only["target"]["p_never"] > 0.97
     assert only["target"]["median"] is None
+    assert only["target"]["p_by_budget"] is None
+    by_budget = _json(capsys, str(file), "--series", "young", "--target", "0.4", "--budget", "60")["series"][0][
+        "target"
+    ]
+    assert 0 < by_budget["p_by_budget"] <= 1 - by_budget["p_never"]
 
 
 def test_siblings_narrow_a_young_run(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,7 +249,7 @@ def test_compute_to_reach_a_target() -> None:
     assert middle.lower < truth < middle.upper
     assert middle.p_never == 0
     never = result.compute_to_reach(0.9)
-    assert never.p_never == 1
+    assert never.p_never > 0.97
     assert never.to_dict()["median"] is None
     assert result.compute_to_reach(0.1).median == 0
 

@@ -1,0 +1,118 @@
+"""When a run reaches a target: the first time that its level, the pass rate without noise, is there.
+
+Each draw of the posterior has a path from now on: its curve, the sigmoid's or another law's (`other_rise`), with how
+far runs leave theirs (`drift`), gains as much wider as a misfit asks for, and, where past runs tell, moved and spread
+at the budget as the interval of the end is (`Conformal`), before it in proportion to the logarithm of compute. It is
+the forecast of the end, read the other way round (docs/decisions/0059).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import errors
+from ..arrays import FloatArray
+from ..checks import as_float, check_compute, number
+from ..departures.drift import drift
+from ..past.conformal import Conformal
+from ..posterior.sigmoid import compute_at
+from ..values import Reach, spread
+
+if TYPE_CHECKING:
+    from ..fitting.fit import Fit
+    from ..past.hindsight import Hindsight
+
+FURTHEST = 20.0
+"""Times the present compute, or the budget if that is more: how far runs leave their curves beyond nobody has seen, and
+from there on a path keeps the distance from its curve that it has then."""
+_PLACES = 128
+
+
+def compute_to_reach(fit: Fit, target: float, budget: float | None = None, hindsight: Hindsight | None = None) -> Reach:
+    """See `Fit.compute_to_reach`."""
+    wanted = number("target", target)
+    if not np.isfinite(wanted):
+        raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
+    if budget is not None:
+        check_compute("budget", budget, errors.ComputeOrder, f"give compute in {fit.unit}")
+        budget = as_float(budget)
+    when = _paths(fit, budget, hindsight).first_at(wanted)
+    # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
+    lower, median, upper = np.quantile(when, (0.05, 0.5, 0.95), method="inverted_cdf")
+    by_budget = None if budget is None else float((when <= budget).mean())
+    return Reach(wanted, float(median), float(lower), float(upper), float(np.isinf(when).mean()), by_budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """The level of each draw from now on.
+
+    Attributes:
+        compute: now and later, (m,).
+        level: there, (m, K).
+        curve: A, B, C_mid, R0, whether it is Burr's, and where it begins, of the curve that a draw is on up to now,
+            (6, K).
+        off: how far it has left that at the last place, (K,).
+    """
+
+    compute: FloatArray
+    level: FloatArray
+    curve: FloatArray
+    off: FloatArray
+
+    def first_at(self, target: float) -> FloatArray:
+        """Compute at which each draw is there for the first time, (K,); inf for never."""
+        there = self.level >= target
+        already, within = there[0], there.any(axis=0)
+        when: FloatArray = np.maximum(self._on_curve(target - self.off), self.compute[-1])
+        when[already] = np.minimum(self._on_curve(target), self.compute[0])[already]
+        coming = np.flatnonzero(within & ~already)
+        at = there[:, coming].argmax(axis=0)
+        before, after = self.level[at - 1, coming], self.level[at, coming]
+        log_c = np.log(self.compute)
+        share = (target - before) / (after - before)
+        when[coming] = np.exp(log_c[at - 1] + share * (log_c[at] - log_c[at - 1]))
+        return when
+
+    def _on_curve(self, target: float | FloatArray) -> FloatArray:
+        A, B, C_mid, R0, burr, begins = self.curve
+        counted = compute_at(target, A, B, C_mid, R0, burr=burr > 0)
+        return np.asarray(np.where(counted > 0, begins + counted, 0.0))
+
+
+def _paths(fit: Fit, budget: float | None, hindsight: Hindsight | None) -> _Paths:
+    now, other = fit.curve.now, fit.other_rise
+    ahead = budget if budget is not None and budget > now else None
+    compute = np.geomspace(now, max(FURTHEST * now, ahead or now), _PLACES)
+    compute = compute if ahead is None else np.unique(np.append(compute, ahead))
+    on_curve, curve = fit.all_draws.reward_at(compute), _parameters(fit)
+    if other is not None:
+        on_curve = other.mixed(on_curve, lambda law: law.all_draws.reward_at(compute))
+        curve = other.mixed(curve, _parameters)
+    level = on_curve[0] + spread(on_curve + drift(fit, compute) - on_curve[0], fit.widening)
+    if ahead is not None and hindsight is not None and hindsight.runs and not fit.withheld:
+        share = np.minimum(np.log(compute / now) / np.log(ahead / now), 1.0)
+        at_budget = level[np.searchsorted(compute, ahead)]
+        level = level + share[:, None] * _moved_by(hindsight, at_budget, fit.curve.bounds)
+    return _Paths(compute, level, curve, level[-1] - on_curve[-1])
+
+
+def _parameters(fit: Fit) -> FloatArray:
+    """See `_Paths.curve`."""
+    d = fit.all_draws
+    return np.stack([d.A, d.B, d.C_mid, d.R0, np.full(len(d.A), float(d.burr)), np.full(len(d.A), d.begins)])
+
+
+def _moved_by(hindsight: Hindsight, ends: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """By how much draws of the end, (K,), have to be moved to lie about the told end as they do about the posterior's:
+    those above its median as much further from it as the interval's upper end is, and those below as its lower one."""
+    own = hindsight.estimate
+    told = Conformal.of(hindsight).apply(own, bounds)
+    ends, least = np.clip(ends, *bounds), 1e-9 * (bounds[1] - bounds[0])
+    up = (told.upper - told.median) / max(own.upper - own.median, least)
+    down = (told.median - told.lower) / max(own.median - own.lower, least)
+    away = ends - own.median
+    return np.asarray(told.median + away * np.where(away > 0, up, down) - ends)
