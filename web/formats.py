@@ -150,6 +150,11 @@ def estimated(value: float, unit: str = "") -> str:
     return f"{significant(float(f'{value:.3g}'))} {unit}".strip()
 
 
+def when(value: float | None) -> str:
+    """The compute at which something is reached; None is never."""
+    return "never" if value is None else estimated(value)
+
+
 def change(estimate: Any) -> str:
     """A difference with its sign: `-0.05 (-0.07 to -0.03)`."""
     return _unlabelled(difference_text(_estimate(estimate)))

@@ -29,6 +29,7 @@ _FILTERS = {
     "compute": formats.compute,
     "given": formats.given,
     "estimated": formats.estimated,
+    "when": formats.when,
     "significant": formats.significant,
     "ago": formats.ago,
     "change": formats.change,

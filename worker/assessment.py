@@ -29,6 +29,7 @@ from forecurve.science import (
     advise,
     fit,
     freeze,
+    milestones,
     predict_ending,
     revision,
     watch,
@@ -193,6 +194,7 @@ def _said(subject: Subject, points: Sequence[Point], fitted: Fit) -> tuple[Said,
     summary["prior"] = _prior(subject, fitted)
     summary["last"] = points[-1].reward
     summary["ends_ahead"] = json_safe(ends_ahead(fitted, budget))
+    summary["milestones"] = _milestones(fitted, budget, hindsight)
     summary["advice"] = {"action": advice.action, "reason": advice.reason}
     if hindsight is not None and summary["at_budget"] is not None:
         summary["at_budget"] |= json_safe(_ending(hindsight, fitted))
@@ -236,6 +238,13 @@ def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: f
     past = subject.past_informed if fitted.prior.informative else subject.past
     mates = mates_ended(finished, subject.arm, budget)
     return Hindsight.of(past, ending, course=course_of(points), fraction=fraction, mates=mates, ahead=ahead)
+
+
+def _milestones(fitted: Fit, budget: float | None, hindsight: Hindsight | None) -> list[dict[str, float | None]]:
+    """When it reaches the next levels; none where nothing is said of its end."""
+    if fitted.withheld or (budget is not None and budget <= fitted.curve.now):
+        return []
+    return [json_safe(one.to_dict()) for one in milestones(fitted, budget, hindsight)]
 
 
 def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:

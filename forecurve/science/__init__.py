@@ -23,6 +23,7 @@ The rooms, from the ground up; each knows only those before it (`make lint` hold
 """
 
 from .advice.advise import Advice, advise
+from .advice.reaching import milestones
 from .advice.sweep import advise_sweep
 from .attribution import ArmVerdict, Comparison, PooledSeeds, SeedSpread, compare, pool_seeds
 from .backtesting.alternatives import Alternative, alternatives
@@ -105,6 +106,7 @@ __all__ = [
     "freeze",
     "last_value",
     "least_squares",
+    "milestones",
     "paper_fit",
     "paper_grid",
     "past_forecast",

@@ -74,6 +74,18 @@ class AtBudget(BaseModel):
     conformal: ConformalView | None = None
 
 
+class MilestoneView(BaseModel):
+    """When the run's level, its pass rate without noise, is at a target for the first time: median and 90 % interval of
+    the compute. Null means never."""
+
+    target: float
+    median: float | None
+    lower: float | None
+    upper: float | None
+    p_never: float = Field(description="Probability that it never is.")
+    p_by_budget: float | None = Field(description="Probability that it is by the budget; null without one.")
+
+
 class PriorView(BaseModel):
     """What other runs told before the run's own data: past ones, and those that are far ahead of it."""
 
@@ -125,6 +137,10 @@ class ForecastView(BaseModel):
     sentence: str
     band: BandView
     at_budget: AtBudget | None
+    milestones: list[MilestoneView] = Field(
+        description="The next round levels, 5 at most; none where a forecast is withheld or the budget is spent, nor "
+        "in forecasts that are older than these."
+    )
     advice: Advice | None
     seconds: float = Field(description="How long the fit took.")
 
@@ -150,6 +166,7 @@ class ForecastView(BaseModel):
             ceiling_quantiles=said.get("ceiling_quantiles"),
             prior=said.get("prior"),
             at_budget=said.get("at_budget"),
+            milestones=said.get("milestones") or [],
             advice=said.get("advice"),
         )
 

@@ -209,6 +209,7 @@ def add_forecast(
                 "runs": past_runs,
             },
         },
+        "milestones": [] if misfit else [_milestone(truth, at, step) for step in (1, 2)],
         "advice": {"action": action, "reason": reason},
         "ends_ahead": ends_like(band),
     }
@@ -235,6 +236,22 @@ def add_forecast(
     run.forecast_id = forecast.id
     record(session, "forecast", actor="refit", run_id=run.id, sweep_id=run.sweep_id, forecast=forecast.id)
     return forecast
+
+
+def _milestone(truth: Truth, at: float, step: int) -> dict[str, float | None]:
+    """Of a level so many hundredths above the curve; the second one may never be reached."""
+    target = math.floor(100 * truth(at) + step) / 100
+    odds = max((target - truth.R0) / max(truth.A - target, 1e-9), 1e-9)
+    when = truth.C_mid * odds ** (1 / truth.B)
+    surely = step == 1
+    return {
+        "target": target,
+        "median": when,
+        "lower": 0.9 * when,
+        "upper": 1.2 * when if surely else None,
+        "p_never": 0.0 if surely else 0.1,
+        "p_by_budget": 0.97 if surely else 0.6,
+    }
 
 
 def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -> SweepComparison:

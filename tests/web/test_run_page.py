@@ -88,6 +88,26 @@ def test_the_end_of_a_run_is_forecast_with_what_its_interval_rests_on(
     assert "Expected end" not in text_of(site.get(f"/runs/{seeded.control}").text)
 
 
+def test_the_next_levels_say_when_they_are_reached_and_how_surely(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    address = f"/runs/{seeded.control}"
+    levels = "Next levels Pass rate Reached at, CPU-seconds 90 % By 60 CPU-seconds"
+    assert f"{levels} 0.72 47.4 CPU-seconds 42.6 to 56.9 97 % 0.73 55.3 CPU-seconds 49.8 to never 60 %" in text_of(
+        site.get(address).text
+    )
+    with sessions.begin() as session:
+        forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        never = {"target": 0.9, "median": None, "lower": 81.0, "upper": None, "p_never": 0.6, "p_by_budget": None}
+        forecast.summary = forecast.summary | {"milestones": [never]}
+        session.get_one(Run, seeded.control).budget_compute = None
+    assert "90 % Ever 0.9 never CPU-seconds 81.0 to never 40 %" in text_of(site.get(address).text)
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).budget_compute = 60.0
+        session.get_one(Run, seeded.control).last_compute = 60.0  # the budget, and beyond it nothing is to come
+    assert "Next levels" not in text_of(site.get(address).text)
+
+
 def test_open_advice_speaks_of_the_newest_forecast(
     site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
 ) -> None:
@@ -177,7 +197,13 @@ def test_a_withheld_forecast_leaves_the_data_and_the_reason(
     page = text_of(site.get(f"/runs/{seeded.control}").text)
     assert "Forecast withheld. The curve is not the sigmoid" in page
     assert "it lost much of what it had gained" in page
-    for nothing_of in ("0.75 to 0.81", "Exponent B 1.30", "Curve at the budget", "(90 %, without past runs)"):
+    for nothing_of in (
+        "0.75 to 0.81",
+        "Next levels",
+        "Exponent B 1.30",
+        "Curve at the budget",
+        "(90 %, without past runs)",
+    ):
         assert nothing_of not in page
     assert "withheld collapsed" in row_of(site.get("/runs").text, seeded.control)
     assert 'class="band"' not in re.search(rf'<tr id="{seeded.control}".*?</tr>', site.get("/runs").text, re.S)[0]  # type: ignore[index]

@@ -67,6 +67,9 @@ def test_a_refit_stores_a_forecast_that_the_chart_can_show_and_leaves_the_run_cl
         forecast.sentence,
     ), forecast.sentence
     assert forecast.summary["advice"]["action"] in ("continue", "scale", "stop", "undecided")
+    by_budget = [one["p_by_budget"] for one in forecast.summary["milestones"]]
+    assert len(by_budget) > 1
+    assert by_budget == sorted(by_budget, reverse=True)
     assert forecast.state == {}  # only the frozen one carries its state
     with sessions() as session:
         (event,) = events(session, run, "forecast")

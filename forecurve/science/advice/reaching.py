@@ -15,20 +15,22 @@ import numpy as np
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import as_float, check_compute, number
+from ..checks import as_float, check_compute, check_kind, number
 from ..departures.drift import drift
+from ..fitting.fit import Fit
 from ..past.conformal import Conformal
 from ..posterior.sigmoid import compute_at
 from ..values import Reach, spread
 
 if TYPE_CHECKING:
-    from ..fitting.fit import Fit
     from ..past.hindsight import Hindsight
 
 FURTHEST = 20.0
 """Times the present compute, or the budget if that is more: how far runs leave their curves beyond nobody has seen, and
 from there on a path keeps the distance from its curve that it has then."""
 _PLACES = 128
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)  # between milestones, of the range of rewards
+_MOST_MILESTONES = 5
 
 
 def compute_to_reach(fit: Fit, target: float, budget: float | None = None, hindsight: Hindsight | None = None) -> Reach:
@@ -36,14 +38,39 @@ def compute_to_reach(fit: Fit, target: float, budget: float | None = None, hinds
     wanted = number("target", target)
     if not np.isfinite(wanted):
         raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
-    if budget is not None:
-        check_compute("budget", budget, errors.ComputeOrder, f"give compute in {fit.unit}")
-        budget = as_float(budget)
-    when = _paths(fit, budget, hindsight).first_at(wanted)
+    budget = _budget(fit, budget)
+    return _reach(_paths(fit, budget, hindsight), wanted, budget)
+
+
+def milestones(fit: Fit, budget: float | None = None, hindsight: Hindsight | None = None) -> list[Reach]:
+    """When the run reaches the next round levels: 5 at most, up to the highest that one draw in twenty is at by the
+    budget, or by twice the present compute. Arguments and errors as of `Fit.compute_to_reach`."""
+    check_kind("fit", fit, Fit, "pass fit(curve)", errors.CurveError)
+    budget = _budget(fit, budget)
+    paths, (low, high) = _paths(fit, budget, hindsight), fit.curve.bounds
+    end = 2 * fit.curve.now if budget is None else max(budget, fit.curve.now)
+    here = float(np.median(paths.level[0]))
+    top = min(float(np.quantile(paths.level[np.searchsorted(paths.compute, end)], 0.95)), high)
+    width = high - low
+    step = next((one for one in _STEPS if (top - here) / width <= one * _MOST_MILESTONES), _STEPS[-1])
+    first, last = (int(np.floor((level - low) / width / step)) for level in (here, top))
+    levels = [round(low + width * step * at, 10) for at in range(first + 1, last + 1)]
+    return [_reach(paths, level, budget) for level in levels]
+
+
+def _budget(fit: Fit, budget: float | None) -> float | None:
+    if budget is None:
+        return None
+    check_compute("budget", budget, errors.ComputeOrder, f"give compute in {fit.unit}")
+    return as_float(budget)
+
+
+def _reach(paths: _Paths, target: float, budget: float | None) -> Reach:
+    when = paths.first_at(target)
     # an infinite draw is "never": quantiles are order statistics, never an interpolation with infinity
     lower, median, upper = np.quantile(when, (0.05, 0.5, 0.95), method="inverted_cdf")
     by_budget = None if budget is None else float((when <= budget).mean())
-    return Reach(wanted, float(median), float(lower), float(upper), float(np.isinf(when).mean()), by_budget)
+    return Reach(target, float(median), float(lower), float(upper), float(np.isinf(when).mean()), by_budget)
 
 
 @dataclass(frozen=True, eq=False)

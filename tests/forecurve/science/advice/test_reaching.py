@@ -7,7 +7,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from forecurve.science import Conformal, Curve, CurveError, Fit, Prior, Siblings, advise, fit, predict_ending
+from forecurve.science import (
+    Conformal,
+    Curve,
+    CurveError,
+    Fit,
+    Prior,
+    Siblings,
+    advise,
+    fit,
+    milestones,
+    predict_ending,
+)
 from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.drift import DRIFT_SD
 from forecurve.science.posterior.sigmoid import compute_at
@@ -133,10 +144,33 @@ def test_higher_targets_take_more_compute_and_a_larger_budget_reaches_more() -> 
         assert by == sorted(by)
 
 
-def test_a_budget_that_cannot_be_is_refused() -> None:
-    for bad in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(CurveError, match="budget"):
-            RISING.compute_to_reach(0.6, bad)
+@pytest.mark.parametrize("budget", [None, 4200.0, 9000.0, 1e6])
+@pytest.mark.parametrize("found", [RISING, TOLD, fit(noisy_curve(3, last=1000, points=5))])
+def test_milestones_are_the_next_round_levels_that_may_be_reached(found: Fit, budget: float | None) -> None:
+    asked = milestones(found, budget)
+    assert len(asked) <= 5
+    here = float(found.predict(found.curve.now).median[0])
+    for one in asked:
+        assert one == found.compute_to_reach(one.target, budget)
+        assert one.target == round(one.target, 2) > here
+        assert budget is None or (one.p_by_budget or 0) >= 0.049
+    assert len(set(np.diff([one.target for one in asked]).round(9))) <= 1
+
+
+def test_milestones_are_in_the_range_of_rewards() -> None:
+    curve = RISING.curve
+    percent = fit(Curve(curve.compute, 100 * curve.reward, bounds=(0, 100), prompts=1000, samples=16))
+    assert [one.target for one in milestones(percent, 9000.0)] == pytest.approx(
+        [100 * one.target for one in milestones(RISING, 9000.0)]
+    )
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_a_budget_that_cannot_be_is_refused(bad: float) -> None:
+    with pytest.raises(CurveError, match="budget"):
+        RISING.compute_to_reach(0.6, bad)
+    with pytest.raises(CurveError, match="budget"):
+        milestones(RISING, bad)
 
 
 def test_a_withheld_forecast_names_no_compute() -> None:
