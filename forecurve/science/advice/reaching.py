@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FURTHEST = 20.0
 """Times the present compute, or the budget if that is more: how far runs leave their curves beyond nobody has seen, and
 from there on a path keeps the distance from its curve that it has then."""
-_PLACES = 128
+_PLACES = 64
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)  # between milestones, of the range of rewards
 _MOST_MILESTONES = 5
 
