@@ -8,44 +8,39 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..posterior.prior import C_MID_REACH
-from ..posterior.sigmoid import log_compute, rise
 from ..values import SDS_TO_A_SIDE, band_of
 from .evaluations import evaluations_on_curve
+from .identification import unknown_ceiling
 
 if TYPE_CHECKING:
     from .fit import Fit
 
-_STEPS = 40
+_STEPS = 24
 _RECENT = 1000  # evaluations whose residuals tell how they hang together
-_SCENARIOS = 63  # fewer make the answer jump between posteriors that hardly differ
+_TRUTHS = 31  # fewer make the answer jump between posteriors that hardly differ
+_EACH = 2  # of the draws each second one is weighed
+_TOLD = 0.5  # of what evaluations to come would tell were their noise known: it is learned from them too
 
 
 def decide_at(fit: Fit) -> float | None:
     """Compute at which the data would at least halve the sd of A, if evaluations go on as of late.
 
-    For several futures drawn from the posterior, the information of the coming evaluations (linearised at that draw)
-    is added to the posterior's precision until A is narrow enough; the median over the futures is the answer.
+    Several draws of the posterior are taken for the truth in turn. Evaluations to come that lie on its curve weigh all
+    draws anew, by their likelihood; the ceiling is known once its variance under these weights is a quarter of what is
+    unknown of it at the level that the run will have by then. The median over the truths is the answer
+    (docs/decisions/0060).
 
     Returns:
-        Compute in the curve's unit; the present when A is identified already; None when half of the futures need
+        Compute in the curve's unit; the present when A is identified already; None when half of the truths need
         more than 20 times the present compute.
     """
     from .fit import IDENTIFIED
 
-    now = fit.curve.now
     if fit.identified["A"] >= IDENTIFIED:
-        return now
-    p = fit.posterior
-    sample = np.stack([p.A, p.R0, np.log(p.B), np.log(p.C_mid)])
-    covariance = np.cov(sample) + 1e-12 * np.eye(4)
-    goal = covariance[0, 0] * (1 - IDENTIFIED) / max(1 - fit.identified["A"], 1e-9)
-    edges = now * np.geomspace(1.0, C_MID_REACH, _STEPS + 1)
-    counts = np.diff(edges) / fit.curve.recent_gap
-    noise = evaluation_noise(fit) / fit.curve.width**2
-    order = np.argsort(p.A)
-    chosen = order[(np.linspace(0.1, 0.9, _SCENARIOS) * len(order)).astype(int)]
-    answers = [_first_enough(sample[:, at], covariance, edges, counts / noise, goal) for at in chosen]
-    answer = float(np.median(answers))
+        return fit.curve.now
+    edges = fit.curve.now * np.geomspace(1.0, C_MID_REACH, _STEPS + 1)
+    ratio = _still_unknown(fit, edges) / (1 - IDENTIFIED)
+    answer = float(np.median([_first_below_1(one, edges) for one in ratio.T]))
     return None if not np.isfinite(answer) else answer
 
 
@@ -70,34 +65,37 @@ def evaluation_noise(fit: Fit) -> float:
     return max(stationary, least) * (1 + rho) / (1 - rho)
 
 
-def _first_enough(
-    theta: FloatArray, covariance: FloatArray, edges: FloatArray, weights: FloatArray, goal: float
-) -> float:
-    """Where the variance meets the goal; within a step it is taken to fall evenly, by the log of compute."""
-    gradient = _gradient(theta, np.sqrt(edges[1:] * edges[:-1]))  # (steps, 4)
-    information = np.cumsum(weights[:, None, None] * gradient[:, :, None] * gradient[:, None, :], axis=0)
-    # I + R' information R, in place of two inverses: it has one however much evaluations close together tell
-    root = _root(covariance)
-    told, along = np.linalg.eigh(root.T @ information @ root)
-    later = ((root[0] @ along) ** 2 / (1 + np.maximum(told, 0))).sum(axis=1)
-    variances = np.concatenate([covariance[:1, 0], later])  # at each edge
-    enough = np.flatnonzero(variances <= goal)
-    if not len(enough):
+def _still_unknown(fit: Fit, edges: FloatArray) -> FloatArray:
+    """The variance of A at each compute, relative to what is unknown of it without the data's shape, were one draw or
+    another the truth: (m, truths)."""
+    draws, low, width = fit.all_draws.each(_EACH), fit.curve.bounds[0], fit.curve.width
+    ceilings, levels = (draws.A - low) / width, (draws.reward_at(edges) - low) / width
+    between = (draws.reward_at(np.sqrt(edges[1:] * edges[:-1])) - low) / width
+    evaluations = np.diff(edges) / fit.curve.recent_gap
+    precision = _TOLD * evaluations / (evaluation_noise(fit) / width**2)
+    truths = (np.linspace(0.0, 1.0, 2 * _TRUTHS + 1)[1::2] * len(ceilings)).astype(int)  # draws lie in order of A
+    far = np.zeros((_TRUTHS, len(ceilings)))
+    found = [_share_unknown(far, ceilings, levels[0], fit)]
+    for at, weight in enumerate(precision):
+        far += weight * (between[at, truths, None] - between[at]) ** 2
+        found.append(_share_unknown(far, ceilings, levels[at + 1], fit))
+    return np.array(found)
+
+
+def _share_unknown(far: FloatArray, ceilings: FloatArray, levels: FloatArray, fit: Fit) -> FloatArray:
+    """For each truth, (truths,), given twice the log likelihood that draws lose to it, (truths, K)."""
+    weight = np.exp(-0.5 * far)
+    weight /= weight.sum(axis=1, keepdims=True)
+    variance = weight @ ceilings**2 - (weight @ ceilings) ** 2
+    few = np.maximum(1 - (weight**2).sum(axis=1), 1e-9)  # a sample's variance is too small by that
+    unknown = np.array([unknown_ceiling(level, fit.setting.prior) for level in weight @ levels])
+    return np.asarray(np.maximum(variance / few, 1e-12) / unknown**2)
+
+
+def _first_below_1(ratio: FloatArray, edges: FloatArray) -> float:
+    """Where it is 1; within a step its logarithm is taken to fall evenly by the log of compute."""
+    below = np.flatnonzero(ratio <= 1)
+    if not len(below):
         return np.inf
-    step = slice(max(enough[0] - 1, 0), enough[0] + 1)
-    return float(np.exp(np.interp(-goal, -variances[step], np.log(edges[step]))))
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """R with R R' the covariance, (4, 4)."""
-    spread, along = np.linalg.eigh(covariance)
-    return np.asarray(along * np.sqrt(np.maximum(spread, 0)))
-
-
-def _gradient(theta: FloatArray, compute: FloatArray) -> FloatArray:
-    """dR / d(A, R0, ln B, ln C_mid) at each compute: (N, 4)."""
-    A, R0, log_b, log_mid = theta
-    log_c = log_compute(compute)
-    g = rise(log_c, np.array([log_b]), np.array([log_mid]))[:, 0]
-    slope = (A - R0) * g * (1 - g) * np.exp(log_b)
-    return np.stack([g, 1 - g, slope * (log_c - log_mid), -slope], axis=1)
+    step = slice(max(below[0] - 1, 0), below[0] + 1)
+    return float(np.exp(np.interp(0.0, -np.log(ratio[step]), np.log(edges[step]))))

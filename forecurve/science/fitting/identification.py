@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..posterior.prior import USUAL_LOG_B
+from ..posterior.prior import USUAL_LOG_B, Prior
 from ..posterior.sigmoid import reward_at
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     ends = fit.curve.compute[[0, -1]]
     bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
     reference = {
-        "A": _smaller(max((1 - top) / np.sqrt(12), _LEAST_SD), prior.A),
+        "A": unknown_ceiling(top, prior),
         "B": _smaller(USUAL_LOG_B[1], prior.log_B),
         "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
         "R0": max(bottom / np.sqrt(12), _LEAST_SD),
@@ -29,6 +29,11 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     values = {"A": found.A, "B": np.log(found.B), "C_mid": np.log(found.C_mid), "R0": found.R0}
     shares = {name: 1 - float(np.var(values[name])) / reference[name] ** 2 for name in values}
     return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
+
+
+def unknown_ceiling(level: float, prior: Prior) -> float:
+    """The sd of A without the data's shape, of a run that is at this level; in a range of width 1."""
+    return _smaller(max((1 - level) / np.sqrt(12), _LEAST_SD), prior.A)
 
 
 def _smaller(flat: float, pair: tuple[float, float] | None) -> float:

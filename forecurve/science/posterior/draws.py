@@ -31,3 +31,8 @@ class Draws:
         """The curve at each compute (rows) under each draw (columns)."""
         x = np.maximum(np.atleast_1d(np.asarray(compute, dtype=np.float64)) - self.begins, 0.0)
         return reward_at(x, self.A, self.B, self.C_mid, self.R0, burr=self.burr)
+
+    def each(self, step: int) -> Draws:
+        """Each so-many-th of them."""
+        A, B, C_mid, R0 = (values[::step] for values in (self.A, self.B, self.C_mid, self.R0))
+        return Draws(A, B, C_mid, R0, self.burr, self.begins)

@@ -202,13 +202,14 @@ def test_any_curve_gives_finite_ordered_numbers_within_its_range(curve: Curve, b
     result = fit(curve)
     body = result.to_dict(budget=budget, target=low + 0.7 * (high - low))
     json.dumps(body, allow_nan=False)
-    for name in ("A", "B", "C_mid", "R0", "target"):
+    for name in ("A", "B", "C_mid", "R0"):
         assert _in_order(body[name]), name
     for name in ("A", "R0"):
         assert low <= body[name]["lower"]
         assert body[name]["upper"] <= high
     withheld = result.misfit_detail is not None and result.misfit_detail.withheld
-    assert (body["at_budget"] is None) == withheld
+    assert (body["at_budget"] is None) == (body["target"] is None) == withheld
+    assert withheld or _in_order(body["target"])
     for part in [] if withheld else [body["at_budget"]["curve"], body["at_budget"]["evaluation"]]:
         assert _in_order(part)
         assert low <= part["lower"] <= part["upper"] <= high

@@ -145,18 +145,17 @@ def test_a_finished_run_has_identified_everything() -> None:
     assert result.decide_at() == result.curve.now
 
 
-def test_deciding_when_told_to_decide_works_out() -> None:
-    """At the compute that `decide_at` named, most runs have identified their ceiling."""
-    outcomes = []
-    for seed in range(12):
-        early = fit(noisy_curve(seed, last=1200.0, points=8))
-        when = early.decide_at()
-        if when is None or early.ceiling_identified:
-            continue
-        later = fit(noisy_curve(seed, last=when * 1.3, points=max(8, int(when * 1.3 / 150))))
-        outcomes.append(later.identified["A"])
-    assert len(outcomes) >= 8
-    assert np.median(outcomes) > 0.6
+def test_ceilings_are_known_about_when_it_was_said_that_they_would_be() -> None:
+    ratios = []
+    for seed in range(10):
+        whole = noisy_curve(seed, last=16_050.0, points=107)
+        when = fit(whole.until(1200.0)).decide_at()
+        assert when is not None
+        later = whole.compute[whole.compute > max(1200.0, 0.5 * when)][::2]
+        known = next(compute for compute in later if fit(whole.until(float(compute))).ceiling_identified)
+        ratios.append(known / when)
+    assert np.median(ratios) == pytest.approx(1.0, abs=0.2)
+    assert np.max(ratios) < 1.7
 
 
 def test_every_share_is_a_share() -> None:
