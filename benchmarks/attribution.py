@@ -18,7 +18,8 @@ far, from seed to seed; `edge`, every arm's ceiling exactly 0.02 higher, where a
 is as easily wrong as it can be; `small`, the same on a recipe that rises by 0.2 (A .40, B 1.5, C_mid 1,280), where so
 much of a ceiling moves the compute to a level by a fifth, with B and C_mid hardly moved by seeds (ln C_mid by .03);
 `mixed`, ceilings moved by 0, .02, -.03, .04, -.05, and two arms that need 1.5 and 2 times the compute. An error is a
-claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where the speed is the control's.
+claim `ceiling` where the ceiling moved by 0.02 or less, or `efficiency` where the speed is the control's. `held` is how
+many 90 % intervals of the difference of the ceilings and of the multiplier hold what was put in.
 
 `--past N` tells each sweep what N arms of 4 seeds, whose seeds vary as its own do, say of tau (`pool_seeds`).
 
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import common
 import numpy as np
@@ -205,7 +206,9 @@ def verdicts(sweep: Sweep, known: PooledSeeds) -> Comparison:
 
 @dataclass
 class Tally:
-    """Counts over the sweeps of one cell; per-arm arrays have shape (7,)."""
+    """Counts over the sweeps of one cell; per-arm arrays have shape (7,). `differences` and `multipliers` say of each
+    90 % interval that was given whether it held the truth; of a multiplier it is known where the ceiling did not move.
+    """
 
     sweeps: int
     any_wrong: int
@@ -218,6 +221,8 @@ class Tally:
     wald_any: int
     naive: FloatArray
     wald: FloatArray
+    differences: list[bool] = field(default_factory=list)
+    multipliers: list[bool] = field(default_factory=list)
 
 
 Maker = Callable[[Bank, np.random.Generator, tuple[Shift, ...], SeedEffect, int], Sweep]
@@ -241,6 +246,11 @@ def _count_ours(tally: Tally, said: Comparison, shifts: tuple[Shift, ...]) -> No
     wrong_c = wrong_e = False
     for at, (arm, shift) in enumerate(zip(said.arms, shifts, strict=True)):
         tally.labels[at][arm.label] = tally.labels[at].get(arm.label, 0) + 1
+        if arm.difference is not None:
+            tally.differences.append(arm.difference.lower <= shift.A <= arm.difference.upper)
+        if arm.multiplier is not None and not shift.A:
+            ratio = arm.multiplier.ratio
+            tally.multipliers.append(ratio.lower <= np.exp(-shift.log_mid) <= ratio.upper)
         wrong_c |= arm.verdict == "ceiling" and abs(shift.A) <= ROPE
         wrong_e |= arm.verdict == "efficiency" and not shift.log_mid
         if arm.verdict == "ceiling" and shift.A:
@@ -305,16 +315,21 @@ def _row(key: Key, tally: Tally) -> dict[str, object]:
         "sweep": kind, "tau": tau, "seeds": seeds, "sweeps": tally.sweeps,
         **{name: count / tally.sweeps for name, count in shares.items()},
         "wrong_way": tally.wrong_way / max(tally.claimed, 1),
+        "difference_held": _share(tally.differences), "multiplier_held": _share(tally.multipliers),
         "arms": [{label: n / tally.sweeps for label, n in labels.items()} for labels in tally.labels],
         "paper_rule": (tally.naive / tally.sweeps).tolist(),
         "curve_only": (tally.wald / tally.sweeps).tolist(),
     }  # fmt: skip
 
 
+def _share(held: list[bool]) -> float | None:
+    return float(np.mean(held)) if held else None
+
+
 def _print_errors(tallies: dict[Key, Tally], check: Tally | None) -> None:
     print("\nProbability of any wrong claim in a sweep of 7 arms (asked: at most 5 %), in %")
     columns = f"{'sweep':6} {'true tau':>8} {'seeds':>5} | {'ours':>5} {'ceil.':>5} {'effic.':>6}"
-    print(f"{columns} | {'paper rule':>10} {'curve only':>10}")
+    print(f"{columns} | {'paper rule':>10} {'curve only':>10} | {'difference':>10} {'multiplier':>10} held, in %")
     for (kind, tau, seeds), tally in tallies.items():
         print(_error_line(kind, tau, seeds, tally))
     if check is not None:
@@ -327,7 +342,12 @@ def _error_line(kind: str, tau: float, seeds: int, tally: Tally) -> str:
         for count in (tally.any_wrong, tally.wrong_ceiling, tally.wrong_efficiency, tally.naive_any, tally.wald_any)
     )
     rivals = f"{naive:10.1f} {wald:10.1f}" if kind not in ("edge", "small") else f"{naive:10.1f} {'':>10}"
-    return f"{kind:6} {tau:8.4f} {seeds:5d} | {ours:5.1f} {ceil:5.1f} {effic:6.1f} | {rivals}"
+    held = " ".join(f"{'-' if share is None else f'{100 * share:.0f}':>10}" for share in _held(tally))
+    return f"{kind:6} {tau:8.4f} {seeds:5d} | {ours:5.1f} {ceil:5.1f} {effic:6.1f} | {rivals} | {held}"
+
+
+def _held(tally: Tally) -> tuple[float | None, float | None]:
+    return _share(tally.differences), _share(tally.multipliers)
 
 
 def _print_power(tallies: dict[Key, Tally]) -> None:
