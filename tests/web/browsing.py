@@ -40,6 +40,7 @@ ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
+    "--process-per-site",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",

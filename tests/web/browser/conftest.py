@@ -63,6 +63,7 @@ def browser(server: Server) -> Iterator[Any]:
             viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
         )
         context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
+        context.new_page().goto("/static/icon.svg")  # keeps their process, in which Plotly is compiled, between tabs
         yield context
         chromium.close()
 
