@@ -9,6 +9,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 JOBS ?= 2
 ARGS ?=
 
+# Containers like to forbid Python its bytecode; a hundred processes of the tests would each compile the same sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo up test test-all lint format lock openapi settings-reference recipe-reference warm-start browser clean
 
