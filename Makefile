@@ -9,6 +9,9 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 JOBS ?= 2
 ARGS ?=
 
+# Containers like to forbid Python its bytecode; a hundred processes of the tests would each compile the same sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo up test test-all lint format lock openapi settings-reference recipe-reference warm-start browser clean
 
@@ -40,8 +43,8 @@ test: $(STAMP) browser ## All tests that fit into 15 minutes on 2 cores
 test-all: $(STAMP) browser ## Every test, property tests with examples drawn anew
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --hypothesis-profile=anew $(ARGS)
 
-browser: ## Chromium for the browser tests
-	@command -v chromium >/dev/null || { echo "Installing Chromium"; $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+browser: ## A Chromium for the browser tests, best its headless shell
+	@sh deploy/browser.sh
 
 lint: $(STAMP) ## ruff, mypy (strict on forecurve/), import-linter
 	$(BIN)/ruff check .

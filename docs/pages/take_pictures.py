@@ -7,6 +7,7 @@ Each NAME=PATH gives NAME-light.png and NAME-dark.png beside this file. Needs Ch
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,7 +22,8 @@ SETTLED_MS = 2500  # until charts are drawn
 def main(link: str, *wanted: str) -> None:
     """Log in by the link, which is good once, and take every picture."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        found = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.goto(link)
         page.wait_for_load_state()

@@ -14,6 +14,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server import dependencies
 from server.access.service import mint
+from server.access.tries import Tries
+from server.database import make_sessions
+from server.events.stream import EventFeed
 from server.settings import Settings
 from tests.conftest import Clock
 from tests.web import seeding
@@ -22,13 +25,32 @@ from web.app import create_app
 Login = Callable[..., TestClient]
 
 
+@pytest.fixture(scope="session")
+def composed(engine: Engine) -> FastAPI:
+    """API and pages, composed once a worker: what routes and templates cost at first. Tests use it through `app`."""
+    return create_app(_settings(engine), make_sessions(engine))
+
+
 @pytest.fixture
-def app(sessions: sessionmaker[Session], engine: Engine, clock: Clock, tmp_path: Path) -> FastAPI:
+def app(
+    composed: FastAPI, sessions: sessionmaker[Session], engine: Engine, clock: Clock, tmp_path: Path
+) -> Iterator[FastAPI]:
     """API and pages, with `clock` as their time."""
-    configuration = Settings(DATABASE_URL=engine.url.render_as_string(hide_password=False), data_dir=tmp_path)
-    app = create_app(configuration, sessions)
-    app.dependency_overrides[dependencies.clock] = clock
-    return app
+    begin_anew(composed, engine, tmp_path)
+    composed.dependency_overrides = {dependencies.clock: clock}
+    yield composed
+    composed.dependency_overrides = {}
+
+
+def begin_anew(app: FastAPI, engine: Engine, data_dir: Path) -> None:
+    """As a process that has just started: settings, tries and listeners of its own."""
+    app.state.settings = _settings(engine, data_dir=data_dir)
+    app.state.tries = Tries(app.state.settings.wrong_tokens_a_minute)
+    app.state.feed = EventFeed(app.state.sessions, dependencies.clock)
+
+
+def _settings(engine: Engine, **values: object) -> Settings:
+    return Settings(DATABASE_URL=engine.url.render_as_string(hide_password=False), **values)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.client import tracking
+from forecurve.client import starting, tracking
 from forecurve.client.folder import prepare
 from server.runs.lifecycle import transition
 from server.runs.models import Run
@@ -190,6 +190,7 @@ def test_what_is_over_and_not_sent_yet_is_not_reported_as_another_run(
     written(log, 0, 10)
     told = ("run", "follow", log, *TOLD, "--over")
     monkeypatch.setenv("FORECURVE_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(starting, "AWAY_S", 0.0)
     assert forecurve(*told).code == 0
     kept = ["is over, and no service has it yet", "forecurve sync", "--name"]
     forecurve(*told).check_is_bad_input(kept)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forecurve.client import tracking
+from forecurve.client import starting, tracking
 from forecurve.curve_files import read_arms
 
 from .conftest import Forecurve
@@ -86,6 +86,7 @@ def test_the_python_of_forecasts_runs_as_it_stands() -> None:
 def test_the_python_of_a_trainer_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (text,) = (one for one in python_examples() if "import forecurve" in one)
     monkeypatch.setenv("FORECURVE_URL", "http://127.0.0.1:9")  # nobody is there: training goes on
+    monkeypatch.setattr(starting, "AWAY_S", 0.0)
     monkeypatch.setattr(tracking, "_current", None)
 
     exec(text, {"successes_per_prompt": [16, 0, 8, 4]})

@@ -7,27 +7,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from server.access.service import mint
 from server.database import make_sessions
 from server.dependencies import session_cookie
 from server.models import Base
-from server.settings import Settings
 from tests.web import seeding
 from tests.web.browsing import ARGUMENTS, CHROMIUM, TRUTH, Server, Site, serving
-from web.app import create_app
+from tests.web.conftest import begin_anew
 
 
 @pytest.fixture(scope="module")
-def server(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(composed: FastAPI, engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for the module, so that the browser's cache is warm as it is for people."""
+    begin_anew(composed, engine, tmp_path_factory.mktemp("data"))
     sessions = make_sessions(engine)
-    url = engine.url.render_as_string(hide_password=False)
-    app = create_app(Settings(DATABASE_URL=url, data_dir=tmp_path_factory.mktemp("data")), sessions)
     with sessions.begin() as session:
         _, cookie = mint(session, kind="session", name="a person", scopes=["operate"], now=datetime.now(UTC))
-    with serving(app) as url:
+    with serving(composed) as url:
         yield Server(url, sessions, cookie)
     with engine.begin() as connection:
         for table in reversed(Base.metadata.sorted_tables):
@@ -64,6 +63,7 @@ def browser(server: Server) -> Iterator[Any]:
             viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
         )
         context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
+        context.new_page().goto("/static/icon.svg")  # keeps their process, in which Plotly is compiled, between tabs
         yield context
         chromium.close()
 
