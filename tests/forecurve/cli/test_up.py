@@ -143,7 +143,7 @@ def test_who_asks_while_the_api_is_started_again_is_answered_and_its_port_stays_
         socket.create_server((address.host, address.port))
 
 
-def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_stay(
+def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_stay_and_down_leaves_nothing(
     up: UpProcess, data_dir: Path
 ) -> None:
     pids = {name: part["pid"] for name, part in parts(data_dir).items()}
@@ -161,19 +161,6 @@ def test_a_killed_supervisor_leaves_a_mess_that_the_next_up_cleans_and_its_data_
         with Api(where["url"], token) as api:
             assert "admin" in api.get("/v1/me")["scopes"]
         again.wait_for("ready", part="worker")
-        code = again.stop(signal.SIGTERM)
-    finally:
-        again.process.kill()
-
-    assert code == 0
-    assert processes_of(data_dir) == []
-    assert not _is_alive(pids["postgres"])
-
-
-def test_down_stops_a_service_from_another_terminal_and_leaves_nothing(data_dir: Path) -> None:
-    again = UpProcess(data_dir, "--without-ray", "--workers", "1")
-    try:
-        again.wait_for("ready", part="worker")
         ended = spawn("down", "--data-dir", data_dir, env=clean_environment())
         code = again.process.wait(10)
     finally:
@@ -182,6 +169,7 @@ def test_down_stops_a_service_from_another_terminal_and_leaves_nothing(data_dir:
     assert ended.returncode == 0, ended.stderr
     assert code == 0
     assert processes_of(data_dir) == []
+    assert not _is_alive(pids["postgres"])
     assert "Nothing is running" in spawn("down", "--data-dir", data_dir, env=clean_environment()).stdout
     assert spawn("status", "--data-dir", data_dir, env=clean_environment()).returncode == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from forecurve.science import (
     AdviceError,
+    Backtest,
     Curve,
     Estimate,
     FrozenForecast,
@@ -190,12 +192,23 @@ def test_a_plan_and_a_sweep_s_advice_are_the_same_in_every_range(bounds: tuple[f
     assert {name: each.action for name, each in alone.items()} == {name: each.action for name, each in moved.items()}
 
 
+TEN = runs(*np.linspace(0.56, 0.65, 10), points=20, last=16_000.0)
+
+
+@cache
+def in_its_own_range(prior: str) -> Backtest:
+    return backtest(TEN, **asked(prior))
+
+
+def asked(prior: str) -> dict[str, Any]:
+    return {"fractions": [0.5], "prior": prior, "baselines": ("paper-grid", "power-law", "last-value")}
+
+
 @pytest.mark.parametrize("bounds", RANGES)
 @pytest.mark.parametrize("prior", ["paper", "siblings"])
 def test_a_backtest_is_the_same_in_every_range(bounds: tuple[float, float], prior: str) -> None:
-    to, curves = Range(bounds), runs(*np.linspace(0.56, 0.65, 10), points=20, last=16_000.0)
-    asked: dict[str, Any] = {"fractions": [0.5], "prior": prior, "baselines": ("paper-grid", "power-law", "last-value")}
-    a, b = backtest(curves, **asked), backtest([to.curve(one) for one in curves], **asked)
+    to = Range(bounds)
+    a, b = in_its_own_range(prior), backtest([to.curve(one) for one in TEN], **asked(prior))
     for one, other in zip(a.rows, b.rows, strict=True):
         assert (one.method, one.withheld, one.calibration) == (other.method, other.withheld, other.calibration)
         assert to.level(other.predicted) == near(one.predicted)
