@@ -46,10 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start Ray go to one worker: they take turns anyhow, and no other worker stands in their queue."""
+    """Tests that start Ray go to one worker: they take turns anyhow, and no other worker stands in their queue. So do
+    those of vLLM, whose import costs more than most of them."""
     for item in items:
-        if item.get_closest_marker("ray") is not None:
-            item.add_marker(pytest.mark.xdist_group("ray"))
+        group = next((name for name in ("ray", "vllm") if item.get_closest_marker(name) is not None), None)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(optionalhook=True)
