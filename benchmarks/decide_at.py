@@ -25,6 +25,7 @@ import numpy as np
 from real_curves import read_sets, some
 
 from forecurve.science import Curve, fit
+from forecurve.science.backtesting.one_run import early_part
 from forecurve.science.simulator.sweeps import SPREADS, synthetic_run
 
 SIMULATED, RECORDED = (0.05, 0.1, 0.25), (0.1, 0.25, 0.5)
@@ -79,13 +80,13 @@ def _recorded(files: list[Path], runs: int) -> Iterator[tuple[str, Curve]]:
 
 
 def _asked(name: str, curve: Curve, share: float) -> Iterator[Asked]:
-    seen = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
-    if seen < LEAST or curve.points - seen < LEAST:
+    part = early_part(curve, share)
+    if part is None or min(part.points, curve.points - part.points) < LEAST:
         return
-    early = fit(_first(curve, seen))
+    early = fit(part)
     if early.withheld or early.ceiling_identified:
         return
-    places = np.unique(np.geomspace(seen + 1, curve.points, PLACES).astype(int)).tolist()
+    places = np.unique(np.geomspace(part.points + 1, curve.points, PLACES).astype(int)).tolist()
     looked = [(float(curve.compute[upto - 1]), _known(_first(curve, upto))) for upto in places]
     yield Asked(name, share, early.decide_at() or np.inf, curve.now, looked)
 

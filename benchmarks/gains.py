@@ -22,6 +22,7 @@ from real_curves import read_sets, some
 
 from forecurve.science import Curve, Fit, Siblings, fit
 from forecurve.science.advice.case import case_of
+from forecurve.science.backtesting.one_run import early_part
 from forecurve.science.fitting.horizon import evaluation_noise
 from forecurve.science.past.hindsight import Hindsight
 from forecurve.science.posterior.evenly import Axis, normals
@@ -53,10 +54,9 @@ def _of_set(curves: list[Curve]) -> Iterator[Said]:
     siblings = Siblings(curves)
     for at, curve in enumerate(curves):
         for share in SHARES:
-            seen = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
-            if seen < LEAST or curve.points - seen < LEAST:
+            early = early_part(curve, share)
+            if early is None or min(early.points, curve.points - early.points) < LEAST:
                 continue
-            early = curve.until(float(curve.compute[seen - 1]))
             yield from _judged("none", curve, fit(early), None)
             if len(curves) > 1:
                 told = fit(early, prior=siblings.prior(at))

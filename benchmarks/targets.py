@@ -27,12 +27,13 @@ import numpy as np
 from real_curves import read_sets, some
 
 from forecurve.science import Curve, CurveError, Fit, Siblings, fit
+from forecurve.science.backtesting.one_run import early_part
 from forecurve.science.backtesting.paper import paper_fit, scaled_grid
 from forecurve.science.past.hindsight import Hindsight
 from forecurve.science.posterior.sigmoid import compute_at
 
 ABOVE = (0.02, 0.05, 0.1, 0.2)
-LEAST, LATEST = 3, 3
+LATEST = 3
 
 
 class Asked(NamedTuple):
@@ -69,10 +70,9 @@ def _of_set(name: str, curves: list[Curve], shares: list[float]) -> Iterator[Ask
     siblings = Siblings(curves)
     for at, curve in enumerate(curves):
         for share in shares:
-            seen = int(np.searchsorted(curve.compute, share * curve.now * (1 + 1e-9), side="right"))
-            if seen < LEAST or seen == curve.points:
+            early = early_part(curve, share)
+            if early is None or early.points == curve.points:
                 continue
-            early = curve.until(share * curve.now)
             alone = fit(early)
             if not alone.withheld:
                 yield from _of_forecast(name, "none", share, curve, alone, None)

@@ -244,7 +244,7 @@ def _milestones(fitted: Fit, budget: float | None, hindsight: Hindsight | None) 
     """When it reaches the next levels; none where nothing is said of its end."""
     if fitted.withheld or (budget is not None and budget <= fitted.curve.now):
         return []
-    return [json_safe(one.to_dict()) for one in milestones(fitted, budget, hindsight)]
+    return [one.to_dict() for one in milestones(fitted, budget, hindsight)]
 
 
 def _ending(hindsight: Hindsight, fitted: Fit) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def milestones(fit: Fit, budget: float | None = None, hindsight: Hindsight | Non
     width = high - low
     step = next((one for one in _STEPS if (top - here) / width <= one * _MOST_MILESTONES), _STEPS[-1])
     first, last = (int(np.floor((level - low) / width / step)) for level in (here, top))
-    levels = [round(low + width * step * at, 10) for at in range(first + 1, last + 1)]
+    levels = [float(f"{low + width * step * at:.12g}") for at in range(first + 1, last + 1)]
     return [_reach(paths, level, budget) for level in levels]
 
 

@@ -19,19 +19,15 @@ from forecurve.science import (
     milestones,
     predict_ending,
 )
-from forecurve.science.arrays import FloatArray
 from forecurve.science.departures.drift import DRIFT_SD
 from forecurve.science.posterior.sigmoid import compute_at
 
+from ..departures.test_other_rise import burr
 from ..synthetic import noisy_curve, sigmoid
 
 SHARP = Prior("known", A=(0.61, 0.004), log_B=(0.64, 0.03), log_C_mid=(float(np.log(2500.0)), 0.03))
 RISING = fit(noisy_curve(0, last=4000, points=40))
 TOLD = fit(noisy_curve(0, last=4000, points=40), prior=SHARP)
-
-
-def _burr(compute: FloatArray, A: float, B: float, C_mid: float, R0: float) -> FloatArray:
-    return R0 + (A - R0) * (1 - (1 + (compute / C_mid) ** B) ** (-1 / 3))
 
 
 def _truth(target: float) -> float:
@@ -61,10 +57,10 @@ def test_the_interval_holds_the_truth_of_sigmoids() -> None:
 def test_a_run_that_levels_off_more_slowly_gets_further_than_its_sigmoid_would() -> None:
     compute = np.linspace(0, 4000, 41)
     noise = 0.0035 * np.random.default_rng(2).normal(size=41)
-    found = fit(Curve(compute, _burr(compute, 0.9, 2.0, 800.0, 0.2) + noise, prompts=1000, samples=16, unit="h"))
+    found = fit(Curve(compute, burr(compute, 0.9, 2.0, 800.0, 0.2) + noise, prompts=1000, samples=16, unit="h"))
     assert found.other_rise is not None
     assert found.other_rise.slower > 0.9
-    target = float(_burr(np.array([12_000.0]), 0.9, 2.0, 800.0, 0.2)[0])
+    target = float(burr(np.array([12_000.0]), 0.9, 2.0, 800.0, 0.2)[0])
     draws = found.all_draws
     assert np.isinf(compute_at(target, draws.A, draws.B, draws.C_mid, draws.R0)).mean() > 0.85
     when = found.compute_to_reach(target)
