@@ -80,7 +80,11 @@ PIECES: dict[str, tuple[Put, ...]] = {
     "usual exponents": (Put("posterior.prior", "USUAL_LOG_B", (0.61, 50.0)),),
     "spikes": (Put("curves.outliers", "spike_variance", _no_variance),),
     "stretches": (Put("curves.outliers", "stretch_variance", _no_variance),),
-    "sizes by rewards": (Put("curves.curve", "answers_told_by", _none),),
+    "sizes by rewards": (
+        Put("curves.curve", "answers_told_by", _none),
+        Put("past.family", "answers_of_all", _none),
+    ),
+    "sizes by siblings": (Put("past.family", "answers_of_all", _none),),
     "misfits": (
         Put("fitting.fit", "find_misfit", _none),
         Put("fitting.fit", "degenerate", _none),

@@ -209,13 +209,18 @@ def check_share(field_name: str, value: object, error: type[errors.FieldError]) 
 
 
 def whole_of(
-    field_name: str, value: object, error: type[errors.FieldError], way_out: str, most: int | None = None
+    field_name: str,
+    value: object,
+    error: type[errors.FieldError],
+    way_out: str,
+    most: int | None = None,
+    least: int = 0,
 ) -> int:
-    """A whole number from 0 on, to `most` where that is given."""
-    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else -1
-    if whole < 0 or (most is not None and whole > most):
+    """A whole number from `least` on, to `most` where that is given."""
+    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else least - 1
+    if whole < least or (most is not None and whole > most):
         upto = "on" if most is None else f"to {most}"
-        raise error(field_name, short(value), f"a whole number from 0 {upto} is needed", way_out)
+        raise error(field_name, short(value), f"a whole number from {least} {upto} is needed", way_out)
     return whole
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from .arms import arm_of
 from .columns import check_agreement, longer, next_of, tallies_of, with_start
 from .evaluation import Evaluation
-from .granularity import LOOKED_AT, answers_told_by, is_told
+from .granularity import LOOKED_AT, answers_told_by, are_of, is_told
 from .noise import (
     LEVEL_OF,
     SOURCES,
@@ -62,7 +63,8 @@ class Curve:
             curve and sampling noise does not carry over from one segment to the next.
 
     Attributes:
-        answers: in each evaluation, as the rewards themselves tell where nobody says any size (`granularity`).
+        answers: in each evaluation, as the rewards themselves tell where nobody says any size (`granularity`), or those
+            of runs like it (`of_answers`).
         sizes: answers in each evaluation, shape (N,); of one of which that is unknown those of the one before, and NaN
             where it is of none.
 
@@ -89,6 +91,7 @@ class Curve:
     noise: SamplingNoise = field(init=False)
     answers: int | None = field(init=False, default=None)
     sizes: FloatArray = field(init=False)
+    _told_answers: int | None = field(init=False, default=None)
     _room: Room | None = field(init=False, default=None)
 
     def __init__(
@@ -190,6 +193,21 @@ class Curve:
     def continues(self) -> bool:
         """Whether it is another one `extended`, of whose evaluations nothing else is taken to be so than before."""
         return self._room is not None
+
+    def of_answers(self, answers: int | None) -> Curve:
+        """The same curve with evaluations of so many answers each, as runs like it tell: where nobody says any size and
+        its own rewards tell none, but may be of so many."""
+        if answers is None or self.noise.source != "unknown":
+            return self
+        rate = (self.reward - self.bounds[0]) / self.width
+        if not are_of(rate, answers):
+            return self
+        sizes = np.full(self.points, float(answers))
+        told = self.samples, self.variance, self.counts
+        noise = sampling_noise(levels_of(rate), latest(sizes), self.width, sizes, *told, by_rewards=True)
+        made = copy(self)
+        made.__dict__.update(answers=answers, sizes=sizes, noise=noise, _told_answers=answers, _room=None)
+        return made
 
     def until(self, compute: float) -> Curve:
         """The same curve as it was at `compute`: its evaluations and restarts up to and including it.
@@ -340,8 +358,9 @@ class Curve:
             return self.answers is not None
         if self.points >= LOOKED_AT:
             return False
-        rates = (self.reward - self.bounds[0]) / self.width
-        return answers_told_by(np.append(rates, rate)) != self.answers
+        rates, told = np.append((self.reward - self.bounds[0]) / self.width, rate), self._told_answers
+        own = answers_told_by(rates)
+        return (own if own is not None or told is None or not are_of(rates, told) else told) != self.answers
 
     def _refuse(self, compute: FloatArray, reward: FloatArray) -> None:
         """Say what keeps one more evaluation from coming next; each of shape (1,)."""

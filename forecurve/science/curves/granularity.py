@@ -50,6 +50,19 @@ def answers_told_by(rate: FloatArray) -> int | None:
     return int(answers[0]) if len(answers) and _is_one_size(inside, int(answers[0])) else None
 
 
+def are_of(rate: FloatArray, answers: int) -> bool:
+    """Whether all pass rates, shape (N,), may be of so many answers, to the decimals with which they are written.
+
+    >>> are_of(np.array([0.156, 0.408, 0.0]), 500), are_of(np.array([0.156, 0.407, 0.0]), 500)
+    (True, False)
+    """
+    inside = np.unique(np.round(rate[:LOOKED_AT], 9))
+    if len(inside) == 0:
+        return True
+    multiples = inside * answers
+    return bool((np.abs(multiples - np.rint(multiples)) <= _written(inside)[1] * answers).all())
+
+
 def _is_one_size(rates: FloatArray, answers: int) -> bool:
     """Whether half of the rates and more are in lowest terms of about so many answers, a quarter at least. Where sizes
     change, those of all are multiples of each: 1/72 and 1/88 of 1/792."""

@@ -49,7 +49,7 @@ class Fit:
     """The posterior of one run's curve. Intervals are 90 %.
 
     Attributes:
-        curve: what was fitted.
+        curve: what was fitted, with the sizes of evaluations that the prior tells.
         prior: what was assumed.
         seconds: what the fit cost.
         setting, table, last: of the quadrature; `last` is the noise filter's state at the last evaluation, (H, 3).
@@ -390,6 +390,7 @@ def fit(curve: Curve, *, prior: str | Prior = "none") -> Fit:
     began = time.perf_counter()
     checks.check_kind("curve", curve, Curve, "pass Curve(compute, reward)", errors.CurveError)
     known = named_prior(prior)
+    curve = curve.of_answers(known.answers)
     return fit_of_problem(problem_of(curve, known), curve, known, began)
 
 

@@ -115,8 +115,8 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> FloatArray:
     """Draws of where a run ends that fell, broke or rose anew, given those of its whole curve.
 
-    Where a fall has fewer than 3 evaluations yet, their mean is the level that may last, and the evaluations before it
-    say where the run was going.
+    Where a fall has fewer than 3 evaluations yet, their mean is the level that may last, and the evaluations before it,
+    or all where these are fewer than 3 too, say where the run was going.
     """
     from .fit import fit as refit
 
@@ -125,14 +125,14 @@ def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> 
     later = aftermath(fit, since)
     if later is not None:
         return _mixed(_by_all(later, np.maximum(x - since, 0.0)), whole, lasts)
-    upto = int(np.searchsorted(fit.curve.compute, since, side="right"))
-    if not found.fallen or upto < MIN_POINTS:
+    if not found.fallen:
         return whole
-    before = refit(fit.curve.until(since), prior=fit.prior)
+    upto = int(np.searchsorted(fit.curve.compute, since, side="right"))
+    before = refit(fit.curve.until(since), prior=fit.prior) if upto >= MIN_POINTS else fit
     level = float(fit.curve.reward[upto:].mean())
     noise = np.sqrt(sampling_variance(before, np.full((1, len(whole)), level))[0] / (fit.curve.points - upto))
     still = level + noise * normals(Axis.NOISE, len(whole))
-    return _mixed(still, _by_all(before, x), lasts, _BACK)
+    return _mixed(still, whole if before is fit else _by_all(before, x), lasts, _BACK)
 
 
 def _check_fit(fit: Fit) -> None:

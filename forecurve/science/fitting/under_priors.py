@@ -17,11 +17,12 @@ def fits_under(curve: Curve, priors: Iterable[Prior]) -> Iterator[Fit]:
 
     That is kept as long as any of the fits is, and takes far more room than they do: they are to be let go of.
     """
-    problem = None
+    problem, seen = None, curve
     for prior in priors:
         began = time.perf_counter()
-        if problem is None:
-            problem = replace(problem_of(curve, prior), kept={})
+        sized = curve.of_answers(prior.answers)
+        if problem is None or sized.answers != seen.answers:
+            problem, seen = replace(problem_of(sized, prior), kept={}), sized
         else:
-            problem = problem.under(prior_of_share(curve, prior))
-        yield fit_of_problem(problem, curve, prior, began)
+            problem = problem.under(prior_of_share(seen, prior))
+        yield fit_of_problem(problem, seen, prior, began)

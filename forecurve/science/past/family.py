@@ -31,6 +31,7 @@ from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import parameters_of
 from .remembered import remembered
+from .sizes import answers_of_all, of_answers
 
 Pair = tuple[float, float]
 
@@ -88,7 +89,9 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
         check_kind(f"fits[{at}]", one, Fit, "pass fit(curve)", errors.PriorError)
     if finished is not None:
         finished = whole_of("finished", finished, errors.PriorError, "say how many of them are, or leave it out")
-    prior = replace(parameter_prior(fits, arm), noise=noise_known(fits))
+    answers = answers_of_all([fit.curve for fit in fits])
+    fits = [of_answers(fit, answers) for fit in fits]
+    prior = replace(parameter_prior(fits, arm), noise=noise_known(fits), answers=answers)
     if finished is None or prior.runs is None:
         return prior
     runs = min(prior.runs, finished)

@@ -54,6 +54,7 @@ class Prior:
             A is moved along: what is known is a share of the range.
         unit: the unit of compute in which ln C_mid is told, the curve's own where left out. It is not converted.
         noise: what is known of the evaluations' noise, the usual where left out.
+        answers: in each evaluation, where nobody says it of a run and its rewards may be of so many.
         runs: finished runs that it is made of, where it is made of runs. Fewer than 3 tell how runs lie to one another,
             and not how far they leave their curves (`drift`).
         ahead: runs that are not finished but far ahead, of which it is made besides.
@@ -71,6 +72,7 @@ class Prior:
     bounds: tuple[float, float] | None = None
     unit: str | None = None
     noise: NoiseKnown | None = None
+    answers: int | None = None
     runs: int | None = None
     ahead: int = 0
 
@@ -101,6 +103,9 @@ class Prior:
             check_kind(
                 "noise", self.noise, NoiseKnown, "leave it out, or take that of sibling_prior", errors.PriorError
             )
+        if self.answers is not None:
+            way_out = "say how many answers an evaluation rests on, or leave it out"
+            whole_of("answers", self.answers, errors.PriorError, way_out, least=1)
         if self.runs is not None:
             whole_of("runs", self.runs, errors.PriorError, "say how many runs it is made of, or leave it out")
         whole_of("ahead", self.ahead, errors.PriorError, "say how many more runs it is made of, or leave it out")

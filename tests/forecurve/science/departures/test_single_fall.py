@@ -23,7 +23,7 @@ def _run(*last: float, points: int, seed: int = 0, **sizes: Any) -> Curve:
     return Curve(compute, np.append(healthy, last), unit="GPU-hours", **sizes)
 
 
-@pytest.mark.parametrize("points", [3, 5, 11])
+@pytest.mark.parametrize("points", [2, 3, 5, 11])
 def test_what_no_luck_explains_is_a_collapse_from_the_first_evaluation_on(points: int) -> None:
     """The best sigmoid goes between, where the run is in neither case."""
     found = fit(_run(0.0, points=points, **SIZES))
