@@ -7,9 +7,10 @@ import numpy as np
 from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..wording import compute_text
-from .misfit import AT_ONCE, LEAST_FALL, Misfit, least_collapse
+from .misfit import AT_ONCE, LARGE, LEAST_FALL, Misfit, least_collapse
 
 _FAR = 4.0  # standard errors of a difference
+_APART = 3.0  # likewise, of each of those that are far off together by a large part of the range
 _TIMES = 1.5  # as large as other changes the other way
 _LEAST_BEFORE, _BEFORE = 2, 3  # evaluations that a single one must lie below, as far as there are so many,
 _BEYOND_LUCK = 6.0  # by so many standard errors of a difference
@@ -44,7 +45,8 @@ def lost_all(curve: Curve) -> Misfit | None:
     if curve.points < 4 or not low[-2:].all():
         return None
     since = int(np.flatnonzero(~low)[-1])
-    if not any(_is_apart(reward, noise, cut) for cut in range(since + 1, curve.points - 1)):
+    large = LARGE * curve.width
+    if not any(_is_apart(reward, noise, cut, large) for cut in range(since + 1, curve.points - 1)):
         return None
     peak = float(reward[: since + 1].max())
     fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
@@ -77,12 +79,15 @@ def lost_at_last(curve: Curve) -> Misfit | None:
     return Misfit("collapse", when, fall, text)
 
 
-def _is_apart(reward: FloatArray, noise: FloatArray, cut: int) -> bool:
+def _is_apart(reward: FloatArray, noise: FloatArray, cut: int, large: float) -> bool:
     """Whether all from `cut` on lie below all before it, by what is told of their sizes and by the run's own ups and
-    downs: more than 1.5 times the usual fall before and rise after it."""
+    downs: more than 1.5 times the usual fall before and rise after it. Of those that lie so much lower together one may
+    come nearer: what is left of a run swings."""
     before, after = reward[:cut], reward[cut:]
     bottom = int(before.argmin())
     gaps = before[bottom] - after
     against = np.concatenate([-np.diff(before), np.diff(after)])
     usual = float(np.median(against[against > 0])) if (against > 0).any() else 0.0
-    return bool((gaps > _FAR * np.sqrt(noise[bottom] + noise[cut:])).all() and gaps.min() > _TIMES * usual)
+    errors, together = np.sqrt(noise[bottom] + noise[cut:]), float(gaps.mean())
+    least = _APART if together > max(large, _FAR * float(errors.mean())) else _FAR
+    return bool((gaps > least * errors).all() and gaps.min() > _TIMES * usual)

@@ -14,13 +14,13 @@ AT_ONCE = 0.6  # of what a collapse loses
 RATIO = 18.0  # twice the log likelihood ratio; about 1e-4 by chi-square, more after the search over change points
 OVER_CUT = 6.0  # of a change within what would else be an early regime, over the sigmoid with that regime
 MOST_WIDENING = 5.0
-_COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of _LARGE of the range
-_LARGE = 0.15
+_COLLAPSE = 0.5  # a sudden loss of this share of all that was gained, or of LARGE of the range
+LARGE = 0.15
 
 
 def least_collapse(gained: float) -> float:
     """What a run that had gained so much loses at once in a collapse, at least; shares of the range."""
-    return min(_LARGE, max(_COLLAPSE * gained, 2 * LEAST_FALL))
+    return min(LARGE, max(_COLLAPSE * gained, 2 * LEAST_FALL))
 
 
 @dataclass(frozen=True)

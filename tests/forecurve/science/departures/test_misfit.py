@@ -278,44 +278,6 @@ def test_closed_form_and_numerical_least_squares_agree_on_an_extension(seed: int
     np.testing.assert_allclose(found.values, design @ solution, atol=1e-9)
 
 
-# --- what is clear without any fit ---
-
-
-@pytest.mark.parametrize(
-    ("reward", "since"),
-    [
-        ([0.16, 0.41, 0.0, 0.0], 1.0),
-        ([0.16, 0.41, 0.0, 0.0, 0.0, 0.0], 1.0),
-        ([0.16, 0.3, 0.41, 0.01, 0.02], 2.0),
-        ([0.16, 0.2, 0.19, 0.22, 0.01, 0.0, 0.02], 3.0),
-    ],
-)
-def test_a_run_that_lost_more_than_it_ever_gained_has_collapsed_however_short(
-    reward: list[float], since: float
-) -> None:
-    found = fit(Curve(range(len(reward)), reward, unit="steps"))
-    assert found.misfit == "collapse"
-    assert found.misfit_detail is not None
-    assert found.misfit_detail.since == pytest.approx(since)
-    assert found.misfit_detail.size == pytest.approx(max(reward) - reward[-1], abs=0.03)
-    assert found.to_dict(budget=20.0)["at_budget"] is None
-    assert found.sentence(budget=20.0).startswith("The pass rate collapsed by ")
-    assert advise(found, budget=20.0).action != "scale"
-
-
-@pytest.mark.parametrize(
-    "reward",
-    [
-        [0.16, 0.41, 0.02],  # one bad evaluation may be just that
-        [0.16, 0.41, 0.0, 0.3],
-        [0.16, 0.41, 0.12, 0.10],  # lower than it began, by no more than unknown noise
-        [0.5, 0.52, 0.53, 0.52],
-    ],
-)
-def test_a_short_run_is_not_called_fallen_for_less(reward: list[float]) -> None:
-    assert fit(Curve(range(len(reward)), reward, unit="steps")).misfit is None
-
-
 @pytest.mark.parametrize("first", [0, 200])
 def test_noise_of_which_nothing_is_told_is_no_fall(first: float) -> None:
     """A start that came out high is no level that a flat run has lost."""
@@ -334,12 +296,6 @@ def test_a_curve_and_a_fall_that_describe_a_few_noisy_evaluations_by_themselves_
         for seed in range(60)
     ]
     assert sum(one.withheld for one in found) <= 4
-
-
-def test_the_noise_of_evaluations_says_what_is_far_below_the_start() -> None:
-    reward = [0.3, 0.4, 0.2, 0.19]
-    assert fit(Curve(range(4), reward, prompts=20, samples=1)).misfit is None
-    assert fit(Curve(range(4), reward, prompts=2000, samples=4)).misfit == "collapse"
 
 
 def test_a_run_that_fell_is_expected_to_stay_as_long_as_it_has_and_may_come_back() -> None:
