@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
-from tests.trainer.engines.vllm_parts import VOCABULARY, logprobs_over_swaps, make_folder, plain_logprobs, read
+from tests.trainer.engines.vllm_parts import VOCABULARY, logprobs_over_swaps, make_biased_folder, plain_logprobs, read
 from trainer.engines.base import Interruption, SamplingConfig, paused
 from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
@@ -32,8 +32,8 @@ TOLERANCE = 2e-3  # the two run the same sums in another order, over up to a hun
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two models of one shape: the one an engine starts with, and the one it is given later."""
-    home = tmp_path_factory.mktemp("qwen3")
-    return make_folder(home / "old", 0), make_folder(home / "new", 1)
+    home = tmp_path_factory.mktemp("qwen2")
+    return make_biased_folder(home / "old", 0), make_biased_folder(home / "new", 1)
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +158,10 @@ def test_a_seed_decides_a_response_whatever_else_is_in_the_batch(engine, at_star
     assert (together[0].tokens[:, :size] == alone[0].tokens[:, :size]).all()
     assert other[0].tokens[:, :8].tolist() != alone[0].tokens[:, :8].tolist()
     assert len({tuple(row[:8]) for row in alone[0].tokens.tolist()}) > 1  # samples differ from one another
+
+
+def test_a_swap_writes_over_the_weights_of_a_model_of_matrices(engine):
+    assert engine._call(engine._running._llm.collective_rpc("swaps_in_place"), "tell its way") == [True]
 
 
 def test_running_requests_live_through_swaps_and_later_tokens_are_the_new_weights_on_kept_caches(engine, folders):

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, PretrainedConfig, Qwen2Config, Qwen3MoeConfig
+from transformers import PretrainedConfig, Qwen3Config, Qwen3MoeConfig
 
-from tests.trainer.engines.vllm_parts import VOCABULARY, plain_logprobs, read
+from tests.trainer.engines.vllm_parts import VOCABULARY, plain_logprobs, read, save_random
 from trainer.engines.base import Responses, SamplingConfig
 from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
@@ -32,8 +32,8 @@ SIZES = {
 }
 
 
-def with_biases_and_a_tied_head() -> PretrainedConfig:
-    return Qwen2Config(**SIZES, tie_word_embeddings=True)
+def of_matrices() -> PretrainedConfig:
+    return Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=False)
 
 
 def with_experts() -> PretrainedConfig:
@@ -41,12 +41,15 @@ def with_experts() -> PretrainedConfig:
     return Qwen3MoeConfig(**SIZES, **experts, head_dim=32, tie_word_embeddings=False)
 
 
-@pytest.mark.parametrize(("kind", "in_place"), [(with_biases_and_a_tied_head, True), (with_experts, False)])
+# Each kind costs an engine of its own. That of test_vllm_engine.py is of matrices too, with biases and a tied head.
+@pytest.mark.parametrize(
+    ("kind", "in_place"), [pytest.param(of_matrices, True, marks=pytest.mark.slow), (with_experts, False)]
+)
 def test_the_weights_of_the_folder_and_then_those_of_a_swap_make_the_tokens(
     kind: Callable[[], PretrainedConfig], in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     ways = _ways_taken(monkeypatch)
-    old, new = (_saved(kind(), tmp_path / str(seed), seed) for seed in (0, 1))
+    old, new = (save_random(kind(), tmp_path / str(seed), seed) for seed in (0, 1))
     engine = VllmEngine(VllmOptions(str(old), context=32, rows=16), SamplingConfig(MAX_TOKENS, TEMPERATURE, ()))
     try:
         assert ways == [in_place]
@@ -71,17 +74,6 @@ def _ways_taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(VllmAdapter, "open_transfer", remembered)
     return taken
-
-
-def _saved(config: PretrainedConfig, path: Path, seed: int) -> Path:
-    torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith("bias"):  # begin at nought, and would not be missed
-                parameter.normal_(0, 0.3)
-    model.save_pretrained(path)
-    return path
 
 
 def _weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A tiny Qwen3 on disk, and plain forwards of it that know nothing of engines or policies."""
+"""Tiny models on disk, and plain forwards of it that know nothing of engines or policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel, Qwen3Config
+from transformers import AutoModelForCausalLM, DynamicCache, PretrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
 
 from trainer.base_weights import warm_start
 from trainer.models import huggingface
@@ -35,6 +35,34 @@ def make_folder(path: Path, seed: int, head_size: int = 32) -> Path:
     )
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(path)
     return path
+
+
+def save_random(config: PretrainedConfig, path: Path, seed: int) -> Path:
+    """A random model, saved."""
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):  # begin at nought, and would not be missed
+                parameter.normal_(0, 0.3)
+    model.save_pretrained(path)
+    return path
+
+
+def make_biased_folder(path: Path, seed: int) -> Path:
+    """A random Qwen2, saved: with biases and a tied head, which the Qwen3 above has not."""
+    config = Qwen2Config(
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        initializer_range=0.3,
+    )
+    return save_random(config, path, seed)
 
 
 def make_base(path: Path, steps: int) -> Path:
