@@ -74,14 +74,14 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What `condition` gives once it is not None or False."""
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0, every: float = 0.05) -> Any:
+    """What `condition` gives once it is not None or False, looked at `every` so many seconds."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
         if value is not None and value is not False:
             return value
-        time.sleep(0.05)
+        time.sleep(every)
     raise AssertionError(f"it did not happen in {seconds} s")
 
 
