@@ -48,7 +48,8 @@ def test_of_fewer_it_lies_between_the_two_largest(scores: list[float]) -> None:
 @pytest.mark.parametrize("count", [3, 5, 8, 9, 13, 18])
 @pytest.mark.parametrize("draw", [_normal, _one_in_ten_is_odd, _cauchy, _even])
 def test_a_new_score_lies_below_it_nine_times_in_ten(draw: Draw, count: int) -> None:
-    runs = draw(np.random.default_rng(count), (1200, count + 1))
+    # Of 600, a share of .8 where .9 is due is found by each of a dozen cases 97 times in 100.
+    runs = draw(np.random.default_rng(count), (600, count + 1))
     held = np.mean([run[-1] <= reach(run[:-1]) for run in runs])
     assert (0.83 <= held <= 0.96) if count >= 9 else (0.77 <= held <= 0.98)  # nothing is guaranteed with so few
 
