@@ -77,44 +77,38 @@ def _remembering_generators(monkeypatch):
     return hooks
 
 
-def test_a_generator_killed_in_the_middle_of_its_work_is_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
-    hooks, steps = _remembering_generators(monkeypatch), []
+def test_a_generator_that_is_killed_and_one_that_stands_still_are_replaced_and_nothing_is_lost(
+    recipe, tmp_path, monkeypatch
+):
+    """In one run, in the middle of their work: the second is the one that took the place of the first."""
+    hooks, steps, killed, stopped, told = _remembering_generators(monkeypatch), [], [], [], []
 
-    def kill_once(workers):
+    def harm(workers):
         steps.append(None)
+        (generator,) = workers._fleet.actors
         if len(steps) == 3:
+            killed.append(generator)
             os.kill(hooks["pids"][0], signal.SIGKILL)
-
-    hooks["before_step"] = kill_once
-    outcome = train(recipe({"budget.compute": 8}), Launch(tmp_path, progress=False))
-    assert (outcome.outcome, outcome.step) == ("succeeded", 8)
-    trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
-    assert [line["step"] for line in trained] == list(range(1, 9))
-    assert max(line["metrics"].get("staleness/max", 0) for line in trained) <= 8
-    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
-    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8]
-
-
-def test_a_generator_that_stands_still_is_killed_and_replaced_and_nothing_is_lost(recipe, tmp_path, monkeypatch):
-    hooks, steps, stopped, told = _remembering_generators(monkeypatch), [], [], []
-
-    def stop_once(workers):
-        steps.append(None)
-        if len(steps) == 3:
-            stopped.append(psutil.Process(hooks["pids"][0]))
+        elif killed and generator is not killed[0] and not stopped:
+            stopped.append(psutil.Process(ray.get(generator.ready.remote())))
             stopped[0].suspend()
 
-    hooks["before_step"] = stop_once
+    hooks["before_step"] = harm
     monkeypatch.setattr(DirectoryReporter, "notice", lambda self, text, step, compute: told.append(text))
-    changes = {"budget.compute": 6, "resources.stall_seconds": 6}
+    changes = {"budget.compute": 10, "resources.stall_seconds": 6}
     outcome = train(recipe(changes), Launch(tmp_path, progress=False))
-    assert (outcome.outcome, outcome.step) == ("succeeded", 6)
+    assert (outcome.outcome, outcome.step) == ("succeeded", 10)
     trained = [line for line in lines(tmp_path, "metrics.jsonl") if "train/reward" in line["metrics"]]
-    assert [line["step"] for line in trained] == list(range(1, 7))
-    assert trained[-1]["metrics"]["generation/lost_generators"] == 1
-    assert trained[-1]["metrics"]["ledger/waste"] > 5  # what was lost began at most a look after the silence did
-    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6]
-    assert any("generator 0 stalled and was replaced" in text for text in told)
+    assert [line["step"] for line in trained] == list(range(1, 11))
+    assert max(line["metrics"].get("staleness/max", 0) for line in trained) <= 8
+    assert trained[-1]["metrics"]["generation/lost_generators"] == 2
+    wasted = [line["metrics"]["ledger/waste"] for line in trained]
+    assert max(after - before for before, after in pairwise(wasted)) > 5  # all but a look of the silence, told at once
+    assert [line["step"] for line in lines(tmp_path, "evaluations.jsonl")] == [0, 2, 4, 6, 8, 10]
+    assert [any(f"generator 0 {fate} and was replaced" in text for text in told) for fate in ("died", "stalled")] == [
+        True,
+        True,
+    ]
     _, alive = psutil.wait_procs(stopped, timeout=60)  # Ray asks it to end, and kills it when it does not answer
     assert not alive
 
