@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import httpx
 
+from forecurve.client.http import certificates as trusted_at
 from forecurve.client.http import is_loopback
 
 from .base import JobSpec, Observation, State, SubmitError, Submitted
@@ -144,7 +145,7 @@ def certificates(url: str) -> ssl.SSLContext:
         ValueError: none can be read there.
     """
     try:
-        return httpx.create_ssl_context(trust_env=url.startswith("https:"))
+        return trusted_at(url)
     except OSError as error:
         told = f"no certificates for {url} can be read where SSL_CERT_FILE or SSL_CERT_DIR says ({error})"
         raise ValueError(f"{told}; mend that, or unset it") from None

@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx
 
+from forecurve.client.http import certificates
+
 from .files import kept_secret
 from .jobs import END_S, end_jobs
 from .layout import TAG, Layout
@@ -60,7 +62,8 @@ def jobs_api_answers(url: str, token: str | None) -> bool:
     """True when the Jobs API lists jobs for this token."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        return httpx.get(f"{url}/api/jobs/", headers=headers, timeout=2.0, trust_env=False).status_code == 200
+        answer = httpx.get(f"{url}/api/jobs/", headers=headers, timeout=2.0, trust_env=False, verify=certificates(url))
+        return answer.status_code == 200
     except httpx.HTTPError:
         return False
 

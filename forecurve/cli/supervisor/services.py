@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx
 
+from forecurve.client.http import certificates
+
 from .files import open_log
 from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
@@ -136,7 +138,7 @@ def api_part(layout: Layout, url: str, listener: int, env: dict[str, str], apps:
 def api_answers(url: str) -> bool:
     """True when the API says that its process is up."""
     try:
-        return httpx.get(f"{url}/healthz", timeout=2.0, trust_env=False).status_code == 200
+        return httpx.get(f"{url}/healthz", timeout=2.0, trust_env=False, verify=certificates(url)).status_code == 200
     except httpx.HTTPError:
         return False
 
