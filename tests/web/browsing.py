@@ -40,6 +40,7 @@ ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
+    "--js-flags=--no-turbofan --no-maglev",  # what optimising costs a page that is looked at for a second never pays
     "--process-per-site",
     "--disable-background-networking",
     "--disable-component-update",
