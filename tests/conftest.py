@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -65,6 +66,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid.partition("::")[0] if group == nodeid else group
 
     return GroupsAndFiles(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests and their imports made stays to the end: no collection of garbage looks it through again
+    (half a second each time, and transformers' Trainer asks for one after every training)."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
