@@ -48,7 +48,8 @@ def test_a_sweep_is_trained_forecast_and_shown_and_nothing_is_left_running(up: U
     with Api(where["url"], where["admin_token"]) as api:
         planned = api.plan_sweep(SWEEP)
         sweep = api.create_sweep(SWEEP | {"plan_hash": planned["plan_hash"]})
-        runs = wait_until(lambda: _all_over(api, sweep["id"]), 240, every=0.5)  # each look costs the API a tenth of that
+        # Not oftener: a look costs the API a twentieth of a second.
+        runs = wait_until(lambda: _all_over(api, sweep["id"]), 240, every=0.5)
         assert {run["arm"]: run["status"] for run in runs} == {"control": "succeeded", "no-batch-scale": "succeeded"}
 
         runs = wait_until(lambda: _all_forecast(api, sweep["id"]), 30, every=0.5)

@@ -21,6 +21,7 @@ pytest.importorskip("accelerate", reason="transformers' Trainer runs on it")
 from forecurve.client.transformers import ForecurveCallback
 
 from .training import HELD_OUT, At, rows, trainer
+from .training import main as training
 
 EVALUATED = [0, 2, 4, 6, 8, 10]
 ROOT = Path(__file__).parents[3]
@@ -98,17 +99,18 @@ def test_a_run_name_and_what_is_given_come_before_the_folder(service: Service, t
     assert evaluations[0]["reward"] == 0.5
 
 
-def test_a_training_that_is_killed_goes_on_with_its_run_and_what_it_had_spent(service: Service, tmp_path: Path) -> None:
+def test_a_training_that_is_killed_goes_on_with_its_run_and_what_it_had_spent(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another process, which is this one."""
     out = tmp_path / "out"
-    address = {"FORECURVE_URL": service.url, "FORECURVE_TOKEN": service.token}
-    environment = os.environ | address | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-    def job(checkpoint: str, dies_at: int) -> int:
-        command = [sys.executable, "-m", "tests.forecurve.client.training", str(out), checkpoint, str(dies_at)]
-        return subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True).returncode
-
-    assert job("", 7) == -signal.SIGKILL
-    assert job(str(out / "checkpoint-6"), 0) == 0
+    monkeypatch.setenv("FORECURVE_URL", service.url)
+    monkeypatch.setenv("FORECURVE_TOKEN", service.token)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.forecurve.client.training", str(out), "", "7"]
+    killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    training(str(out), str(out / "checkpoint-6"), "0")
 
     (run,) = service.named("killed")
     assert run["attempt"] == 2
