@@ -358,9 +358,11 @@ class Curve:
             return self.answers is not None
         if self.points >= LOOKED_AT:
             return False
-        rates, told = np.append((self.reward - self.bounds[0]) / self.width, rate), self._told_answers
-        own = answers_told_by(rates)
-        return (own if own is not None or told is None or not are_of(rates, told) else told) != self.answers
+        rates = np.append((self.reward - self.bounds[0]) / self.width, rate)
+        answers, told = answers_told_by(rates), self._told_answers
+        if answers is None and told is not None and are_of(rates, told):
+            answers = told
+        return answers != self.answers
 
     def _refuse(self, compute: FloatArray, reward: FloatArray) -> None:
         """Say what keeps one more evaluation from coming next; each of shape (1,)."""

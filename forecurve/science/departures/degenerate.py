@@ -12,7 +12,7 @@ from .misfit import AT_ONCE, LARGE, LEAST_FALL, Misfit, least_collapse
 _FAR = 4.0  # standard errors of a difference
 _APART = 3.0  # likewise, of each of those that are far off together by a large part of the range
 _TIMES = 1.5  # as large as other changes the other way
-_LEAST_BEFORE, _BEFORE = 2, 3  # evaluations that a single one must lie below, as far as there are so many,
+_BEFORE = 3  # evaluations that a single one must lie below, as far as there are so many,
 _BEYOND_LUCK = 6.0  # by so many standard errors of a difference
 _BEYOND_USUAL = 3.0  # and so many times the largest fall before
 _ROUNDING = 1e-9  # of the range: means of the same rewards differ in their last digit
@@ -64,7 +64,7 @@ def lost_at_last(curve: Curve) -> Misfit | None:
     wrong if the evaluation is broken."""
     reward, noise = curve.reward, curve.noise.variance
     before, last = reward[:-1], float(reward[-1])
-    if len(before) < _LEAST_BEFORE or curve.noise.source == "unknown":
+    if curve.noise.source == "unknown":
         return None
     lowest = max(len(before) - _BEFORE, 0) + int(before[-_BEFORE:].argmin())
     gap, fall = float(reward[lowest]) - last, float(np.median(before[-_BEFORE:])) - last

@@ -1,4 +1,4 @@
-"""Tiny models on disk, and plain forwards of it that know nothing of engines or policies."""
+"""Tiny models on disk, and plain forwards of them that know nothing of engines or policies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,20 @@ from trainer.tasks import vocabulary as vocab
 VOCABULARY = 64
 
 
+def save_random(config: PretrainedConfig, path: Path, seed: int) -> Path:
+    """A random model, saved."""
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):  # begin at nought, and would not be missed
+                parameter.normal_(0, 0.3)
+    model.save_pretrained(path)
+    return path
+
+
 def make_folder(path: Path, seed: int, head_size: int = 32) -> Path:
     """A random Qwen3 whose log-probs are far from uniform, saved as any Hugging Face model."""
-    torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=VOCABULARY,
         hidden_size=32,
@@ -33,20 +44,7 @@ def make_folder(path: Path, seed: int, head_size: int = 32) -> Path:
         tie_word_embeddings=False,
         initializer_range=0.3,
     )
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(path)
-    return path
-
-
-def save_random(config: PretrainedConfig, path: Path, seed: int) -> Path:
-    """A random model, saved."""
-    torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith("bias"):  # begin at nought, and would not be missed
-                parameter.normal_(0, 0.3)
-    model.save_pretrained(path)
-    return path
+    return save_random(config, path, seed)
 
 
 def make_biased_folder(path: Path, seed: int) -> Path:
