@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +37,33 @@ def on_ranks(tmp_path, base):
     """Run batches on some ranks, each a process; what each of them found."""
 
     def run(recipe, batches, experts, ranks=2):
-        out, meeting = tmp_path / "out", f"file://{tmp_path / 'meeting'}"
-        job = job_module().Job(recipe, base, batches, experts, ranks, meeting, str(out))
+        meeting, out, logs = tmp_path / "meeting", tmp_path / "out", [tmp_path / f"log.{r}" for r in range(ranks)]
+        job = job_module().Job(recipe, base, batches, experts, ranks, f"file://{meeting}", str(out))
         (tmp_path / "job").write_bytes(pickle.dumps(job))
-        command = [sys.executable, str(HERE / "rank_process.py"), str(tmp_path / "job")]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        logs = [tmp_path / f"log.{r}" for r in range(ranks)]
-        started = [
-            subprocess.Popen([*command, str(r)], env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
-            for r, log in enumerate(logs)
-        ]
-        codes = [process.wait(timeout=200) for process in started]
-        assert codes == [0] * ranks, "\n".join(log.read_text()[-1500:] for log in logs)
+        codes = ended(tmp_path / "job", logs)
+        if min(codes) < 0:  # a thread of torch's own died of a signal once: docs/decisions/0062
+            warnings.warn(f"ranks ended with {codes}, and run once more:\n{told(logs)}", stacklevel=2)
+            meeting.unlink()
+            codes = ended(tmp_path / "job", logs)
+        assert codes == [0] * ranks, told(logs)
         return [pickle.loads(Path(f"{out}.{r}").read_bytes()) for r in range(ranks)]
 
     return run
+
+
+def ended(job, logs):
+    """The exit codes of the ranks of a job."""
+    command = [sys.executable, str(HERE / "rank_process.py"), str(job)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    started = [
+        subprocess.Popen([*command, str(r)], env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
+        for r, log in enumerate(logs)
+    ]
+    return [process.wait(timeout=200) for process in started]
+
+
+def told(logs):
+    return "\n".join(log.read_text()[-3000:] for log in logs)
 
 
 @pytest.fixture
@@ -59,7 +72,7 @@ def batches(recipe, group):
     return [[group(knobs, 10 * step + i, [1, 0, i % 2, 0]) for i in range(5)] for step in range(3)]
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(450)
 def test_two_ranks_make_the_weights_of_one_and_go_on_from_a_state_bit_for_bit(recipe, model, batches, on_ranks):
     knobs = recipe(CHANGES)
     alone = Learner(knobs, model(knobs))
