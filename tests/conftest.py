@@ -68,11 +68,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return GroupsAndFiles(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What thousands of tests and their imports made stays to the end: no collection of garbage looks it through again
     (half a second each time, and transformers' Trainer asks for one after every training)."""
+    if session.config.getoption("loadgroup", False):
+        _check_groups(session.items)
     gc.collect()
     gc.freeze()
+
+
+def _check_groups(items: list[pytest.Item]) -> None:
+    """xdist knows groups by the end of their tests' names. With a pytest that does not let it write there it keeps none
+    together, and nobody would know but by the minutes that tests of Ray then wait for each other."""
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
+            raise pytest.UsageError(f"pytest {pytest.__version__} and pytest-xdist do not keep groups together")
 
 
 @pytest.fixture(autouse=True)

@@ -290,8 +290,6 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "target": case.target,
     }
     if case.target is not None:
-        at_budget = case.at_now if case.spent else case.at_end
-        numbers["p_target_at_budget"] = None if case.budget is None else float((at_budget >= case.target).mean())
         reach = case.fit.compute_to_reach(case.target, case.budget, case.hindsight)
         numbers["target_reach"] = None if case.fit.withheld else reach.to_dict()
     return dict(jsonable(numbers))

@@ -97,15 +97,15 @@ def test_targets_stop_when_reached_or_out_of_reach() -> None:
     lost = advise(RISING, budget=9000, target=0.95)
     assert lost.action == "stop"
     assert "its curve never reaches it" in lost.reason
-    assert advise(RISING, budget=9000, target=0.55).numbers["p_target_at_budget"] > 0.9
+    assert advise(RISING, budget=9000, target=0.5).numbers["target_reach"]["p_by_budget"] > 0.9
 
 
-def test_the_target_at_a_budget_that_is_spent_is_that_of_now_and_without_one_is_left_open() -> None:
-    target = float(RISING.predict(4500).median[0]) + 0.02
-    spent, open_ended = (advise(RISING, now=4500, budget=budget, target=target).numbers for budget in (4000, None))
-    assert spent["p_target_at_budget"] == pytest.approx((RISING.all_draws.reward_at(4500)[0] >= target).mean())
-    assert open_ended["p_target_at_budget"] is None
-    assert open_ended["target_reach"]["median"] > 4500
+def test_when_a_target_is_reached_is_what_the_forecast_says_of_it() -> None:
+    """Also where the budget is spent; without one nothing is said of it."""
+    for budget in (9000, 4000, None):
+        reach = advise(RISING, now=4500, budget=budget, target=0.5).numbers["target_reach"]
+        assert reach == RISING.compute_to_reach(0.5, budget).to_dict()
+        assert (reach["p_by_budget"] is None) == (budget is None)
 
 
 def test_what_lies_beyond_a_budget_is_told_per_unit_of_the_compute_that_it_takes() -> None:
