@@ -53,19 +53,24 @@ def site(server: Server) -> Site:
         return Site(server.url, server.sessions, now, sweep.id, control.id, arm.id, ingest)
 
 
-@pytest.fixture(scope="module")
-def browser(server: Server) -> Iterator[Any]:
-    """A browser that is logged in."""
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """One for all modules. No longer than for this folder: while it is there no other event loop may run here."""
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        context = chromium.new_context(
-            viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light"
-        )
-        context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
-        context.new_page().goto("/static/icon.svg")  # keeps their process, in which Plotly is compiled, between tabs
-        yield context
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(server: Server, chromium: Any) -> Iterator[Any]:
+    """A window that is logged in."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url, color_scheme="light")
+    context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
+    context.new_page().goto("/static/icon.svg")  # keeps its process, in which Plotly is compiled, between tabs
+    yield context
+    context.close()
 
 
 @pytest.fixture
