@@ -11,6 +11,8 @@ from trainer.errors import HopelessWork, WorkerLost
 
 _BY_THE_PROGRAM = "device-side assert"
 """In CUDA's words: a kernel was given what it cannot take, and will be again."""
+_BETWEEN_RANKS = "gloo/transport"
+"""In gloo's words: another rank is gone or silent. It has no type of error of its own for that."""
 
 
 def may_go_better(error: Exception) -> bool:
@@ -20,7 +22,7 @@ def may_go_better(error: Exception) -> bool:
     cause = _raised_by_code(error)
     if cause is None:
         return True
-    failed = isinstance(cause, torch.AcceleratorError | DistError | ConnectionError)
+    failed = isinstance(cause, torch.AcceleratorError | DistError | ConnectionError) or _BETWEEN_RANKS in str(cause)
     return failed and _BY_THE_PROGRAM not in str(cause)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -11,7 +13,8 @@ from ray.exceptions import NodeDiedError, RayTaskError
 from forecurve.client import ApiError
 from trainer.__main__ import FAILED, LOST, main, run_attached
 from trainer.errors import HopelessWork, NotFinite, OutOfMemory, TrainerError, WorkerLost
-from trainer.learner import Learner
+from trainer.faults import may_go_better
+from trainer.learner import Learner, join, leave
 
 from .test_runs import JOB, FakeRun
 
@@ -61,6 +64,28 @@ def test_what_lies_with_a_worker_or_its_machine_loses_the_attempt(recipe, tmp_pa
     assert str(error).splitlines()[0] in reason
     assert reason.endswith("Lost after step 1")
     assert json.loads((tmp_path / "outcome.json").read_text())["outcome"] == "lost"
+
+
+A_RANK_THAT_DIES = """
+import os, sys
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method=sys.argv[1], rank=0, world_size=2)
+os._exit(1)
+"""
+
+
+def test_a_rank_that_dies_loses_the_attempt_also_where_another_rank_hears_of_it_before_ray_does(tmp_path):
+    meeting = f"file://{tmp_path / 'meeting'}"
+    other = subprocess.Popen([sys.executable, "-c", A_RANK_THAT_DIES, meeting])
+    ranks = join(meeting, 1, 2)
+    try:
+        with pytest.raises(RuntimeError) as caught:
+            ranks.sum(torch.ones(1))
+    finally:
+        leave()
+        other.wait(60)
+    assert may_go_better(caught.value)
+    assert may_go_better(in_an_actor(caught.value))
 
 
 @pytest.mark.parametrize(
