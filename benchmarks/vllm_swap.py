@@ -1,12 +1,14 @@
 """In-flight weight swaps in vLLM: the share of wall time that generation stands still, and tokens per second beside
 the same engine without swaps and beside vLLM's own API without any of ours.
 
-A random Qwen3 of the testbed's size generates batches of 32 prompts x 16 responses of 24 tokens (no end token, so
-that every batch is the same work). In the runs with swaps new weights come once a batch, while it is under way, as in
-training: `swaps` as the trainer does it, `paused` by a caller that pauses the engine first and lets it go on last.
+A random Qwen3, of the testbed's size if nothing else is said, generates batches of 32 prompts x 16 responses of
+`--tokens` tokens (no end token, so that every batch is the same work). In the runs with swaps new weights come once a
+batch, while it is under way, as in training: `swaps` as the trainer does it, `paused` by a caller that pauses the
+engine first and lets it go on last.
 Asked: at most 1 % paused, and at least 85 % of vLLM alone on a GPU; what a CPU gives is told as such.
 
     python benchmarks/vllm_swap.py [--batches 20] [--tokens 24] [--width 64] [--device cpu] [--json]
+    python benchmarks/vllm_swap.py --device cuda --width 1024 --layers 28 --vocabulary 151936 --dtype bf16 --tokens 256
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.types import Prompt, Request
 
-PROMPTS, SAMPLES, PROMPT_TOKENS, VOCABULARY, ROWS = 32, 16, 28, 64, 512
+PROMPTS, SAMPLES, PROMPT_TOKENS, PROMPT_VOCABULARY, ROWS = 32, 16, 28, 64, 512
 ASKED_PAUSED, ASKED_ALONE = 0.01, 0.85
 
 
@@ -36,13 +39,17 @@ def main() -> int:
     made.add_argument("--batches", type=int, default=20)
     made.add_argument("--tokens", type=int, default=24)
     made.add_argument("--width", type=int, default=64)
+    made.add_argument("--layers", type=int, default=2)
+    made.add_argument("--vocabulary", type=int, default=64)
+    made.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     made.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     given = made.parse_args()
     if reason := missing():
         raise SystemExit(reason)
     with tempfile.TemporaryDirectory() as folder:
-        weights = save_model(Path(folder), given.width, PROMPT_TOKENS + given.tokens)
-        options = VllmOptions(folder, device=given.device, context=PROMPT_TOKENS + given.tokens, rows=ROWS)
+        context = PROMPT_TOKENS + given.tokens
+        weights = save_model(Path(folder), given, context)
+        options = VllmOptions(folder, dtype=given.dtype, device=given.device, context=context, rows=ROWS)
         engine = VllmEngine(options, SamplingConfig(given.tokens, 1.0, ()))
         try:
             found = measured(engine, weights, given.batches, given.tokens)
@@ -113,26 +120,28 @@ def alone(engine: VllmEngine, tokens: int) -> None:
 
 
 def prompt(place: int) -> Prompt:
-    return Prompt("", "", np.random.default_rng(place).integers(0, VOCABULARY, PROMPT_TOKENS))
+    return Prompt("", "", np.random.default_rng(place).integers(0, PROMPT_VOCABULARY, PROMPT_TOKENS))
 
 
-def save_model(folder: Path, width: int, context: int) -> dict[str, torch.Tensor]:
+def save_model(folder: Path, given: Namespace, context: int) -> dict[str, torch.Tensor]:
     """A random Qwen3, saved; its weights."""
     from transformers import AutoModelForCausalLM, Qwen3Config
 
+    width, dtype = given.width, torch.bfloat16 if given.dtype == "bf16" else torch.float32
+
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=VOCABULARY,
+        vocab_size=given.vocabulary,
         hidden_size=width,
         intermediate_size=4 * width,
-        num_hidden_layers=2,
+        num_hidden_layers=given.layers,
         num_attention_heads=4,
         num_key_value_heads=4,
         head_dim=max(32, width // 4),
         max_position_embeddings=context,
         tie_word_embeddings=False,
     )
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     model.save_pretrained(folder)
     return model.state_dict()
 

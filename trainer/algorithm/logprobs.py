@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CHUNK_ELEMENTS = 1 << 24
-"""Logits held at once: 64 MiB in float32. Large enough to keep a matrix product busy."""
+from trainer.models.products import factor, halves, product, sums_wide
+
+CHUNK_ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 27}
+"""Logits held at once: 64 MiB in float32 on a CPU, 512 MiB on a GPU. Enough to keep a matrix product busy."""
 
 
 def token_logprobs(
@@ -24,7 +26,7 @@ def token_logprobs(
     targets_N: Tensor,
     temperature: float = 1.0,
     precision: str = "fp32",
-    chunk_elements: int = CHUNK_ELEMENTS,
+    chunk_elements: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """log softmax(hidden @ weight.T / temperature) at `targets`, and that distribution's entropy; both float32 [N].
 
@@ -34,7 +36,8 @@ def token_logprobs(
     """
     if precision not in ("fp32", "bf16"):
         raise ValueError(f"precision is {precision!r}; it is one of fp32, bf16")
-    rows = max(1, chunk_elements // weight_VD.shape[0])
+    elements = chunk_elements or CHUNK_ELEMENTS.get(hidden_ND.device.type, CHUNK_ELEMENTS["cpu"])
+    rows = max(1, elements // weight_VD.shape[0])
     dtype = torch.float32 if precision == "fp32" else torch.bfloat16
     logprobs, entropy = _TokenLogprobs.apply(hidden_ND, weight_VD, targets_N, temperature, dtype, rows)  # type: ignore[no-untyped-call]
     return logprobs, entropy
@@ -53,10 +56,10 @@ class _TokenLogprobs(torch.autograd.Function):
         dtype: torch.dtype,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
-        head = weight.to(dtype)
+        head = factor(weight, hidden, dtype)
         logprobs, entropy, normalisers = (hidden.new_empty(len(targets), dtype=torch.float32) for _ in range(3))
         for at in _chunks(len(targets), rows):
-            logits = _logits(hidden[at], head, temperature)
+            logits = _logits(hidden[at], head, temperature, dtype)
             normalisers[at] = logits.logsumexp(-1)
             logprobs[at] = logits.gather(-1, targets[at, None])[:, 0] - normalisers[at]
             entropy[at] = normalisers[at] - _expected(logits, normalisers[at])
@@ -70,18 +73,21 @@ class _TokenLogprobs(torch.autograd.Function):
         hidden, weight, targets, normalisers = ctx.saved_tensors
         temperature, dtype, rows = ctx.settings
         need_hidden, need_weight = ctx.needs_input_grad[:2]
-        head = weight.to(dtype)
+        head = factor(weight, hidden, dtype)
         to_hidden = torch.empty_like(hidden) if need_hidden else None
         to_weight = torch.zeros_like(weight, dtype=torch.float32) if need_weight else None
         for at in _chunks(len(targets), rows):
             to_logits = _to_logits(
-                _logits(hidden[at], head, temperature), normalisers[at], targets[at], gradients[0][at]
+                _logits(hidden[at], head, temperature, dtype), normalisers[at], targets[at], gradients[0][at]
             )
-            to_product = to_logits.mul_(1 / temperature).to(dtype)
+            to_product, states = to_logits.mul_(1 / temperature), hidden[at]
+            if dtype == torch.float32 and sums_wide(head, states):
+                to_product, states = halves(to_product), states.repeat(2, 1)
+            to_product = to_product.to(head.dtype)
             if to_hidden is not None:
-                to_hidden[at] = (to_product @ head).to(hidden.dtype)
+                to_hidden[at] = _folded(product(to_product, head, dtype), like=to_hidden[at])
             if to_weight is not None:
-                _add_product(to_weight, to_product, hidden[at].to(dtype))
+                _add_product(to_weight, to_product, states, dtype)
         return to_hidden, None if to_weight is None else to_weight.to(weight.dtype), None, None, None, None
 
 
@@ -89,9 +95,9 @@ def _chunks(length: int, rows: int) -> list[slice]:
     return [slice(start, min(length, start + rows)) for start in range(0, length, rows)]
 
 
-def _logits(hidden: Tensor, head: Tensor, temperature: float) -> Tensor:
+def _logits(hidden: Tensor, head: Tensor, temperature: float, dtype: torch.dtype) -> Tensor:
     """Float32 logits of a chunk, divided by the temperature."""
-    logits = (hidden.to(head.dtype) @ head.T).float()
+    logits = product(hidden, head.T, dtype)
     return logits if temperature == 1.0 else logits.div_(temperature)
 
 
@@ -109,9 +115,15 @@ def _to_logits(logits: Tensor, normalisers: Tensor, targets: Tensor, gradient: T
     return shares.mul_(gradient[:, None])
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+def _folded(gradient: Tensor, like: Tensor) -> Tensor:
+    """The gradient of these states, of which there may be two parts, one under the other."""
+    rows = len(like)
+    return (gradient if len(gradient) == rows else gradient[:rows] + gradient[rows:]).to(like.dtype)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor, dtype: torch.dtype) -> None:
     """total += left.T @ right, summed in float32 over chunks."""
     if left.dtype == total.dtype:
-        total.addmm_(left.T, right)
+        total.addmm_(left.T, right.to(dtype))
     else:
-        total.add_((left.T @ right).float())
+        total.add_(product(left.T, right, dtype))

@@ -20,6 +20,8 @@ MAX_ROWS = 256
 GIB = 2**30
 MEMORY_SHARE = 0.25
 """Of a machine's memory, the most that keys and values may take on a CPU."""
+GPU_SHARE = 0.85
+"""Of a GPU that a generator has to itself, what vLLM takes at its start; of a part of one, that share of the part."""
 
 
 def refuse(recipe: Recipe, task: Task) -> None:
@@ -63,6 +65,7 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
         context=context,
         rows=rows,
         tensor_parallel=_visible_devices() if on_gpu else 1,
+        memory_share=GPU_SHARE * _part_of_gpu(recipe),
         kv_cache_gib=_cache_gib(config, model.dtype, rows * context),
         threads=torch.get_num_threads(),
     )
@@ -71,6 +74,12 @@ def options(recipe: Recipe, task: Task, device: str = "cpu") -> VllmOptions:
 def _visible_devices() -> int:
     """GPUs of this process: Ray shows a generator its own alone."""
     return max(1, torch.cuda.device_count())
+
+
+def _part_of_gpu(recipe: Recipe) -> float:
+    """What a generator may use of its GPU: the others are those of actors that share it."""
+    resources = recipe.resources
+    return min(1.0, (resources.gpus or 1.0) / (resources.generators + resources.learners))
 
 
 def _head_size(config: Any) -> int:

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from .products import product
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(q [N, H', T, K], k and v [N, H, T, K]) -> [N, H', T, K]: how a layer's queries look at keys; scale 1/sqrt(K).
@@ -109,9 +110,9 @@ def head_logits(hidden: Tensor, weight: Tensor, precision: str) -> Tensor:
 
     No copy of the weight outlives the call: a kept float32 head would serve old weights after a swap.
     """
-    if precision == "bf16":
-        return F.linear(hidden.bfloat16(), weight.bfloat16()).float()
-    return F.linear(hidden.float(), weight.float())
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    logits = product(hidden.flatten(0, -2), weight.T, dtype)
+    return logits.view(*hidden.shape[:-1], -1)
 
 
 def pad_left(prompts: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor | None]:

@@ -21,7 +21,7 @@ from transformers.modeling_utils import AttentionInterface
 from transformers.utils import logging as transformers_logging
 
 from trainer.errors import ConfigurationError
-from trainer.models.attention import causal, with_prompt
+from trainer.models.attention import after_prompts, causal
 from trainer.models.base import Attend, Policy, PromptCache
 from trainer.models.norms import write_out_norms
 from trainer.models.one_token import AttendProjected, usual
@@ -90,7 +90,7 @@ class HuggingFacePolicy(Policy):
     def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
         """See `Policy`."""
         positions = cache.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
-        return self._run(tokens, positions, [with_prompt(k, v, cache.mask) for k, v in cache.layers])
+        return self._run(tokens, positions, after_prompts(cache, tokens.shape[1]))
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
         """See `Policy`."""

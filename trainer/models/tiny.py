@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trainer.models.attention import causal, with_prompt
+from trainer.models.attention import after_prompts, causal
 from trainer.models.base import Attend, Policy, PromptCache
 
 
@@ -115,8 +115,7 @@ class TinyDecoder(Policy):
 
     def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
         """See `Policy`."""
-        attend = [with_prompt(keys, values) for keys, values in cache.layers]
-        return self.run(self.embed_response(tokens), attend)
+        return self.run(self.embed_response(tokens), after_prompts(cache, tokens.shape[1]))
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
         """See `Policy`."""

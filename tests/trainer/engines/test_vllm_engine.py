@@ -1,4 +1,7 @@
-"""A real vLLM engine on a CPU, started once for all: log-probs, weight swaps under way, interruption, the end."""
+"""A real vLLM engine, on a GPU where there is one, started once for all.
+
+Log-probs, weight swaps under way, interruption, the end.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,17 @@ import pytest
 import torch
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
-from tests.trainer.engines.vllm_parts import VOCABULARY, logprobs_over_swaps, make_biased_folder, plain_logprobs, read
+from tests.trainer.engines.vllm_parts import (
+    DEVICE,
+    VOCABULARY,
+    logprobs_over_swaps,
+    make_biased_folder,
+    options,
+    plain_logprobs,
+    read,
+)
 from trainer.engines.base import Interruption, SamplingConfig, paused
-from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, VllmOptions, missing
+from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.errors import ConfigurationError, TrainerError
 from trainer.generation.counted_engine import CountedEngine
@@ -26,7 +37,10 @@ pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason
 
 END, TEMPERATURE, MAX_TOKENS, ROWS = 1, 0.8, 96, 512
 PHRASE = (5, 6, 7)
-TOLERANCE = 2e-3  # the two run the same sums in another order, over up to a hundred steps
+# The two run the same sums in another order, over up to a hundred steps; vLLM's attention in float32 multiplies with 10
+# bits of a number on a GPU (TF32), which is most of the difference there.
+TOLERANCE = 2e-3 if DEVICE == "cpu" else 4e-2
+MISMATCH = 1e-6 if DEVICE == "cpu" else 2e-5
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def engine(folders: tuple[Path, Path]) -> Iterator[VllmEngine]:
     sampling = SamplingConfig(MAX_TOKENS, TEMPERATURE, (END,), interruption=Interruption(PHRASE, PHRASE, 4))
-    made = VllmEngine(VllmOptions(str(folders[0]), context=128, rows=ROWS), sampling)
+    made = VllmEngine(options(folders[0], context=128, rows=ROWS), sampling)
     yield made
     made.close()
 
@@ -160,8 +174,9 @@ def test_a_seed_decides_a_response_whatever_else_is_in_the_batch(engine, at_star
     assert len({tuple(row[:8]) for row in alone[0].tokens.tolist()}) > 1  # samples differ from one another
 
 
-def test_a_swap_writes_over_the_weights_of_a_model_of_matrices(engine):
-    assert engine._call(engine._running._llm.collective_rpc("swaps_in_place"), "tell its way") == [True]
+def test_a_swap_on_a_cpu_writes_over_the_weights_of_a_model_of_matrices(engine):
+    told = engine._call(engine._running._llm.collective_rpc("swaps_in_place"), "tell its way")
+    assert told == [DEVICE == "cpu"]
 
 
 def test_running_requests_live_through_swaps_and_later_tokens_are_the_new_weights_on_kept_caches(engine, folders):
@@ -255,8 +270,8 @@ def test_a_learner_fed_by_the_engine_makes_likelier_what_is_rewarded_while_weigh
     learn(batch, run(engine, batch), [np.arange(16) % 2 == 0 for _ in batch])
     assert np.mean(shares[:2]) < 0.5
     assert np.mean(shares[-2:]) > np.mean(shares[:2]) + 0.3
-    assert abs(measured[0]["policy/mismatch_kl"]) < 1e-6  # learner and engine are one policy at the start,
-    assert abs(measured[-1]["policy/mismatch_kl"]) < 1e-6  # and after a dozen swaps still
+    assert abs(measured[0]["policy/mismatch_kl"]) < MISMATCH  # learner and engine are one policy at the start,
+    assert abs(measured[-1]["policy/mismatch_kl"]) < MISMATCH  # and after a dozen swaps still
 
 
 def test_after_a_swap_fresh_requests_know_nothing_of_the_old_weights(engine, folders, at_start):
@@ -333,6 +348,7 @@ def test_a_prompt_that_leaves_no_room_for_its_response_is_refused(engine, at_sta
     assert not engine.busy
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="of vLLM's build for CPUs")
 def test_the_head_sizes_that_recipes_may_have_are_those_of_vllms_cpu_kernels():
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 

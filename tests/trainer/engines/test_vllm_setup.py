@@ -42,6 +42,16 @@ def test_options_hold_what_the_recipe_says(folder):
     assert made.kv_cache_gib == 1
 
 
+@pytest.mark.parametrize(
+    ("resources", "share"),
+    [({"gpus": 2}, 1), ({"gpus": 1}, 1 / 2), ({"gpus": 1, "generators": 3}, 1 / 4), ({"gpus": 8, "generators": 3}, 1)],
+)
+def test_vllm_leaves_of_a_shared_gpu_what_the_other_actors_have(folder, resources, share):
+    given = recipe(folder, **{f"resources__{name}": value for name, value in resources.items()})
+    made = vllm_setup.options(given, build_task(given), "cuda")
+    assert made.memory_share == pytest.approx(vllm_setup.GPU_SHARE * share)
+
+
 def test_a_budget_beyond_the_models_context_is_refused_with_its_room(folder):
     given = recipe(folder, generation__max_tokens=300)
     with pytest.raises(ConfigurationError, match=r"generation\.max_tokens 300 .* has room for 256"):

@@ -10,16 +10,17 @@ import pytest
 import torch
 from transformers import PretrainedConfig, Qwen3Config, Qwen3MoeConfig
 
-from tests.trainer.engines.vllm_parts import VOCABULARY, plain_logprobs, read, save_random
+from tests.trainer.engines.vllm_parts import DEVICE, VOCABULARY, options, plain_logprobs, read, save_random
 from trainer.engines.base import Responses, SamplingConfig
-from trainer.engines.vllm_adapter import VllmOptions, missing
+from trainer.engines.vllm_adapter import missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.models import huggingface
 from trainer.types import Prompt, Request
 
 pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 
-TEMPERATURE, MAX_TOKENS, TOLERANCE = 0.8, 8, 2e-3
+TEMPERATURE, MAX_TOKENS = 0.8, 8
+TOLERANCE = 2e-3 if DEVICE == "cpu" else 4e-2  # see test_vllm_engine.py
 SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -50,9 +51,9 @@ def test_the_weights_of_the_folder_and_then_those_of_a_swap_make_the_tokens(
 ):
     ways = _ways_taken(monkeypatch)
     old, new = (save_random(kind(), tmp_path / str(seed), seed) for seed in (0, 1))
-    engine = VllmEngine(VllmOptions(str(old), context=32, rows=16), SamplingConfig(MAX_TOKENS, TEMPERATURE, ()))
+    engine = VllmEngine(options(old, context=32, rows=16), SamplingConfig(MAX_TOKENS, TEMPERATURE, ()))
     try:
-        assert ways == [in_place]
+        assert ways == [in_place and DEVICE == "cpu"]
         _agree(_made(engine), old, and_not=new)
         engine.load_weights(1, _weights(new))
         _agree(_made(engine), new, and_not=old)

@@ -11,11 +11,21 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, DynamicCache, PretrainedConfig, PreTrainedModel, Qwen2Config, Qwen3Config
 
 from trainer.base_weights import warm_start
+from trainer.engines.vllm_adapter import VllmOptions
 from trainer.models import huggingface
 from trainer.tasks import TorusTask
 from trainer.tasks import vocabulary as vocab
 
 VOCABULARY = 64
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+"""Where these tests have vLLM run."""
+MEMORY_SHARE = 0.1
+"""Of a GPU: several engines may run beside each other."""
+
+
+def options(folder: Path, context: int, rows: int = 256) -> VllmOptions:
+    """Of an engine on DEVICE."""
+    return VllmOptions(str(folder), device=DEVICE, context=context, rows=rows, memory_share=MEMORY_SHARE)
 
 
 def save_random(config: PretrainedConfig, path: Path, seed: int) -> Path:
