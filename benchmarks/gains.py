@@ -72,7 +72,7 @@ def _judged(past: str, curve: Curve, found: Fit, hindsight: Hindsight | None) ->
     came = float(curve.reward[last].mean() - curve.reward[about].mean())
     sizes = [len(curve.reward[part]) for part in (about, last)]
     noise = np.sqrt(evaluation_noise(found) * sum(1 / size for size in sizes))
-    said = case_of(found, None, curve.now, None, None, None, hindsight).gain
+    said = case_of(found, None, curve.now, None, None, None, hindsight).told
     said = said + noise * normals(Axis.NOISE, len(said))
     lower, upper = np.quantile(said, (0.05, 0.95))
     p_small = float((said < DELTA * curve.width).mean())

@@ -90,7 +90,8 @@ def advise(
 
 def _go_on(case: Case) -> str:
     """What is expected, and where that is probably too small why it is no reason to stop."""
-    why = f"; {not_to_stop(case.p_small, float(case.gain.mean()))}" if case.p_small > 0.5 else ""
+    p_small = case.p_told_small
+    why = f"; {not_to_stop(p_small, float(case.told.mean()))}" if p_small > 0.5 else ""
     return f"{case.expected_in_words}{why}."
 
 
@@ -149,7 +150,7 @@ def _target_lost(case: Case) -> Verdict:
 def _too_dear(case: Case) -> Verdict:
     if case.pays or case.price is None:
         return None
-    per_unit = case.gain.mean() / (case.end - case.now)
+    per_unit = case.told.mean() / (case.end - case.now)
     dear = f"{per_unit:.2g} per unit of compute, below the price of {case.price:.2g}"
     return "stop", f"{case.gain_in_words} to {case.where} is {dear}."
 

@@ -21,6 +21,7 @@ from ..posterior.evenly import Axis, normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
 from .growth import growth
+from .reaching import levels
 
 SURE = 0.9
 SCALE_SURE = 0.8
@@ -41,7 +42,8 @@ class Case:
             its gains.
         since: of the fall or break, else 0.
         hindsight: how forecasts of past runs turned out, None where it is not known or not about these gains.
-        gain: from now to the end, (K,), see `growth`.
+        gain: from now to the end, (K,), see `growth`: what the rule to stop goes by.
+        told: the same as the forecast of the end has it, (K,): what is said of the gain, see `_told`.
         beyond: what more than the budget buys, (K,): from its end to twice as much, or where none of it is left, or
             there is none, from now on.
         at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
@@ -58,6 +60,7 @@ class Case:
     since: float
     hindsight: Hindsight | None
     gain: FloatArray
+    told: FloatArray
     beyond: FloatArray
     at_now: FloatArray
     at_end: FloatArray
@@ -69,8 +72,13 @@ class Case:
 
     @property
     def p_small(self) -> float:
-        """P(gain < delta)."""
+        """P(gain < delta), by the curve."""
         return float((self.gain < self.delta).mean())
+
+    @property
+    def by_forecast(self) -> bool:
+        """Whether what is said of the gain is the forecast's, and not the curve's."""
+        return self.told is not self.gain
 
     @property
     def surely_small(self) -> bool:
@@ -126,7 +134,7 @@ class Case:
     def pays(self) -> bool:
         """The mean gain per unit of compute is at least the price."""
         span = self.end - self.now
-        return self.price is None or (span > 0 and float(self.gain.mean()) / span >= self.price)
+        return self.price is None or (span > 0 and float(self.told.mean()) / span >= self.price)
 
     @property
     def decide_at(self) -> float | None:
@@ -146,7 +154,7 @@ class Case:
     def gain_in_words(self) -> str:
         """Median and interval, and whether past runs, or another law than the sigmoid, have a say in it."""
         past = "" if self.hindsight is None else _by_what(self.hindsight)
-        return f"{gain_text(estimate_of(self.gain))}{past}{'' if self.law is None else f' with {self.law}'}"
+        return f"{gain_text(estimate_of(self.told))}{past}{'' if self.law is None else f' with {self.law}'}"
 
     @property
     def law(self) -> str | None:
@@ -155,11 +163,16 @@ class Case:
         return None if other is None else other.words
 
     @property
+    def p_told_small(self) -> float:
+        """P(gain < delta) as it is said: 0.9 or more only where `p_small` is."""
+        return float((self.told < self.delta).mean())
+
+    @property
     def expected_in_words(self) -> str:
         """The gain, and how sure it is that it matters, or that it does not: what is the more likely."""
-        small = self.p_small > 0.5
-        likely = short_of_sure(self.p_small) if small else share_text(1 - self.p_small)
-        side = "below" if small else "above"
+        p_small = self.p_told_small
+        likely = short_of_sure(p_small) if p_small > 0.5 else share_text(1 - p_small)
+        side = "below" if p_small > 0.5 else "above"
         return f"{self.gain_in_words} expected to {self.where}, {likely} sure that it is {side} {self.delta:g}"
 
 
@@ -194,11 +207,32 @@ def case_of(
     origin = 0.0 if later is None else since
     level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
     beyond = to_twice - to_end if open_budget else to_end
-    told = hindsight if open_budget and not fit.withheld and hindsight is not None and hindsight.runs else None
+    past = hindsight if open_budget and not fit.withheld and hindsight is not None and hindsight.runs else None
     last = level + to_end
-    if told is not None:
-        last = np.clip(last + _moved(told, len(last)), *fit.curve.bounds)
-    return Case(fit, here, budget, end, delta, price, target, later, since, told, last - level, beyond, level, last)
+    if past is not None:
+        last = np.clip(last + _moved(past, len(last)), *fit.curve.bounds)
+    gain = last - level
+    by_curve = later is not None or not open_budget or fit.withheld
+    told = gain if by_curve else _told(fit, gain, delta, np.array([here, end]), past)
+    return Case(fit, here, budget, end, delta, price, target, later, since, past, gain, told, beyond, level, last)
+
+
+def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: Hindsight | None) -> FloatArray:
+    """Draws of what is said of the gain between these two.
+
+    The forecast's, which knows that runs leave their curves: its interval holds what comes. Where one of the two has
+    the gain below delta with 90 % the curve's: that is what a stop rests on, and it is right about that. Also after a
+    fall, and where no budget is open: what lies beyond one is the curve's too.
+    """
+    if _is_small(gain, delta):
+        return gain
+    level = np.clip(levels(fit, compute, float(compute[1]), past), *fit.curve.bounds)
+    told = np.asarray(level[1] - level[0])
+    return gain if _is_small(told, delta) else told
+
+
+def _is_small(gain: FloatArray, delta: float) -> bool:
+    return float((gain < delta).mean()) >= SURE
 
 
 def not_to_stop(p_small: float, mean: float) -> str:
@@ -266,16 +300,17 @@ def numbers_of(case: Case) -> dict[str, Any]:
         "budget": case.budget,
         "measured_to": case.end,
         "delta": case.delta,
-        "gain": estimate_of(case.gain).to_dict(),
-        "expected_gain": float(case.gain.mean()),
-        "gain_per_unit": float(case.gain.mean() / span) if span > 0 else None,
-        "gain_per_1k": float(1000 * case.gain.mean() / span) if span > 0 else None,
+        "gain": estimate_of(case.told).to_dict(),
+        "gain_from": "forecast" if case.by_forecast else "curve",
+        "expected_gain": float(case.told.mean()),
+        "gain_per_unit": float(case.told.mean() / span) if span > 0 else None,
+        "gain_per_1k": float(1000 * case.told.mean() / span) if span > 0 else None,
         "expected_gain_beyond": float(case.beyond.mean()),
         "gain_per_1k_beyond": float(1000 * case.beyond.mean() / case.beyond_span),
-        "p_gain_below_delta": case.p_small,
+        "p_gain_below_delta": case.p_told_small,
         "p_doubling_gains_delta": case.p_beyond,
-        "regret_stop": float(np.maximum(case.gain - case.delta, 0.0).mean()),
-        "regret_continue": float(span * case.p_small),
+        "regret_stop": float(np.maximum(case.told - case.delta, 0.0).mean()),
+        "regret_continue": float(span * case.p_told_small),
         "identified_A": case.fit.identified["A"],
         "p_slower_end": None if other is None else other.p_slower_end,
         "p_late_start": None if other is None else other.p_late_start,

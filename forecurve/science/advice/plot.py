@@ -12,6 +12,7 @@ from ..chart import BLUE, GREEN, VERMILION, add_mark, area, dress, sheet
 from ..values import Band, Estimate, band_of
 from ..wording import compute_text, gain_text
 from .growth import growth
+from .reaching import levels
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -28,8 +29,9 @@ def plot(advice: Advice) -> go.Figure:
     """The gain over the pass rate now, with its 50 % and 90 % band, against compute.
 
     The dotted line is delta, the least gain that matters; the falling share of the gain above the line of the price,
-    where one was given, is what paying on is worth. The band is what the run's own data say, the mark at the end what
-    past runs make of it, where they were given. With a misfit that withholds the forecast no gain is drawn.
+    where one was given, is what paying on is worth. The band is what the run's own data say, by its forecast or its
+    curve as the numbers are (`gain_from`), the mark at the end what past runs make of it, where they were given. With a
+    misfit that withholds the forecast no gain is drawn.
 
     Raises:
         ValueError: the advice was not made by `advise`, so that there is no forecast to draw.
@@ -41,16 +43,17 @@ def plot(advice: Advice) -> go.Figure:
     figure, numbers = sheet(), advice.numbers
     now, end = float(numbers["now"]), float(numbers["measured_to"])
     last = now + _BEYOND * (end - now)
-    top = _ROOM * float(numbers["delta"])
+    top, bottom = _ROOM * float(numbers["delta"]), 0.0
     if not fit.withheld:
-        band = _gain_band(fit, now, np.linspace(now, last, _POINTS))
+        compute = np.linspace(now, last, _POINTS)
+        band = (_forecast_band if numbers["gain_from"] == "forecast" else _gain_band)(fit, now, compute)
         _add_gain(figure, band)
-        top = max(top, _ROOM * float(band.upper90.max()))
+        top, bottom = max(top, _ROOM * float(band.upper90.max())), _ROOM * float(min(band.lower90.min(), 0.0))
     _add_delta(figure, now, last, float(numbers["delta"]))
     if numbers["price"] is not None:
         _add_price(figure, now, last, float(numbers["price"]), fit.unit)
     figure.update_xaxes(title=f"compute ({fit.unit})", range=[now, last])
-    figure.update_yaxes(title="gain in pass rate", range=[-0.05 * top, top])
+    figure.update_yaxes(title="gain in pass rate", range=[min(-0.05 * top, bottom), top])
     dress(figure, advice.reason)
     if not fit.withheld:
         where = compute_text(end) if numbers["budget"] is None else as_given(end)
@@ -61,6 +64,12 @@ def plot(advice: Advice) -> go.Figure:
 def _gain_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
     """What the curve gains between `now` and each compute, (N,): the same draws of the curve at both ends."""
     return band_of(compute, growth(fit, now, compute)[1])
+
+
+def _forecast_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
+    """What the run gains by its forecast between `now` and each compute, (N,)."""
+    level = np.clip(levels(fit, np.array([now, *compute]), None, None), *fit.curve.bounds)
+    return band_of(compute, level[1:] - level[0])
 
 
 def _add_gain(figure: go.Figure, band: Band) -> None:

@@ -112,19 +112,36 @@ class _Paths:
 
 def _paths(fit: Fit, budget: float | None, hindsight: Hindsight | None) -> _Paths:
     now, other = fit.curve.now, fit.other_rise
-    ahead = budget if budget is not None and budget > now else None
+    ahead = _ahead(fit, budget)
     compute = np.geomspace(now, max(FURTHEST * now, ahead or now), _PLACES)
     compute = compute if ahead is None else np.unique(np.append(compute, ahead))
-    on_curve, curve = fit.all_draws.reward_at(compute), _parameters(fit)
+    on_curve, curve = _on_curves(fit, compute), _parameters(fit)
     if other is not None:
-        on_curve = other.mixed(on_curve, lambda law: law.all_draws.reward_at(compute))
         curve = other.mixed(curve, _parameters)
-    level = on_curve[0] + spread(on_curve + drift(fit, compute) - on_curve[0], fit.widening)
-    if ahead is not None and hindsight is not None and hindsight.runs and not fit.withheld:
-        share = np.minimum(np.log(compute / now) / np.log(ahead / now), 1.0)
-        at_budget = level[np.searchsorted(compute, ahead)]
-        level = level + share[:, None] * _moved_by(hindsight, at_budget, fit.curve.bounds)
+    level = levels(fit, compute, budget, hindsight)
     return _Paths(compute, level, curve, level[-1] - on_curve[-1])
+
+
+def levels(fit: Fit, compute: FloatArray, budget: float | None, hindsight: Hindsight | None) -> FloatArray:
+    """Draws of the level at each compute from now on, (m, K), as the forecast of the end has them."""
+    now, ahead = fit.curve.now, _ahead(fit, budget)
+    here = _on_curves(fit, np.array([now]))[0]
+    level = here + spread(_on_curves(fit, compute) + drift(fit, compute) - here, fit.widening)
+    if ahead is not None and hindsight is not None and hindsight.runs and not fit.withheld:
+        share = np.clip(np.log(compute / now) / np.log(ahead / now), 0.0, 1.0)
+        at_budget = levels(fit, np.array([ahead]), None, None)[0]
+        level = level + share[:, None] * _moved_by(hindsight, at_budget, fit.curve.bounds)
+    return np.asarray(level)
+
+
+def _ahead(fit: Fit, budget: float | None) -> float | None:
+    return budget if budget is not None and budget > fit.curve.now else None
+
+
+def _on_curves(fit: Fit, compute: FloatArray) -> FloatArray:
+    """Draws of the curve, the sigmoid's or another law's, (m, K)."""
+    on_curve, other = fit.all_draws.reward_at(compute), fit.other_rise
+    return on_curve if other is None else other.mixed(on_curve, lambda law: law.all_draws.reward_at(compute))
 
 
 def _parameters(fit: Fit) -> FloatArray:
