@@ -35,12 +35,13 @@ class AskingRMSNorm(UsualRMSNorm):
         return super().forward(x) * gate
 
 
+@pytest.mark.parametrize("width", [16, 8192])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_norm_is_replaced_only_where_it_follows_the_formula(dtype):
-    model = nn.ModuleList([UsualRMSNorm(16), ShiftedRMSNorm(16), AskingRMSNorm(16)]).to(dtype)
+def test_a_norm_is_replaced_only_where_it_follows_the_formula(dtype, width):
+    model = nn.ModuleList([UsualRMSNorm(width), ShiftedRMSNorm(width), AskingRMSNorm(width)]).to(dtype)
     write_out_norms(model)
     assert [is_written_out(norm) for norm in model] == [True, False, False]
-    x = torch.randn(3, 16).to(dtype)
+    x = torch.randn(3, width).to(dtype)
     with torch.no_grad():
         model[0].weight.normal_()
     torch.testing.assert_close(model[0](x), UsualRMSNorm.forward(model[0], x), rtol=2**-7, atol=1e-5)
