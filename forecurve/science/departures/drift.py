@@ -30,11 +30,25 @@ DRIFT_SD = 0.02
 
 def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     """Draws of how far the run will have left its curve at each compute, (m, K): 0 up to now, and where it is told."""
-    size, (low, high) = len(fit.posterior.A), fit.curve.bounds
+    size = len(fit.posterior.A)
+    return np.asarray(_scale(fit, compute)[:, None] * np.where(untold(fit), _student_t(size), 0.0))
+
+
+def drift_of_others(fit: Fit, compute: float, size: int) -> FloatArray:
+    """The same at one compute, for so many draws that are not the fit's own, (size,)."""
+    is_untold = uniforms(Axis.LASTS, size) < untold(fit).mean()
+    return np.asarray(_scale(fit, np.array([compute]))[0] * np.where(is_untold, _student_t(size), 0.0))
+
+
+def _scale(fit: Fit, compute: FloatArray) -> FloatArray:
+    """What a draw of Student's t is times, (m,)."""
+    return np.asarray(fit.curve.width * DRIFT_SD * np.log(np.maximum(compute / fit.curve.now, 1.0)))
+
+
+def _student_t(size: int) -> FloatArray:
+    """Its quantiles with 2 degrees of freedom, evenly spread, (size,)."""
     u = uniforms(Axis.DRIFT, size)
-    student_t = (2 * u - 1) / np.sqrt(2 * u * (1 - u))  # the quantiles with 2 degrees of freedom
-    spread = (high - low) * DRIFT_SD * np.log(np.maximum(compute / fit.curve.now, 1.0))
-    return np.asarray(spread[:, None] * np.where(untold(fit), student_t, 0.0))
+    return np.asarray((2 * u - 1) / np.sqrt(2 * u * (1 - u)))
 
 
 def untold(fit: Fit) -> BoolArray:

@@ -268,12 +268,13 @@ def default_horizon(now: FloatArray, budget: float) -> float:
 def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
     """Each arm among the others."""
     p_best, within, dropped = here.p_best, p_within(here.ends, delta), dominated(here.ends, delta)
+    ends, gains = here.told_ends, here.told_gains
     return tuple(
         Outlook(
             arm=each.curve.name,
             now=float(here.now[at]),
-            end=estimate_of(here.ends[:, at]),
-            gain=estimate_of((here.ends - here.levels)[:, at] if here.now[at] < here.horizon else np.zeros(1)),
+            end=estimate_of(ends[:, at]),
+            gain=estimate_of(gains[:, at]),
             p_best=float(p_best[at]),
             p_within_delta=float(within[at]),
             dominated=bool(dropped[at]),
@@ -346,7 +347,7 @@ def _finish(
         return [], "it fell"
     if float((here.ends[:, best] - here.levels[:, best] >= delta).mean()) <= 1 - SURE:
         return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
-    gain = here.gain(best, start, to)
+    gain = here.told_gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
         asked = f"{price * (to - start):.2g}"
         return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {asked}"

@@ -27,7 +27,7 @@ from ..values import Estimate, estimate_of
 from ..wording import names_text, share_text
 from .dominated import dominated, p_within
 from .plan import SEEDS, check_alike, check_amounts
-from .standing import Standing, enter, standing
+from .standing import enter, standing
 from .wording import horizon_text
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
@@ -102,7 +102,7 @@ def rank(
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
     spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))
     sizes = [len(fits) for fits in groups.values()]
-    worth = _worth(here, sizes, spread, np.random.default_rng(seed + 2))
+    worth, told = (_worth(ends, sizes, spread, np.random.default_rng(seed + 2)) for ends in (here.ends, here.told_ends))
     least = least_gain(delta, curve)
     within, dropped = p_within(worth, least), dominated(worth, least)
     best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
@@ -112,7 +112,7 @@ def rank(
             name,
             sizes[at],
             int(fallen[at]),
-            estimate_of(np.clip(worth[:, at], *curve.bounds)),
+            estimate_of(np.clip(told[:, at], *curve.bounds)),
             float(best[at]),
             float(within[at]),
             bool(dropped[at]),
@@ -144,9 +144,9 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str, *, given:
     return f"{said} Runs that fell count: {names_text(fallen, _MOST_NAMED)}." if fallen else said
 
 
-def _worth(here: Standing, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
-    """Draws of the arms' means over all seeds that they might have, (S, arms)."""
-    means = np.add.reduceat(here.ends, _firsts(sizes), axis=1) / np.array(sizes)
+def _worth(ends: FloatArray, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
+    """Draws of the arms' means over all seeds that they might have, (S, arms), given those of their runs' ends."""
+    means = np.add.reduceat(ends, _firsts(sizes), axis=1) / np.array(sizes)
     tau = np.full(len(means), spread.sd)
     if not spread.known:
         tau *= np.sqrt(spread.dof / rng.chisquare(spread.dof, len(means)))

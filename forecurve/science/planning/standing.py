@@ -16,6 +16,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..curves.order import place_of
+from ..departures.drift import drift_of_others
 from ..departures.misfit import SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
@@ -85,6 +86,31 @@ class Standing:
     def fallen(self) -> BoolArray:
         """Arms that fell: nothing is spent on them."""
         return np.array([_fell(fit) for fit in self.fits])
+
+    @property
+    def told_ends(self) -> FloatArray:
+        """What is told of the ends, (S, K): runs leave their curves, by which the choice between them goes."""
+        told = [self._clipped(arm, self.ends[:, arm] + self._left(arm, self.horizon)) for arm in range(len(self.fits))]
+        return np.column_stack(told)
+
+    @property
+    def told_gains(self) -> FloatArray:
+        """What is told of the gains from now to the horizon, (S, K); 0 of an arm that is there."""
+        return np.where(self.now < self.horizon, self.told_ends - self.levels, 0.0)
+
+    def told_gain(self, arm: int, start: float, to: float) -> FloatArray:
+        """What is told of `gain`, (S,)."""
+        left = self._left(arm, to) - self._left(arm, start)
+        level = self.levels[:, arm]
+        return self._clipped(arm, level + self.gain(arm, start, to) + left) - level
+
+    def _left(self, arm: int, compute: float) -> FloatArray:
+        """Draws of how far an arm will have left its curve, (S,). One without a forecast is not read from a curve."""
+        fit = self.fits[arm]
+        return np.zeros(len(self.ends)) if fit.withheld else drift_of_others(fit, compute, len(self.ends))
+
+    def _clipped(self, arm: int, rewards: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(rewards, *self.fits[arm].curve.bounds))
 
     def gain(self, arm: int, start: float, to: float) -> FloatArray:
         """Joint draws of what an arm gains between two computes from its present to the horizon, (S,): between the
