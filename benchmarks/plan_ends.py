@@ -73,10 +73,11 @@ def _of_sweep(curves: list[Curve], share: float) -> Iterator[Judged | Best]:
     ends = [came for _, came in seen]
     best = {max(ends): 1 / ends.count(max(ends))}
     for at, (early, came) in enumerate(seen):
-        noise = SDS * np.sqrt(evaluation_noise(fit(early)) / tail_size(early.points))
+        alone = fit(early)
+        noise = SDS * np.sqrt(evaluation_noise(alone) / tail_size(early.points))
         yield _judged(share, "plan", planned[str(at)].end, came, noise, early.width)
         yield Best(share, planned[str(at)].p_best, best.get(came, 0.0))
-        yield _judged(share, "forecast", predict_ending(fit(early), horizon), came, 0.0, early.width)
+        yield _judged(share, "forecast", predict_ending(alone, horizon), came, 0.0, early.width)
 
 
 def _early(curve: Curve, upto: float) -> Curve | None:

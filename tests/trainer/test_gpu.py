@@ -1,6 +1,6 @@
 """The trainer on a GPU: the same tokens, gradients and weights as on the CPU, runs under Ray that reserve one.
 
-Skipped where there is none. What of vLLM is tested under `engines` runs on the GPU where there is one.
+Skipped where there is none. Tests of one vLLM engine, under `engines`, run on the GPU where there is one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from trainer.models.base import Attend, PromptCache
 MASK_ELEMENTS = 1 << 24
 """Elements of the largest mask that rows of padded prompts share a call by; above it each padding has its own call."""
 MASK_ELEMENTS_OVER_A_KERNEL = 1 << 20
-"""The same on a GPU in bfloat16, where a call without a mask has a kernel several times as fast."""
+"""The same on a GPU in bfloat16, where a call without a mask has a kernel of its own."""
 KEPT_ELEMENTS = 1 << 14
 """Elements of the largest mask that is kept: making a larger one is little beside what it is used for."""
 

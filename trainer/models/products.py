@@ -1,7 +1,7 @@
 """Matrix products in float32 of matrices that may hold bfloat16.
 
-A GPU multiplies bfloat16 some ten times as fast as float32, and sums in float32 either way. What bfloat16 numbers
-multiply to is exact in float32. So matrices of them need not be widened, and a float32 one is taken as the sum of two:
+A GPU has units that multiply bfloat16 and sum in float32, and none such for float32. What bfloat16 numbers multiply to
+is exact in float32. So matrices of them need not be widened, and a float32 one is taken as the sum of two:
 that keeps 16 of its 24 bits.
 
 Letters in shapes: N rows, K summed over, M columns.

@@ -268,7 +268,8 @@ def default_horizon(now: FloatArray, budget: float) -> float:
 def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
     """Each arm among the others."""
     p_best, within, dropped = here.p_best, p_within(here.ends, delta), dominated(here.ends, delta)
-    ends, gains = here.told_ends, here.told_gains
+    ends = here.told_ends
+    gains = np.where(here.now < here.horizon, ends - here.levels, 0.0)
     return tuple(
         Outlook(
             arm=each.curve.name,

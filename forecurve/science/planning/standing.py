@@ -89,14 +89,9 @@ class Standing:
 
     @property
     def told_ends(self) -> FloatArray:
-        """What is told of the ends, (S, K): runs leave their curves, by which the choice between them goes."""
+        """What is told of the ends, (S, K): runs leave their curves. The choice goes by the curves alone, `ends`."""
         told = [self._clipped(arm, self.ends[:, arm] + self._left(arm, self.horizon)) for arm in range(len(self.fits))]
         return np.column_stack(told)
-
-    @property
-    def told_gains(self) -> FloatArray:
-        """What is told of the gains from now to the horizon, (S, K); 0 of an arm that is there."""
-        return np.where(self.now < self.horizon, self.told_ends - self.levels, 0.0)
 
     def told_gain(self, arm: int, start: float, to: float) -> FloatArray:
         """What is told of `gain`, (S,)."""

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.skipif(missing() is not None, reason
 END, TEMPERATURE, MAX_TOKENS, ROWS = 1, 0.8, 96, 512
 PHRASE = (5, 6, 7)
 # The two run the same sums in another order, over up to a hundred steps; vLLM's attention in float32 multiplies with 10
-# bits of a number on a GPU (TF32), which is most of the difference there.
+# bits of a number on a GPU (TF32), most likely the difference there.
 TOLERANCE = 2e-3 if DEVICE == "cpu" else 4e-2
 MISMATCH = 1e-6 if DEVICE == "cpu" else 2e-5
 

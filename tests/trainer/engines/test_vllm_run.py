@@ -14,7 +14,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.trainer.engines.vllm_parts import make_base, make_folder
+from tests.trainer.engines.vllm_parts import DEVICE, make_base, make_folder
 from trainer.engines.base import SamplingConfig
 from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.vllm,
     pytest.mark.slow,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.skipif(DEVICE != "cpu", reason="runs that reserve no GPU: of vLLM's build for CPUs"),
     pytest.mark.timeout(900),
 ]
 
