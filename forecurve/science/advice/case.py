@@ -21,7 +21,7 @@ from ..posterior.evenly import Axis, normals
 from ..values import estimate_of, jsonable
 from ..wording import compute_text, gain_text, share_text
 from .growth import growth
-from .reaching import levels
+from .reaching import told_levels
 
 SURE = 0.9
 SCALE_SURE = 0.8
@@ -226,7 +226,7 @@ def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: H
     """
     if _is_small(gain, delta):
         return gain
-    level = np.clip(levels(fit, compute, float(compute[1]), past), *fit.curve.bounds)
+    level = np.clip(told_levels(fit, compute, float(compute[1]), past), *fit.curve.bounds)
     told = np.asarray(level[1] - level[0])
     return gain if _is_small(told, delta) else told
 

@@ -9,10 +9,10 @@ import numpy as np
 from forecurve.digits import as_given
 
 from ..chart import BLUE, GREEN, VERMILION, add_mark, area, dress, sheet
+from ..fitting.level import levels
 from ..values import Band, Estimate, band_of
 from ..wording import compute_text, gain_text
 from .growth import growth
-from .reaching import levels
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -68,7 +68,7 @@ def _gain_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
 
 def _forecast_band(fit: Fit, now: float, compute: np.ndarray) -> Band:
     """What the run gains by its forecast between `now` and each compute, (N,)."""
-    level = np.clip(levels(fit, np.array([now, *compute]), None, None), *fit.curve.bounds)
+    level = np.clip(levels(fit, np.array([now, *compute])), *fit.curve.bounds)
     return band_of(compute, level[1:] - level[0])
 
 

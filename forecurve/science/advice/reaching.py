@@ -1,9 +1,8 @@
 """When a run reaches a target: the first time that its level, the pass rate without noise, is there.
 
-Each draw of the posterior has a path from now on: its curve, the sigmoid's or another law's (`other_rise`), with how
-far runs leave theirs (`drift`), gains as much wider as a misfit asks for, and, where past runs tell, moved and spread
-at the budget as the interval of the end is (`Conformal`), before it in proportion to the logarithm of compute. It is
-the forecast of the end, read the other way round (docs/decisions/0059).
+Each draw of the posterior has a path from now on: its level (`levels`), where past runs tell moved and spread at the
+budget as the interval of the end is (`Conformal`), before it in proportion to the logarithm of compute. It is the
+forecast of the end, read the other way round (docs/decisions/0059).
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import numpy as np
 from .. import errors
 from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_kind, number
-from ..departures.drift import drift
 from ..fitting.fit import Fit
+from ..fitting.level import levels, on_curves
 from ..past.conformal import Conformal
 from ..posterior.sigmoid import compute_at
-from ..values import Reach, spread
+from ..values import Reach
 
 if TYPE_CHECKING:
     from ..past.hindsight import Hindsight
@@ -115,33 +114,25 @@ def _paths(fit: Fit, budget: float | None, hindsight: Hindsight | None) -> _Path
     ahead = _ahead(fit, budget)
     compute = np.geomspace(now, max(FURTHEST * now, ahead or now), _PLACES)
     compute = compute if ahead is None else np.unique(np.append(compute, ahead))
-    on_curve, curve = _on_curves(fit, compute), _parameters(fit)
+    on_curve, curve = on_curves(fit, compute), _parameters(fit)
     if other is not None:
         curve = other.mixed(curve, _parameters)
-    level = levels(fit, compute, budget, hindsight)
+    level = told_levels(fit, compute, budget, hindsight)
     return _Paths(compute, level, curve, level[-1] - on_curve[-1])
 
 
-def levels(fit: Fit, compute: FloatArray, budget: float | None, hindsight: Hindsight | None) -> FloatArray:
-    """Draws of the level at each compute from now on, (m, K), as the forecast of the end has them."""
-    now, ahead = fit.curve.now, _ahead(fit, budget)
-    here = _on_curves(fit, np.array([now]))[0]
-    level = here + spread(_on_curves(fit, compute) + drift(fit, compute) - here, fit.widening)
-    if ahead is not None and hindsight is not None and hindsight.runs and not fit.withheld:
-        share = np.clip(np.log(compute / now) / np.log(ahead / now), 0.0, 1.0)
-        at_budget = levels(fit, np.array([ahead]), None, None)[0]
-        level = level + share[:, None] * _moved_by(hindsight, at_budget, fit.curve.bounds)
-    return np.asarray(level)
+def told_levels(fit: Fit, compute: FloatArray, budget: float | None, hindsight: Hindsight | None) -> FloatArray:
+    """Draws of the level at each compute from now on, (m, K), with what past forecasts got wrong where that tells."""
+    level, now, ahead = levels(fit, compute), fit.curve.now, _ahead(fit, budget)
+    if ahead is None or hindsight is None or not hindsight.runs or fit.withheld:
+        return level
+    share = np.clip(np.log(compute / now) / np.log(ahead / now), 0.0, 1.0)
+    at_budget = levels(fit, np.array([ahead]))[0]
+    return np.asarray(level + share[:, None] * _moved_by(hindsight, at_budget, fit.curve.bounds))
 
 
 def _ahead(fit: Fit, budget: float | None) -> float | None:
     return budget if budget is not None and budget > fit.curve.now else None
-
-
-def _on_curves(fit: Fit, compute: FloatArray) -> FloatArray:
-    """Draws of the curve, the sigmoid's or another law's, (m, K)."""
-    on_curve, other = fit.all_draws.reward_at(compute), fit.other_rise
-    return on_curve if other is None else other.mixed(on_curve, lambda law: law.all_draws.reward_at(compute))
 
 
 def _parameters(fit: Fit) -> FloatArray:

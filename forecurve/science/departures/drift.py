@@ -34,12 +34,6 @@ def drift(fit: Fit, compute: FloatArray) -> FloatArray:
     return np.asarray(_scale(fit, compute)[:, None] * np.where(untold(fit), _student_t(size), 0.0))
 
 
-def drift_of_others(fit: Fit, compute: float, size: int) -> FloatArray:
-    """The same at one compute, for so many draws that are not the fit's own, (size,)."""
-    is_untold = uniforms(Axis.LASTS, size) < untold(fit).mean()
-    return np.asarray(_scale(fit, np.array([compute]))[0] * np.where(is_untold, _student_t(size), 0.0))
-
-
 def _scale(fit: Fit, compute: FloatArray) -> FloatArray:
     """What a draw of Student's t is times, (m,)."""
     return np.asarray(fit.curve.width * DRIFT_SD * np.log(np.maximum(compute / fit.curve.now, 1.0)))

@@ -17,7 +17,7 @@ from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
 from ..departures.misfit import Misfit
 from ..posterior.evenly import Axis, normals, uniforms
-from ..values import Estimate, estimate_of
+from ..values import Estimate, estimate_of, spread
 from .aftermath import aftermath, p_lasts
 from .evaluations import sampling_variance
 
@@ -77,11 +77,14 @@ def predict_ending(fit: Fit, budget: float) -> Estimate:
     """
     _check_fit(fit)
     check_compute("budget", budget, errors.ComputeOrder, f"give compute in {fit.unit}")
-    budget = as_float(budget)
+    return estimate_of(ending_draws(fit, as_float(budget)))
+
+
+def ending_draws(fit: Fit, budget: float) -> FloatArray:
+    """Draws of how the run will end at `budget`, (K,), as `predict_ending` has them."""
     curve, gap = fit.curve, fit.curve.recent_gap
     size = tail_size(curve.points + math.floor(max(budget - curve.now, 0.0) / gap))
-    places = np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1]
-    return predict_mean(fit, places)
+    return _mean_draws(fit, np.maximum(budget - gap * np.arange(size), min(curve.now, budget))[::-1])
 
 
 def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
@@ -105,11 +108,16 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     """
     _check_fit(fit)
     x = np.sort(computes_of("compute", compute))  # the evaluation clock goes by the order of compute
+    return estimate_of(_mean_draws(fit, x))
+
+
+def _mean_draws(fit: Fit, x: FloatArray) -> FloatArray:
+    """Draws of the mean of evaluations at x, increasing, (K,)."""
     draws, found = _by_all(fit, x), fit.misfit_detail
     if found is not None and found.since is not None and found.withheld:
         draws = _after_change(fit, x, found, draws)
-    draws = draws + drift(fit, x).mean(axis=0)
-    return estimate_of(np.clip(draws, *fit.curve.bounds)).widened(fit.widening, fit.curve.bounds)
+    draws = np.clip(draws + drift(fit, x).mean(axis=0), *fit.curve.bounds)
+    return np.clip(spread(draws, fit.widening), *fit.curve.bounds)
 
 
 def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> FloatArray:

@@ -269,13 +269,12 @@ def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
     """Each arm among the others."""
     p_best, within, dropped = here.p_best, p_within(here.ends, delta), dominated(here.ends, delta)
     ends = here.told_ends
-    gains = np.where(here.now < here.horizon, ends - here.levels, 0.0)
     return tuple(
         Outlook(
             arm=each.curve.name,
             now=float(here.now[at]),
             end=estimate_of(ends[:, at]),
-            gain=estimate_of(gains[:, at]),
+            gain=estimate_of(here.told_gain(at, here.now[at], max(here.now[at], here.horizon))),
             p_best=float(p_best[at]),
             p_within_delta=float(within[at]),
             dominated=bool(dropped[at]),

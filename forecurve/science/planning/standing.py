@@ -16,13 +16,15 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..curves.order import place_of
-from ..departures.drift import drift_of_others
 from ..departures.misfit import SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts
 from ..fitting.horizon import evaluation_noise
+from ..fitting.level import levels
+from ..fitting.outcome import ending_draws
 from ..values import spread
 from .belief import Belief, Look, Prospect
 from .pooling import joint_draws
+from .told import in_order_of, told
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -89,23 +91,28 @@ class Standing:
 
     @property
     def told_ends(self) -> FloatArray:
-        """What is told of the ends, (S, K): runs leave their curves. The choice goes by the curves alone, `ends`."""
-        told = [self._clipped(arm, self.ends[:, arm] + self._left(arm, self.horizon)) for arm in range(len(self.fits))]
-        return np.column_stack(told)
+        """Draws of the ends as they are told, (S, K): about the medians of `ends`, by which arms are compared, as
+        unsure as these or as each arm's own forecast, which knows that runs leave their curves; see `told`."""
+        return np.column_stack([self._told_end(arm) for arm in range(len(self.fits))])
 
     def told_gain(self, arm: int, start: float, to: float) -> FloatArray:
-        """What is told of `gain`, (S,)."""
-        left = self._left(arm, to) - self._left(arm, start)
-        level = self.levels[:, arm]
-        return self._clipped(arm, level + self.gain(arm, start, to) + left) - level
+        """Draws of `gain` as it is told, (S,), in the same way."""
+        fit, now = self.fits[arm], self.now[arm]
+        if start >= to:
+            return np.zeros(len(self.ends))
+        if fit.withheld:
+            whole = self._told_end(arm) - self.levels[:, arm]
+            return np.asarray(whole * np.log(to / start) / np.log(self.horizon / now))
+        level = np.clip(levels(fit, np.array([start, to])), *fit.curve.bounds)
+        return told(self.gain(arm, start, to), level[1] - level[0])
 
-    def _left(self, arm: int, compute: float) -> FloatArray:
-        """Draws of how far an arm will have left its curve, (S,). One without a forecast is not read from a curve."""
-        fit = self.fits[arm]
-        return np.zeros(len(self.ends)) if fit.withheld else drift_of_others(fit, compute, len(self.ends))
-
-    def _clipped(self, arm: int, rewards: FloatArray) -> FloatArray:
-        return np.asarray(np.clip(rewards, *self.fits[arm].curve.bounds))
+    def _told_end(self, arm: int) -> FloatArray:
+        """Of an arm that is there it is known, and of one that no sigmoid describes it is the arm's own forecast."""
+        fit, ends = self.fits[arm], self.ends[:, arm]
+        if self.now[arm] >= self.horizon:
+            return ends
+        own = ending_draws(fit, self.horizon)
+        return in_order_of(ends, own) if fit.withheld else np.clip(told(ends, own), *fit.curve.bounds)
 
     def gain(self, arm: int, start: float, to: float) -> FloatArray:
         """Joint draws of what an arm gains between two computes from its present to the horizon, (S,): between the
