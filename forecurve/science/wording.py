@@ -34,6 +34,15 @@ def beside_text(value: float, estimate: Estimate) -> str:
     return f"{value:z.{decimals(estimate.width)}f}"
 
 
+def reward_text(value: float, width: float) -> str:
+    """A reward without an interval, to a hundredth of the range of rewards, which is this wide, or finer.
+
+    >>> reward_text(0.364, 1.0), reward_text(36.4, 100.0), reward_text(0.00364, 0.01)
+    ('0.36', '36.4', '0.0036')
+    """
+    return f"{value:z.{decimals(width / 50)}f}"
+
+
 def gain_text(estimate: Estimate) -> str:
     """`+0.03 (0.01 to 0.05)`.
 

@@ -147,7 +147,7 @@ class Case:
     @property
     def where(self) -> str:
         """The end in words."""
-        end = compute_text(self.end) if self.budget is None else as_given(self.end)
+        end = as_given(self.end) if self.end == self.budget else compute_text(self.end)
         return f"{end} {self.fit.unit}"
 
     @property

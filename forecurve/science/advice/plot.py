@@ -56,7 +56,7 @@ def plot(advice: Advice) -> go.Figure:
     figure.update_yaxes(title="gain in pass rate", range=[min(-0.05 * top, bottom), top])
     dress(figure, advice.reason)
     if not fit.withheld:
-        where = compute_text(end) if numbers["budget"] is None else as_given(end)
+        where = as_given(end) if end == numbers["budget"] else compute_text(end)
         add_mark(figure, end, f"at {where}: {gain_text(Estimate(**numbers['gain']))}")
     return figure
 

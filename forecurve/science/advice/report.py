@@ -48,12 +48,13 @@ def to_dict(
 
 
 def at_budget(fit: Fit, budget: float) -> dict[str, Any]:
-    """The curve and one evaluation at the budget: two different intervals, wider by `Fit.widening`."""
+    """The curve and one evaluation at the budget: two different intervals, ahead wider by `Fit.widening`."""
     curve, evaluation = fit.predict(budget).at(0), fit.predict_evaluation(budget).at(0)
+    factor = fit.widening if budget > fit.curve.now else 1.0
     return {
         "compute": float(budget),
-        "curve": curve.widened(fit.widening, fit.curve.bounds).to_dict(),
-        "evaluation": evaluation.widened(fit.widening, fit.curve.bounds).to_dict(),
+        "curve": curve.widened(factor, fit.curve.bounds).to_dict(),
+        "evaluation": evaluation.widened(factor, fit.curve.bounds).to_dict(),
     }
 
 

@@ -108,7 +108,7 @@ def _doubted_sentence(fit: Fit, advice: Advice) -> str:
 def _expected(fit: Fit, advice: Advice) -> str:
     """`+0.14 expected to 16,000 GPU-hours`."""
     end = advice.numbers["measured_to"]
-    where = compute_text(end) if advice.numbers["budget"] is None else as_given(end)
+    where = as_given(end) if end == advice.numbers["budget"] else compute_text(end)
     return f"{advice.numbers['expected_gain']:+.2g} expected to {where} {fit.unit}"
 
 

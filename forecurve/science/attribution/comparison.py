@@ -49,7 +49,8 @@ class ArmVerdict:
         direction: up or down, faster or slower; None for the other verdicts.
         difference: of the arms' mean ceilings, arm - control, with its own 90 % interval; None without usable runs.
         simultaneous: (lower, upper): the bounds that count beside all the other claims of the comparison: one of them
-            lies beyond the region where the strongest claim of the comparison would be made on that side.
+            lies beyond the region where the strongest claim of the comparison would be made on that side. None while
+            the arm's ceiling or the control's is not identified: then what was reached is tested, not the difference.
         certainty: that the ceiling moved by more than the region, all claims accounted for; 0 where nothing was tested.
         p_same: probability that the ceilings differ by less than the region; None where one is not identified.
         multiplier: the efficiency; None where no level can be matched.

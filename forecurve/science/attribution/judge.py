@@ -290,7 +290,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         verdict=verdict,
         direction=direction,
         difference=difference,
-        simultaneous=bounds(draws, facts.rules.rope, facts.strictest),
+        simultaneous=bounds(draws, facts.rules.rope, facts.strictest) if known else None,
         certainty=certainty,
         p_same=p_same,
         multiplier=multiplier,

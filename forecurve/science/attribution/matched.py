@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .runs import Run
 
 # Three quarters of the way up. Near the ceiling the compute to a level says more of the ceiling than of the speed: with
-# R = R0 + (A - R0) / (1 + (C_mid / C)^B), d ln C / dA = -(1 / B) (1 / (A - L) + ...) grows as 1 / (A - L), so that a
+# R = R0 + (A - R0) / (1 + (C_mid / C)^B), d ln C / dA = -1 / (B (A - L)), so that a
 # seed's 0.0125 in A moves ln C by 0.16 at 90 % of the rise (B 1.9, rise 0.4) and by 0.07 at 75 %. Lower still the
 # exponent would no longer be seen: at half the rise two arms that differ in B alone need the same compute.
 SHARE = 0.75

@@ -54,7 +54,8 @@ def _reach(comparison: Comparison) -> tuple[float, float]:
     """How far both axes reach to either side: in reward, and in powers of ten."""
     differences, ratios = [2 * comparison.rope], [float(np.log10(1.5))]
     for arm in comparison.arms:
-        differences += [abs(end) for end in arm.simultaneous or ()]
+        if arm.difference is not None:
+            differences += [abs(end) for end in arm.simultaneous or (arm.difference.lower, arm.difference.upper)]
         if arm.multiplier is not None:
             ends = (arm.multiplier.ratio.lower, arm.multiplier.ratio.upper)
             ratios += [abs(float(np.log10(end))) for end in ends if 0 < end < np.inf]
@@ -62,9 +63,10 @@ def _reach(comparison: Comparison) -> tuple[float, float]:
 
 
 def _add_difference(figure: go.Figure, arm: ArmVerdict) -> None:
-    if arm.difference is None or arm.simultaneous is None:
+    if arm.difference is None:
         return
-    _line(figure, arm, arm.simultaneous, 1, 1)
+    if arm.simultaneous is not None:
+        _line(figure, arm, arm.simultaneous, 1, 1)
     _line(figure, arm, (arm.difference.lower, arm.difference.upper), 5, 1)
     _dot(figure, arm, arm.difference.median, 1)
 

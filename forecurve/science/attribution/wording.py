@@ -8,7 +8,7 @@ from dataclasses import replace
 from forecurve.digits import decimals
 
 from ..values import Estimate
-from ..wording import compute_text, names_text, share_text
+from ..wording import beside_text, compute_text, names_text, share_text
 from .comparison import ArmVerdict, Comparison, Multiplier
 from .needs import MOST_SEEDS, Design
 from .seeds import SeedSpread
@@ -57,25 +57,25 @@ def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, de
 def _ceiling(arm: ArmVerdict) -> str:
     assert arm.difference is not None
     side = "higher" if arm.direction == "up" else "lower"
-    return f"{arm.arm}: ceiling {side}, {difference_text(arm.difference)}{_and_speed(arm.multiplier)}."
+    return f"{arm.arm}: ceiling {side}, {difference_text(arm.difference)}{_and_speed(arm)}."
 
 
 def _efficiency(arm: ArmVerdict) -> str:
     assert arm.difference is not None
     assert arm.multiplier is not None
-    speed = f"{arm.direction}, {ratio_text(arm.multiplier.ratio)} times as fast to {arm.multiplier.level:.2f}"
+    speed = f"{arm.direction}, {_times_as_fast(arm, arm.multiplier)}"
     return f"{arm.arm}: {speed}; ceiling not shown to differ, {difference_text(arm.difference)}."
 
 
 def _same(arm: ArmVerdict, rope: float) -> str:
     assert arm.p_same is not None
     head = f"{arm.arm}: ceiling within {rope:g} of the control's ({share_text(arm.p_same)} sure)"
-    return f"{head}{_and_speed(arm.multiplier)}."
+    return f"{head}{_and_speed(arm)}."
 
 
 def _undecided(arm: ArmVerdict, design: Design) -> str:
     assert arm.difference is not None
-    head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}{_and_speed(arm.multiplier)}"
+    head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}{_and_speed(arm)}"
     tail = ", or longer runs: their own noise counts for more" if design.noise > design.spread.sd else ""
     if arm.seeds_needed is None:
         return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {design.rope:g}{tail}."
@@ -85,13 +85,21 @@ def _undecided(arm: ArmVerdict, design: Design) -> str:
 def _unknown(arm: ArmVerdict, unit: str, unknown: str) -> str:
     head = f"{arm.arm}: undecided, {unknown} not identified yet"
     where = "no compute near would settle it" if arm.run_to is None else f"run to {compute_text(arm.run_to)} {unit}"
-    return f"{head}: {where}{_and_speed(arm.multiplier)}."
+    return f"{head}: {where}{_and_speed(arm)}."
 
 
-def _and_speed(multiplier: Multiplier | None) -> str:
-    if multiplier is None:
-        return ""
-    return f"; {ratio_text(multiplier.ratio)} times as fast to {multiplier.level:.2f}"
+def _and_speed(arm: ArmVerdict) -> str:
+    return "" if arm.multiplier is None else f"; {_times_as_fast(arm, arm.multiplier)}"
+
+
+def _times_as_fast(arm: ArmVerdict, multiplier: Multiplier) -> str:
+    return f"{ratio_text(multiplier.ratio)} times as fast to {_level(arm, multiplier)}"
+
+
+def _level(arm: ArmVerdict, multiplier: Multiplier) -> str:
+    """The level with as many digits as the ceilings are told with."""
+    assert arm.difference is not None
+    return beside_text(multiplier.level, arm.difference)
 
 
 def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
@@ -220,7 +228,7 @@ def table(comparison: Comparison) -> list[dict[str, str]]:
             "ceiling (90 %)": DASH if arm.difference is None else _plain(difference_text(arm.difference)),
             "sure": _sure(arm),
             "times as fast (90 %)": DASH if arm.multiplier is None else _plain(ratio_text(arm.multiplier.ratio)),
-            "to": DASH if arm.multiplier is None else f"{arm.multiplier.level:.2f}",
+            "to": DASH if arm.multiplier is None else _level(arm, arm.multiplier),
             "would decide": needs_text(arm, comparison.unit),
             "the paper's way": _paper(arm),
         }

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..curves.curve import Curve
-from ..wording import compute_text
+from ..wording import compute_text, reward_text
 from .misfit import AT_ONCE, LARGE, LEAST_FALL, Misfit, least_collapse
 
 _FAR = 4.0  # standard errors of a difference
@@ -35,7 +35,8 @@ def _below_start(curve: Curve) -> Misfit | None:
     least = max(_FAR * float(np.sqrt(2 * curve.noise.variance[0])), LEAST_FALL * curve.width)
     if curve.compute[0] > 0 or fall < least or fall <= _TIMES * max(0.0, *-np.diff(curve.reward[1:])):
         return None
-    return Misfit("decline", 0.0, fall, f"The pass rate fell by {fall:.2f} and never came back, beginning about 0")
+    text = f"The pass rate fell by {reward_text(fall, curve.width)} and never came back, beginning about 0"
+    return Misfit("decline", 0.0, fall, text)
 
 
 def lost_all(curve: Curve) -> Misfit | None:
@@ -54,7 +55,8 @@ def lost_all(curve: Curve) -> Misfit | None:
         return None
     name, verb = ("collapse", "collapsed") if at_once >= AT_ONCE * fall else ("decline", "fell")
     when = float(curve.compute[since])
-    text = f"The pass rate {verb} by {fall:.2f}, to less than it began with, beginning about {compute_text(when)}"
+    size = reward_text(fall, curve.width)
+    text = f"The pass rate {verb} by {size}, to less than it began with, beginning about {compute_text(when)}"
     return Misfit(name, when, fall, text)
 
 
@@ -75,7 +77,7 @@ def lost_at_last(curve: Curve) -> Misfit | None:
         return None
     when = float(curve.compute[-2])
     doubt = "unless its last evaluation is a broken one"
-    text = f"The pass rate collapsed by {fall:.2f}, {doubt}, beginning about {compute_text(when)}"
+    text = f"The pass rate collapsed by {reward_text(fall, curve.width)}, {doubt}, beginning about {compute_text(when)}"
     return Misfit("collapse", when, fall, text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..arrays import FloatArray
-from ..wording import compute_text
+from ..wording import compute_text, reward_text
 from .changes import Changes
 from .extension import Extended, NullModel
 from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit, least_collapse
@@ -54,7 +54,7 @@ def _told(null: NullModel, best: Extended, since: int, width: float) -> Misfit:
     back = _is_back(null.problem.reward, since)
     size, regained = (peak - lowest) * width, (now - lowest) * width
     when = float(null.problem.compute[since])
-    return Misfit(name, when, size, _of_a_fall(name, size, regained, back, when), back=back)
+    return Misfit(name, when, size, _of_a_fall(name, size, regained, back, when, width), back=back)
 
 
 def _is_back(reward: FloatArray, since: int) -> bool:
@@ -63,14 +63,14 @@ def _is_back(reward: FloatArray, since: int) -> bool:
     return since >= 1 and float(pairs[-1]) > float(pairs[:since].max()) - LEAST_FALL
 
 
-def _of_a_fall(name: str, size: float, regained: float, back: bool, since: float) -> str:
+def _of_a_fall(name: str, size: float, regained: float, back: bool, since: float, width: float) -> str:
     verb = "collapsed" if name == "collapse" else "fell"
     so_far = ""
     if back:
         so_far = " and has come back"
     elif regained >= _TOLD * size:
-        so_far = f" and has regained {regained:.2f} of it"
-    return f"The pass rate {verb} by {size:.2f}{so_far}, beginning about {compute_text(since)}"
+        so_far = f" and has regained {reward_text(regained, width)} of it"
+    return f"The pass rate {verb} by {reward_text(size, width)}{so_far}, beginning about {compute_text(since)}"
 
 
 def _is_collapse(best: Extended, since: int, peak: float) -> bool:

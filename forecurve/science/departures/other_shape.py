@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..posterior.drawing import Posterior
 from ..posterior.sigmoid import rise
-from ..wording import compute_text
+from ..wording import compute_text, reward_text
 from .changes import BREAK_BEFORE, Changes
 from .extension import Extended, NullModel
 from .misfit import MOST_WIDENING, OVER_CUT, RATIO, Misfit
@@ -100,14 +100,14 @@ def _is_second_rise(early: Rise, late: Rise, inside: tuple[float, float]) -> boo
 
 def _two_phase(size: float, log_since: float, width: float) -> Misfit:
     size, since = size * width, float(np.exp(log_since))
-    text = f"Growth has two phases: a second rise of {size:.2f} about {compute_text(since)}"
+    text = f"Growth has two phases: a second rise of {reward_text(size, width)} about {compute_text(since)}"
     return Misfit("two-phase", since, size, text)
 
 
 def _break(sharp: Extended, sudden: bool, since: float, width: float) -> Misfit:
     size = sharp.delta * width
     way = "up" if size > 0 else "down"
-    what = f"jumps {way} by {abs(size):.2f}" if sudden else f"bends {way}"
+    what = f"jumps {way} by {reward_text(abs(size), width)}" if sudden else f"bends {way}"
     text = f"The curve {what} as after a change of the recipe, about {compute_text(since)}"
     return Misfit("break", since, size, text)
 

@@ -101,10 +101,12 @@ class Standing:
         if start >= to:
             return np.zeros(len(self.ends))
         if fit.withheld:
-            whole = self._told_end(arm) - self.levels[:, arm]
+            whole = self._told_end(arm) - np.median(self.levels[:, arm])
             return np.asarray(whole * np.log(to / start) / np.log(self.horizon / now))
         level = np.clip(levels(fit, np.array([start, to])), *fit.curve.bounds)
-        return told(self.gain(arm, start, to), level[1] - level[0])
+        gain = told(self.gain(arm, start, to), level[1] - level[0])
+        here = self.levels[:, arm] + self.gain(arm, now, start)
+        return np.asarray(np.clip(here + gain, *fit.curve.bounds) - here)
 
     def _told_end(self, arm: int) -> FloatArray:
         """Of an arm that is there it is known, and of one that no sigmoid describes it is the arm's own forecast."""

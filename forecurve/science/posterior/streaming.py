@@ -200,7 +200,9 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
 def _fits(shape: MassShape, survey: Survey, box: Box) -> bool:
     """Whether the mass still lies well inside the lattice, whose nodes lie close enough for it."""
     lattice, laid = survey.lattice, survey.box
-    if shape.coarse > _MOST_COARSE or shape.low_mid > _EDGE_MASS:
+    if shape.coarse > _MOST_COARSE:
+        return False
+    if shape.low_mid > _EDGE_MASS and lattice.log_mid[: lattice.outer, 0].min() > laid.log_mid[0] + lattice.cell[1]:
         return False
     (low, high), across = laid.log_b, lattice.cell[0]
     if shape.low_b > _EDGE_MASS and lattice.log_b[0] > low + across:

@@ -298,6 +298,23 @@ def test_words_in_percent_have_no_more_digits_than_their_interval_supports() -> 
     assert (level_text(wide), level_text(narrow)) == ("40 (90 %: 20 to 60)", "40.1 (90 %: 38.0 to 43.0)")
 
 
+@pytest.mark.parametrize(
+    ("bounds", "fell", "level"),
+    [((0.0, 1.0), "0.37", "0.48"), (PERCENT, "37.0", "47.6"), ((0.0, 0.01), "0.0037", "0.0048")],
+)
+def test_sentences_tell_rewards_to_a_hundredth_of_their_range(
+    bounds: tuple[float, float], fell: str, level: str
+) -> None:
+    to = Range(bounds)
+    reward = CURVE.reward - np.where(np.arange(CURVE.points) >= 14, 0.364 + CURVE.reward - CURVE.reward[13], 0.0)
+    fallen = Curve(CURVE.compute, np.clip(reward, 0.0, 1.0), prompts=1000, samples=16)
+    assert f"by {fell}" in fit(to.curve(fallen)).sentence()
+    slow, fast = noisy_curve(1, C_mid=2500.0), noisy_curve(2, C_mid=5500.0)
+    compared = compare({"fast": [to.curve(slow)], "slow": [to.curve(fast)]}, "fast", seed_sd=0.0125 * to.width)
+    assert compared.arms[0].multiplier is not None
+    assert f"times as fast to {level}" in compared.arms[0].reason
+
+
 @pytest.mark.parametrize("unit", [1e-3, 7.3, 3600.0])
 @pytest.mark.parametrize("points", [12, 25, 60])
 def test_the_unit_of_compute_has_no_say(points: int, unit: float) -> None:

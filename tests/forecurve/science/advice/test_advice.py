@@ -214,6 +214,13 @@ def test_a_fallen_run_has_no_budget_left_to_recover_in() -> None:
     assert "budget is spent" in advice.reason
 
 
+def test_where_the_budget_is_spent_twice_the_compute_is_told_in_two_digits() -> None:
+    run = noisy_curve(0, last=4024.69134, points=12)
+    advice = advise(fit(run), budget=run.now)
+    assert "budget is spent" in advice.reason
+    assert "to 8,000 " in f"{advice.reason} {fit(run).sentence(budget=run.now)}"
+
+
 def test_gains_after_a_fall_are_those_of_the_evaluations_since() -> None:
     """The same evaluations, given as a run that begins where the fall ended, have the same forecast."""
     run = _fallen(9000.0, recovery=6000.0)

@@ -403,6 +403,16 @@ def test_an_end_is_told_about_where_the_arms_together_have_it_as_unsure_as_the_r
         assert arm.gain.width >= gain.width - 3e-3
 
 
+def test_no_gain_is_told_that_a_run_cannot_have() -> None:
+    high = [_arm(f"high {at}", at, 4000.0, 12, A=0.97 + 0.01 * at, B=1.2, C_mid=1500.0) for at in range(2)]
+    here = standing([enter(fit(one), 60_000.0) for one in [*high, _never_moved(0)]], 60_000.0)
+    for at in range(2):
+        gained = here.levels[:, at] + here.told_gain(at, float(here.now[at]), 60_000.0)
+        assert gained.min() >= 0
+        assert gained.max() <= 1 + 1e-12
+    assert here.told_gain(2, float(here.now[2]), 60_000.0).min() >= 0
+
+
 def test_an_end_without_a_curve_is_told_as_the_run_by_itself_is_forecast() -> None:
     still = fit(_never_moved(0))
     told = _by_name(plan([*FITS, still], 40_000.0, horizon=16_000.0), still.curve.name)

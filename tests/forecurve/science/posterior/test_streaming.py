@@ -46,6 +46,18 @@ def test_a_stream_of_updates_stays_at_what_refits_say(prior: str) -> None:
     assert max(apart) < 0.15
 
 
+def test_a_run_that_is_flat_is_not_refitted_for_lying_at_the_edge_of_what_there_is() -> None:
+    rng = np.random.default_rng(0)
+    compute, reward = np.linspace(100, 10_000, 100), 0.5 + 0.01 * rng.standard_normal(100)
+    whole = Curve(compute, reward, prompts=1000, samples=4)
+    streamed, steps = fit(whole.until(compute[59])), 0
+    for point in zip(compute[60:], reward[60:], strict=True):
+        streamed = streamed.update(point)
+        steps += "stream" in streamed.__dict__
+    assert steps >= 30
+    assert _distance(streamed, fit(whole)) < 0.05
+
+
 def test_parameters_of_the_lattice_do_not_jump_by_its_rows() -> None:
     """Where a stream keeps its lattice and refits lay others, what they say is the same."""
     whole = _run(seed=1)
