@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 
+LAST = 3
+
+
 def p_lasts(lasted: float, rest: float) -> float:
     """P(a state that has lasted so long outlasts the rest), for a duration of unknown scale.
 
@@ -55,6 +58,18 @@ def aftermath(fit: Fit, since: float) -> Fit | None:
 
     later = _after(fit.curve, since)
     return None if later is None else refit(later)
+
+
+def falls_on(later: Fit) -> bool:
+    """Whether what came after a change still falls: a run that goes down for long has no level yet but its last one."""
+    return later.misfit_detail is not None and later.misfit_detail.fallen
+
+
+def last_level(curve: Curve, since: float) -> tuple[float, float]:
+    """The mean of the last evaluations after a change, three at most, and the variance of one of them, from how far
+    neighbours lie apart: a fall that goes on is part of it."""
+    reward = curve.reward[int(np.searchsorted(curve.compute, since, side="right")) :]
+    return float(reward[-LAST:].mean()), float((np.diff(reward) ** 2).mean()) / 2
 
 
 def _after(curve: Curve, since: float) -> Curve | None:

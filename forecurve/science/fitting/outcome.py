@@ -18,7 +18,7 @@ from ..departures.drift import drift
 from ..departures.misfit import Misfit
 from ..posterior.evenly import Axis, normals, uniforms
 from ..values import Estimate, estimate_of, spread
-from .aftermath import aftermath, p_lasts
+from .aftermath import LAST, aftermath, falls_on, last_level, p_lasts
 from .evaluations import sampling_variance
 
 if TYPE_CHECKING:
@@ -123,14 +123,17 @@ def _mean_draws(fit: Fit, x: FloatArray) -> FloatArray:
 def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> FloatArray:
     """Draws of where a run ends that fell, broke or rose anew, given those of its whole curve.
 
-    Where a fall has fewer than 3 evaluations yet, their mean is the level that may last, and the evaluations before it,
-    or all where these are fewer than 3 too, say where the run was going.
+    A fall that goes on lasts at its last evaluations. Where it has fewer than 3 yet, their mean is the level that may
+    last, and the evaluations before it, or all where these are fewer than 3 too, say where the run was going.
     """
     from .fit import fit as refit
 
     since = float(found.since or 0.0)
     lasts = p_lasts(fit.curve.now - since, max(float(x.mean()) - fit.curve.now, 0.0))
     later = aftermath(fit, since)
+    if later is not None and falls_on(later):
+        level, variance = last_level(fit.curve, since)
+        return _mixed(level + np.sqrt(variance / LAST) * normals(Axis.NOISE, len(whole)), whole, lasts)
     if later is not None:
         return _mixed(_by_all(later, np.maximum(x - since, 0.0)), whole, lasts)
     if not found.fallen:

@@ -345,7 +345,10 @@ def _finish(
         return [], None
     if here.fallen[best]:
         return [], "it fell"
-    if float((here.ends[:, best] - here.levels[:, best] >= delta).mean()) <= 1 - SURE:
+    now = float(here.now[best])
+    if any(
+        _is_small(gain, delta) for gain in (here.gain(best, now, here.horizon), here.told_gain(best, now, here.horizon))
+    ):
         return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
     gain = here.told_gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
@@ -354,6 +357,10 @@ def _finish(
     short = "" if reaches(to, here.horizon) else where
     reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
+
+
+def _is_small(gain: FloatArray, delta: float) -> bool:
+    return float((gain >= delta).mean()) <= 1 - SURE
 
 
 def check_arms(fits: Sequence[Fit]) -> None:

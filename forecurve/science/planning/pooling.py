@@ -35,9 +35,9 @@ JOINT_DRAWS = 2000
 OWN = 0.1  # share of arms that are no siblings, as in the robust sibling prior
 _SPREAD_SD = 0.5  # of the logarithm of each spread's factor s: a sweep may be 2.3 times tighter or wider (90 %)
 _THIN = 500  # draws of an arm that a marginal likelihood averages over
-_CANDIDATES = 192  # centres and spreads proposed in each round
-_KEPT = 100  # candidates that joint draws are made of, each with as many draws of every arm
-_ROUNDS = 2  # of proposals from the moments of the round before
+_CANDIDATES = 192, 192, 192, 768  # centres and spreads proposed, the later ones by the moments of the round before
+_KEPT = 200  # candidates that joint draws are made of, each with as many draws of every arm
+_MOST_LOG_DENSITY = 80.0  # that single precision holds: a spread of next to nothing, which its prior rules out
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +60,14 @@ def joint_draws(fits: Sequence[Fit], *, siblings: bool = True, seed: int = 0) ->
     """Joint draws of the arms' curves.
 
     Args:
-        fits: one per arm, in one unit of compute and on one scale of rewards.
+        fits: one per arm, in one unit of compute and on one scale of rewards; may be none.
         siblings: let the arms inform one another; else each arm stands for itself.
         seed: of the drawing.
     """
     rng = np.random.default_rng(seed)
+    if not fits:
+        nothing = np.empty((JOINT_DRAWS, 0))
+        return Joint(nothing, nothing, nothing, nothing)
     if siblings and len(fits) > 1:
         chosen = _Siblings([parameters_of(fit) for fit in fits]).choose(JOINT_DRAWS, rng)
     else:
@@ -85,9 +88,10 @@ class _Siblings:
 
     def choose(self, size: int, rng: np.random.Generator) -> IntArray:
         """Indices of the arms' draws, shape (size, K)."""
-        found = self._first(rng)
-        for _ in range(_ROUNDS):
-            found = self._next(_moments(found), rng)
+        first, *further = _CANDIDATES
+        found = self._first(first, rng)
+        for number in further:
+            found = self._next(_moments(found), number, rng)
         weight = np.exp(found.log_weight - found.log_weight.max())
         picked = picks(np.cumsum(weight), _KEPT, rng.random())
         candidate = np.repeat(picked, -(-size // _KEPT))[:size]
@@ -96,22 +100,22 @@ class _Siblings:
             chosen[:, at] = thin.index[_pick(self.over_prior[at], density, candidate, rng)]
         return chosen
 
-    def _first(self, rng: np.random.Generator) -> _Round:
+    def _first(self, number: int, rng: np.random.Generator) -> _Round:
         """Spreads from their prior; centres from the arms' own draws, blurred by the spread."""
-        log_s = _SPREAD_SD * rng.standard_normal((_CANDIDATES, 3))
+        log_s = _SPREAD_SD * rng.standard_normal((number, 3))
         sd = np.array(SPREAD) * np.exp(log_s)
-        arm, row = rng.integers(0, len(self.thin), _CANDIDATES), rng.random(_CANDIDATES)
+        arm, row = rng.integers(0, len(self.thin), number), rng.random(number)
         base = [self.thin[i].theta[int(u * len(self.thin[i].theta))] for i, u in zip(arm, row, strict=True)]
-        mu = np.stack(base) + sd * rng.standard_normal((_CANDIDATES, 3))
+        mu = np.stack(base) + sd * rng.standard_normal((number, 3))
         density = [_normal(thin.theta, mu, sd) for thin in self.thin]
         proposal = np.mean([each.mean(axis=0, dtype=np.float64) for each in density], axis=0)
         log_weight = self._explained(density) + self._log_centre(mu) - np.log(proposal + 1e-300)
         return _Round(np.concatenate([mu, log_s], axis=1), log_weight, density)
 
-    def _next(self, moments: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> _Round:
+    def _next(self, moments: tuple[FloatArray, FloatArray], number: int, rng: np.random.Generator) -> _Round:
         """Centres and spreads from the moments of the round before."""
         centre, root = moments
-        candidates = centre + _student(rng, (_CANDIDATES, 6)) @ root.T
+        candidates = centre + _student(rng, (number, 6)) @ root.T
         mu, log_s = candidates[:, :3], candidates[:, 3:]
         density = [_normal(thin.theta, mu, np.array(SPREAD) * np.exp(log_s)) for thin in self.thin]
         log_prior = self._log_centre(mu) - 0.5 * ((log_s / _SPREAD_SD) ** 2).sum(axis=1)
@@ -120,7 +124,7 @@ class _Siblings:
 
     def _explained(self, density: list[Float32Array]) -> FloatArray:
         """Log of the product of the arms' marginal likelihoods under each candidate: (M,)."""
-        total = np.zeros(_CANDIDATES)
+        total = np.zeros(density[0].shape[1])
         for over_prior, each in zip(self.over_prior, density, strict=True):
             total += np.log((1 - OWN) * (over_prior @ each) / len(over_prior) + OWN)
         return total
@@ -148,7 +152,7 @@ def _normal(theta: FloatArray, mu: FloatArray, sd: FloatArray) -> Float32Array:
     constant = -0.5 * (m**2 * precision).sum(axis=1) - np.log(sd).sum(axis=1) - 1.5 * np.log(2 * np.pi)
     exponent = x @ linear.T
     exponent += constant.astype(np.float32)
-    return np.asarray(np.exp(exponent, out=exponent))
+    return np.asarray(np.exp(np.minimum(exponent, np.float32(_MOST_LOG_DENSITY), out=exponent), out=exponent))
 
 
 def _moments(found: _Round) -> tuple[FloatArray, FloatArray]:

@@ -1,9 +1,8 @@
 """Where several unfinished arms stand: joint draws of what each reaches at one common compute, the horizon.
 
-An arm whose curve is no sigmoid is not forecast by one. A run that fell is taken to stay where it is now. Of one with
-a break or a second phase that has not got there it is said that it ends somewhere between where it is and a little
-above the best of the others; its next evaluations are taken to approach that end in log compute. The same is said of
-one with no curve yet (all 0, all 1, all the same) as far as it begins to move at all (`aftermath.p_lasts`).
+An arm whose curve is no sigmoid is read from its own forecast (`predict_ending`), which knows how it fell, broke or
+has not begun, and neither tells the others anything nor is told by them. On the way there it is taken to go straight in
+the logarithm of compute.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..curves.order import place_of
-from ..departures.misfit import SHAPELESS
-from ..fitting.aftermath import aftermath, p_lasts
+from ..fitting.aftermath import LAST, aftermath, falls_on, last_level
 from ..fitting.horizon import evaluation_noise
 from ..fitting.level import levels
 from ..fitting.outcome import ending_draws
 from ..values import spread
 from .belief import Belief, Look, Prospect
-from .pooling import joint_draws
+from .pooling import JOINT_DRAWS, joint_draws
 from .told import in_order_of, told
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
 
+_SAME_DIGITS = 12  # of expected ends: what lies behind them is the order of a sum
 LOOKS = 10  # computes between the present and the horizon at which an arm may be looked at again
-_LAST = 3  # evaluations that say where an arm is now
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +68,10 @@ class Standing:
 
     @property
     def best(self) -> int:
-        """The arm with the highest expected end."""
-        return int(self.ends.mean(axis=0).argmax())
+        """The arm with the highest expected end; of several the first by name."""
+        expected = np.round(self.ends.mean(axis=0) / self.fits[0].curve.width, _SAME_DIGITS)
+        names = {int(at): self.fits[at].curve.name for at in np.flatnonzero(expected == expected.max())}
+        return min(names, key=lambda at: names[at])
 
     @property
     def p_best(self) -> FloatArray:
@@ -101,7 +101,7 @@ class Standing:
         if start >= to:
             return np.zeros(len(self.ends))
         if fit.withheld:
-            whole = self._told_end(arm) - np.median(self.levels[:, arm])
+            whole = self.ends[:, arm] - np.median(self.levels[:, arm])
             return np.asarray(whole * np.log(to / start) / np.log(self.horizon / now))
         level = np.clip(levels(fit, np.array([start, to])), *fit.curve.bounds)
         gain = told(self.gain(arm, start, to), level[1] - level[0])
@@ -109,12 +109,10 @@ class Standing:
         return np.asarray(np.clip(here + gain, *fit.curve.bounds) - here)
 
     def _told_end(self, arm: int) -> FloatArray:
-        """Of an arm that is there it is known, and of one that no sigmoid describes it is the arm's own forecast."""
         fit, ends = self.fits[arm], self.ends[:, arm]
-        if self.now[arm] >= self.horizon:
-            return ends
-        own = ending_draws(fit, self.horizon)
-        return in_order_of(ends, own) if fit.withheld else np.clip(told(ends, own), *fit.curve.bounds)
+        if fit.withheld or self.now[arm] >= self.horizon:
+            return ends  # its own forecast, or as good as known
+        return np.clip(told(ends, ending_draws(fit, self.horizon)), *fit.curve.bounds)
 
     def gain(self, arm: int, start: float, to: float) -> FloatArray:
         """Joint draws of what an arm gains between two computes from its present to the horizon, (S,): between the
@@ -188,7 +186,9 @@ def _noise_now(fit: Fit) -> float:
     if found is None or not found.withheld or found.since is None:
         return evaluation_noise(fit)
     later = aftermath(fit, found.since)
-    return float(fit.curve.noise.variance[-1]) if later is None else evaluation_noise(later)
+    if later is None:
+        return float(fit.curve.noise.variance[-1])
+    return last_level(fit.curve, found.since)[1] if falls_on(later) else evaluation_noise(later)
 
 
 def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
@@ -208,26 +208,24 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
 def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:
     fits = [arm.fit for arm in entrants]
     now = np.array([fit.curve.now for fit in fits])
-    joint = joint_draws(fits, siblings=siblings, seed=seed)
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
-    places = [np.concatenate([[now[at], horizon], grid]) for at, grid in enumerate(grids)]
-    tables = [_doubted(fit, joint.arm(at, x)) for at, (fit, x) in enumerate(zip(fits, places, strict=True))]
-    described = [at for at, fit in enumerate(fits) if not fit.withheld]
-    top = np.max([tables[at][:, 1] for at in described] or [np.full(len(tables[0]), fits[0].curve.bounds[1])], axis=0)
+    described = [at for at, fit in enumerate(fits) if not fit.withheld]  # the others' curves tell nothing of anybody
+    joint = joint_draws([fits[at] for at in described], siblings=siblings, seed=seed)
+    tables = {
+        at: _doubted(fits[at], joint.arm(place, np.concatenate([[now[at], horizon], grids[at]])))
+        for place, at in enumerate(described)
+    }
     rng = np.random.default_rng(seed + 1)
-    for at, arm in enumerate(entrants):
-        if arm.fit.withheld:
-            rises = [joint.arm(other, np.array([now[at], horizon])) for other in described]
-            rise = np.max([one[:, 1] - one[:, 0] for one in rises] or [np.zeros_like(top)], axis=0)
-            tables[at] = _unforecast(arm, top, rise, grids[at], horizon, rng)
+    tables |= {at: _by_itself(arm, grids[at], horizon, rng) for at, arm in enumerate(entrants) if arm.fit.withheld}
+    ordered = [tables[at] for at in range(len(entrants))]
     return Standing(
         fits=tuple(fits),
         horizon=float(horizon),
         now=now,
-        ends=np.stack([table[:, 1] for table in tables], axis=1),
-        levels=np.stack([table[:, 0] for table in tables], axis=1),
+        ends=np.stack([table[:, 1] for table in ordered], axis=1),
+        levels=np.stack([table[:, 0] for table in ordered], axis=1),
         prospects=tuple(arm.prospect for arm in entrants),
-        middles=tuple(table[:, 2:] for table in tables),
+        middles=tuple(table[:, 2:] for table in ordered),
     )
 
 
@@ -258,23 +256,16 @@ def _middles(now: float, prospect: Prospect) -> FloatArray:
     return np.asarray((starts + prospect.edges) / 2)
 
 
-def _unforecast(
-    arm: Entrant, top: FloatArray, gain: FloatArray, grid: FloatArray, horizon: float, rng: np.random.Generator
-) -> FloatArray:
-    """As `_doubted`, of an arm that no sigmoid describes: it ends between where it is and a little above where the best
-    of the others ends (`top`), gains as much as any of them over the same compute (`gain`) where that leads further,
-    or, if it went so far, stays where it stood."""
-    fit, size = arm.fit, len(top)
+def _by_itself(arm: Entrant, grid: FloatArray, horizon: float, rng: np.random.Generator) -> FloatArray:
+    """As `_doubted`, of an arm that no sigmoid describes: from where its last evaluations are to its own forecast; one
+    that went so far stays where it stood."""
+    fit = arm.fit
     upto = max(int(np.searchsorted(fit.curve.compute, horizon * (1 + 1e-9), side="right")), 1)
-    last = fit.curve.reward[max(upto - _LAST, 0) : upto]
-    level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(size)
+    last = fit.curve.reward[max(upto - LAST, 0) : upto]
+    level = last.mean() + np.sqrt(arm.noise / len(last)) * rng.standard_normal(JOINT_DRAWS)
     level = np.clip(level, *fit.curve.bounds)
-    if _fell(fit) or _is_there(fit, horizon):
+    if _is_there(fit, horizon):
         return np.repeat(level[:, None], 2 + len(grid), axis=1)
-    moves = np.ones(size, dtype=bool)
-    if fit.misfit in SHAPELESS:
-        moves = rng.uniform(size=size) >= p_lasts(fit.curve.now, horizon - fit.curve.now)
-    rise = moves * rng.uniform(0.0, 1.1, size) * np.maximum(top - level, np.maximum(gain, 0.0))
-    end = np.minimum(level + rise, fit.curve.bounds[1])
+    end = in_order_of(rng.random(JOINT_DRAWS), ending_draws(fit, horizon))
     way = np.log(grid / fit.curve.now) / np.log(max(horizon / fit.curve.now, 1 + 1e-9))
     return np.column_stack([level, end, level[:, None] + way * (end - level)[:, None]])
