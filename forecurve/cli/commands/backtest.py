@@ -135,7 +135,7 @@ def _show(found: dict[str, Backtest]) -> None:
     rows = [_row(file, one) for file, backtest in found.items() for one in backtest.summary]
     print_table(columns, rows, right=columns[3:])
     for file, backtest in found.items():
-        typer.echo(f"{file}: intervals are {_calibrations(backtest)}.")
+        typer.echo(f"{file}: {_calibrations(backtest)}.")
 
 
 def _row(file: str, one: Summary) -> list[str]:
@@ -146,9 +146,9 @@ def _row(file: str, one: Summary) -> list[str]:
         f"{100 * one.fraction:.10g} %",
         one.method,
         str(one.n),
-        *(number(value, 3) for value in (one.mae, one.median, one.max)),
+        *(_error(value) for value in (one.mae, one.median, one.max)),
         number(one.coverage),
-        number(one.width, 3),
+        _error(one.width),
         str(one.withheld),
     ]
 
@@ -156,4 +156,14 @@ def _row(file: str, one: Summary) -> list[str]:
 def _calibrations(backtest: Backtest) -> str:
     """Which calibration was used, in the order in which they first appear."""
     labels = dict.fromkeys(row.calibration for row in backtest.rows if row.calibration)
-    return " or ".join(labels) or "none: every run has fewer than 3 evaluations at these fractions"
+    if not labels:
+        return "no forecast, as every run has fewer than 3 evaluations at these fractions"
+    return f"intervals are {' or '.join(labels)}"
+
+
+def _error(value: float | None) -> str:
+    """To a thousandth, or to three digits where rewards have another range than from 0 to 1."""
+    from ..showing.output import number
+
+    usual = value is None or value == 0 or 0.001 <= value < 10
+    return number(value, 3) if usual else f"{value:.3g}"

@@ -136,8 +136,11 @@ def _extra_columns(asked: _Asked) -> list[str]:
 
 
 def _row(asked: _Asked) -> list[str]:
+    from forecurve.science.wording import reward_text
+
     fit, target = asked.fit, asked.target
-    cells = [fit.curve.name, f"{fit.points:,}", f"{float(fit.curve.reward[-1]):z.2f}", _ceiling(fit)]
+    last = reward_text(float(fit.curve.reward[-1]), fit.curve.width)
+    cells = [fit.curve.name, f"{fit.points:,}", last, _ceiling(fit)]
     if asked.budget is not None:
         cells.append(_at_budget(asked, asked.budget))
     if target is not None:

@@ -62,6 +62,7 @@ def plan_command(
 
 
 def _show(found: Plan) -> None:
+    from forecurve.digits import decimals
     from forecurve.science.planning.wording import horizon_text
     from forecurve.science.wording import compute_text, further_text, interval_text, share_text
 
@@ -72,7 +73,7 @@ def _show(found: Plan) -> None:
         [
             arm.arm,
             compute_text(arm.now),
-            f"{arm.end.median:z.3f} ({interval_text(arm.end)})",
+            f"{arm.end.median:z.{decimals(arm.end.width) + 1}f} ({interval_text(arm.end)})",
             share_text(arm.p_best),
             "drop" if arm.dominated else arm.misfit or "",
         ]

@@ -37,6 +37,10 @@ def compute_to_reach(fit: Fit, target: float, budget: float | None = None, hinds
     wanted = number("target", target)
     if not np.isfinite(wanted):
         raise errors.RewardRange("target", target, "a finite reward is needed", "give one inside the range")
+    low, high = fit.curve.bounds
+    if not low <= wanted <= high:
+        needed = f"rewards of this run are from {low:g} to {high:g}"
+        raise errors.RewardRange("target", target, needed, "give one of these")
     budget = _budget(fit, budget)
     return _reach(_paths(fit, budget, hindsight), wanted, budget)
 

@@ -55,6 +55,9 @@ def sentence(
     reached = _share_reached(fit, here)
     more = _price_of_more(fit, here, advice)
     action = "" if advice is None else f": {advice.action}"
+    if advice is not None and advice.action == "stop" and target is not None:
+        without = advise(fit, now=here, budget=budget, hindsight=hindsight)
+        action += f", by its target of {as_given(as_float(target))}" if without.action != "stop" else ""
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
     return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}{_set_apart(fit)}"

@@ -253,8 +253,14 @@ def _paper(arm: ArmVerdict) -> str:
     if arm.paper is None:
         return DASH
     if arm.paper.common_A is None:
-        return f"{arm.paper.verdict} (A {arm.paper.A:.3f})"
-    return f"{arm.paper.verdict} (B {arm.paper.B:.2f} at A {arm.paper.common_A:.3f})"
+        return f"{arm.paper.verdict} (A {_finely(arm, arm.paper.A)})"
+    return f"{arm.paper.verdict} (B {arm.paper.B:.2f} at A {_finely(arm, arm.paper.common_A)})"
+
+
+def _finely(arm: ArmVerdict, ceiling: float) -> str:
+    """A ceiling without an interval, with one digit more than ours has."""
+    places = 3 if arm.difference is None else decimals(arm.difference.width) + 1
+    return f"{ceiling:.{places}f}"
 
 
 def text(comparison: Comparison) -> str:

@@ -24,6 +24,7 @@ from ..arrays import FloatArray, IntArray
 from ..checks import check_kind, whole_of
 from ..curves.alike import check_one_unit
 from ..curves.arms import told_apart
+from ..curves.order import place_of
 from ..fitting.fit import Fit
 from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
 from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, shares_in_bins, told_by_all
@@ -78,7 +79,7 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
         Mean and sd of (A, ln B, ln C_mid) for one more of them. Runs with a misfit but `shape`, and those that have not
         risen, are not of the family: the weight of what it tells is 0.9 times the share of those that are. A parameter
         that the family leaves open stays open. The flat prior where none is of it, or it tells nothing. It
-        carries the siblings' unit of compute, the range of rewards of the first, and what is known of the noise
+        carries the siblings' unit of compute, the range of rewards of one of them, and what is known of the noise
         (`family_noise`).
 
     Raises:
@@ -89,6 +90,7 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
         check_kind(f"fits[{at}]", one, Fit, "pass fit(curve)", errors.PriorError)
     if finished is not None:
         finished = whole_of("finished", finished, errors.PriorError, "say how many of them are, or leave it out")
+    fits = sorted(fits, key=lambda one: place_of(one.curve))  # sums hang on the order of what is summed
     answers = answers_of_all([fit.curve for fit in fits])
     fits = [of_answers(fit, answers) for fit in fits]
     prior = replace(parameter_prior(fits, arm), noise=noise_known(fits), answers=answers)

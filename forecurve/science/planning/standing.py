@@ -43,6 +43,7 @@ class Standing:
         levels: joint draws of the rewards now, (S, K).
         prospects: where each arm may be looked at again, K of them.
         middles: joint draws of its rewards between two of those places, (S, G) each.
+        together: whether arms inform one another in these draws.
     """
 
     fits: tuple[Fit, ...]
@@ -52,6 +53,7 @@ class Standing:
     levels: FloatArray
     prospects: tuple[Prospect, ...]
     middles: tuple[FloatArray, ...]
+    together: bool
 
     def reordered(self, order: Sequence[int]) -> Standing:
         """The same with the arms in another order."""
@@ -92,7 +94,8 @@ class Standing:
     @property
     def told_ends(self) -> FloatArray:
         """Draws of the ends as they are told, (S, K): about the medians of `ends`, by which arms are compared, as
-        unsure as these or as each arm's own forecast, which knows that runs leave their curves; see `told`."""
+        unsure as these or as each arm's own forecast, which knows that runs leave their curves (`told`). Where arms
+        tell one another nothing it is that forecast."""
         return np.column_stack([self._told_end(arm) for arm in range(len(self.fits))])
 
     def told_gain(self, arm: int, start: float, to: float) -> FloatArray:
@@ -103,8 +106,10 @@ class Standing:
         if fit.withheld:
             whole = self.ends[:, arm] - np.median(self.levels[:, arm])
             return np.asarray(whole * np.log(to / start) / np.log(self.horizon / now))
-        level = np.clip(levels(fit, np.array([start, to])), *fit.curve.bounds)
-        gain = told(self.gain(arm, start, to), level[1] - level[0])
+        joint, level = self.gain(arm, start, to), np.clip(levels(fit, np.array([start, to])), *fit.curve.bounds)
+        if not self.together:
+            return in_order_of(joint, level[1] - level[0])
+        gain = told(joint, level[1] - level[0])
         here = self.levels[:, arm] + self.gain(arm, now, start)
         return np.asarray(np.clip(here + gain, *fit.curve.bounds) - here)
 
@@ -112,7 +117,8 @@ class Standing:
         fit, ends = self.fits[arm], self.ends[:, arm]
         if fit.withheld or self.now[arm] >= self.horizon:
             return ends  # its own forecast, or as good as known
-        return np.clip(told(ends, ending_draws(fit, self.horizon)), *fit.curve.bounds)
+        own = ending_draws(fit, self.horizon)
+        return np.clip(told(ends, own), *fit.curve.bounds) if self.together else in_order_of(ends, own)
 
     def gain(self, arm: int, start: float, to: float) -> FloatArray:
         """Joint draws of what an arm gains between two computes from its present to the horizon, (S,): between the
@@ -226,6 +232,7 @@ def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed:
         levels=np.stack([table[:, 0] for table in ordered], axis=1),
         prospects=tuple(arm.prospect for arm in entrants),
         middles=tuple(table[:, 2:] for table in ordered),
+        together=siblings and len(described) > 1,
     )
 
 

@@ -52,6 +52,20 @@ def test_what_is_rounded_to_0_has_no_sign(forecurve: Forecurve, tmp_path: Path) 
         assert not re.search(r"-0\.0*(?!\d)", told.out), told.out
 
 
+@pytest.mark.parametrize(("high", "now", "places"), [(1.0, 2, 3), (0.01, 4, 5), (1000.0, 0, 1)])
+def test_tables_tell_rewards_as_finely_as_their_range_asks(
+    forecurve: Forecurve, tmp_path: Path, high: float, now: int, places: int
+) -> None:
+    path = _file(tmp_path / "told.csv", 0.0, high)
+    told = forecurve("fit", path, "--range", f"0,{high}").out
+    last = float(path.read_text().splitlines()[15].split(",")[2])
+    assert f" {last:.{now}f} " in told, told
+    planned = forecurve("plan", path, "--budget", "120", "--range", f"0,{high}").out
+    assert re.search(rf"low .* \d+\.\d{{{places}}} \(", planned), planned
+    backtested = forecurve("backtest", path, "--fractions", "0.5", "--range", f"0,{high}").out
+    assert not re.search(r" 0\.000( |$)", backtested), backtested
+
+
 def test_compare(forecurve: Forecurve, tmp_path: Path) -> None:
     a, b = _both(forecurve, tmp_path, "compare", "--control", "high", low=0.0, high=100.0)
     assert b["rope"] == pytest.approx(100 * a["rope"]) == pytest.approx(2.0)

@@ -214,6 +214,14 @@ def test_a_fallen_run_has_no_budget_left_to_recover_in() -> None:
     assert "budget is spent" in advice.reason
 
 
+def test_a_stop_for_the_target_names_it_where_more_is_left_to_gain() -> None:
+    run = fit(noisy_curve(0, last=6000, points=30))
+    reached = float(run.curve.reward[-1]) - 0.05
+    assert advise(run, budget=16_000.0).action != "stop"
+    assert f": stop, by its target of {reached:.10g}." in run.sentence(budget=16_000.0, target=reached)
+    assert "target" not in run.sentence(budget=16_000.0)
+
+
 def test_where_the_budget_is_spent_twice_the_compute_is_told_in_two_digits() -> None:
     run = noisy_curve(0, last=4024.69134, points=12)
     advice = advise(fit(run), budget=run.now)

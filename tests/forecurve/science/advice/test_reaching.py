@@ -169,6 +169,12 @@ def test_a_budget_that_cannot_be_is_refused(bad: float) -> None:
         milestones(RISING, bad)
 
 
+@pytest.mark.parametrize("target", [-0.5, 1.2])
+def test_a_target_that_no_reward_can_be_is_refused(target: float) -> None:
+    with pytest.raises(CurveError, match=r"target: rewards of this run are from 0 to 1, got"):
+        RISING.compute_to_reach(target)
+
+
 def test_a_withheld_forecast_names_no_compute() -> None:
     curve = noisy_curve(1, last=8000, points=40)
     fallen = fit(Curve(curve.compute, np.where(curve.compute > 6000, 0.1, curve.reward), prompts=1000, samples=16))

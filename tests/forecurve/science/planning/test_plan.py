@@ -98,10 +98,10 @@ def test_the_chosen_arm_is_finished_from_where_it_was_looked_at() -> None:
 def test_what_the_choice_is_worth_is_counted_as_far_as_the_budget_goes() -> None:
     fitted = fit(_arm("one", 3, 4_000, 40, A=0.65, B=1.9, C_mid=2500.0))
     whole, part = (plan([fitted], budget, horizon=16_000) for budget in (12_000, 4_000))
-    here, there, end = fitted.predict([4_000, 8_000, 16_000]).median
-    assert whole.allocation[0].value == pytest.approx(end - here, abs=0.01)
+    to_end, there = (advise(fitted, budget=to).numbers["expected_gain"] for to in (16_000, 8_000))
+    assert whole.allocation[0].value == pytest.approx(to_end, abs=1e-6)
     assert (part.allocation[0].to, part.horizon) == (8_000, 16_000)
-    assert part.allocation[0].value == pytest.approx(there - here, abs=0.01)
+    assert part.allocation[0].value == pytest.approx(there, abs=1e-6)
     assert "on the way to 8,000 GPU-hours; the budget does not reach 16,000" in part.allocation[0].reason
     assert part.sentence.endswith("expected to 16,000 GPU-hours; the budget ends at 8,000.")
     assert "budget" not in whole.sentence
@@ -398,7 +398,10 @@ def test_a_run_that_goes_down_for_long_is_expected_where_its_last_evaluations_ar
 
 
 def test_a_run_that_no_sigmoid_describes_tells_the_others_nothing() -> None:
-    for odd in (_never_moved(0), Curve(FITS[0].curve.compute, np.full(FITS[0].points, 0.5), name="still", unit="GPU-hours")):
+    for odd in (
+        _never_moved(0),
+        Curve(FITS[0].curve.compute, np.full(FITS[0].points, 0.5), name="still", unit="GPU-hours"),
+    ):
         alone, beside = (plan(arms, 40_000.0, horizon=16_000.0) for arms in (FITS, [*FITS, fit(odd)]))
         for arm in alone.arms:
             assert _by_name(beside, arm.arm).end == arm.end
@@ -435,6 +438,13 @@ def test_no_gain_is_told_that_a_run_cannot_have() -> None:
         assert gained.min() >= 0
         assert gained.max() <= 1 + 1e-12
     assert here.told_gain(2, float(here.now[2]), 60_000.0).min() >= 0
+
+
+def test_where_arms_tell_one_another_nothing_each_is_told_as_alone() -> None:
+    for arm, alone in zip(plan(FITS, 40_000.0, horizon=16_000.0, siblings=False).arms, FITS, strict=True):
+        assert arm.end.to_dict() == pytest.approx(predict_ending(alone, 16_000.0).to_dict(), abs=2e-3)
+    (only,) = plan(FITS[:1], 40_000.0, horizon=16_000.0).arms
+    assert only.end.to_dict() == pytest.approx(predict_ending(FITS[0], 16_000.0).to_dict(), abs=2e-3)
 
 
 def test_an_end_without_a_curve_is_told_as_the_run_by_itself_is_forecast() -> None:
