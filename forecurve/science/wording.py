@@ -25,13 +25,14 @@ def level_text(estimate: Estimate) -> str:
     return f"{estimate.median:z.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
 
 
-def beside_text(value: float, estimate: Estimate) -> str:
+def beside_text(value: float, estimate: Estimate, finer: int = 0) -> str:
     """A reward with the digits of the estimate that it is told beside: `0.60` would be outside of `0.582 to 0.599`.
+    `finer`: so many digits more, in a column that is to be ranked.
 
-    >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599))
-    '0.597'
+    >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599)), beside_text(0.5968, Estimate(0.590, 0.582, 0.599), finer=1)
+    ('0.597', '0.5968')
     """
-    return f"{value:z.{decimals(estimate.width)}f}"
+    return f"{value:z.{decimals(estimate.width) + finer}f}"
 
 
 def reward_text(value: float, width: float) -> str:

@@ -62,9 +62,8 @@ def plan_command(
 
 
 def _show(found: Plan) -> None:
-    from forecurve.digits import decimals
     from forecurve.science.planning.wording import horizon_text
-    from forecurve.science.wording import compute_text, further_text, interval_text, share_text
+    from forecurve.science.wording import beside_text, compute_text, further_text, interval_text, share_text
 
     from ..showing.output import print_table
 
@@ -73,7 +72,7 @@ def _show(found: Plan) -> None:
         [
             arm.arm,
             compute_text(arm.now),
-            f"{arm.end.median:z.{decimals(arm.end.width) + 1}f} ({interval_text(arm.end)})",
+            f"{beside_text(arm.end.median, arm.end, finer=1)} ({interval_text(arm.end)})",
             share_text(arm.p_best),
             "drop" if arm.dominated else arm.misfit or "",
         ]

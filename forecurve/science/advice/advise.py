@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..curves.margins import SURE
 from ..wording import compute_text, interval_text, share_text
-from .case import SURE, Case, case_of, not_to_stop, numbers_of
+from .case import Case, case_of, not_to_stop, numbers_of
 from .misfit_verdict import Verdict, misfit_verdict
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from forecurve.digits import as_given
 from .. import errors
 from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, number, short
-from ..curves.margins import least_gain
+from ..curves.margins import SURE, least_gain, surely_below
 from ..departures.misfit import CHANGED, SHAPELESS
 from ..fitting.aftermath import aftermath, p_lasts, sure_from
 from ..fitting.fit import Fit
@@ -23,7 +23,6 @@ from ..wording import compute_text, gain_text, share_text
 from .growth import growth
 from .reaching import told_levels
 
-SURE = 0.9
 SCALE_SURE = 0.8
 LITTLE, CLEARLY = 0.1, 2.0
 WAITING = (*CHANGED, *SHAPELESS)
@@ -224,15 +223,11 @@ def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: H
     the gain below delta with 90 % the curve's: that is what a stop rests on, and it is right about that. Also after a
     fall, and where no budget is open: what lies beyond one is the curve's too.
     """
-    if _is_small(gain, delta):
+    if surely_below(gain, delta):
         return gain
     level = np.clip(told_levels(fit, compute, float(compute[1]), past), *fit.curve.bounds)
     told = np.asarray(level[1] - level[0])
-    return gain if _is_small(told, delta) else told
-
-
-def _is_small(gain: FloatArray, delta: float) -> bool:
-    return float((gain < delta).mean()) >= SURE
+    return gain if surely_below(told, delta) else told
 
 
 def not_to_stop(p_small: float, mean: float) -> str:

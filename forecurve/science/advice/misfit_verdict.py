@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import MIN_POINTS
+from ..curves.margins import SURE
 from ..departures.misfit import CHANGED, HOLDS, Misfit
 from ..wording import compute_text, further_text, share_text
-from .case import SURE, Case
+from .case import Case
 
 Verdict = tuple[str, str] | None
 

@@ -259,8 +259,7 @@ def _paper(arm: ArmVerdict) -> str:
 
 def _finely(arm: ArmVerdict, ceiling: float) -> str:
     """A ceiling without an interval, with one digit more than ours has."""
-    places = 3 if arm.difference is None else decimals(arm.difference.width) + 1
-    return f"{ceiling:.{places}f}"
+    return f"{ceiling:.3f}" if arm.difference is None else beside_text(ceiling, arm.difference, finer=1)
 
 
 def text(comparison: Comparison) -> str:

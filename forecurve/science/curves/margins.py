@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ..arrays import FloatArray
 from ..checks import as_float
 from .curve import Curve
+
+SURE = 0.9
+"""How sure it has to be that a gain is too small to matter, for nothing more to be spent on it."""
 
 LEAST_GAIN = 0.01
 """Of the range: the least gain, or difference, that matters."""
@@ -20,3 +24,8 @@ def least_gain(given: float | None, curve: Curve) -> float:
     1.0
     """
     return LEAST_GAIN * curve.width if given is None else as_float(given)
+
+
+def surely_below(gain: FloatArray, delta: float) -> bool:
+    """Whether draws of a gain, (S,), are as sure to be below delta as it takes to do without it."""
+    return float((gain < delta).mean()) >= SURE

@@ -17,7 +17,7 @@ from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_positive, whole_of
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
-from ..curves.margins import SETTLED, least_gain
+from ..curves.margins import SETTLED, SURE, least_gain, surely_below
 from ..errors import PlanError
 from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
@@ -32,7 +32,6 @@ from .wording import finish_reason, horizon_text, look_reason, plan_sentence, re
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-SURE = 0.9
 FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
 SEEDS = "give another number for other draws"
 _MOST_LOOKS = 60
@@ -347,7 +346,8 @@ def _finish(
         return [], "it fell"
     now = float(here.now[best])
     if any(
-        _is_small(gain, delta) for gain in (here.gain(best, now, here.horizon), here.told_gain(best, now, here.horizon))
+        surely_below(gain, delta)
+        for gain in (here.gain(best, now, here.horizon), here.told_gain(best, now, here.horizon))
     ):
         return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
     gain = here.told_gain(best, start, to)
@@ -357,10 +357,6 @@ def _finish(
     short = "" if reaches(to, here.horizon) else where
     reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
-
-
-def _is_small(gain: FloatArray, delta: float) -> bool:
-    return float((gain >= delta).mean()) <= 1 - SURE
 
 
 def check_arms(fits: Sequence[Fit]) -> None:

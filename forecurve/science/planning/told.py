@@ -1,7 +1,7 @@
 """What is told of an arm: where the arms together have it, as unsure as it is by itself.
 
 Arms that inform one another are compared well, but the interval of each held .72 to .82 of what came of recorded runs:
-all of them leave their curves. Their own forecasts know that, and alone are further off (docs/decisions/0065).
+all of them leave their curves. Their own forecasts know that, but nothing of the other arms (docs/decisions/0065).
 """
 
 from __future__ import annotations

@@ -44,9 +44,8 @@ def test_a_smooth_curve_that_is_no_sigmoid_has_hardly_ever_broken_and_is_forecas
         assert said["withheld"] is False
         held.append(said["at_budget"]["curve"]["lower"] <= truth <= said["at_budget"]["curve"]["upper"])
         here = one.predict(one.curve.now).at(0)
-        assert (
-            one.to_dict(budget=one.curve.now)["at_budget"]["curve"] == here.to_dict()
-        )  # only what lies ahead is less sure
+        spent = one.to_dict(budget=one.curve.now)["at_budget"]["curve"]
+        assert spent == here.to_dict(), "only what lies ahead is less sure"
         raw = one.predict(16_000.0).at(0)
         assert not raw.lower <= truth <= raw.upper  # what the sigmoid alone says
     assert np.mean(held) >= 0.75

@@ -12,36 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecurve import Curve, PlanError, advise, advise_sweep, fit, plan
-from forecurve.science import Estimate, predict_ending
 from forecurve.science.planning.dominated import DOMINATED, dominated, p_within
-from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE, Plan
-from forecurve.science.planning.standing import enter, standing
+from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE
 from forecurve.science.wording import gain_text, share_text
 
-from ..synthetic import noisy_curve, sigmoid
-
-# a slow arm with the highest ceiling, a fast one with a lower one, and one that is far behind at any compute
-SLOW = {"A": 0.70, "B": 1.7, "C_mid": 4000.0}
-FAST = {"A": 0.58, "B": 1.9, "C_mid": 1500.0}
-POOR = {"A": 0.40, "B": 1.8, "C_mid": 2500.0}
-
-
-def _arm(name: str, seed: int, last: float, points: int, *, A: float, B: float, C_mid: float) -> Curve:
-    curve = noisy_curve(seed, A=A, B=B, C_mid=C_mid, last=last, points=points)
-    return Curve(curve.compute, curve.reward, unit="GPU-hours", name=name, prompts=1000, samples=16)
-
-
-def _sweep(last: float = 4000.0, points: int = 20) -> list[Curve]:
-    arms = (("slow", SLOW), ("fast", FAST), ("poor", POOR))
-    return [_arm(name, seed, last, points, **shape) for seed, (name, shape) in enumerate(arms)]
-
-
-FITS = [fit(curve) for curve in _sweep()]
-PLANNED = plan(FITS, 36_000.0, horizon=16_000.0)
-
-
-def _by_name(found: Plan, name: str):  # type: ignore[no-untyped-def]
-    return next(arm for arm in found.arms if arm.arm == name)
+from ..synthetic import sigmoid
+from .arms import FAST, FITS, PLANNED, SLOW, arm_of, by_name, sweep
 
 
 def test_the_arm_that_will_be_best_is_chosen_though_another_leads_now() -> None:
@@ -65,15 +41,15 @@ def test_the_choice_is_not_said_to_be_the_likeliest_where_another_is() -> None:
 
 
 def test_an_arm_beyond_the_horizon_gains_nothing_and_loses_nothing() -> None:
-    arms = [_arm("ahead", 0, 16_000, 40, **FAST), _arm("young", 1, 2000, 10, **FAST)]
+    arms = [arm_of("ahead", 0, 16_000, 40, **FAST), arm_of("young", 1, 2000, 10, **FAST)]
     found = plan([fit(one) for one in arms], 5000.0, horizon=4000.0)
-    ahead = _by_name(found, "ahead")
+    ahead = by_name(found, "ahead")
     assert (ahead.gain.lower, ahead.gain.median, ahead.gain.upper) == (0.0, 0.0, 0.0)
-    assert _by_name(found, "young").gain.median > 0
+    assert by_name(found, "young").gain.median > 0
 
 
 def test_an_arm_that_cannot_come_near_is_dominated() -> None:
-    poor = _by_name(PLANNED, "poor")
+    poor = by_name(PLANNED, "poor")
     assert poor.dominated
     assert poor.p_within_delta < DOMINATED
     assert "poor" in PLANNED.dominated
@@ -96,7 +72,7 @@ def test_the_chosen_arm_is_finished_from_where_it_was_looked_at() -> None:
 
 
 def test_what_the_choice_is_worth_is_counted_as_far_as_the_budget_goes() -> None:
-    fitted = fit(_arm("one", 3, 4_000, 40, A=0.65, B=1.9, C_mid=2500.0))
+    fitted = fit(arm_of("one", 3, 4_000, 40, A=0.65, B=1.9, C_mid=2500.0))
     whole, part = (plan([fitted], budget, horizon=16_000) for budget in (12_000, 4_000))
     to_end, there = (advise(fitted, budget=to).numbers["expected_gain"] for to in (16_000, 8_000))
     assert whole.allocation[0].value == pytest.approx(to_end, abs=1e-6)
@@ -108,7 +84,7 @@ def test_what_the_choice_is_worth_is_counted_as_far_as_the_budget_goes() -> None
 
 
 def test_a_price_that_keeps_from_looking_is_named() -> None:
-    close = [_arm(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
+    close = [arm_of(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
     dear = plan(close, 40_000, horizon=16_000, price=1.0)
     assert (dear.allocation, dear.settled) == ((), False)
     assert "no look that the budget allows would change the choice enough for its price" in dear.sentence
@@ -116,8 +92,8 @@ def test_a_price_that_keeps_from_looking_is_named() -> None:
 
 def test_a_clear_winner_needs_no_look() -> None:
     curves = [
-        _arm("good", 1, 16_000, 60, A=0.65, B=1.9, C_mid=2500.0),
-        _arm("bad", 2, 16_000, 60, A=0.45, B=1.9, C_mid=2500.0),
+        arm_of("good", 1, 16_000, 60, A=0.65, B=1.9, C_mid=2500.0),
+        arm_of("bad", 2, 16_000, 60, A=0.45, B=1.9, C_mid=2500.0),
     ]
     found = plan(curves, 8000.0)
     assert found.choice == "good"
@@ -128,7 +104,7 @@ def test_a_clear_winner_needs_no_look() -> None:
 
 
 def test_close_arms_are_looked_at_and_the_looks_are_worth_what_they_are_said_to_be() -> None:
-    close = [_arm(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
+    close = [arm_of(f"arm{at}", at, 3000, 12, A=0.60 + 0.01 * at, B=1.8, C_mid=3000.0 + 400 * at) for at in range(4)]
     found = plan(close, 40_000.0, horizon=16_000.0)
     looks = [row for row in found.allocation if row.kind == "look"]
     assert not found.settled
@@ -143,7 +119,7 @@ def test_close_arms_are_looked_at_and_the_looks_are_worth_what_they_are_said_to_
 def test_looks_at_two_of_a_dozen_young_arms_do_not_save_all_that_choosing_now_may_lose() -> None:
     rng = np.random.default_rng(4)
     young = [
-        _arm(f"arm{at}", at, 2400, 12, A=0.6 + 0.03 * rng.normal(), B=1.85, C_mid=3200 * rng.lognormal(0, 0.3))
+        arm_of(f"arm{at}", at, 2400, 12, A=0.6 + 0.03 * rng.normal(), B=1.85, C_mid=3200 * rng.lognormal(0, 0.3))
         for at in range(12)
     ]
     found = plan(young, 40_000.0, horizon=16_000.0)
@@ -175,30 +151,6 @@ def test_a_price_that_no_look_is_worth_leaves_the_budget_alone() -> None:
     assert plan(FITS, 36_000.0, horizon=16_000.0, price=1e-12).allocation != ()
 
 
-def test_a_run_that_fell_is_given_nothing() -> None:
-    healthy = _arm("healthy", 3, 8000, 40, A=0.6, B=1.9, C_mid=2500.0)
-    reward = healthy.reward.copy()
-    reward[25:] -= np.linspace(0.02, 0.25, len(reward) - 25)
-    fallen = Curve(healthy.compute, reward, unit="GPU-hours", name="fallen", prompts=1000, samples=16)
-    found = plan([healthy, fallen], 20_000.0, horizon=16_000.0)
-    outlook = _by_name(found, "fallen")
-    assert plan([fallen], 8000.0).not_run_on == "it fell"
-    assert outlook.misfit == "decline"
-    assert outlook.end.lower < reward[-3:].mean() < outlook.end.median
-    assert outlook.dominated
-    assert all(row.arm != "fallen" for row in found.allocation)
-
-
-def test_a_run_without_a_curve_yet_may_still_begin() -> None:
-    compute = np.linspace(400, 4000, 10)
-    pinned = Curve(compute, np.zeros(10), unit="GPU-hours", name="pinned", prompts=1000, samples=16)
-    found = plan([FITS[0], FITS[1], pinned], 36_000.0, horizon=16_000.0)
-    outlook = _by_name(found, "pinned")
-    assert outlook.misfit == "pinned"
-    assert outlook.end.median < 0.01 < outlook.end.upper
-    assert outlook.p_best > 0
-
-
 def test_one_arm_is_run_to_its_end() -> None:
     found = plan(FITS[:1], 4000.0)
     assert [(row.kind, row.to) for row in found.allocation] == [("finish", 8000.0)]
@@ -218,7 +170,7 @@ def test_a_choice_that_is_not_run_on_says_why() -> None:
 
 
 def test_arms_alone_and_as_siblings_are_two_questions() -> None:
-    early = [curve.until(1200.0) for curve in _sweep(points=40)]
+    early = [curve.until(1200.0) for curve in sweep(points=40)]
     alone = plan(early, 36_000.0, horizon=16_000.0, siblings=False)
     together = plan(early, 36_000.0, horizon=16_000.0)
     assert together.expected_regret < alone.expected_regret
@@ -274,7 +226,7 @@ def test_arms_that_cannot_be_compared_are_refused() -> None:
 def test_rewards_on_another_scale_give_the_same_plan() -> None:
     scaled = [
         Curve(c.compute, 100 * c.reward, unit=c.unit, name=c.name, prompts=1000, samples=16, bounds=(0.0, 100.0))
-        for c in _sweep()
+        for c in sweep()
     ]
     found = plan(scaled, 36_000.0, horizon=16_000.0, delta=1.0)
     assert found.choice == PLANNED.choice
@@ -309,7 +261,7 @@ def test_of_many_arms_of_which_nothing_is_known_few_are_dropped() -> None:
 def test_an_early_sweep_of_many_arms_keeps_the_best_of_them() -> None:
     rng = np.random.default_rng(2)
     arms = [
-        _arm(f"a{at}", at, 1_200.0, 4, A=rng.uniform(0.4, 0.7), B=rng.uniform(1.5, 2.2), C_mid=rng.uniform(2000, 5000))
+        arm_of(f"{at}", at, 1_200.0, 4, A=rng.uniform(0.4, 0.7), B=rng.uniform(1.5, 2.2), C_mid=rng.uniform(2000, 5000))
         for at in range(40)
     ]
     found = plan([fit(one) for one in arms], 50_000.0, horizon=16_000.0)
@@ -334,8 +286,8 @@ def test_a_dominated_run_is_stopped_whatever_it_would_gain() -> None:
 
 def test_runs_are_compared_at_the_budget_though_one_is_beyond_it() -> None:
     """The slow arm ends higher, but not by then."""
-    fast = _arm("fast", 1, 4_000.0, 20, A=0.6, B=2.5, C_mid=900.0)
-    slow = _arm("slow", 2, 16_000.0, 20, A=0.7, B=1.6, C_mid=6_000.0)
+    fast = arm_of("fast", 1, 4_000.0, 20, A=0.6, B=2.5, C_mid=900.0)
+    slow = arm_of("slow", 2, 16_000.0, 20, A=0.7, B=1.6, C_mid=6_000.0)
     fits = [fit(fast), fit(slow)]
     advice = advise_sweep(fits, budget=8_000.0)
     places = {arm.arm: arm for arm in plan(fits, 4_000.0, horizon=8_000.0).arms}
@@ -359,109 +311,21 @@ def _renamed(curve: Curve, name: str) -> Curve:
     return Curve(curve.compute, curve.reward, unit=curve.unit, name=name, prompts=1000, samples=16)
 
 
-def _never_moved(seed: int) -> Curve:
-    still = _arm("still", seed, 6000.0, 15, **POOR)
-    return Curve(still.compute, 0.0 * still.reward, unit="GPU-hours", name="still", prompts=1000, samples=16)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_look_is_never_worth_more_than_what_choosing_now_may_lose(seed: int) -> None:
-    arms = [_arm(f"a{k}", 10 * seed + k, 6000.0, 15, **(FAST | {"A": 0.56 + 0.01 * k})) for k in range(4)]
-    found = plan([*arms, _never_moved(seed)], 40_000.0, horizon=16_000.0)
-    looks = [row for row in found.allocation if row.kind == "look"]
-    assert sum(row.value for row in looks if row.arm == "still") <= found.expected_regret
-    assert not {row.arm for row in looks} & set(found.dominated)
-
-
-def test_the_longer_a_run_has_not_moved_the_less_is_expected_of_it() -> None:
-    ends = [plan([_never_moved(0)], 10_000.0, horizon=horizon).arms[0].end for horizon in (6_600.0, 60_000.0)]
-    assert ends[0].median < 0.001
-    assert ends[1].median > 0.03
-    assert ends[0].upper < ends[1].upper
-    assert "its curve is no sigmoid (pinned)" in plan([_never_moved(0)], 10_000.0).sentence
-
-
-def test_where_a_run_fell_to_is_read_from_what_came_since() -> None:
-    rising = _arm("fell", 1, 8000.0, 60, **FAST)
-    reward = np.where(rising.compute > 4000.0, 0.05, rising.reward)
-    fell = Curve(rising.compute, reward, unit="GPU-hours", name="fell", prompts=1000, samples=16)
-    end = plan([fell], 10_000.0).arms[0].end
-    assert end.lower < 0.05 < end.median < 0.1
-    assert end.to_dict() == pytest.approx(predict_ending(fit(fell), 18_000.0).to_dict(), abs=5e-3)
-
-
-def test_a_run_that_goes_down_for_long_is_expected_where_its_last_evaluations_are() -> None:
-    compute = np.linspace(20, 400, 20)
-    reward = 0.9 - 0.6 * compute / 400 + 0.005 * np.random.default_rng(3).standard_normal(20)
-    end = predict_ending(fit(Curve(compute, reward, prompts=1000, samples=16, name="down")), 800.0)
-    assert end.lower < reward[-3:].mean() < end.median < reward[-6:].mean()
-
-
-def test_a_run_that_no_sigmoid_describes_tells_the_others_nothing() -> None:
-    for odd in (
-        _never_moved(0),
-        Curve(FITS[0].curve.compute, np.full(FITS[0].points, 0.5), name="still", unit="GPU-hours"),
-    ):
-        alone, beside = (plan(arms, 40_000.0, horizon=16_000.0) for arms in (FITS, [*FITS, fit(odd)]))
-        for arm in alone.arms:
-            assert _by_name(beside, arm.arm).end == arm.end
-            assert _by_name(beside, arm.arm).gain == arm.gain
-
-
 @pytest.mark.parametrize("points", [8, 20])
 def test_another_seed_of_the_draws_tells_about_the_same(points: int) -> None:
-    arms = [_arm(f"arm {at}", at, 200.0 * points, points, A=0.60 + 0.03 * at, B=1.5, C_mid=2000.0) for at in range(2)]
+    arms = [arm_of(f"arm {at}", at, 200.0 * points, points, A=0.60 + 0.03 * at, B=1.5, C_mid=2000.0) for at in range(2)]
     found = [plan(arms, 40_000.0, horizon=16_000.0, seed=seed).arms for seed in range(8)]
     assert np.std([[arm.p_best for arm in each] for each in found], axis=0).max() < 0.03
     assert np.std([[arm.end.median for arm in each] for each in found], axis=0).max() < 0.015
 
 
-def test_an_end_is_told_about_where_the_arms_together_have_it_as_unsure_as_the_run_is_by_itself() -> None:
-    here = standing([enter(each, 16_000.0) for each in FITS], 16_000.0)
-    for at, arm in enumerate(plan(FITS, 40_000.0, horizon=16_000.0).arms):
-        alone = predict_ending(FITS[at], 16_000.0)
-        lower, median, upper = np.quantile(here.ends[:, at], [0.05, 0.5, 0.95])
-        assert arm.end.median == pytest.approx(median, abs=1e-3)
-        below, above = max(median - lower, alone.median - alone.lower), max(upper - median, alone.upper - alone.median)
-        assert (arm.end.median - arm.end.lower, arm.end.upper - arm.end.median) == pytest.approx(
-            (below, above), abs=3e-3
-        )
-        gain = Estimate(**advise(FITS[at], budget=16_000.0).numbers["gain"])
-        assert arm.gain.width >= gain.width - 3e-3
-
-
-def test_no_gain_is_told_that_a_run_cannot_have() -> None:
-    high = [_arm(f"high {at}", at, 4000.0, 12, A=0.97 + 0.01 * at, B=1.2, C_mid=1500.0) for at in range(2)]
-    here = standing([enter(fit(one), 60_000.0) for one in [*high, _never_moved(0)]], 60_000.0)
-    for at in range(2):
-        gained = here.levels[:, at] + here.told_gain(at, float(here.now[at]), 60_000.0)
-        assert gained.min() >= 0
-        assert gained.max() <= 1 + 1e-12
-    assert here.told_gain(2, float(here.now[2]), 60_000.0).min() >= 0
-
-
-def test_where_arms_tell_one_another_nothing_each_is_told_as_alone() -> None:
-    for arm, alone in zip(plan(FITS, 40_000.0, horizon=16_000.0, siblings=False).arms, FITS, strict=True):
-        assert arm.end.to_dict() == pytest.approx(predict_ending(alone, 16_000.0).to_dict(), abs=2e-3)
-    (only,) = plan(FITS[:1], 40_000.0, horizon=16_000.0).arms
-    assert only.end.to_dict() == pytest.approx(predict_ending(FITS[0], 16_000.0).to_dict(), abs=2e-3)
-
-
-def test_an_end_without_a_curve_is_told_as_the_run_by_itself_is_forecast() -> None:
-    still = fit(_never_moved(0))
-    told = _by_name(plan([*FITS, still], 40_000.0, horizon=16_000.0), still.curve.name)
-    alone = predict_ending(still, 16_000.0)
-    assert told.end.to_dict() == pytest.approx(alone.to_dict(), abs=5e-3)
-    assert told.end.to_dict() == pytest.approx(told.gain.to_dict(), abs=5e-3)  # from 0
-
-
 @pytest.mark.parametrize("siblings", [True, False])
 def test_a_plan_does_not_hang_on_the_order_of_its_arms(siblings: bool) -> None:
-    sweep = _sweep()
-    there, back = (plan(arms, 20_000, siblings=siblings) for arms in (sweep, sweep[::-1]))
+    arms = sweep()
+    there, back = (plan(each, 20_000, siblings=siblings) for each in (arms, arms[::-1]))
     assert (there.choice, there.spend) == (back.choice, back.spend)
     for one in there.arms:
-        assert _by_name(back, one.arm).to_dict() == one.to_dict()
+        assert by_name(back, one.arm).to_dict() == one.to_dict()
 
 
 def test_a_horizon_that_is_given_is_told_with_all_its_digits() -> None:
