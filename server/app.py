@@ -21,6 +21,7 @@ from server.heads import HeadsOfGets
 from server.health import router as health
 from server.metrics.endpoints import router as metrics
 from server.openapi import describe
+from server.places import Places
 from server.problems import add_handlers
 from server.recipes.endpoints import router as recipes
 from server.request_id import RequestIds, log_to_stderr
@@ -28,6 +29,11 @@ from server.runs.endpoints import router as runs
 from server.runs.reporting import router as reporting
 from server.settings import Settings, get_settings
 from server.sweeps.endpoints import router as sweeps
+
+PLACES = 30
+"""Requests that work at once, each with a connection; by far fewer than there are threads."""
+_OTHERS = 4
+"""Connections of what no request asks: the stream's poller, `/readyz`."""
 
 ROOMS = (recipes, sweeps, runs, comparisons, reporting, metrics, forecasts, checkpoints, alerts, access, events)
 
@@ -40,6 +46,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app = FastAPI(title="Forecurve", version="1", docs_url="/docs", redoc_url=None, redirect_slashes=False)
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(_engine(settings))
+    app.state.places = Places(PLACES)
     app.state.tries = Tries(settings.wrong_tokens_a_minute)
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
@@ -56,4 +63,4 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
 def _engine(settings: Settings) -> Engine:
     """Somebody waits for every answer: what takes too long is given up, and its connection serves the next."""
     patience = Patience(settings.statement_timeout_s, settings.lock_timeout_s, settings.idle_transaction_timeout_s)
-    return make_engine(settings.database_url, patience, pool_size=10, max_overflow=20)
+    return make_engine(settings.database_url, patience, pool_size=10, max_overflow=PLACES - 10 + _OTHERS)

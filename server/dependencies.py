@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 import server.paths  # noqa: F401  (registers `:id`, which the paths of endpoints are written with)
 from server.access.idempotency import claim_key
-from server.access.service import Identity, authenticate
+from server.access.service import Identity, authenticate, note_use
 from server.access.tries import come_from
 from server.database import transaction
 from server.errors import Forbidden, Invalid, Unauthenticated
@@ -22,11 +22,18 @@ SESSION_COOKIE = "forecurve_session"
 """The cookie of a service at the usual port; see `session_cookie`."""
 
 
-def db_session(request: Request) -> Iterator[Session]:
+async def place(request: Request) -> AsyncIterator[None]:
+    """One of the places for requests at work. It is waited for in the event loop, which takes no thread."""
+    async with request.app.state.places.one():
+        yield
+
+
+def db_session(request: Request, _: Annotated[None, Depends(place, scope="function")]) -> Iterator[Session]:
     """One transaction per request: committed when the handler returns, rolled back when it raises."""
     with transaction(request.app.state.sessions) as session:
         come_from(session, request.app.state.tries, request.client.host if request.client else None)
         yield session
+    note_use(request.app.state.sessions, session)
 
 
 def clock() -> datetime:

@@ -30,8 +30,8 @@ class Readiness(BaseModel):
 
 
 @router.get("/healthz")
-def healthz() -> Health:
-    """The process is up. Asks nothing of anyone else."""
+async def healthz() -> Health:
+    """The process is up. Asks nothing of anyone else, and waits for no thread."""
     return Health()
 
 

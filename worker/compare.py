@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.comparisons.find import RESTS, Compared, Entrant, Found, attempted, find, too_many
@@ -20,9 +20,10 @@ from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
 from worker.clocks import is_ahead, is_reached, lease_of
-from worker.tries import is_due_again, tries_after
+from worker.tries import Tries, is_due_again, tries_after, tries_after_death
 
 COMPARED = "comparison"
+_DIED = "The worker that was comparing ended before it was done, each time, as when memory runs out"
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,28 @@ def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[
 
 
 def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -> Claim | None:
-    lease = secrets.token_hex(8)
     free = or_(SweepComparison.lease.is_(None), is_reached(SweepComparison.lease_expires_at, now, lease_of(settings)))
     wanted = or_(SweepComparison.dirty_at.is_not(None), is_due_again(SweepComparison.again_at, now))
-    claim = update(SweepComparison).where(SweepComparison.sweep_id == sweep_id, wanted, has_rested(now), free)
-    ends = now + lease_of(settings)
-    row = session.execute(claim.values(lease=lease, lease_expires_at=ends).returning(SweepComparison.dirty_at)).first()
-    return Claim(sweep_id, lease, row.dirty_at) if row is not None else None
+    mine = select(SweepComparison).where(SweepComparison.sweep_id == sweep_id, wanted, has_rested(now), free)
+    row = session.scalar(mine.with_for_update().execution_options(populate_existing=True))
+    if row is None or (row.lease is not None and not _survives(session, row, now)):
+        return None
+    row.lease, row.lease_expires_at = secrets.token_hex(8), now + lease_of(settings)
+    return Claim(sweep_id, row.lease, row.dirty_at)
+
+
+def _survives(session: Session, row: SweepComparison, now: datetime) -> bool:
+    """Whether a sweep is to be compared at once though the last time ended with the worker, without a word."""
+    tries = tries_after_death(row.tries, now)
+    if tries.again_at == now:
+        row.tries = tries.number
+        return True
+    row.lease = row.lease_expires_at = row.dirty_at = None
+    _note_tries(session, row, tries)
+    if row.note != tries.said(_DIED):
+        row.note = tries.said(_DIED)
+        record(session, COMPARED, actor="compare", sweep_id=row.sweep_id, reason=row.note)
+    return False
 
 
 def _read(session: Session, sweep_id: str) -> Compared:
@@ -107,7 +123,11 @@ def _finish(session: Session, settings: Settings, claim: Claim, found: Found, no
 def _note(session: Session, row: SweepComparison, found: Found, now: datetime, *, anew: bool) -> str | None:
     """Why there is no comparison, if so, and when it is tried again. `anew`: of forecasts that none had seen."""
     tries = tries_after(row.tries, now, failed=found.unexpected, anew=anew)
+    _note_tries(session, row, tries)
+    return tries.said(found.note) if found.unexpected and found.note is not None else found.note
+
+
+def _note_tries(session: Session, row: SweepComparison, tries: Tries) -> None:
     row.tries, row.again_at = tries.number, tries.again_at
     if tries.again_at is not None:
         enqueue(session, COMPARE_TASK, row.sweep_id, not_before=tries.again_at)
-    return tries.said(found.note) if found.unexpected and found.note is not None else found.note

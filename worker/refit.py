@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from celery.exceptions import SoftTimeLimitExceeded
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import CurveError, Revision
@@ -37,7 +37,7 @@ from server.sweeps.comparisons import ask_for_comparison
 from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
 from .clocks import is_past, is_reached, lease_of
 from .early_fall import early_fall, recovered_since
-from .tries import is_due_again, tries_after
+from .tries import Tries, is_due_again, tries_after, tries_after_death
 from .verdicts import Verdicts
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,9 @@ REVISED = "forecast.revised"
 UNFITTED = "forecast.failed"
 WAITING = "forecast.waiting"
 PUT_OFF = timedelta(minutes=5)
+_PUT_OFF = "put off"
+"""The lease of a run that nobody is fitting, and nobody is to for a while."""
+_DIED = "The worker that was fitting ended before it was done, each time, as when memory runs out"
 
 
 @dataclass(frozen=True)
@@ -117,17 +120,29 @@ def _assess(run_id: str, subject: Subject, settings: Settings) -> Assessment | U
 
 
 def _claim(session: Session, settings: Settings, run_id: str, now: datetime) -> Claim | None:
-    lease = secrets.token_hex(8)
     rested = or_(Run.fitted_at.is_(None), is_past(Run.fitted_at, now, timedelta(seconds=settings.refit_every_s)))
     free = or_(Run.fit_lease.is_(None), is_reached(Run.fit_lease_expires_at, now, longest_claim(settings)))
     wanted = or_(Run.dirty_at.is_not(None), is_due_again(Run.refit_at, now))
-    claim = update(Run).where(Run.id == run_id, wanted, rested, free)
-    ends = now + lease_of(settings)
-    row = session.execute(claim.values(fit_lease=lease, fit_lease_expires_at=ends).returning(Run.dirty_at)).first()
-    if row is None:
+    mine = select(Run).where(Run.id == run_id, wanted, rested, free).with_for_update(key_share=True)
+    run = session.scalar(mine.execution_options(populate_existing=True))
+    if run is None:
         _ask_again_when_rested(session, settings, run_id)
         return None
-    return Claim(run_id, lease, row.dirty_at)
+    if run.fit_lease not in (None, _PUT_OFF) and not _survives(session, run, now):
+        return None
+    run.fit_lease, run.fit_lease_expires_at = secrets.token_hex(8), now + lease_of(settings)
+    return Claim(run_id, run.fit_lease, run.dirty_at)
+
+
+def _survives(session: Session, run: Run, now: datetime) -> bool:
+    """Whether a run is to be fitted at once though its last fit ended with the worker, without a word."""
+    tries = tries_after_death(run.refit_tries, now)
+    if tries.again_at == now:
+        run.refit_tries = tries.number
+        return True
+    run.fit_lease = run.fit_lease_expires_at = run.dirty_at = None
+    _note_tries(session, run, tries, tries.said(_DIED))
+    return False
 
 
 def _subject(session: Session, run_id: str) -> Subject:
@@ -164,7 +179,7 @@ def _put_off(session: Session, claim: Claim, now: datetime) -> None:
     run = lock_run(session, claim.run_id)
     if run.fit_lease != claim.lease:
         return
-    run.fit_lease_expires_at = now + PUT_OFF
+    run.fit_lease, run.fit_lease_expires_at = _PUT_OFF, now + PUT_OFF
     why = f"The fit took too long; it is tried again in {PUT_OFF.seconds // 60} minutes."
     if why != run.unfitted:
         record_of(session, run, WAITING, actor="refit", reason=why)
@@ -205,10 +220,14 @@ def _note_failure(session: Session, run: Run, unfitted: Unfitted | None, now: da
     """Why there is no forecast, if so, and when it is tried again. `anew`: there were evaluations nobody had tried."""
     unexpected = unfitted is not None and unfitted.unexpected
     tries = tries_after(run.refit_tries, now, failed=unexpected, anew=anew)
+    why = None if unfitted is None else tries.said(unfitted.why) if unexpected else unfitted.why
+    _note_tries(session, run, tries, why)
+
+
+def _note_tries(session: Session, run: Run, tries: Tries, why: str | None) -> None:
     run.refit_tries, run.refit_at = tries.number, tries.again_at
     if run.refit_at is not None:
         enqueue(session, REFIT_TASK, run.id, not_before=run.refit_at)
-    why = None if unfitted is None else tries.said(unfitted.why) if unexpected else unfitted.why
     if why is not None and why != run.unfitted:
         record_of(session, run, UNFITTED, actor="refit", reason=why)
     run.unfitted = why

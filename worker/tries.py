@@ -35,6 +35,12 @@ def tries_after(before: int, now: datetime, *, failed: bool, anew: bool) -> Trie
     return Tries(number, now + _wait_after(number) if number < MOST_TRIES else None)
 
 
+def tries_after_death(before: int, now: datetime) -> Tries:
+    """The tries, now that another ended with its worker. Once is no sign of a fault: workers are started anew. What ends
+    one again and again would take every process that there is, one after the other."""
+    return Tries(1, now) if before == 0 else tries_after(before, now, failed=True, anew=False)
+
+
 def is_due_again(again_at: Time, now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
     """Whether what failed unexpectedly has been due for another try for `waited`."""
     return and_(again_at.is_not(None), is_reached(again_at, now - waited, _LONGEST_WAIT + waited))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Select, and_, or_, select, text, update
-from sqlalchemy.orm import Session
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
 
+from server.database import transaction
 from server.errors import Forbidden, NotFound, Unauthenticated
 from server.events.service import record
 from server.pagination import newest_first
 
 from .models import Token
 from .tries import Unknown, let_in, limited
+
+log = logging.getLogger(__name__)
 
 IMPLIED = {
     "admin": {"read", "operate", "admin"},
@@ -31,6 +36,9 @@ SESSION_LIFETIME = timedelta(days=30)
 
 _USED_EVERY = timedelta(minutes=1)
 """`last_used_at` is kept this exact, so that reading writes nothing most of the time."""
+
+_USED = "used"
+"""In a session's info: the token whose use is to be noted, and when it was."""
 
 _FIRST_ADMIN_LOCK = 0x666F7263
 
@@ -86,8 +94,26 @@ def mint(
 def authenticate(session: Session, secret: str, now: datetime) -> Identity:
     """The identity behind a secret; Unauthenticated when it is unknown, expired or revoked, or not to be tried now."""
     token = _checked(session, select(Token).where(Token.hash == digest(secret)), secret, now)
-    _note_use(token, now)
+    if _is_use_news(token, now):
+        session.info[_USED] = token.id, now
     return _identity(token)
+
+
+def note_use(sessions: sessionmaker[Session], over: Session) -> None:
+    """Note that a token was used by the session of a request that is `over`.
+
+    In a transaction of its own: a request would hold the token's row, and be a writer for whom readers of events wait,
+    to its end. Another request that notes it just now, or revokes the token, is not waited for.
+    """
+    if _USED not in over.info:
+        return
+    token_id, now = over.info[_USED]
+    free = select(Token.id).where(Token.id == token_id).with_for_update(key_share=True, skip_locked=True)
+    try:
+        with transaction(sessions) as session:
+            session.execute(update(Token).where(Token.id.in_(free)).values(last_used_at=now))
+    except SQLAlchemyError:  # the request itself is done, and is not to be said to have failed
+        log.warning("the use of token %s could not be noted", token_id, exc_info=True)
 
 
 def living(now: datetime) -> ColumnElement[bool]:
@@ -113,7 +139,8 @@ def open_session(session: Session, secret: str, now: datetime) -> tuple[str, tim
     identity = _identity(token)
     if "read" not in identity.allowed:
         raise Forbidden(f"The token `{token.name}` may not read pages; ask for one with scope `read`.")
-    _note_use(token, now)
+    if _is_use_news(token, now):
+        token.last_used_at = now
     lifetime = min(SESSION_LIFETIME, token.expires_at - now) if token.expires_at else SESSION_LIFETIME
     _, opened = mint(
         session, kind="session", name=token.name, scopes=token.scopes, now=now, lifetime=lifetime, parent_id=token.id
@@ -199,11 +226,9 @@ def _identity(token: Token) -> Identity:
     return Identity(token.id, token.name, token.kind, frozenset(token.scopes), token.run_id, token.attempt)
 
 
-def _note_use(token: Token, now: datetime) -> None:
-    # An ingest token's use shows in its run's heartbeats. Not noting it here keeps reports from holding a lock on the
-    # token before they take the run's, while a run that ends takes the two the other way round.
-    if token.kind != "ingest" and (token.last_used_at is None or now - token.last_used_at > _USED_EVERY):
-        token.last_used_at = now
+def _is_use_news(token: Token, now: datetime) -> bool:
+    """An ingest token's use shows in its run's heartbeats."""
+    return token.kind != "ingest" and (token.last_used_at is None or now - token.last_used_at > _USED_EVERY)
 
 
 def digest(secret: str) -> str:

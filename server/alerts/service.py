@@ -23,7 +23,7 @@ from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 
 from .models import BACK, BELOW_FORECAST, DOWN_AGAIN, FALLS, OPENED, RESOLVED, Alert, Delivery
-from .telling import LEVELS, tell_back, tell_down_again, tell_opened, tell_resolved
+from .telling import LEVELS, tell_back, tell_down_again, tell_no_more, tell_opened, tell_resolved
 
 IN_SIGHT = ~exists().where(Run.id == Alert.run_id, Run.archived_at.is_not(None))
 """Of alerts: their run is not archived."""
@@ -169,6 +169,7 @@ def resolve(session: Session, alert_id: str, *, actor: str, now: datetime) -> Al
     alert = session.get_one(Alert, alert_id, populate_existing=True)
     if alert.resolved_at is None:
         _resolve(session, run, alert, actor=actor, reason=None, now=now)
+        tell_no_more(session, alert)
     return alert
 
 

@@ -2,7 +2,8 @@
 
 Receivers that keep incidents open by an alert's id need to hear when to close them. So each that was told of an alert
 hears when its run is back, or when the alert is settled by itself, whichever comes first. If the run falls again after
-that, it hears so, and of the end then. What a person settles is not told: the person knows.
+that, it hears so, and of the end then. What a person settles is not told: the person knows. Nor is it told any more
+that there was an alert, to whoever could not be reached until then: nothing would close it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import and_, delete, exists, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from server.database import new_id
@@ -27,7 +28,9 @@ DELIVER_TASK = "worker.tasks.deliver"
 _Told = Mapping[str, Delivery]
 """What a channel was told of an alert, by event."""
 
-_OVERTAKEN = "Overtaken: the run is down again."
+_DOWN = "Overtaken: the run is down again."
+_RAISED = "Overtaken: the alert was raised."
+_SETTLED = "Overtaken: a person resolved the alert."
 
 _before = aliased(Delivery)
 IN_TURN = or_(
@@ -46,10 +49,8 @@ IN_TURN = or_(
 
 def tell_opened(session: Session, alert: Alert, now: datetime) -> None:
     """To every channel that wants the level of an alert that was opened or raised."""
-    # A warning that nobody has tried to send yet is overtaken: the alert's own delivery says more.
-    overtaken = Delivery.level != alert.level, Delivery.status == "pending", Delivery.tries == 0
-    session.execute(delete(Delivery).where(Delivery.alert_id == alert.id, *overtaken))
-    _overtake_ends(session, alert)
+    _overtake(session, alert, Delivery.level != alert.level, why=_RAISED)  # the alert's own delivery says more
+    _overtake(session, alert, Delivery.event.in_(ENDS), why=_DOWN)
     reached = LEVELS[: LEVELS.index(alert.level) + 1]
     for channel_id in session.scalars(select(Channel.id).where(Channel.enabled, Channel.min_level.in_(reached))):
         _tell(session, alert, channel_id, OPENED, None, now)
@@ -65,7 +66,7 @@ def tell_back(session: Session, alert: Alert, reason: str, now: datetime) -> Non
 
 def tell_down_again(session: Session, alert: Alert, now: datetime) -> None:
     """That its run is not back after all: to whoever may have been told so, once."""
-    _overtake_ends(session, alert)
+    _overtake(session, alert, Delivery.event.in_(ENDS), why=_DOWN)
     for channel_id, told in _told(session, alert).items():
         if BACK in told and DOWN_AGAIN not in told:
             _tell(session, alert, channel_id, DOWN_AGAIN, None, now)
@@ -77,6 +78,11 @@ def tell_resolved(session: Session, alert: Alert, reason: str, now: datetime) ->
         knows = _was_told(told, BACK) and DOWN_AGAIN not in told
         if _was_told(told, OPENED) and not knows:
             _tell(session, alert, channel_id, RESOLVED, reason, now)
+
+
+def tell_no_more(session: Session, alert: Alert) -> None:
+    """A person has settled it."""
+    _overtake(session, alert, why=_SETTLED)
 
 
 def _told(session: Session, alert: Alert) -> Mapping[str, _Told]:
@@ -95,11 +101,11 @@ def _was_told(told: _Told, event: str) -> bool:
     return event in told and told[event].status != "failed"
 
 
-def _overtake_ends(session: Session, alert: Alert) -> None:
-    """What says that it ended is sent no more; what was tried may have arrived, and stays as a trace."""
-    pending = Delivery.alert_id == alert.id, Delivery.event.in_(ENDS), Delivery.status == "pending"
+def _overtake(session: Session, alert: Alert, *which: ColumnElement[bool], why: str) -> None:
+    """Send no more of what is pending; what was tried may have arrived, and stays as a trace."""
+    pending = Delivery.alert_id == alert.id, Delivery.status == "pending", *which
     session.execute(delete(Delivery).where(*pending, Delivery.tries == 0))
-    session.execute(update(Delivery).where(*pending).values(status="failed", lease=None, response_text=_OVERTAKEN))
+    session.execute(update(Delivery).where(*pending).values(status="failed", lease=None, response_text=why))
 
 
 def _tell(session: Session, alert: Alert, channel_id: str, event: str, reason: str | None, now: datetime) -> None:

@@ -81,7 +81,9 @@ class EventFeed:
                     for message in _messages(page):
                         yield message
             while not listener.is_over:
-                for message in _messages(await listener.queue.get()):
+                # a cursor of another process may be ahead of this poller's
+                news = [event for event in await listener.queue.get() if since is None or event.transaction > since]
+                for message in _messages(news):
                     yield message
         finally:
             self._leave(listener)

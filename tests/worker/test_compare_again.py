@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,7 +18,7 @@ from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 from tests.worker.refitting import Sessions
 from tests.worker.test_compare import LATER, row_of, start_sweep
-from tests.worker.test_refit_again import WAITS
+from tests.worker.test_refit_again import WAITS, Died
 from worker.compare import COMPARED, compare_sweep
 from worker.tries import MOST_TRIES
 
@@ -106,3 +106,25 @@ def test_a_try_whose_ring_was_lost_is_rung_by_the_sweep(world: World) -> None:
     with world.sessions.begin() as session:
         session.get_one(SweepComparison, sweep_id).lease_expires_at = world.now + timedelta(seconds=60)
     assert world.sweep_up() == 0, "it is under way"
+
+
+def test_a_comparison_that_ends_its_worker_each_time_is_put_off_and_then_given_up(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id, now, deaths = start_sweep(sessions, seeds=1, points=12), LATER, []
+
+    def die(*_: object) -> None:
+        deaths.append(now)
+        raise Died
+
+    with monkeypatch.context() as deadly:
+        deadly.setattr(worker.compare, "find", die)
+        while now < LATER + timedelta(days=7):
+            with suppress(Died):
+                compare_sweep(sessions, settings, sweep_id, now)
+            now += timedelta(minutes=1)
+    row = row_of(sessions, sweep_id)
+    assert len(deaths) == row.tries == MOST_TRIES
+    assert (row.again_at, row.dirty_at, row.result) == (None, None, None)
+    assert row.note is not None
+    assert row.note.endswith("as when memory runs out. It was tried 6 times.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -139,6 +139,38 @@ def test_a_try_whose_ring_was_lost_is_rung_by_the_sweep(world: World) -> None:
     with world.sessions.begin() as session:
         session.get_one(Run, run).fit_lease_expires_at = world.now + timedelta(seconds=60)
     assert world.sweep_up() == 0, "it is under way"
+
+
+class Died(BaseException):
+    """In place of a signal that ends the worker: nobody writes down that its fit failed."""
+
+
+def test_a_fit_that_ends_its_worker_each_time_is_put_off_and_then_given_up(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, now, deaths = start_run(sessions, status="succeeded"), START, []
+
+    def die(*_: object) -> None:
+        deaths.append(now - START)
+        raise Died
+
+    with monkeypatch.context() as deadly:
+        deadly.setattr(worker.refit, "assess", die)
+        while now < START + timedelta(days=7):
+            with suppress(Died):
+                refit(sessions, settings, run_id, now)
+            now += timedelta(minutes=1)
+    assert len(deaths) == MOST_TRIES
+    assert deaths[1] == timedelta(seconds=settings.lease_s), "once is no sign of a fault"
+    assert all(later - earlier >= wait for earlier, later, wait in zip(deaths[1:], deaths[2:], WAITS[1:], strict=False))
+    run = run_of(sessions, run_id)
+    assert (run.refit_tries, run.refit_at, run.dirty_at) == (MOST_TRIES, None, None)
+    assert run.unfitted is not None
+    assert run.unfitted.endswith("as when memory runs out. It was tried 6 times.")
+    ingest(sessions, run_id, HEALTHY, 12, 13, now)
+    refit(sessions, settings, run_id, now)
+    run = run_of(sessions, run_id)
+    assert (run.refit_tries, run.unfitted, len(forecasts(sessions, run_id))) == (0, None, 1)
 
 
 def test_a_clock_that_was_set_back_holds_up_no_try(

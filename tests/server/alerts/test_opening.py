@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert, Delivery
-from server.alerts.service import acknowledge, open_alert
+from server.alerts.service import acknowledge, open_alert, resolve
 from server.alerts.telling import DELIVER_TASK
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, enqueued, events, make_channel, make_run
@@ -72,6 +72,31 @@ def test_a_warning_not_sent_yet_is_overtaken_by_the_alert(session: Session) -> N
     say(session, run, "WARN")
     say(session, run, "ALERT")
     assert session.scalars(select(Delivery.level)).all() == ["ALERT"]
+
+
+def test_a_warning_that_waits_for_another_try_is_overtaken_too_and_stays_as_a_trace(session: Session) -> None:
+    run = make_run(session)
+    make_channel(session, "https://a.example", min_level="WARN")
+    say(session, run, "WARN")
+    session.scalars(select(Delivery)).one().tries = 1  # the receiver was away
+    say(session, run, "ALERT")
+    rows = {delivery.level: (delivery.status, delivery.response_text) for delivery in session.scalars(select(Delivery))}
+    assert rows == {"WARN": ("failed", "Overtaken: the alert was raised."), "ALERT": ("pending", None)}
+
+
+@pytest.mark.parametrize(
+    ("tries", "left"), [(0, []), (1, [("failed", "Overtaken: a person resolved the alert.")])], ids=["new", "tried"]
+)
+def test_who_was_not_reached_before_a_person_resolved_it_hears_nothing_any_more(
+    session: Session, tries: int, left: list[tuple[str, str]]
+) -> None:
+    run = make_run(session)
+    make_channel(session, "https://a.example")
+    alert = say(session, run)
+    session.scalars(select(Delivery)).one().tries = tries
+    resolve(session, alert.id, actor="tok_1", now=START)
+    session.expire_all()
+    assert [(row.status, row.response_text) for row in session.scalars(select(Delivery))] == left
 
 
 def test_other_kinds_other_runs_and_resolved_alerts_do_not_stand_in_the_way(session: Session) -> None:

@@ -212,6 +212,30 @@ def test_a_listener_that_does_not_keep_up_is_let_go_and_may_resume(sessions: Ses
     )
 
 
+def test_a_cursor_that_is_ahead_of_the_streams_own_gives_nothing_twice(sessions: Sessions, clock: Clock) -> None:
+    async def resumed() -> list[str]:
+        feed = EventFeed(sessions, clock, poll_every_s=3600)
+        others = feed.changes(None, "tok_test")
+        waiting = asyncio.ensure_future(anext(others))
+        await _settled(lambda: bool(feed._listeners))
+        with sessions.begin() as session:
+            record(session, "seen", actor="test")
+        with sessions() as session:
+            cursor = current_cursor(session)  # as a page has it that was read a moment ago
+        changes = feed.changes(cursor, "tok_test")
+        asked = asyncio.ensure_future(anext(changes))
+        await _settled(lambda: len(feed._listeners) == 2)
+        with sessions.begin() as session:
+            record(session, "new", actor="test")
+        feed._hand_out(feed._read(feed._cursor).items)
+        first = [await waiting, await asked]
+        await changes.aclose()
+        await others.aclose()
+        return [json.loads(message.data)["kind"] for message in first]
+
+    assert asyncio.run(resumed()) == ["seen", "new"]
+
+
 def test_a_stream_that_nobody_reads_ends_and_is_forgotten(sessions: Sessions, clock: Clock) -> None:
     asyncio.run(_unread(EventFeed(sessions, clock, poll_every_s=0.01), sessions))
 
