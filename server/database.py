@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import DateTime, Engine, MetaData, cast, create_engine
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 from sqlalchemy.types import UserDefinedType
 
@@ -132,6 +133,20 @@ def make_sessions(engine: Engine) -> sessionmaker[Session]:
 
 @contextmanager
 def transaction(sessions: sessionmaker[Session]) -> Iterator[Session]:
-    """A session that commits at the end of the block, or rolls back when it raises. Only edges call this."""
-    with sessions() as session, session.begin():
-        yield session
+    """A session that commits at the end of the block, or rolls back when it raises. Only edges call this.
+
+    An error of a connection that was lost while Postgres was asked to commit carries `MAY_BE_STORED` as a note.
+    """
+    committing = False
+    try:
+        with sessions() as session, session.begin():
+            yield session
+            session.flush()  # whatever fails until here has stored nothing
+            committing = True
+    except DBAPIError as error:
+        if committing and error.connection_invalidated:
+            error.add_note(MAY_BE_STORED)
+        raise
+
+
+MAY_BE_STORED = "The connection was lost during the commit, which may have been made."

@@ -21,6 +21,7 @@ from starlette.routing import Match
 from forecurve.recipes import RecipeError
 from forecurve.recipes.wording import in_words
 from forecurve.signs import visible
+from server.database import MAY_BE_STORED
 from server.errors import Invalid, NotFound, Problem, TooLarge
 from server.heads import method_asked
 from server.request_id import current_request_id
@@ -236,13 +237,16 @@ async def _unstorable(request: Request, error: Exception) -> JSONResponse:
 
 
 def _unavailable(request: Request, error: Exception) -> JSONResponse:
-    kind, why = _given_up(error)
+    kind, why = _given_up(error, reads=method_asked(request.scope) in ("GET", "HEAD"))
     log.error("%s %s: %s", method_asked(request.scope), request.url.path, why, exc_info=error)
     return problem_response(kind(why))
 
 
-def _given_up(error: Exception) -> tuple[type[Unavailable], str]:
+def _given_up(error: Exception, *, reads: bool) -> tuple[type[Unavailable], str]:
     cause = error.orig if isinstance(error, DBAPIError) else None
+    if MAY_BE_STORED in getattr(error, "__notes__", ()) and not reads:
+        way_out = "Look before you send it again; with an `Idempotency-Key` it may be sent again as it is"
+        return Unavailable, f"The database was lost while it stored this, and may have stored it or not. {way_out}."
     if isinstance(cause, QueryCanceled):
         way_out = "Ask for less at once (a smaller `limit`, fewer runs), or again when less is going on"
         return TookTooLong, f"The database took too long and was stopped; nothing was changed. {way_out}."

@@ -18,7 +18,7 @@ from kombu.entity import Exchange, Queue
 from kombu.exceptions import OperationalError
 
 from server.settings import Settings, get_settings
-from worker.context import BrokerDown
+from worker.context import TASK_S, BrokerDown
 from worker.schedule import beat_schedule
 
 CONTROL, WORK = "control", "work"
@@ -56,7 +56,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
         "task_soft_time_limit": 45,
-        "task_time_limit": 60,
+        "task_time_limit": TASK_S,
         "task_serializer": "json",
         "accept_content": ["json"],
         "enable_utc": True,

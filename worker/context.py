@@ -18,6 +18,13 @@ from worker.executors.ray_jobs import RayJobs, certificates
 
 log = logging.getLogger(__name__)
 
+TASK_S = 60
+"""How long a task may take."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
 
 class BrokerDown(Exception):
     """The broker did not take a message. Nothing is lost: the outbox and the sweep ring again."""
@@ -33,7 +40,7 @@ class Ring(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """The surroundings of a task. Tests give fakes for `executor`, `ring` and `reachable`."""
+    """The surroundings of a task. Tests give fakes for `executor`, `ring`, `reachable` and `clock`."""
 
     sessions: sessionmaker[Session]
     settings: Settings
@@ -41,16 +48,14 @@ class Context:
     ring: Ring
     reachable: Callable[[], bool]
     """Whether trainers can reach the API, as far as can be told from here."""
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+    clock: Callable[[], datetime] = utc_now
 
 
 def make_context(settings: Settings, ring: Ring) -> Context:
     """The real surroundings. Nothing is connected before it is used."""
     token = settings.ray_token.get_secret_value() if settings.ray_token else None
-    patience = Patience(idle_s=settings.idle_transaction_timeout_s)  # a task's own time limit ends its statements
+    # A task that ends at its time limit leaves its statement, and what that has locked, to Postgres.
+    patience = Patience(statement_s=TASK_S, idle_s=settings.idle_transaction_timeout_s)
     sessions = make_sessions(make_engine(settings.database_url, patience, pool_size=3, max_overflow=5))
     return Context(sessions, settings, RayJobs(settings.ray_url, token), ring, _api_probe(settings))
 

@@ -39,6 +39,10 @@ def only_one(sessions: sessionmaker[Session], name: str, held_s: float = HELD_S)
         try:
             yield mine
         finally:
-            if mine:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _key(name)})
-            connection.execute(text("RESET idle_session_timeout"))  # it goes back to the pool
+            try:
+                if mine:
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _key(name)})
+                connection.execute(text("RESET idle_session_timeout"))  # it goes back to the pool
+            except BaseException:  # a task's time limit too: what may hold the lock does not go back
+                connection.invalidate()
+                raise

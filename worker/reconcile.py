@@ -121,7 +121,7 @@ def _reconcile_one(
     log_tail = _fetch_log(context, pair, decision, seen)
     try:
         with transaction(context.sessions) as session:
-            decision = _decide_again(session, context.settings, pair, seen, log_tail, now, well_since)
+            decision = _decide_again(session, context, pair, seen, log_tail, now, well_since)
     except (Conflict, NotFound) as lost:
         log.info("run %s: another process was first: %s", pair.run.id, lost)
         return False
@@ -132,22 +132,27 @@ def _reconcile_one(
 
 def _decide_again(
     session: Session,
-    settings: Settings,
+    context: Context,
     before: Pair,
     seen: Observation | None,
     log_tail: str | None,
-    now: datetime,
+    began: datetime,
     well_since: datetime,
 ) -> Decision:
-    """Decide on the run as it is under the lock, and apply."""
+    """Decide on the run as it is under the lock, and apply.
+
+    The time is read again too: beside the beginning of a pass that took long, what a trainer said since would look as
+    if it were of before a clock was set back.
+    """
     run = lock_run(session, before.run.id)
     attempt = _lock_current(session, run)
+    now = max(began, context.clock())
     if not _is_same_job(before, attempt):
         return WAIT  # what was seen was another attempt, or was seen before the job was submitted
     note(attempt, seen, now)
     if attempt is not None and log_tail and not attempt.log_tail:
         attempt.log_tail = log_tail
-    decision = decide(run, attempt, seen, now, settings, well_since)
+    decision = decide(run, attempt, seen, now, context.settings, well_since)
     apply(session, run, attempt, decision, seen, now)
     return decision
 

@@ -36,8 +36,8 @@ def tries_after(before: int, now: datetime, *, failed: bool, anew: bool) -> Trie
 
 
 def tries_after_death(before: int, now: datetime) -> Tries:
-    """The tries, now that another ended with its worker. Once is no sign of a fault: workers are started anew. What ends
-    one again and again would take every process that there is, one after the other."""
+    """The tries, now that another ended with its worker. Once is no sign of a fault: workers are started anew. What
+    ends them again and again would take one process after the other."""
     return Tries(1, now) if before == 0 else tries_after(before, now, failed=True, anew=False)
 
 

@@ -45,7 +45,8 @@ def create_token(body: TokenCreate, session: DbSession, identity: Admin, now: No
 def list_tokens(
     session: DbSession, _: Admin, kind: Kind | None = None, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[TokenRead]:
-    """Every token there was, newest first: of the API, of browser sessions, of runs, and login codes."""
+    """Tokens, newest first: every one of the API there was; those of browser sessions and runs, and login codes, until
+    two days after their end."""
     rows, following = service.list_tokens(session, kind=kind, cursor=cursor, limit=limit)
     return Page(items=[TokenRead.model_validate(row) for row in rows], next_cursor=following)
 

@@ -212,9 +212,11 @@ def mint_login_code(session: Session, now: datetime) -> str:
 def _checked(session: Session, query: Select[Token], secret: str, now: datetime) -> Token:
     with limited(session, digest(secret), now):
         token = session.scalar(query)
-        if token is None or token.kind == "login":
+        if token is None:
             way_out = "`forecurve status` prints a login link; an administrator can mint a token"
             raise Unknown(f"The token is not known here. {way_out}.")
+    if token.kind == "login":  # no guess, and its link stays good
+        raise Unauthenticated("This is the code of a login link and no token; open the link itself in a browser.")
     if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
         raise Unauthenticated(
             f"The token `{token.name}` ({token.prefix}...) has expired or was revoked; ask for a new one."

@@ -31,7 +31,8 @@ def thinned(session: Session, run_id: str, metrics: Sequence[str], buckets: int)
 _COLUMNS = "step", "compute", "mean", "least", "greatest"
 
 _BUCKETS = text("""
-    WITH begins AS MATERIALIZED ( -- else it is made anew for every point, as long as the table's statistics know no such run
+    -- MATERIALIZED: else it is made anew for every point, as long as the table's statistics do not know the run
+    WITH begins AS MATERIALIZED (
       SELECT metric, attempt, min(step) AS step FROM metric_points
       WHERE run_id = :run_id AND metric = ANY(:metrics) GROUP BY metric, attempt
     ), standing AS (

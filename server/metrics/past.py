@@ -41,8 +41,9 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     Raises:
         Invalid: something of the run or of an evaluation does not hold. Nothing is stored then.
     """
-    batch = Batch(attempt=1, seq=1, evaluations=body.evaluations)
-    check_batch(batch, {})
+    check_batch(Batch(attempt=1, seq=1, evaluations=body.evaluations), {})
+    in_order = sorted(body.evaluations, key=lambda one: one.step)
+    body, batch = body.model_copy(update={"evaluations": in_order}), Batch(attempt=1, seq=1, evaluations=in_order)
     digest = digest_of(body)
     session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(digest, 0))))  # two at once: one waits
     there = _same(session, body, batch, digest)

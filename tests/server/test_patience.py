@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.app import create_api
@@ -80,8 +80,29 @@ def test_a_request_that_idles_in_its_transaction_is_given_up(
         assert_given_up(api.get("/v1/runs", headers=headers["read"]), "took-too-long", "Send it again")
 
 
+def test_a_connection_that_is_lost_during_the_commit_is_not_said_to_have_changed_nothing(
+    engine: Engine, sessions: Sessions, headers: Headers
+) -> None:
+    body = {"executor": "external", "compute_unit": "steps"}
+    with impatient(engine) as api:
+        api.get("/v1/me", headers=headers["operate"])
+        theirs = api.app.state.sessions.kw["bind"]
+
+        def lose(connection: Connection) -> None:
+            mine = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            with sessions() as other:
+                other.execute(text("SELECT pg_terminate_backend(:mine, 5000)"), {"mine": mine})
+
+        event.listen(theirs, "commit", lose)
+        read = api.get("/v1/runs", headers=headers["operate"])
+        made = api.post("/v1/runs", json=body, headers=headers["operate"])
+    assert (made.status_code, made.json()["code"]) == (503, "unavailable")
+    assert "may have stored it or not. Look before you send it again" in made.json()["detail"]
+    assert "nothing was changed" in read.json()["detail"]
+
+
 def test_only_the_api_is_in_a_hurry(engine: Engine) -> None:
-    """A worker's statements end with its task, and a migration takes as long as it takes."""
+    """A worker's statements take no longer than its task may, and a migration takes as long as it takes."""
 
     def limits(sessions: Sessions) -> list[str]:
         names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
@@ -91,7 +112,7 @@ def test_only_the_api_is_in_a_hurry(engine: Engine) -> None:
     settings = settings_of(engine)
     for made, expected in (
         (create_api(settings).state.sessions, ["30s", "10s", "1min"]),
-        (make_context(settings, lambda *_, **__: None).sessions, ["0", "0", "1min"]),
+        (make_context(settings, lambda *_, **__: None).sessions, ["1min", "0", "1min"]),
         (sessionmaker(engine), ["0", "0", "1min"]),  # as `make_engine` makes it for migrations
     ):
         assert limits(made) == expected

@@ -102,6 +102,12 @@ def test_an_unknown_token_is_refused_in_words(visitor: TestClient) -> None:
     assert SESSION_COOKIE not in visitor.cookies
 
 
+def test_a_code_that_is_pasted_as_a_token_is_named_and_its_link_stays_good(visitor: TestClient, code: str) -> None:
+    page = visitor.post("/login", data={"token": code}, headers=OURS)
+    assert "open the link itself" in text_of(page.text)
+    assert visitor.get(f"/login?code={code}").status_code == 303
+
+
 def test_who_logs_in_at_another_port_of_a_host_stays_logged_in_at_the_first(
     visitor: TestClient, code: str, token: str
 ) -> None:

@@ -60,7 +60,8 @@ class World:
 
     def __post_init__(self) -> None:
         executor = RayJobs(self.ray.url, TOKEN, submit_timeout_s=1.0)
-        self.context = Context(self.sessions, self.settings, executor, self.bell, lambda: self.api_is_up)
+        up, clock = lambda: self.api_is_up, lambda: self.now
+        self.context = Context(self.sessions, self.settings, executor, self.bell, up, clock)
 
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

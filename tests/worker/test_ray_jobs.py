@@ -77,6 +77,13 @@ def test_a_refused_submission_says_whether_to_try_again(executor: RayJobs, ray: 
     assert ray.url in raised.value.reason
 
 
+def test_a_refusal_that_repeats_what_was_submitted_keeps_the_token_to_itself(executor: RayJobs, ray: FakeRay):
+    ray.fails_with = 400, f"Invalid request: {dict(a_job().environment)}"
+    with pytest.raises(SubmitError) as raised:
+        executor.submit(a_job())
+    assert "'FORECURVE_TOKEN': 'fc_ingest_...'" in raised.value.reason
+
+
 def test_a_head_that_is_down_may_be_asked_again(executor: RayJobs, ray: FakeRay):
     ray.stop()
     with pytest.raises(SubmitError) as raised:

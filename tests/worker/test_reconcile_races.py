@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import func, select
 
 from server.events.models import Event
 from tests.at_once import at_once
 from tests.worker.harness import World
-from worker.reconcile import reconcile_run
+from worker.reconcile import reconcile, reconcile_run
 
 
 def test_two_reconcilers_at_once_end_a_run_once(world: World):
@@ -45,6 +46,25 @@ def test_a_run_that_was_changed_while_it_was_looked_at_is_decided_on_anew(world:
     world.context.executor.observe = observe_and_be_overtaken  # type: ignore[method-assign]
     world.reconcile()
     assert "suspect" not in world.statuses(run)
+
+
+@pytest.mark.parametrize("took_s", [4, 40])
+def test_a_trainer_that_is_heard_during_a_look_that_takes_long_is_not_silent(world: World, took_s: int):
+    run = world.running()
+    world.reconcile()
+    world.reconcile_for(28)
+    world.wait(4)  # it has been silent for long enough
+    look = world.context.executor.observe
+
+    def observe_slowly(references):
+        seen = look(references)
+        world.wait(took_s)
+        world.beat(run)
+        return seen
+
+    world.context.executor.observe = observe_slowly  # type: ignore[method-assign]
+    reconcile(world.context, world.now)
+    assert world.statuses(run) == ["launching", "running"]
 
 
 def test_a_look_from_before_the_submission_says_nothing_of_the_job(world: World):

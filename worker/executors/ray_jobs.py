@@ -156,7 +156,7 @@ def tidy_log(text: str) -> str:
     keep as text, for a log may hold anything."""
     lines = (_ANSI.sub("", line).rstrip() for line in _storable(text).splitlines())
     kept = "\n".join(line for line in lines if not _RAY_SAYS.match(line)).strip()
-    return _SECRET.sub(r"fc_\1_...", kept)[-_LOG_TAIL:]
+    return _without_secrets(kept)[-_LOG_TAIL:]
 
 
 def _observation(job: dict[str, Any] | None) -> Observation:
@@ -221,8 +221,13 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode(errors="replace").decode()
 
 
+def _without_secrets(text: str) -> str:
+    return _SECRET.sub(r"fc_\1_...", text)
+
+
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in _storable(text).splitlines() if line.strip(" .")]
+    """Of what a head answered, which may hold what it was asked."""
+    lines = [line.strip() for line in _without_secrets(_storable(text)).splitlines() if line.strip(" .")]
     return lines[-1][:300] if lines else ""
 
 

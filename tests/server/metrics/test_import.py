@@ -52,6 +52,12 @@ def count(sessions: Sessions, kind: Any) -> int:
         return session.scalar(select(func.count()).select_from(kind)) or 0
 
 
+def test_the_same_evaluations_in_another_order_are_that_run_too(take) -> None:
+    first = take()
+    again = take(evaluations=curve()[::-1])
+    assert (again.status_code, again.json()["id"], again.json()["was_there"]) == (200, first.json()["id"], True)
+
+
 def test_a_run_that_is_over_comes_in_whole(take, api: TestClient, headers: Headers) -> None:
     answer = take(arm="base", seed=3)
     assert answer.status_code == 201, answer.text
