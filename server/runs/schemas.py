@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,6 +19,11 @@ class Interval(BaseModel):
     median: float
     lower: float
     upper: float
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any] | None) -> Self | None:
+        """As a forecast's summary has it, with more; None where it has none."""
+        return cls(median=said["median"], lower=said["lower"], upper=said["upper"]) if said else None
 
 
 class Ending(Interval):

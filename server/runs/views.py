@@ -51,13 +51,13 @@ def _view(run: Run, forecast: Row[Any] | None, alerts: _Alerts, progress: Progre
     return RunView(
         **{name: getattr(run, name) for name in _COLUMNS},
         parent=parent_of(run),
-        ceiling=None if withheld else _interval(summary.get("A")),
-        headroom=None if withheld else _interval(summary.get("headroom")),
+        ceiling=None if withheld else Interval.of(summary.get("A")),
+        headroom=None if withheld else Interval.of(summary.get("headroom")),
         identified=(summary.get("identified") or {}).get("A"),
         ceiling_known=bool(summary.get("ceiling_known")),
         misfit=summary.get("misfit"),
         withheld=withheld,
-        at_budget=_interval(at_budget["curve"]) if at_budget else None,
+        at_budget=Interval.of(at_budget["curve"]) if at_budget else None,
         ending=_ending(run, summary, over),
         advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
         sentence=_sentence(run, forecast, over, progress, alerts.fell_at),
@@ -96,12 +96,6 @@ def _sentence(run: Run, forecast: Row[Any] | None, over: bool, progress: Progres
         return without_forecast(run, progress.message)
     said = ended_sentence(run, forecast.summary, fell_at) if over else forecast.sentence
     return with_forecast(run, said, forecast.at_compute)
-
-
-def _interval(estimate: dict[str, float] | None) -> Interval | None:
-    if not estimate:
-        return None
-    return Interval(median=estimate["median"], lower=estimate["lower"], upper=estimate["upper"])
 
 
 def _forecasts(session: Session, runs: Sequence[Run]) -> dict[str, Row[Any]]:

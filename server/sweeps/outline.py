@@ -3,7 +3,7 @@ of runs, of which a page shows a part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,10 +78,6 @@ def _told(session: Session, ids: Sequence[str]) -> dict[str, _Said]:
     found: dict[str, _Said] = {}
     for row in session.execute(select(Forecast.id, *_TOLD).where(Forecast.id.in_(ids))):
         withheld = is_withheld({"misfit": row.misfit})
-        ceiling = None if withheld else _interval(row.ceiling)
-        found[row.id] = _Said(ceiling, bool(row.ceiling_known), withheld, _interval(row.at_budget))
+        ceiling = None if withheld else Interval.of(row.ceiling)
+        found[row.id] = _Said(ceiling, bool(row.ceiling_known), withheld, Interval.of(row.at_budget))
     return found
-
-
-def _interval(said: Mapping[str, Any] | None) -> Interval | None:
-    return Interval(median=said["median"], lower=said["lower"], upper=said["upper"]) if said else None
