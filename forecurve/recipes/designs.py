@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from .errors import Known, RecipeError, from_validation, suggestion
 from .paths import get_value, with_changes
-from .presets import SCALERL_REVERSIONS
+from .presets import SCALERL_REVERSIONS, lacking, reversion
 from .schema import Recipe, Section
 
 MAX_RUNS = 2000
@@ -198,10 +198,19 @@ def _leave_one_out(base: Recipe, ingredients: tuple[str, ...] | None) -> list[tu
         if name not in SCALERL_REVERSIONS:
             message = "no such ingredient" + suggestion(name, list(SCALERL_REVERSIONS))
             raise RecipeError.one("design.ingredients", name, message)
-        if with_changes(base, SCALERL_REVERSIONS[name]).digest == base.digest:
-            message = "the base recipe already lacks it; leave it out of `ingredients`"
-            raise RecipeError.one("design.ingredients", name, message)
-    return [(f"no-{name}", dict(SCALERL_REVERSIONS[name])) for name in chosen]
+    _refuse_lacking(base, chosen)
+    return [(f"no-{name}", reversion(base, name)) for name in chosen]
+
+
+def _refuse_lacking(base: Recipe, chosen: tuple[str, ...]) -> None:
+    """An arm that reverts what the base does not have would be the base with something else put in."""
+    instead = {name: found for name in chosen if (found := lacking(base, name))}
+    if not instead:
+        return
+    rest = [name for name in chosen if name not in instead]
+    way_out = f"set `ingredients` to {json.dumps(rest)}" if rest else "take another base recipe, or another design"
+    told = ", ".join(f"{name} ({found})" for name, found in instead.items())
+    raise RecipeError.one("design.ingredients", list(instead), f"the base recipe lacks {told}; {way_out}")
 
 
 def _labels(paths: list[str]) -> dict[str, str]:

@@ -11,10 +11,11 @@ name: here they have none. Like the paper's baselines they share ScaleRL's optim
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .errors import RecipeError, suggestion
-from .paths import with_changes
+from .paths import diff, get_value, with_changes
 from .schema import Recipe
 
 SCALERL = with_changes(
@@ -43,7 +44,35 @@ SCALERL_REVERSIONS: dict[str, dict[str, Any]] = {
     "interruption": {"length_control.kind": "penalty"},
     "no-positive-resampling": {"algorithm.no_positive_resampling": None},
 }
-"""Ingredient of ScaleRL to the change that reverts it to what came before (§4, leave-one-out; figure 7)."""
+"""Ingredient of ScaleRL to the change that reverts it to what came before (§4, leave-one-out; figure 7).
+
+The one field says whether a recipe has the ingredient; `reversion` adds what the change needs in a recipe of its own.
+"""
+
+
+def lacking(base: Recipe, ingredient: str) -> str | None:
+    """What `base` has in place of an ingredient of ScaleRL, in words; None where it has the ingredient.
+
+    No-Positive-Resampling may have any threshold.
+    """
+    ((path, reverted),) = SCALERL_REVERSIONS[ingredient].items()
+    here, there = get_value(base, path), get_value(SCALERL, path)
+    if here == there or (ingredient == "no-positive-resampling" and here != reverted):
+        return None
+    return f"{path} is {'null' if here is None else here}, and ScaleRL's is {there}"
+
+
+def reversion(base: Recipe, ingredient: str) -> dict[str, Any]:
+    """The changes that take an ingredient, which it has, out of `base`: only fields that then differ.
+
+    The length penalty that stands in for interruption is as large as the base's response budget: it reaches -1 there
+    and begins a seventh earlier, as the paper's does (A.10: 14k and 2k of 14,336 tokens).
+    """
+    changes, budget = dict(SCALERL_REVERSIONS[ingredient]), base.generation.max_tokens
+    if ingredient == "interruption":
+        changes |= {"length_control.longest": budget, "length_control.cushion": math.ceil(budget / 7)}
+    return {path: value for path, (_, value) in diff(base, with_changes(base, changes)).items()}
+
 
 FIGURE_7: dict[str, str] = {
     "plan": "batch-scale",
@@ -81,7 +110,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "dapo-qwen": _WITHOUT_SCALERL | _PPO_8 | _DAPO_CLIP | _BIGGER_BATCH,
     "magistral": _WITHOUT_SCALERL | _DAPO_CLIP | _BIGGER_BATCH,
     "minimax-m1": _WITHOUT_SCALERL | _PPO_8 | _BIGGER_BATCH | {"algorithm.logits_precision": "fp32"},
-} | {f"loo-{name}": SCALERL_REVERSIONS[ingredient] for name, ingredient in FIGURE_7.items()}
+} | {f"loo-{name}": reversion(SCALERL, ingredient) for name, ingredient in FIGURE_7.items()}
 
 ABOUT: dict[str, str] = {
     "scalerl": "ScaleRL: every ingredient of §4.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from forecurve.recipes import (
     SCALERL,
     SCALERL_REVERSIONS,
+    Recipe,
     RecipeError,
     diff,
     expand,
@@ -47,10 +49,68 @@ def test_an_unknown_ingredient_is_named() -> None:
     assert "did you mean `cispo`" in problem["message"]
 
 
-def test_an_ingredient_that_the_base_lacks_cannot_be_left_out() -> None:
-    base = with_changes(SCALERL, {"algorithm.loss": "dapo"})
-    with pytest.raises(RecipeError, match="already lacks it"):
+LACKING: dict[str, tuple[dict[str, Any], str]] = {
+    "cispo": (
+        {"algorithm.loss": "gspo", "algorithm.clip_low": 4e-3, "algorithm.clip_high": 5e-3},
+        "algorithm.loss is gspo, and ScaleRL's is cispo",
+    ),
+    "prompt-aggregation": ({"algorithm.aggregation": "token"}, "algorithm.aggregation is token"),
+    "batch-scale": ({"algorithm.advantage_scale": "none"}, "algorithm.advantage_scale is none"),
+    "zero-variance-filter": ({"algorithm.zero_variance_filter": "refill"}, "algorithm.zero_variance_filter is refill"),
+    "fp32-head": ({"algorithm.logits_precision": "bf16"}, "algorithm.logits_precision is bf16"),
+    "pipeline": ({"algorithm.off_policy": "on-policy", "algorithm.max_staleness": 0}, "off_policy is on-policy"),
+    "interruption": ({"length_control.kind": "none"}, "length_control.kind is none, and ScaleRL's is interruption"),
+    "no-positive-resampling": ({"algorithm.no_positive_resampling": None}, "is null, and ScaleRL's is 0.9"),
+}
+
+
+@pytest.mark.parametrize("ingredient", LACKING)
+def test_an_ingredient_that_the_base_lacks_cannot_be_left_out(ingredient: str) -> None:
+    changes, said = LACKING[ingredient]
+    base = with_changes(SCALERL, changes)
+    with pytest.raises(RecipeError, match="the base recipe lacks") as caught:
         expand(base, load_design({"kind": "leave_one_out"}))
+    [problem] = caught.value.problems
+    rest = [name for name in SCALERL_REVERSIONS if name != ingredient]
+    assert (problem["field"], problem["value"]) == ("design.ingredients", [ingredient])
+    assert f"{ingredient} (" in problem["message"]
+    assert said in problem["message"]
+    assert f"set `ingredients` to {json.dumps(rest)}" in problem["message"]
+    assert len(expand(base, load_design({"kind": "leave_one_out", "ingredients": rest}))) == len(SCALERL_REVERSIONS)
+
+
+def test_all_that_the_base_lacks_is_told_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        expand(Recipe(), load_design({"kind": "leave_one_out"}))
+    assert caught.value.problems[0]["value"] == ["interruption", "no-positive-resampling"]
+    with pytest.raises(RecipeError, match="take another base recipe"):
+        expand(Recipe(), load_design({"kind": "leave_one_out", "ingredients": ["interruption"]}))
+
+
+def test_no_positive_resampling_of_another_threshold_can_be_left_out() -> None:
+    base = with_changes(SCALERL, {"algorithm.no_positive_resampling": 0.8})
+    arms = expand(base, load_design({"kind": "leave_one_out", "ingredients": ["no-positive-resampling"]}))
+    assert arms[1].changes == {"algorithm.no_positive_resampling": None}
+
+
+def test_the_penalty_in_place_of_interruption_is_as_large_as_the_budget_of_the_base() -> None:
+    base = with_changes(
+        SCALERL,
+        {
+            "model.kind": "huggingface",
+            "model.path": "/models/a",
+            "generation.max_tokens": 14_336,
+            "length_control.after_low": 10_240,
+            "length_control.after_high": 12_288,
+        },
+    )
+    arm = expand(base, load_design({"kind": "leave_one_out", "ingredients": ["interruption"]}))[1]
+    assert arm.changes == {
+        "length_control.kind": "penalty",
+        "length_control.longest": 14_336,
+        "length_control.cushion": 2_048,
+    }
+    assert arm.recipe.length_control.model_dump() == {"kind": "penalty", "longest": 14_336, "cushion": 2_048}
 
 
 def test_one_factor_changes_one_field_an_arm_and_skips_the_base_value() -> None:

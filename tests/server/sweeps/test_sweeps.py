@@ -133,6 +133,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "design",
         "split the sweep",
     ),
+    "an ingredient that the recipe lacks": (
+        {"preset": "loo-dapo", "design": {"kind": "leave_one_out", "ingredients": ["cispo", "pipeline"]}},
+        "design.ingredients",
+        'lacks cispo (algorithm.loss is dapo, and ScaleRL\'s is cispo); set `ingredients` to ["pipeline"]',
+    ),
     "a seed that is none": (
         {"preset": "scalerl", "design": {"kind": "leave_one_out", "seeds": [0, -1]}},
         "design.seeds.1",
