@@ -166,12 +166,15 @@ _SAME_COURSE = (
 
 def other_course(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:
     """The part of `diff` by which runs of the two have different curves of pass rate against compute; empty when one
-    goes on as the other does. A learning rate that falls towards the last step ties the course to `max_steps`."""
-    found = diff(control, other)
+    goes on as the other does. A learning rate that falls towards the last step ties the course to what decides it."""
     falls = other.optimizer.schedule != "constant"
-    return {
-        path: pair for path, pair in found.items() if path not in _SAME_COURSE or (path == "budget.max_steps" and falls)
-    }
+    tied = _last_step_fields(other) if falls and control.budget.last_step != other.budget.last_step else ()
+    return {path: pair for path, pair in diff(control, other).items() if path not in _SAME_COURSE or path in tied}
+
+
+def _last_step_fields(recipe: Recipe) -> tuple[str, ...]:
+    """What `Budget.last_step` is made of."""
+    return ("budget.max_steps", "budget.compute") if recipe.budget.unit == "steps" else ("budget.max_steps",)
 
 
 def _flat(recipe: Recipe) -> dict[str, Any]:

@@ -212,6 +212,15 @@ def test_a_larger_budget_leaves_the_course_of_a_run_unless_the_learning_rate_fal
     assert set(other_course(with_changes(SCALERL, more), falling)) == {"optimizer.schedule", "budget.max_steps"}
 
 
+def test_a_budget_in_steps_is_where_a_falling_learning_rate_ends() -> None:
+    falling = with_changes(SCALERL, {"optimizer.schedule": "cosine", "budget.unit": "steps", "budget.compute": 100})
+    assert set(other_course(falling, with_changes(falling, {"budget.compute": 400}))) == {"budget.compute"}
+    assert set(other_course(falling, with_changes(falling, {"budget.max_steps": 50}))) == {"budget.max_steps"}
+    assert other_course(falling, with_changes(falling, {"budget.max_steps": 5000})) == {}
+    level = with_changes(falling, {"optimizer.schedule": "constant"})
+    assert other_course(level, with_changes(level, {"budget.compute": 400})) == {}
+
+
 def test_another_unit_of_compute_is_another_course() -> None:
     steps = with_changes(SCALERL, {"budget.unit": "steps"})
     assert set(other_course(SCALERL, steps)) == {"budget.unit"}

@@ -194,6 +194,19 @@ def test_a_fork_that_takes_another_course_has_a_curve_of_its_own(
     assert refits(sessions, child["id"]) == 0
 
 
+def test_a_fork_whose_learning_rate_falls_towards_more_steps_has_a_curve_of_its_own(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
+) -> None:
+    falling = {"budget.unit": "steps", "budget.compute": 200, "optimizer.schedule": "cosine"}
+    trainer = launch(api, sessions, queued_run(api, headers, changes=falling), clock.now)
+    checkpoint(trainer, 100, compute=100)
+    points = (evaluation(step, step, 0.3, prompts=64, samples=4) for step in (10, 100))
+    assert trainer.send(1, *points).status_code == 200
+    assert curve(api, headers, forked(api, headers, trainer.run_id, changes={"budget.compute": 400})["id"]) == []
+    same = forked(api, headers, trainer.run_id, changes={"budget.max_steps": 5000})
+    assert curve(api, headers, same["id"]) == [(0, 10), (0, 100)]
+
+
 def test_a_forks_curve_is_that_of_the_attempt_that_wrote_its_checkpoint(
     api: TestClient, headers: Headers, sessions: Sessions, clock: Clock, parent: Reporter
 ) -> None:
