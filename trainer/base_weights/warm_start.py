@@ -15,6 +15,8 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +122,28 @@ def teach(model: Policy, task: TorusTask, steps: int, seed: int = SEEDS[0], prog
 def skilled_base(config: TinyConfig, task: TorusTask) -> TinyDecoder:
     """A warm-started model that can follow every move, or the most skilled of a few that cannot (too small ones)."""
     best, best_skill = None, -1.0
-    for seed in SEEDS:
-        model = warm_started(config, task, seed=seed, progress=True)
-        found = skill(model, task)
-        if found > best_skill:
-            best, best_skill = model, found
-        if found >= SKILLED:
-            break
-        print(f"seed {seed}: only {found:.2f} of a chain's tokens are likely", file=sys.stderr)
+    with _one_thread():
+        for seed in SEEDS:
+            model = warm_started(config, task, seed=seed, progress=True)
+            found = skill(model, task)
+            if found > best_skill:
+                best, best_skill = model, found
+            if found >= SKILLED:
+                break
+            print(f"seed {seed}: only {found:.2f} of a chain's tokens are likely", file=sys.stderr)
     assert best is not None
     return best
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums of several threads differ in their last bits from those of one, and weights would depend on the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @torch.inference_mode()

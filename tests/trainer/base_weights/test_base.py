@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from forecurve.recipes import with_changes
 from trainer.base_weights import warm_start
@@ -52,6 +53,18 @@ def test_every_size_and_every_kind_of_warm_start_has_its_own_name_in_the_cache(m
     monkeypatch.setattr(warm_start, "STEPS", 7)
     names.add(cache_key(TinyConfig(), TorusTask()))
     assert len(names) == 13
+
+
+def test_a_base_made_on_demand_does_not_depend_on_the_threads_of_its_process_and_leaves_them(monkeypatch):
+    monkeypatch.setattr(warm_start, "STEPS", 6)
+    monkeypatch.setattr(warm_start, "SEEDS", (1,))
+    made = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        model = warm_start.skilled_base(TinyConfig(width=128), TorusTask())
+        assert torch.get_num_threads() == threads
+        made.append(torch.cat([weight.detach().flatten() for weight in model.parameters()]))
+    assert torch.equal(*made)
 
 
 def test_demonstrations_avoid_the_held_out_prompts_and_come_in_the_stated_shares():
