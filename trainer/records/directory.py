@@ -1,7 +1,7 @@
 """The run's directory: `metrics.jsonl`, `evaluations.jsonl`, `rollouts.jsonl`, `outcome.json`, and progress on stderr.
 
 A resumed run first cuts the files to the lengths that its checkpoint names, so that no step stands twice. What the
-lines that are cut off had cost is kept in `attempts.jsonl`, which has one line an attempt and is never cut.
+lines that are cut off had cost is kept in `attempts.jsonl`, which has one line an attempt and loses none.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ class DirectoryReporter:
         """An attempt begins at `step`: drop what was written beyond `offsets`, for it is done again (files not named
         are emptied). Device-seconds that all attempts before it have spent, as far as their lines say."""
         spent = max(float(self._last_attempt["spent"]), self._spent())
+        self._attempts.cut(
+            self._attempts.size
+        )  # a lost machine may have left half a line, which ours would be glued to
         self._attempts.append({"attempt": self._attempt, "step": step, "spent": spent, "time": _now()})
         self._attempts.sync()
         for file in self._files():

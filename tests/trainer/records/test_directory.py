@@ -213,6 +213,16 @@ def test_what_every_attempt_loses_is_waste_whatever_the_unit(recipe, tmp_path):
     assert [(line["attempt"], line["step"]) for line in attempts] == [(1, 0), (2, 2), (3, 2)]
 
 
+def test_half_a_line_that_a_lost_machine_left_of_an_attempt_is_dropped(recipe, tmp_path):
+    fields = {"budget.compute": 2}
+    train(recipe(fields), launch(tmp_path))
+    with (tmp_path / "attempts.jsonl").open("a") as file:
+        file.write('{"attempt": 2, "st')
+    for _ in range(2):
+        train(recipe(fields), launch(tmp_path, resume=True))
+    assert [(line["attempt"], line["step"]) for line in lines(tmp_path, "attempts.jsonl")] == [(1, 0), (2, 2), (3, 2)]
+
+
 def test_a_second_interrupt_ends_at_once_and_says_so(command, tmp_path):
     arguments = command(budget__compute=1e6, batch__prompts_per_step=128, batch__generations_per_prompt=16)
     running = subprocess.Popen(
