@@ -116,10 +116,10 @@ class Controller:
             ConfigurationError: the files of prompts, or the weights that the run began with, have changed.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe)
-        if not self._order.fits(state.order):
+        if not self._order.continues(state.order):
             raise ConfigurationError(
-                f"{checkpoint.path} was made with other training prompts: the files of task.train have changed since; "
-                "bring them back, or go on from it with --fork, which starts the order of prompts anew"
+                f"{checkpoint.path} was made with other training prompts or difficulties: the files of task.train have "
+                "changed since; bring them back, or go on from it with --fork, which starts the order of prompts anew"
             )
         refuse_changed(checkpoint.path, state.inputs, self._inputs)
         self._load(state)

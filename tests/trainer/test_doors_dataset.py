@@ -259,13 +259,25 @@ def finished(folder, tmp_path) -> tuple[Path, dict[str, Any], list[str]]:
     shutil.copytree(folder, home)
     rows = [{"prompt": f"{i}*{i}=", "answer": str(i * i), "task": "odd"} for i in range(40)]
     (home / "held_out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _graded(home, 1.0)
     body = recipe(home) | {"checkpoint": {"every_steps": 2}, "budget": {"unit": "steps", "compute": 4}}
+    body["curriculum"] = "easy-first"
     body["task"]["held_out"] = str(home / "held_out.jsonl")
     body["algorithm"]["kl_coefficient"] = 0.1
     file, out = home / "recipe.json", tmp_path / "run"
     file.write_text(json.dumps(body))
     assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
     return home, body, ["--resume", str(out / "checkpoints" / "step_000002"), "--no-ray"]
+
+
+def _graded(home: Path, sign: float) -> None:
+    rows = [json.loads(line) for line in (home / "train.jsonl").read_text().splitlines()]
+    graded = [row | {"difficulty": sign * place} for place, row in enumerate(rows)]
+    (home / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in graded))
+
+
+def _grade_otherwise(home: Path) -> None:
+    _graded(home, -1.0)
 
 
 def _append_row(home: Path) -> None:
@@ -288,7 +300,8 @@ def _begin_otherwise(home: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_append_row, "made with other training prompts"),
+        (_append_row, "made with other training prompts or difficulties"),
+        (_grade_otherwise, "made with other training prompts or difficulties"),
         (_judge_otherwise, "task.held_out"),
         (_begin_otherwise, "model.path"),
     ],

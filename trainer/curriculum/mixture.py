@@ -18,7 +18,7 @@ class Mixture:
     """An endless order of names in which each has its share. A pure function of weights and drops.
 
     `weights` need not sum to one; names without weight never come; ties go to the first. `drop` takes a
-    name out from an ordinal on.
+    name out from an ordinal on, `take_all` brings those that were dropped back.
     """
 
     def __init__(self, weights: Mapping[str, float]):
@@ -52,8 +52,14 @@ class Mixture:
         self._segments.append((ordinal, rest))
         self._forget_choices()
 
+    def take_all(self, ordinal: int) -> None:
+        """From `ordinal` on, names that were dropped come again."""
+        if self.names != tuple(self._weights):
+            self._segments.append((ordinal, tuple(self._weights)))
+            self._forget_choices()
+
     def state(self) -> list[list[object]]:
-        """The drops, as JSON."""
+        """The drops and what came again after them, as JSON."""
         return [[start, list(names)] for start, names in self._segments]
 
     def load_state(self, state: Sequence[Sequence[object]]) -> None:

@@ -9,11 +9,14 @@ The order is asked by ordinal and gives the same prompt for the same ordinal eve
 flight at a checkpoint are generated again from the same prompts. Its state is the history and what follows from
 the moments at which epochs ended; everything else is drawn again from the seed. It is the state of one set of prompts
 and one mixture of them: a fork with others starts its order anew. One with another seed begins a new epoch, for the
-rest of its parent's would have prompts again that had come, and lack others.
+rest of its parent's would have prompts again that had come, and lack others. So does one that turns
+No-Positive-Resampling off where its parent has left prompts out: they come again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -105,6 +108,14 @@ class Epochs:
         self._tried = {index: tried for index, _, tried in state["history"]}
         self._orders = {}
 
+    def take_all(self) -> bool:
+        """Without a threshold: take back what another run has left out. Whether there was any, so that the order of
+        the epochs begun is lost."""
+        if self._threshold is not None or not self._left_out:
+            return False
+        self._left_out = {}
+        return True
+
     def begin_epoch_at(self, position: int) -> None:
         """Begin a new epoch there, unless one does; those begun beyond it, for prompts that come anew, are undone. A
         set that is all solved stays in its last epoch."""
@@ -187,8 +198,7 @@ class PromptOrder:
         difficulties: Sequence[float] = (),
         digest: str = "",
     ):
-        self._digest = digest
-        self._seed, self._easy_first = seed, bool(len(difficulties))
+        self._digest, self._seed, self._threshold, self._first_epoch = digest, seed, threshold, ""
         self._endless = count is None
         if count is None:
             _refuse_endless(threshold, weights, difficulties)
@@ -199,8 +209,14 @@ class PromptOrder:
         self._part_of = {index: part for part, indices in parts.items() for index in indices}
         self._weights = {name: weight for name, weight in (weights or {}).items() if weight > 0}
         self._mixture = Mixture(self._weights or {"": 1.0})
+        first = {
+            part: _easy_first(indices, (seed, place), difficulties)
+            for place, (part, indices) in enumerate(parts.items())
+        }
+        if len(difficulties):
+            self._first_epoch = hashlib.sha256(json.dumps(first).encode()).hexdigest()
         self._epochs = {
-            part: Epochs(indices, (seed, place), threshold, floor, _easy_first(indices, (seed, place), difficulties))
+            part: Epochs(indices, (seed, place), threshold, floor, first[part])
             for place, (part, indices) in enumerate(parts.items())
         }
 
@@ -233,7 +249,7 @@ class PromptOrder:
             "prompts": self._digest,
             "weights": self._weights,
             "seed": self._seed,
-            "easy_first": self._easy_first,
+            "first_epoch": self._first_epoch,
             "mixture": self._mixture.state(),
             "epochs": {part: epochs.state() for part, epochs in self._epochs.items()},
         }
@@ -242,8 +258,16 @@ class PromptOrder:
         """Whether `state` speaks of these prompts in this mixture. An endless task has no history to mistake."""
         return self._endless or (state.get("prompts"), state.get("weights")) == (self._digest, self._weights)
 
+    def continues(self, state: Mapping[str, Any]) -> bool:
+        """Whether `state` `fits` and goes through its first epoch in this order: a row's difficulty can have changed
+        where its prompt has not."""
+        return self.fits(state) and self._begins_alike(state)
+
+    def _begins_alike(self, state: Mapping[str, Any]) -> bool:
+        return bool(state.get("first_epoch", self._first_epoch) == self._first_epoch)  # older checkpoints do not tell
+
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Back to `state`, which `fits`."""
+        """Back to `state`, which `continues`, or `fits` and is forked."""
         if self._endless:
             return
         self._mixture.load_state(state["mixture"])
@@ -251,15 +275,18 @@ class PromptOrder:
             epochs.load_state(state["epochs"][part])
 
     def fork(self, state: Mapping[str, Any], ordinal: int) -> None:
-        """Go on at `ordinal` from another run's `state`, which `fits`."""
+        """Go on at `ordinal` from another run's `state`, which `fits`. Without No-Positive-Resampling all that it has
+        left out comes again."""
         if self._endless:
             return
         self.load_state(state)
+        if self._threshold is None:
+            self._mixture.take_all(ordinal)
         came = self._mixture.came_before(ordinal)
         for part in self._mixture.names:
             epochs, position = self._epochs[part], came[part]
-            first_differs = epochs.epoch_of(position) == 0 and state["easy_first"] != self._easy_first
-            if state["seed"] != self._seed or first_differs:
+            first_differs = epochs.epoch_of(position) == 0 and not self._begins_alike(state)
+            if epochs.take_all() or state["seed"] != self._seed or first_differs:
                 epochs.begin_epoch_at(position)
 
     def metrics(self) -> dict[str, float]:

@@ -145,6 +145,57 @@ def test_a_fork_with_another_seed_begins_an_epoch_where_it_goes_on(count, seed, 
         assert all(len(set(epoch)) == len(epoch) for epoch in epochs)
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_fork_without_no_positive_resampling_gets_back_what_its_parent_left_out(mixed):
+    names = ["a", "b"] * 10 if mixed else []
+    given_to_both = {"names": names, "weights": dict.fromkeys(names, 1.0)}
+    parent = PromptOrder(20, 0, threshold=0.9, floor=2, **given_to_both)
+    for ordinal in range(25):
+        index = parent.next(ordinal)
+        parent.observe(index, 4 * (index < 10), 4)
+    state = json.loads(json.dumps(parent.state()))
+    assert parent.metrics()["prompts/left_out"] == 10
+    child = PromptOrder(20, 0, **given_to_both)
+    child.fork(state, 25)
+    assert sorted(drawn(child, range(25, 45))) == list(range(20))
+    assert child.metrics()["prompts/left_out"] == 0
+    resumed = PromptOrder(20, 0, **given_to_both)
+    resumed.load_state(json.loads(json.dumps(child.state())))
+    assert drawn(resumed, range(25, 80)) == drawn(child, range(25, 80))
+    stricter = PromptOrder(20, 0, threshold=0.5, floor=2, **given_to_both)
+    stricter.fork(state, 25)
+    assert set(drawn(stricter, range(25, 60))) == set(range(10, 20))
+
+
+def test_a_fork_without_no_positive_resampling_gets_back_a_task_that_was_all_solved():
+    names = ["math"] * 4 + ["code"] * 2
+    given_to_both = {"names": names, "weights": {"math": 1, "code": 1}}
+    parent = PromptOrder(6, 0, threshold=0.9, **given_to_both)
+    for ordinal in range(40):
+        index = parent.next(ordinal)
+        parent.observe(index, 4 * (names[index] == "code"), 4)
+    child = PromptOrder(6, 0, **given_to_both)
+    child.fork(json.loads(json.dumps(parent.state())), 40)
+    assert Counter(names[index] for index in drawn(child, range(40, 48))) == {"math": 4, "code": 4}
+
+
+def test_an_order_does_not_continue_where_difficulties_have_changed_the_first_epoch():
+    def order(difficulties=(), seed=0) -> PromptOrder:
+        return PromptOrder(8, seed, difficulties=difficulties, digest="the same prompts")
+
+    rising = order(range(8))
+    drawn(rising, range(3))
+    state = json.loads(json.dumps(rising.state()))
+    assert order([2 * each for each in range(8)]).continues(state), "in the same order"
+    falling = order(range(8, 0, -1))
+    assert falling.fits(state)
+    assert not falling.continues(state)
+    falling.fork(state, 3)
+    assert sorted(drawn(falling, range(3, 11))) == list(range(8)), "an epoch of its own"
+    assert not order().continues(state)
+    assert order().continues(order().state())
+
+
 def test_easy_first_orders_the_first_epoch_only():
     difficulties = [5.0, 1.0, 3.0, 1.0, 2.0, 9.0, 4.0, 8.0]
     order = PromptOrder(8, 0, difficulties=difficulties)
