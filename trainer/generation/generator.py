@@ -88,8 +88,9 @@ class Generator:
     def evaluate(self, step: int, weights: Weights) -> EvaluationResult:
         """See `Evaluator.evaluate`. The first says in its details how far engine and learner are apart."""
         with generator_memory_named(self._recipe):
-            self._engine.load_weights(step, weights)
-            self._self_check(weights)
+            if not self._checked:
+                self._engine.load_weights(step, weights)
+                self._self_check(weights)
             result = self._evaluator.evaluate(step, weights)
         told, self._difference = self._difference, {}
         self._free_since = time.perf_counter()

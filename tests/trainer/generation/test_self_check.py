@@ -65,6 +65,22 @@ def test_a_generator_checks_itself_once_and_tells_the_figure_with_its_first_eval
     assert "self_check_logprob_diff" not in generator.evaluate(1, base).details
 
 
+def test_an_evaluation_takes_its_weights_once_when_the_self_check_is_made(model, recipe, base, monkeypatch):
+    small, taken = recipe(), []
+    load = TorchEngine.load_weights
+
+    def counted(engine, version, tensors):
+        taken.append(version)
+        return load(engine, version, tensors)
+
+    monkeypatch.setattr(TorchEngine, "load_weights", counted)
+    generator = Generator(small, build_task(small), lambda: model(small))
+    generator.check()
+    for step in (0, 1):
+        generator.evaluate(step, base)
+    assert taken == [0, 1]
+
+
 def test_the_figure_is_told_also_where_a_wave_came_before_the_first_evaluation(model, recipe, base):
     small = recipe()
     generator = Generator(small, build_task(small), lambda: model(small))
