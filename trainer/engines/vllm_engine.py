@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import tempfile
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -32,6 +31,7 @@ from trainer.errors import ConfigurationError, NotFinite, TrainerError, WorkerLo
 from trainer.types import Request, Responses
 
 from .base import SamplingConfig
+from .staging import Staging
 from .vllm_adapter import Completion, VllmAdapter, VllmOptions, check
 from .vllm_rows import Row, budget_after_interruption, row, sample_seed, to_responses
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 POLL_S = 0.02
 """How long a `step` waits for a finished request: the caller looks for new weights between two steps."""
 CALL_TIMEOUT_S = 600.0
-SHARED_MEMORY = Path("/dev/shm")
 
 T = TypeVar("T")
 
@@ -64,8 +63,7 @@ class VllmEngine:
         self._paused_seconds = 0.0
         self._done: queue.SimpleQueue[Responses | BaseException] = queue.SimpleQueue()
         self._tasks: set[Future[None]] = set()
-        shared = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-        self._staging = tempfile.TemporaryDirectory(prefix="forecurve-weights-", dir=shared)
+        self._staging = Staging()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
         self._thread.start()
@@ -118,7 +116,7 @@ class VllmEngine:
     @property
     def staging(self) -> Path:
         """The folder in which weights lie while workers read them."""
-        return Path(self._staging.name)
+        return self._staging.path
 
     def load_weights(self, version: int, tensors: Mapping[str, Any]) -> float:
         """See `Engine`. Hugging Face names.
@@ -206,7 +204,7 @@ class VllmEngine:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
-            self._staging.cleanup()
+            self._staging.close()
             self._outstanding = 0
 
     @property
