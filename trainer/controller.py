@@ -331,8 +331,8 @@ class Controller:
             )
         if self._step >= budget.max_steps:
             return "succeeded", f"{budget.max_steps} steps reached"
-        if self._fruitless.is_enough:
-            return "succeeded", self._fruitless.reason()
+        if fruitless := self._fruitless.verdict():
+            return "succeeded", fruitless
         reason = self._stop_reason() or self._reporter.stop_reason
         return ("stopped", reason) if reason else None
 

@@ -44,29 +44,25 @@ class Fruitless:
             )
 
     def count_groups(self, groups: Sequence[Group]) -> None:
-        """Groups in a row without variance. Raises NothingToLearn when none of many held a right answer."""
+        """Groups in a row without variance."""
         for group in groups:
             barren = not has_variance(group.rewards[None])[0]
             self._counters["barren"] = self._counters["barren"] + 1 if barren else 0
             self._counters["barren_passed"] = self._counters["barren_passed"] + int(group.passed.sum()) if barren else 0
-        if self.is_enough and not self._counters["barren_passed"]:
+
+    def verdict(self) -> str | None:
+        """Why nothing is left to learn; None while something is. Raises NothingToLearn when no answer was right."""
+        count, passed = self._counters["barren"], self._counters["barren_passed"]
+        if count < BARREN_BATCHES * self._batch.prompts_per_step:
+            return None
+        if not passed:
             raise NothingToLearn(
-                f"not one answer was right in the last {self._counters['barren']} prompts "
-                f"({BARREN_BATCHES} batches); take easier prompts, a better base model, or more generations a prompt"
+                f"not one answer was right in the last {count} prompts ({BARREN_BATCHES} batches); take easier "
+                "prompts, a better base model, or more generations a prompt"
             )
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether nothing is left to learn."""
-        return self._counters["barren"] >= BARREN_BATCHES * self._batch.prompts_per_step
-
-    def reason(self) -> str:
-        """Why it is enough."""
-        count = self._counters["barren"]
-        rate = self._counters["barren_passed"] / (count * self._batch.generations_per_prompt)
         return (
             f"nothing left to learn: in the last {count} prompts ({BARREN_BATCHES} batches) all answers to a prompt "
-            f"earned the same; {rate:.0%} of them were right"
+            f"earned the same; {passed / (count * self._batch.generations_per_prompt):.0%} of them were right"
         )
 
     def metrics(self) -> dict[str, float]:

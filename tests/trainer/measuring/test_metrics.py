@@ -130,6 +130,14 @@ def test_a_run_in_which_no_answer_is_right_ends_by_name(recipe, tmp_path, monkey
         train(recipe({"budget.compute": 100, "algorithm.zero_variance_filter": filter_}), launch(tmp_path))
 
 
+def test_a_run_at_its_budget_has_succeeded_whatever_its_last_waves_bring(recipe, tmp_path, monkeypatch):
+    """Two batches are learned from and two more are under way when it ends."""
+    monkeypatch.setattr(fruitless, "BARREN_BATCHES", 4)
+    monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.zeros(len(tokens), dtype=bool))
+    outcome = train(recipe({"budget.compute": 2}), launch(tmp_path))
+    assert (outcome.outcome, outcome.reason) == ("succeeded", "budget of 2 steps reached")
+
+
 def test_a_run_that_solves_everything_is_done(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(fruitless, "BARREN_BATCHES", 3)
     monkeypatch.setattr(TorusTask, "passed", lambda self, prompt, tokens, lengths: np.ones(len(tokens), dtype=bool))
