@@ -51,9 +51,8 @@ class DirectoryReporter:
         """An attempt begins at `step`: drop what was written beyond `offsets`, for it is done again (files not named
         are emptied). Device-seconds that all attempts before it have spent, as far as their lines say."""
         spent = max(float(self._last_attempt["spent"]), self._spent())
-        self._attempts.cut(
-            self._attempts.size
-        )  # a lost machine may have left half a line, which ours would be glued to
+        # A lost machine may have left half a line, which ours would be glued to.
+        self._attempts.cut(self._attempts.size)
         self._attempts.append({"attempt": self._attempt, "step": step, "spent": spent, "time": _now()})
         self._attempts.sync()
         for file in self._files():
