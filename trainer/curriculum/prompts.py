@@ -261,10 +261,10 @@ class PromptOrder:
     def continues(self, state: Mapping[str, Any]) -> bool:
         """Whether `state` `fits` and goes through its first epoch in this order: a row's difficulty can have changed
         where its prompt has not."""
-        return self.fits(state) and self._begins_alike(state)
+        return self._endless or (self.fits(state) and self._begins_alike(state))
 
     def _begins_alike(self, state: Mapping[str, Any]) -> bool:
-        return bool(state.get("first_epoch", self._first_epoch) == self._first_epoch)  # older checkpoints do not tell
+        return bool(state["first_epoch"] == self._first_epoch)
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Back to `state`, which `continues`, or `fits` and is forked."""
