@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import socket
 import ssl
-import time
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Self
 
 import httpx
 
@@ -61,7 +63,7 @@ def post(
 
     Raises:
         Refused: the URL or one of the host's addresses is not allowed.
-        httpx.HTTPError, OSError: there was no answer.
+        httpx.HTTPError, OSError: there was no answer, or not its head within `timeout_s` of an address that answers.
     """
     target = httpx.URL(url)
     addresses = _allowed_addresses(target, allow_private=allow_private, resolve=resolve)
@@ -69,7 +71,8 @@ def post(
     with httpx.Client(timeout=timeout, verify=verify, trust_env=False, follow_redirects=False) as client:
         for last, address in _mark_last(addresses):
             try:
-                return _post_pinned(client, target, address, body, headers, deadline=time.monotonic() + timeout_s)
+                with _Cut(timeout_s) as cut:
+                    return _post_pinned(client, target, address, body, headers, cut)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 if last:
                     raise
@@ -99,8 +102,7 @@ def _post_pinned(
     address: Address,
     body: bytes,
     headers: Mapping[str, str],
-    *,
-    deadline: float,
+    cut: _Cut,
 ) -> Answer:
     request = client.build_request(
         "POST",
@@ -108,18 +110,50 @@ def _post_pinned(
         content=body,
         headers={**headers, "host": target.netloc.decode(), "accept-encoding": "identity"},
         # The certificate must be the name's, though we connect to the address.
-        extensions={"sni_hostname": target.host},
+        extensions={"sni_hostname": target.host, "trace": cut.trace},
     )
     response = client.send(request, stream=True)
+    kept = b""
     try:
-        kept = b""
         for chunk in response.iter_raw():
             kept += chunk
-            if len(kept) >= KEPT_BYTES or time.monotonic() > deadline:
+            if len(kept) >= KEPT_BYTES:
                 break
+    except httpx.TransportError:
+        if not cut.is_over:  # the head has been read, and tells enough
+            raise
     finally:
         response.close()
     return Answer(response.status_code, _readable(kept[:KEPT_BYTES]), retry_after(response))
+
+
+class _Cut:
+    """Ends the connection of a request after so many seconds. The limits of httpx are those of each read: whoever
+    answers a byte at a time could hold a worker for as long as its task may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._socket: socket.socket | None = None
+        self.is_over = False
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """What httpx tells of a request: here, its connection."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self._socket is not None:
+            with suppress(OSError):  # it has ended by itself
+                self._socket.shutdown(socket.SHUT_RDWR)
 
 
 def _mark_last(addresses: list[Address]) -> list[tuple[bool, Address]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -68,3 +71,34 @@ def test_the_certificate_must_be_the_names_though_the_connection_is_to_the_addre
         assert post(url, b"", {}, allow_private=True, resolve=resolve, verify=trust).status == 200
         with pytest.raises(httpx.ConnectError, match=r"(?i)certificate"):
             post(url.replace("hooks", "other"), b"", {}, allow_private=True, resolve=resolve, verify=trust)
+
+
+@pytest.mark.parametrize(
+    ("answers_first", "expected"), [(b"HTTP/1.1 20", None), (b"HTTP/1.1 202 OK\r\nContent-Length: 9999\r\n\r\n", 202)]
+)
+@pytest.mark.timeout(60)
+def test_a_receiver_that_answers_a_byte_at_a_time_is_not_waited_for_to_its_end(
+    answers_first: bytes, expected: int | None
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):  # it was cut off, which ends this
+                connection.sendall(answers_first)
+                while True:
+                    connection.sendall(b"0")
+                    connection.settimeout(0.05)
+                    with suppress(TimeoutError):
+                        if not connection.recv(65536):
+                            return
+
+        dripping = threading.Thread(target=drip, daemon=True)
+        dripping.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        if expected is None:
+            with pytest.raises(httpx.HTTPError):
+                post(url, b"{}", {}, allow_private=True, timeout_s=0.5)
+        else:
+            assert post(url, b"{}", {}, allow_private=True, timeout_s=0.5).status == expected
+        dripping.join()
