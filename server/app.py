@@ -31,9 +31,11 @@ from server.settings import Settings, get_settings
 from server.sweeps.endpoints import router as sweeps
 
 PLACES = 30
-"""Requests that work at once, each with a connection; by far fewer than there are threads."""
+"""Requests that work at once, each with a connection; fewer than there are threads."""
 _OTHERS = 4
 """Connections of what no request asks: the stream's poller, `/readyz`."""
+_KEPT = 10
+"""Connections that stay open when nothing is going on."""
 
 ROOMS = (recipes, sweeps, runs, comparisons, reporting, metrics, forecasts, checkpoints, alerts, access, events)
 
@@ -63,4 +65,4 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
 def _engine(settings: Settings) -> Engine:
     """Somebody waits for every answer: what takes too long is given up, and its connection serves the next."""
     patience = Patience(settings.statement_timeout_s, settings.lock_timeout_s, settings.idle_transaction_timeout_s)
-    return make_engine(settings.database_url, patience, pool_size=10, max_overflow=PLACES - 10 + _OTHERS)
+    return make_engine(settings.database_url, patience, pool_size=_KEPT, max_overflow=max(0, PLACES + _OTHERS - _KEPT))

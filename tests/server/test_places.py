@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -48,6 +49,22 @@ def test_a_herd_that_comes_while_the_database_stands_still_is_answered_whole(
                 time.sleep(0.01)
             assert httpx.get(f"{url}/healthz", timeout=10).status_code == 200, "nor does it take the process for dead"
         assert [each.result().status_code for each in asked] == [200] * HERD
+    app.state.sessions.kw["bind"].dispose()
+
+
+def test_an_open_stream_takes_no_place(
+    engine: Engine, sessions: Sessions, headers: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.app, "PLACES", 1)
+    app = create_api(settings_of(engine))
+    with (
+        served(app) as url,
+        httpx.Client(base_url=url, headers=headers["read"], timeout=10) as client,
+        ExitStack() as open,
+    ):
+        for _ in range(2):
+            assert open.enter_context(client.stream("GET", "/v1/stream")).status_code == 200
+        assert client.get("/v1/me").status_code == 200
     app.state.sessions.kw["bind"].dispose()
 
 
