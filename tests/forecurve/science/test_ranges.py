@@ -204,8 +204,12 @@ def asked(prior: str) -> dict[str, Any]:
     return {"fractions": [0.5], "prior": prior, "baselines": ("paper-grid", "power-law", "last-value")}
 
 
-@pytest.mark.parametrize("bounds", RANGES)
-@pytest.mark.parametrize("prior", ["paper", "siblings"])
+@pytest.mark.parametrize(
+    ("bounds", "prior"),
+    [(bounds, "paper") for bounds in RANGES]
+    + [(RANGES[0], "siblings")]
+    + [pytest.param(bounds, "siblings", marks=pytest.mark.slow) for bounds in RANGES[1:]],
+)
 def test_a_backtest_is_the_same_in_every_range(bounds: tuple[float, float], prior: str) -> None:
     to = Range(bounds)
     a, b = in_its_own_range(prior), backtest([to.curve(one) for one in TEN], **asked(prior))
