@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -69,6 +70,59 @@ def test_the_last_code_block_counts_whatever_it_is_fenced_with():
     assert last_code_block("```python\na = 1\n```\ntext\n```\nb = 2\n```") == "b = 2\n"
     assert last_code_block("```PY\na\n```") == "a\n"
     assert last_code_block("a = 1") is None
+
+
+PROGRAM = "```python\nprint(1)\n```"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Install:\n```bash\npip install x\n```\nThen run\n{PROGRAM}\n",
+        f"Input\n```json\n{{}}\n```\nSolution:\n\n{PROGRAM}",
+        f"{PROGRAM}\nOutput:\n```text\n1\n```\nDone.",
+        "```cpp\nint x;\n```\nand\n```\nprint(1)\n```",
+        f"```python\nx\n```\n{PROGRAM}",
+        f"{PROGRAM}\nand then\n```python\ncut off",
+        "Solution: ```python\nprint(1)\n```",
+        f"fenced with ```\n{PROGRAM}",
+        "````python\nprint(1)\n````",
+    ],
+)
+def test_prose_and_other_languages_between_fences_are_not_the_program(text):
+    assert last_code_block(text) == "print(1)\n"
+
+
+@pytest.mark.parametrize(
+    "label", ["python3.11", "Python3", "py3", 'python title="a"', "{.python}", " python", "python:a.py"]
+)
+def test_a_block_is_python_however_its_label_says_so(label):
+    assert last_code_block(f"```{label}\nprint(1)\n```") == "print(1)\n"
+
+
+@pytest.mark.parametrize("label", ["pythonic", "pycon", "python2", "c++", "text"])
+def test_a_block_of_another_language_is_no_program(label):
+    assert last_code_block(f"```{label}\nprint(1)\n```") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("```python\r\nprint(1)\r\n```\r\n", "print(1)\r\n"),
+        ("1. So:\n   ```python\n   if a:\n       b()\n   ```\n", "if a:\n    b()\n"),
+        ("```python\nprint(1)```", "print(1)"),
+        ('```python\nd = """\n    ```\n    1\n    ```\n"""\n```', 'd = """\n    ```\n    1\n    ```\n"""\n'),
+        ("```python\na = 1  # ```b```\n```", "a = 1  # ```b```\n"),
+    ],
+)
+def test_a_block_is_all_that_stands_between_its_own_fences(text, block):
+    assert last_code_block(text) == block
+
+
+def test_a_line_made_to_be_slow_is_read_in_no_time():
+    began = time.process_time()
+    assert last_code_block("```" + " " * 300_000 + "`") is None
+    assert time.process_time() - began < 5  # quadratic it takes minutes
 
 
 @pytest.mark.parametrize(
