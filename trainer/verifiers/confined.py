@@ -1,9 +1,9 @@
 """Run one foreign program in this process, after giving up all that it must not have. Started by `sandbox`.
 
-    python -I -S confined.py REQUEST REPORT
+    python -s -P -S confined.py REQUEST REPORT
 
-REQUEST and REPORT are file descriptors: JSON with the program in, a secret word out when the program ended well.
-Standard library only, and no import from the project: this must run where nothing of it can be read.
+REQUEST and REPORT are file descriptors: JSON with the program in, one of two secret words out: that the program ended
+well, or that the kernel refused to confine it and it was not run. Standard library only, and no import from the project: this must run where nothing of it can be read.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import sys
 import types
 from collections.abc import Iterable
 
-if __name__ == "__main__":  # -I keeps the folder of this file off the path
+if __name__ == "__main__":  # -P keeps the folder of this file off the path
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from syscalls import filter_program  # type: ignore[import-not-found]
 
     del sys.path[0]
 
-CANNOT_CONFINE = 97
-"""Exit status: the kernel refused, and the program was not run."""
 MEGABYTE = 1 << 20
 OUTPUT_MB = 8
 OPEN_FILES = 64
@@ -40,17 +38,24 @@ def main(request_file: int, report_file: int) -> None:
     """Confine this process, run the program, report."""
     with os.fdopen(request_file) as file:
         request = json.load(file)
-    libc = ctypes.CDLL(None, use_errno=True)
+    unconfined = request.pop("unconfined_word")  # not to be found where the program can look
     limit(request["memory_mb"], request["cpu_seconds"])
     try:
-        give_up_privileges(libc)
-        hide_files(libc, [*READABLE, *sys.path, os.getcwd()])
-        filter_system_calls(libc, filter_program())
+        confine()
     except OSError as error:
-        print(error, file=sys.stderr)
-        os._exit(CANNOT_CONFINE)
+        os.write(report_file, unconfined.encode())
+        sys.exit(str(error))
+    del unconfined
     if run(request["program"], request["tests"], request["name"]):
         os.write(report_file, request["word"].encode())
+
+
+def confine() -> None:
+    """Give up all but reading what Python needs. OSError: the kernel refused."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    give_up_privileges(libc)
+    hide_files(libc, [*READABLE, *sys.path, os.getcwd()])
+    filter_system_calls(libc, filter_program())
 
 
 def run(program: str, tests: list[str], name: str) -> bool:
@@ -63,14 +68,19 @@ def run(program: str, tests: list[str], name: str) -> bool:
     for leaves in ("exit", "quit"):  # without `site` there are none
         setattr(builtins, leaves, sys.exit)
     try:
-        exec(compile(program, "program.py", "exec"), names)
+        exec(_compiled(program, "program.py"), names)
         for number, test in enumerate(tests):
-            exec(compile(test, f"test_{number}.py", "exec"), names)
+            exec(_compiled(test, f"test_{number}.py"), names)
     except SystemExit as ended:
         if tests or ended.code not in (None, 0):
             return False
     sys.stdout.flush()
     return True
+
+
+def _compiled(source: str, name: str) -> types.CodeType:
+    """As a file of its own would be: without this file's imports from the future."""
+    return compile(source, name, "exec", dont_inherit=True)
 
 
 def limit(memory_mb: int, cpu_seconds: int) -> None:

@@ -25,8 +25,6 @@ from pathlib import Path
 from trainer.errors import ConfigurationError
 
 CONFINED = Path(__file__).with_name("confined.py")
-CANNOT_CONFINE = 97
-"""As in `confined`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def run(
     Raises:
         ConfigurationError: this machine cannot confine programs.
     """
-    word = secrets.token_hex(16)
+    word, unconfined_word = secrets.token_hex(16), secrets.token_hex(16)
     request = {
         "program": program,
         "tests": list(tests),
@@ -65,6 +63,7 @@ def run(
         "memory_mb": memory_mb,
         "cpu_seconds": math.floor(seconds) + 1,
         "word": word,
+        "unconfined_word": unconfined_word,
     }
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="program-"))
@@ -74,7 +73,7 @@ def run(
         for file in (given, fed):
             file.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(CONFINED), str(given.fileno()), str(report.fileno())],
+            [sys.executable, "-s", "-P", "-S", str(CONFINED), str(given.fileno()), str(report.fileno())],
             stdin=fed,
             stdout=printed,
             stderr=subprocess.DEVNULL,
@@ -86,14 +85,14 @@ def run(
         timed_out = _ended_late(process, seconds)
         for file in (printed, report):
             file.seek(0)
-        well = report.read() == word.encode() and not timed_out
+        said = report.read().decode(errors="replace")
         output = printed.read().decode(errors="replace")
-    if process.returncode == CANNOT_CONFINE:
+    if said == unconfined_word:
         raise ConfigurationError(
             "task.verifiers names `code`, but this machine cannot confine foreign programs (Linux with seccomp on "
             "x86-64 or 64-bit Arm is needed, and a container that allows it); verify code elsewhere"
         )
-    return Ran(well, process.returncode < 0 and not timed_out, timed_out, output)
+    return Ran(said == word and not timed_out, process.returncode < 0 and not timed_out, timed_out, output)
 
 
 def _ended_late(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -235,9 +235,35 @@ def test_what_can_be_neither_read_nor_printed_is_refused_and_not_met_in_the_midd
 
 def test_a_machine_that_cannot_confine_programs_runs_none(monkeypatch, tmp_path):
     stub = tmp_path / "confined.py"
-    stub.write_text("raise SystemExit(97)")
+    elsewhere = "import platform, runpy\nplatform.machine = lambda: 'riscv64'\n"
+    stub.write_text(f"{elsewhere}runpy.run_path({str(sandbox.CONFINED)!r}, run_name='__main__')")
     monkeypatch.setattr(sandbox, "CONFINED", stub)
     judges = Judges({"code": "code"})
     with pytest.raises(ConfigurationError, match="cannot confine foreign programs"):
         judges.start()
     judges.close()
+
+
+@pytest.mark.parametrize("status", [1, 97])
+def test_no_exit_status_of_a_program_says_that_it_could_not_be_confined(judges, status):
+    leaves = f"```python\nimport os\nos._exit({status})\n```"
+    assert not judges.passed("code", [leaves], unit_tests(["assert True"])).any()
+
+
+def test_what_a_program_finds_in_the_frames_above_it_does_not_end_the_run():
+    found = said("import sys\nabove = sys._getframe(2).f_locals\nprint([*above, *above['request']])")
+    assert "'word'" in found
+    assert "unconfined" not in found
+
+
+def test_a_set_has_the_same_order_in_every_process():
+    assert len({said("print(list(map(str, {'a', 'b', 'c', 'd', 'e', 'f'})))") for _ in range(3)}) == 1
+
+
+def test_nothing_can_be_imported_from_the_folder_of_the_sandbox_or_of_the_program():
+    assert said(attempt("import confined")) == "ModuleNotFoundError\n"
+    assert said("import sys\nprint([path for path in sys.path if not path.startswith(sys.base_prefix)])") == "[]\n"
+
+
+def test_a_program_is_compiled_as_a_file_of_its_own():
+    assert said("class Point:\n    x: int = 3\nprint(Point.__annotations__['x'])") == "<class 'int'>\n"
