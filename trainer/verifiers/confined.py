@@ -3,7 +3,8 @@
     python -s -P -S confined.py REQUEST REPORT
 
 REQUEST and REPORT are file descriptors: JSON with the program in, one of two secret words out: that the program ended
-well, or that the kernel refused to confine it and it was not run. Standard library only, and no import from the project: this must run where nothing of it can be read.
+well, or that the kernel refused to confine it and it was not run. Standard library only, and no import from the
+project: this must run where nothing of it can be read.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446  # landlock, the same numbers everywhere
 _READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, list folders
 _ALL_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
+_ALONE = 1 << 0 | 1 << 1  # no abstract Unix sockets of others, no signals to others
 READABLE = ("/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/null", "/dev/urandom")
 
 
@@ -104,12 +106,16 @@ def give_up_privileges(libc: ctypes.CDLL) -> None:
 
 
 def hide_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
-    """Landlock (Linux 5.13): only `readable` can be read, nothing written, made or removed. Not all kernels have it."""
+    """Landlock (Linux 5.13): only `readable` can be read, nothing written, made or removed. Not all kernels have it.
+
+    From Linux 6.12 on it also keeps signals and abstract sockets within the process.
+    """
     abi = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return
-    handled = ctypes.c_uint64(_ALL_OF_ABI[min(abi, 3)])
-    ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
+    attributes = [_ALL_OF_ABI[min(abi, 3)], 0, _ALONE] if abi >= 6 else [_ALL_OF_ABI[min(abi, 3)]]
+    handled = (ctypes.c_uint64 * len(attributes))(*attributes)  # files, network, scope
+    ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(ctypes.sizeof(handled)), 0)
     _checked(min(ruleset, 0), "landlock")
     for path in readable:
         _allow_reading(libc, ruleset, path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import platform
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +18,9 @@ import pytest
 from trainer.errors import ConfigurationError
 from trainer.verifiers import Judges, sandbox
 from trainer.verifiers.code import unit_tests
+from trainer.verifiers.syscalls import ARCHITECTURES, DENIED, NEVER, ONLY
 
+LANDLOCK_ABI = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
 SECONDS, MEMORY_MB = 20.0, 256
 SUM = "```python\ndef add(a, b):\n    return a + b\n```"
 READS = "```python\na, b = map(int, input().split())\nprint(a + b)\n```"
@@ -79,6 +84,12 @@ def test_threads_work_and_so_does_asyncio():
         "import os; os.memfd_create('more')",
         "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
         "import ctypes; ctypes.CDLL(None).unshare(0x10000000) and exec('raise PermissionError')",
+        "import socket; socket.socketpair(type=socket.SOCK_DGRAM)",
+        "import fcntl, os; fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
+        "import fcntl, os, struct; fcntl.fcntl(0, 15, struct.pack('ii', 1, os.getppid()))",
+        "import fcntl; fcntl.fcntl(0, fcntl.F_SETSIG, 9)",
+        "import fcntl, os, struct; fcntl.ioctl(0, 0x8901, struct.pack('i', os.getppid()))",
+        "import fcntl, os, struct; fcntl.ioctl(0, 0x8902, struct.pack('i', os.getppid()))",
         "open('kept', 'w')",
     ],
 )
@@ -92,6 +103,77 @@ def test_a_fork_bomb_starts_not_one_process():
     assert said(bomb) == "0\n"
 
 
+SIGNALS_BY_THE_KERNEL = """
+import fcntl, os, socket, struct
+reading, writing = os.pipe()
+here, there = socket.socketpair()
+owned = struct.pack("i", VICTIM)
+for act in [
+    lambda: fcntl.fcntl(reading, fcntl.F_SETOWN, VICTIM),
+    lambda: fcntl.ioctl(here, 0x8901, owned),
+    lambda: fcntl.ioctl(here, 0x8902, owned),
+    lambda: [fcntl.fcntl(file, fcntl.F_SETSIG, 9) for file in (reading, here)],
+    lambda: [fcntl.fcntl(file, fcntl.F_SETFL, os.O_NONBLOCK | 0o20000) for file in (reading, here)],  # O_ASYNC
+    lambda: os.write(writing, b"x") + there.send(b"x"),
+]:
+    try:
+        act()
+    except OSError:
+        pass
+"""
+
+
+def test_the_kernel_sends_no_signals_for_a_program_either():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as victim:
+        said(SIGNALS_BY_THE_KERNEL.replace("VICTIM", str(victim.pid)))
+        told, _ = victim.communicate("still here")
+    assert (told, victim.returncode) == ("still here", 0)
+
+
+@pytest.mark.skipif(LANDLOCK_ABI < 6, reason="this kernel has no Landlock that keeps signals in")
+def test_where_the_kernel_can_it_keeps_signals_in_without_the_filter_too():
+    tries = "import ctypes, os\nfrom trainer.verifiers import confined\nconfined.hide_files(ctypes.CDLL(None), [])\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", tries + attempt("os.kill(os.getppid(), 0)")], check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == "PermissionError\n"
+
+
+def test_every_call_of_the_table_is_refused():
+    numbers = [n for n in (of[ARCHITECTURES[platform.machine()][0]] for of in DENIED.values()) if n is not None]
+    assert len(numbers) > 80
+    program = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+    tries = f"print([n for n in {numbers} if libc.syscall(n, 0, 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != 1])"
+    assert said(program + tries) == "[]\n"
+
+
+def test_calls_that_the_table_is_too_old_to_know_do_not_exist():
+    tries = "print(libc.syscall(463, -1, 0, 0, 0, 0, 0), errno.errorcode[ctypes.get_errno()])"  # setxattrat
+    assert said(f"import ctypes, errno\nlibc = ctypes.CDLL(None, use_errno=True)\n{tries}") == "-1 ENOSYS\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "column"),
+    [("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 0), ("/usr/include/asm-generic/unistd.h", 1)],
+)
+def test_the_numbers_are_those_of_the_kernels_headers(header, column):
+    if not Path(header).exists():
+        pytest.skip("the kernel's headers are not installed")
+    defined = re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)$", Path(header).read_text(), re.MULTILINE)
+    known = {name: int(number) for name, number in defined}
+    table = DENIED | {name: looked[0] for name, looked in (ONLY | NEVER).items()}
+    ours = {name: numbers[column] for name, numbers in table.items() if name in known}
+    assert ours == {name: known[name] for name in ours}
+    assert len(ours) > 70
+
+
+def test_what_a_terminal_is_asked_and_pairs_of_sockets_still_work():
+    program = "import os, socket, sys\na, b = socket.socketpair()\na.setblocking(False)\nb.send(b'hi')\n"
+    assert (
+        said(f"{program}os.set_inheritable(a.fileno(), True)\nprint(a.recv(2), sys.stdout.isatty())") == "b'hi' False\n"
+    )
+
+
 def test_a_server_on_this_machine_hears_nothing():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.0)
@@ -101,17 +183,13 @@ def test_a_server_on_this_machine_hears_nothing():
             server.accept()
 
 
+@pytest.mark.skipif(LANDLOCK_ABI < 1, reason="this kernel has no Landlock")
 def test_files_of_the_outside_cannot_be_read(tmp_path):
-    if subprocess.run([sys.executable, "-c", LANDLOCK], check=False).returncode:
-        pytest.skip("this kernel has no Landlock")
     secret = tmp_path / "answers.jsonl"
     secret.write_text("42")
     for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ", Path(__file__)):
         assert said(attempt(f"open({str(path)!r}).read()")) == "PermissionError\n"
     assert said("import os; print(os.listdir('.'))") == "[]\n"
-
-
-LANDLOCK = "import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) < 1)"
 
 
 def test_the_environment_and_other_programs_variables_stay_outside(monkeypatch):
