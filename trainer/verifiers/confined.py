@@ -106,7 +106,7 @@ def give_up_privileges(libc: ctypes.CDLL) -> None:
 
 
 def hide_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
-    """Landlock (Linux 5.13): only `readable` can be read, nothing written, made or removed. Not all kernels have it.
+    """Landlock (Linux 5.13): only `readable` can be read. Not all kernels have it; seccomp alone forbids changes.
 
     From Linux 6.12 on it also keeps signals and abstract sockets within the process.
     """

@@ -2,9 +2,10 @@
 
 Each program is a process of its own session in an empty folder, with the standard library and nothing else. It gives
 up its rights before its first line is read (`confined`): seccomp refuses sockets, new processes, signals and changes
-to files; Landlock hides every file but Python's own, where the kernel has it (Linux 5.13); limits bound memory, CPU
-time and what it prints. Where seccomp is missing nothing is run at all. This keeps programs from harming the machine;
-it does not keep a program that goes looking in its own process from claiming that its tests passed.
+to files, on every kernel; Landlock hides every file but Python's own, where the kernel has it (Linux 5.13); limits
+bound memory, CPU time and what it prints. Where seccomp is missing nothing is run at all. This keeps programs from
+harming the machine; it does not keep a program that goes looking in its own process from claiming that its tests
+passed.
 """
 
 from __future__ import annotations

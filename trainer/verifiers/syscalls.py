@@ -67,7 +67,21 @@ DENIED: dict[str, Numbers] = {
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
     "memfd_create": (319, 279),
-    # files without opening them
+    # files, but by a descriptor that is open already
+    "creat": (85, None),
+    "openat2": (437, 437),  # whose flags no filter can see
+    "unlink": (87, None),
+    "unlinkat": (263, 35),
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "rmdir": (84, None),
+    "link": (86, None),
+    "linkat": (265, 37),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
     "truncate": (76, 45),
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -119,7 +133,10 @@ ONLY: dict[str, Looked] = {
     "ioctl": ((16, 29), 1, _EQUAL, (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
 }
 """Calls that are allowed with these arguments only: the numbers, which argument, from 0, is or has a bit of what."""
+_CHANGES = 0o1 | 0o2 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 NEVER: dict[str, Looked] = {
+    "open": ((2, None), 1, _BITS, (_CHANGES,)),
+    "openat": ((257, 56), 2, _BITS, (_CHANGES,)),
     "fcntl": ((72, 25), 1, _EQUAL, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: the kernel would send the signal
     "socketpair": ((53, 199), 1, _BITS, (2,)),  # datagrams, which can be sent to any address
 }
