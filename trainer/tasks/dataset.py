@@ -15,6 +15,7 @@ from forecurve.recipes.schema import Dataset
 from trainer.errors import ConfigurationError
 from trainer.types import Prompt
 from trainer.verifiers import Judges
+from trainer.verifiers.text import THINKING_ENDS
 
 from .rows import Row, read_rows
 
@@ -176,8 +177,19 @@ class DatasetTask:
         return np.array(tokens, dtype=np.int64)
 
     def _text(self, tokens: NDArray[np.int64]) -> str:
-        text: str = self._tokenizer.decode(tokens.tolist(), skip_special_tokens=True)
-        return text
+        """Without special tokens, but with the ends of thinking: verifiers read only what follows the last."""
+        ends = np.flatnonzero(tokens == self._thinking_ends)
+        return THINKING_ENDS.join(
+            self._tokenizer.decode(part[part != self._thinking_ends].tolist(), skip_special_tokens=True)
+            for part in np.split(tokens, ends)
+        )
+
+    @cached_property
+    def _thinking_ends(self) -> int:
+        """The token that ends thinking, where it is a special one that decoding leaves out; else -1, which is none."""
+        mark = self._tokenizer.encode(THINKING_ENDS, add_special_tokens=False)
+        left_out = len(mark) == 1 and not self._tokenizer.decode(mark, skip_special_tokens=True)
+        return int(mark[0]) if left_out else -1
 
     def _refuse_empty(self) -> None:
         sets = {"training": self._training, "held-out": self._held_out} | {

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import AddedToken
 from transformers import GenerationConfig
 
 from forecurve.recipes.schema import Dataset
@@ -160,6 +161,37 @@ def test_a_response_passes_whichever_end_token_it_ends_with_and_none_of_them_is_
     made = DatasetTask(Dataset(train=write(sums(60)), verifiers={"math": "exact"}), tokenizer, (0, turn))
     prompt = next(made.training_prompt(i) for i in range(60) if made.training_prompt(i).answer == "10")
     assert judged(made, tokenizer, prompt, ["10<end>", "10!", "10", "!"]) == [True, True, False, False]
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_only_what_follows_the_thinking_counts_whatever_the_tokenizer_makes_of_its_end(write, special):
+    thinks = thinking_tokenizer(special)
+    made = task(thinks, write(sums(60)), chat_template=False)
+    prompt = next(made.training_prompt(i) for i in range(60) if made.training_prompt(i).answer == "10")
+    given = [r"\boxed{10}</think>I give up<end>", r"\boxed{3}</think>\boxed{10}<end>", "</think></think>10<end>"]
+    assert judged(made, thinks, prompt, given) == [False, True, True]
+    assert judged(made, thinks, prompt, ["10</think><end>", "10<end>", "<end>"]) == [False, True, False]
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_a_users_own_verifier_gets_the_thinking_too(write, tmp_path, monkeypatch, special):
+    (tmp_path / "sees_all.py").write_text("def check(response, answer):\n    return response == 'so</think>then'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    thinks = thinking_tokenizer(special)
+    made = task(thinks, write(sums(60)), chat_template=False, verifiers={"math": "sees_all:check"})
+    try:
+        assert judged(made, thinks, made.training_prompt(0), ["so</think>then<end>", "then<end>"]) == [True, False]
+    finally:
+        made.close()
+
+
+def thinking_tokenizer(special: bool) -> Any:
+    """One that has a token for the end of thinking."""
+    from tests.trainer.byte_tokenizer import byte_tokenizer
+
+    made = byte_tokenizer()
+    made.add_tokens([AddedToken("</think>", special=special)], special_tokens=special)
+    return made
 
 
 def test_an_interruption_phrase_is_encoded_without_special_tokens(tokenizer, write):
