@@ -1,7 +1,8 @@
 """Verifier functions in processes of their own, so that one that hangs, crashes or eats memory costs one response.
 
 Each worker is a fresh interpreter without torch (`trainer.verifiers.worker`). It is killed with all its children when
-it takes longer than its limit, and started again for the next response.
+it takes longer than its limit, and started again for the next response; also when this process is gone, however it
+went.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class _Worker:
         self._specification = specification
         self._arguments = [specification, str(MEMORY_MB), *modules]
         self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline = -1  # writing end of a pipe: the worker ends when it closes, as it does when we are no more
 
     def ask(self, request: dict[str, str], seconds: float) -> Verdict:
         try:
@@ -120,14 +122,7 @@ class _Worker:
         if self._process is not None and self._process.poll() is not None:
             self.stop()  # died since its last verdict, which is no fault of this response
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "trainer.verifiers.worker", *self._arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=_environment(),
-                start_new_session=True,
-            )
+            self._process = self._started()
             ready = _exchange(self._process, b"", START_SECONDS)
             if "error" in ready:
                 self.stop()
@@ -141,6 +136,25 @@ class _Worker:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        os.close(self._lifeline)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        reading, self._lifeline = os.pipe()
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", "trainer.verifiers.worker", str(reading), *self._arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                pass_fds=(reading,),
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self._lifeline)
+            raise
+        finally:
+            os.close(reading)
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> dict[str, Any]:

@@ -1,17 +1,22 @@
 """A process that calls one verifier function, for `WorkerPool`: JSON lines in, JSON lines out.
 
-    python -m trainer.verifiers.worker module:function MEMORY_MB
-    python -m trainer.verifiers.worker registered-name MEMORY_MB MODULE...
+    python -m trainer.verifiers.worker LIFELINE module:function MEMORY_MB
+    python -m trainer.verifiers.worker LIFELINE registered-name MEMORY_MB MODULE...
+
+LIFELINE is the reading end of a pipe whose other end only the trainer has: it closes when the trainer is gone.
 
 Whatever the function prints goes to standard error, so that it cannot be taken for an answer.
 """
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
 import resource
+import select
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -22,8 +27,9 @@ from forecurve.verifiers import VerifierError, registered
 MEGABYTE = 1 << 20
 
 
-def main(specification: str, memory_mb: int, modules: Sequence[str]) -> None:
+def main(lifeline: int, specification: str, memory_mb: int, modules: Sequence[str]) -> None:
     """Answer requests until standard input ends; the first line out says whether the function was found."""
+    end_with(lifeline)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -43,6 +49,20 @@ def main(specification: str, memory_mb: int, modules: Sequence[str]) -> None:
             _say(answers, _told(check(request["response"], request["answer"])))
         except Exception as error:  # noqa: BLE001 - a verifier that raises is counted, and the next response comes
             _say(answers, {"error": f"{type(error).__name__}: {error}"[:500]})
+
+
+def end_with(lifeline: int) -> None:
+    """Have the kernel kill this process and all that it starts when the other end of the pipe closes.
+
+    A thread of ours could not: a hung verifier may never let go of the interpreter. The kernel's own signal for a
+    parent's death comes when the thread that started this process ends.
+    """
+    os.set_inheritable(lifeline, False)
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:  # closed before the kernel was asked to tell
+        os.killpg(0, signal.SIGKILL)
 
 
 def _told(verdict: Any) -> dict[str, object]:
@@ -91,4 +111,4 @@ def _say(answers: TextIO, message: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:])

@@ -161,7 +161,7 @@ def test_mathematics_is_compared_by_what_it_means(mathematics, response, answer,
 
 
 def test_a_formula_without_end_costs_one_response_and_is_counted():
-    judges = Judges({"math": "math"}, function_seconds=1.0)
+    judges = Judges({"math": "math"}, function_seconds=3.0)
     judges.start()
     tower = r"\boxed{" + "9^{" * 6 + "9" + "}" * 6 + "}"
     try:
