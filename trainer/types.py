@@ -128,7 +128,8 @@ class WeightVersion:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time of one piece of work: `cpu_seconds` of the working thread, `wall_seconds` of the clock."""
+    """Time of one piece of work: `cpu_seconds` of the working thread and of processes that work for it,
+    `wall_seconds` of the clock."""
 
     cpu_seconds: float
     wall_seconds: float

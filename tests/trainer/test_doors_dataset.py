@@ -110,6 +110,35 @@ def test_a_model_learns_at_the_lengths_at_which_it_was_compared_with_its_own_for
     assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
 
 
+BUSY = """
+import time
+
+def check(response, answer):
+    end = time.process_time() + 0.2
+    while time.process_time() < end: pass
+    return True
+"""
+
+
+def test_a_budget_of_cpu_seconds_holds_what_verifiers_take_in_their_own_processes(folder, tmp_path, monkeypatch):
+    (tmp_path / "busy_verifier.py").write_text(BUSY)
+    monkeypatch.syspath_prepend(tmp_path)
+    shutil.copytree(folder / "model", tmp_path / "model")
+    transformers.GenerationConfig(eos_token_id=list(range(1, 264))).save_pretrained(tmp_path / "model")
+    body = recipe(folder) | {"model": {"kind": "huggingface", "path": str(tmp_path / "model")}}
+    body["task"] |= {"verifiers": {"even": "busy_verifier:check", "odd": "busy_verifier:check"}}
+    body |= {
+        "budget": {"unit": "CPU-seconds", "compute": 1000.0, "max_steps": 2},
+        "evaluation": {"prompts": 16, "samples": 1},
+    }
+    file, out = tmp_path / "recipe.json", tmp_path / "run"
+    file.write_text(json.dumps(body))
+    assert main(["--recipe", str(file), "--out", str(out), "--no-ray"]) == 0
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    told = [line.get("metrics", line) for line in lines]
+    assert max(line.get("ledger/compute", 0.0) for line in told) > 2 * 4 * 2 * 0.2  # of two steps of four pairs
+
+
 ALWAYS = """
 from forecurve.verifiers import register
 

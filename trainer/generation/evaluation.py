@@ -34,7 +34,7 @@ class Evaluator:
         held-out prompts are of several tasks, that of each as `task/<name>`. `pass@n` is the share of prompts with a
         right answer among their n.
         """
-        watch = Stopwatch.start(self._engine.cpu_seconds)
+        watch = Stopwatch.start(self._engine.cpu_seconds, self._task.cpu_seconds)
         self._engine.load_weights(step, weights)
         answers = self._answers(self._held_out, (Stream.EVALUATION_NOISE, self._recipe.seed, step))
         details = {

@@ -69,7 +69,7 @@ class Generator:
     def _generated(self, wave: Wave, newest: Newest) -> WaveResult:
         waited, self._paused = time.perf_counter() - self._free_since, 0.0
         self._self_check(self._swap(newest))
-        watch = Stopwatch.start(self._engine.cpu_seconds)
+        watch = Stopwatch.start(self._engine.cpu_seconds, self._task.cpu_seconds)
         assert self._engine.version >= wave.minimum_version, (self._engine.version, wave.minimum_version)
         requests = [self._request(ordinal, index) for ordinal, index in wave.items]
         self._engine.submit(requests)

@@ -15,19 +15,19 @@ from trainer.types import Cost
 @dataclass(slots=True)
 class Stopwatch:
     """Cost since it was made. With more than one torch thread the whole process is counted, else this thread; and what
-    `elsewhere` says of other processes that work for this one."""
+    each of `elsewhere` says of other processes that work for this one."""
 
     _cpu: Callable[[], float]
     _cpu_start: float
     _wall_start: float
 
     @classmethod
-    def start(cls, elsewhere: Callable[[], float] = lambda: 0.0) -> Stopwatch:
+    def start(cls, *elsewhere: Callable[[], float]) -> Stopwatch:
         """Begin to count."""
         here = time.thread_time if torch.get_num_threads() == 1 else time.process_time
 
         def cpu() -> float:
-            return here() + elsewhere()
+            return here() + sum(told() for told in elsewhere)
 
         return cls(cpu, cpu(), time.perf_counter())
 

@@ -117,13 +117,19 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "all sampled tokens, per second that a generator generated them",
     ),
     "throughput/learning_tokens_per_second": ("1/s", "tokens that are trained on, per second of optimiser steps"),
-    "throughput/generation_tokens_per_cpu_second": ("1/s", "all sampled tokens, per CPU second of generating"),
+    "throughput/generation_tokens_per_cpu_second": (
+        "1/s",
+        "all sampled tokens, per CPU second of generating and judging",
+    ),
     "throughput/learning_tokens_per_cpu_second": ("1/s", "tokens that are trained on, per CPU second of learning"),
     "ledger/tokens": (
         "tokens",
         "tokens sampled for the steps so far, those of dropped groups included; every evaluation says it as well",
     ),
-    "ledger/generator": ("device-seconds", "time to generate what was trained on, dropped groups included"),
+    "ledger/generator": (
+        "device-seconds",
+        "time to generate and judge what was trained on, dropped groups included",
+    ),
     "ledger/learner": ("device-seconds", "time of optimiser steps"),
     "ledger/evaluation": ("device-seconds", "time of evaluations; not on the x-axis"),
     "ledger/waste": ("device-seconds", "time lost with a process, done again, or never trained on; not on the x-axis"),

@@ -50,5 +50,8 @@ class Task(Protocol):
     def metrics(self) -> dict[str, float]:
         """Counts since the start, `verifier/...`: what went wrong in verifiers."""
 
+    def cpu_seconds(self) -> float:
+        """CPU time that verifiers took so far in processes of their own, in seconds: part of what answers cost."""
+
     def close(self) -> None:
         """End helpers that the verifiers started."""

@@ -98,6 +98,11 @@ class DatasetTask:
         judges = self.__dict__.get("_judges")
         return judges.metrics() if judges else {}
 
+    def cpu_seconds(self) -> float:
+        """See `Task`."""
+        judges = self.__dict__.get("_judges")
+        return judges.cpu_seconds() if judges else 0.0
+
     def start(self) -> None:
         """Start the verifiers now instead of at the first response; ConfigurationError when one cannot work."""
         self._judges.start()

@@ -110,6 +110,10 @@ class TorusTask:
         """See `Task`: none."""
         return {}
 
+    def cpu_seconds(self) -> float:
+        """See `Task`: no process but this one."""
+        return 0.0
+
     def close(self) -> None:
         """See `Task`: nothing to end."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,10 +30,11 @@ class CodeVerifier:
     def __init__(self, seconds: float, memory_mb: int, workers: int):
         self._seconds, self._memory_mb = seconds, memory_mb
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="program")
+        self._spent, self._spending = 0.0, threading.Lock()
 
     def start(self) -> None:
         """See `Verifier`. Runs an empty program."""
-        if not sandbox.run("", seconds=START_SECONDS, memory_mb=self._memory_mb).well:
+        if not self._run("", START_SECONDS).well:
             raise ConfigurationError(
                 f"task.code_memory_mb is {self._memory_mb}, and an empty program does not run in that; raise it"
             )
@@ -41,6 +43,10 @@ class CodeVerifier:
         """See `Verifier`. `answer` is what `unit_tests` made."""
         tests = json.loads(answer)
         return self._threads.map(lambda response: self._judge(response, tests), responses)
+
+    def cpu_seconds(self) -> float:
+        """See `Verifier`."""
+        return self._spent
 
     def close(self) -> None:
         """See `Verifier`. Programs that still run end at their time limit."""
@@ -51,7 +57,7 @@ class CodeVerifier:
         if program is None:
             return Verdict.FAILED
         if "asserts" in tests:
-            ran = sandbox.run(program, self._seconds, self._memory_mb, tests=tests["asserts"], name="program")
+            ran = self._run(program, self._seconds, tests=tests["asserts"], name="program")
             return _verdict(ran, ran.well)
         return self._judge_cases(program, tests["cases"])
 
@@ -61,11 +67,17 @@ class CodeVerifier:
             left = deadline - time.monotonic()
             if left <= 0:
                 return Verdict.TIMEOUT
-            ran = sandbox.run(program, left, self._memory_mb, stdin=given)
+            ran = self._run(program, left, stdin=given)
             verdict = _verdict(ran, ran.well and lines(ran.output) == lines(expected))
             if verdict is not Verdict.PASSED:
                 return verdict
         return Verdict.PASSED
+
+    def _run(self, program: str, seconds: float, **given: Any) -> sandbox.Ran:
+        ran = sandbox.run(program, seconds, self._memory_mb, **given)
+        with self._spending:
+            self._spent += ran.cpu_seconds
+        return ran
 
 
 def _verdict(ran: sandbox.Ran, passed: bool) -> Verdict:

@@ -78,6 +78,10 @@ class Judges:
             "verifier/crashes": float(self._counts[Verdict.CRASH]),
         }
 
+    def cpu_seconds(self) -> float:
+        """CPU time that processes of the verifiers took so far, in seconds: foreign programs and workers."""
+        return sum((verifier.cpu_seconds() for verifier in self._verifiers.values()), 0.0)
+
     def close(self) -> None:
         """End all processes of all verifiers."""
         for verifier in self._verifiers.values():
@@ -93,6 +97,10 @@ class Exact:
     def judge(self, responses: Sequence[str], answer: str) -> list[Verdict]:
         """See `Verifier`."""
         return [Verdict.PASSED if exact.check(response, answer) else Verdict.FAILED for response in responses]
+
+    def cpu_seconds(self) -> float:
+        """See `Verifier`: there are no processes."""
+        return 0.0
 
     def close(self) -> None:
         """See `Verifier`."""

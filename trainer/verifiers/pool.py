@@ -7,11 +7,9 @@ went.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -23,6 +21,7 @@ from typing import Any
 from trainer.errors import ConfigurationError
 from trainer.search_path import search_path
 
+from . import processes
 from .verdict import Verdict
 
 START_SECONDS = 60.0
@@ -76,6 +75,10 @@ class WorkerPool:
         """See `Verifier`."""
         return self._threads.map(lambda response: self._judge(response, answer), responses)
 
+    def cpu_seconds(self) -> float:
+        """See `Verifier`."""
+        return sum(worker.cpu_seconds for worker in self._workers)
+
     def close(self) -> None:
         """See `Verifier`."""
         self._threads.shutdown(cancel_futures=True)
@@ -98,11 +101,17 @@ class _Worker:
         self._arguments = [specification, str(MEMORY_MB), *modules]
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline = -1  # writing end of a pipe: the worker ends when it closes, as it does when we are no more
+        self._before = self._told = 0.0  # CPU seconds: of processes that ended, and what the present one says
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes so far."""
+        return self._before + self._told
 
     def ask(self, request: dict[str, str], seconds: float) -> Verdict:
         try:
             process = self.start()
-            answer = _exchange(process, json.dumps(request).encode() + b"\n", seconds)
+            answer = self._exchange(process, json.dumps(request).encode() + b"\n", seconds)
         except TimeoutError:
             self.stop()
             return Verdict.TIMEOUT
@@ -119,11 +128,11 @@ class _Worker:
         return Verdict.PASSED if answer["passed"] else Verdict.FAILED
 
     def start(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None and processes.has_ended(self._process):
             self.stop()  # died since its last verdict, which is no fault of this response
         if self._process is None:
             self._process = self._started()
-            ready = _exchange(self._process, b"", START_SECONDS)
+            ready = self._exchange(self._process, b"", START_SECONDS)
             if "error" in ready:
                 self.stop()
                 raise ConfigurationError(f"task.verifiers names {self._specification!r}, but {ready['error']}")
@@ -133,10 +142,14 @@ class _Worker:
         process, self._process = self._process, None
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        self._before, self._told = self._before + max(processes.end(process), self._told), 0.0
         process.communicate()
         os.close(self._lifeline)
+
+    def _exchange(self, process: subprocess.Popen[bytes], request: bytes, seconds: float) -> dict[str, Any]:
+        answer = _exchange(process, request, seconds)
+        self._told = answer["cpu_seconds"]
+        return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
         reading, self._lifeline = os.pipe()

@@ -13,9 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,17 +23,21 @@ from pathlib import Path
 
 from trainer.errors import ConfigurationError
 
+from . import processes
+
 CONFINED = Path(__file__).with_name("confined.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a program ended: `well` when it came to its end, `killed` by a signal, `timed_out`; and what it printed."""
+    """How a program ended: `well` when it came to its end, `killed` by a signal, `timed_out`; what it
+    printed; and the CPU seconds of its whole process."""
 
     well: bool
     killed: bool
     timed_out: bool
     output: str
+    cpu_seconds: float
 
 
 def run(
@@ -83,7 +85,7 @@ def run(
             pass_fds=(given.fileno(), report.fileno()),
             start_new_session=True,
         )
-        timed_out = _ended_late(process, seconds)
+        timed_out, spent = _ended(process, seconds)
         for file in (printed, report):
             file.seek(0)
         said = report.read().decode(errors="replace")
@@ -93,17 +95,14 @@ def run(
             "task.verifiers names `code`, but this machine cannot confine foreign programs (Linux with seccomp on "
             "x86-64 or 64-bit Arm is needed, and a container that allows it); verify code elsewhere"
         )
-    return Ran(said == word and not timed_out, process.returncode < 0 and not timed_out, timed_out, output)
+    return Ran(said == word and not timed_out, process.returncode < 0 and not timed_out, timed_out, output, spent)
 
 
-def _ended_late(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait; True when the program had to be killed."""
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> tuple[bool, float]:
+    """Wait; whether the program had to be killed, and the CPU seconds that it took."""
+    timed_out = True
     try:
-        process.wait(seconds)
-        return False
-    except subprocess.TimeoutExpired:
-        return True
+        timed_out = not processes.ends_within(process, seconds)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        spent = processes.end(process)
+    return timed_out, spent

@@ -25,5 +25,8 @@ class Verifier(Protocol):
     def judge(self, responses: Sequence[str], answer: str) -> Iterable[Verdict]:
         """One verdict a response, in order, each as soon as it and those before it are there."""
 
+    def cpu_seconds(self) -> float:
+        """CPU time that processes of the verifier took so far, in seconds, as far as it knows by the last verdict."""
+
     def close(self) -> None:
         """End all processes of the verifier."""

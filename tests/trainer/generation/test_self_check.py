@@ -11,7 +11,7 @@ from trainer.algorithm.rewards import length_penalty, rewards
 from trainer.engines import TorchEngine, build_engine, sampling_config
 from trainer.generation.generator import Generator
 from trainer.generation.self_check import EngineMismatch, check, compare
-from trainer.tasks import build_task
+from trainer.tasks import TorusTask, build_task
 from trainer.types import Responses, Wave
 
 
@@ -129,6 +129,22 @@ def test_groups_keep_what_passed_apart_from_what_is_trained_on(model, recipe):
         assert (group.passed == again).all()
         assert (group.rewards == np.where(again, 5.0, 1.0)).all()
     assert any(group.passed.any() for group in groups)
+
+
+def test_cpu_time_that_verifiers_took_in_other_processes_is_part_of_what_waves_and_evaluations_cost(
+    model, recipe, base, monkeypatch
+):
+    small, judged, passed = recipe(), [], TorusTask.passed
+    monkeypatch.setattr(TorusTask, "passed", lambda *given: judged.append(given) or passed(*given))
+    monkeypatch.setattr(TorusTask, "cpu_seconds", lambda task: 1000.0 * len(judged))
+    task = build_task(small)
+    generator = Generator(small, task, lambda: model(small))
+    result = generator.generate(Wave(((0, 0), (1, 1)), 0), lambda held: None)
+    assert 2000.0 < result.cost.cpu_seconds < 2500.0
+    assert sum(group.cpu_seconds for group in result.groups) == pytest.approx(result.cost.cpu_seconds)
+    judged.clear()
+    held_out = len(task.held_out_prompts(small.evaluation.prompts))
+    assert 0 < generator.evaluate(4, base).cost.cpu_seconds - 1000.0 * held_out < 500.0
 
 
 def test_downstream_sets_are_judged_apart_from_the_validation_set(model, recipe, base, monkeypatch):

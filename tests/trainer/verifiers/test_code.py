@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Iterator
 
 import pytest
@@ -60,6 +61,25 @@ def test_programs_that_time_out_or_die_are_counted():
     assert not judges.passed("code", [hangs, dies], tests).any()
     assert judges.metrics() == {"verifier/judged": 2.0, "verifier/timeouts": 1.0, "verifier/crashes": 1.0}
     judges.close()
+
+
+def test_the_cpu_time_of_programs_is_told_of_those_that_pass_fail_and_are_killed():
+    judges = Judges({"code": "code"}, code_seconds=3.0, code_memory_mb=MEMORY_MB)
+    busy = "import time\nwhile time.process_time() < 0.5: pass\n"
+    given = [
+        f"```python\n{busy}{more}\n```"
+        for more in ("", "raise ValueError", "while True: pass", "import ctypes; ctypes.string_at(0)")
+    ]
+    before = used_by_children()
+    assert judges.passed("code", given, unit_tests(["assert True"])).tolist() == [True, False, False, False]
+    assert judges.cpu_seconds() == pytest.approx(used_by_children() - before, abs=1e-3)
+    assert judges.cpu_seconds() > 4 * 0.5
+    judges.close()
+
+
+def used_by_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -186,6 +187,41 @@ def test_a_users_own_function_may_hang_die_raise_or_eat_memory_and_is_counted(ow
         assert metrics["verifier/crashes"] == 3
     finally:
         judges.close()
+
+
+BUSY = """
+import os, subprocess, sys, time
+
+def check(response, answer):
+    if response == "through another":
+        subprocess.run([sys.executable, "-S", "-c", "import time\\nwhile time.process_time() < 0.3: pass"], check=True)
+    end = time.process_time() + 0.3
+    while time.process_time() < end or response == "hang": pass
+    return True if response != "die" else os._exit(1)
+"""
+
+
+def test_the_cpu_time_of_workers_is_told_after_each_verdict_and_also_of_those_that_hang_or_die(own, tmp_path):
+    (tmp_path / "busy.py").write_text(BUSY)
+    judges = Judges({"mine": "busy:check", "text": "exact"}, function_seconds=3.0)
+    before = used_by_children()
+    try:
+        judges.start()
+        for response, least in (("yes", 0.3), ("through another", 0.6), ("hang", 0.3), ("die", 0.3)):
+            told = judges.cpu_seconds()
+            judges.passed("mine", [response], "")
+            assert judges.cpu_seconds() - told >= least, response
+        told = judges.cpu_seconds()
+        judges.passed("text", ["Paris"], "Paris")
+        assert judges.cpu_seconds() == told
+    finally:
+        judges.close()
+    assert judges.cpu_seconds() == pytest.approx(used_by_children() - before, abs=1e-3)
+
+
+def used_by_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 DYING = """
