@@ -123,7 +123,7 @@ _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW, _REFUSE, _UNKNOWN = 0x80000000, 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38  # EPERM, ENOSYS
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _X32 = 0x40000000
-
+_CHANGES = 0o1 | 0o2 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 
 ONLY: dict[str, Looked] = {
     "clone": ((56, 220), 0, _BITS, (0x10000,)),  # a thread
@@ -133,7 +133,6 @@ ONLY: dict[str, Looked] = {
     "ioctl": ((16, 29), 1, _EQUAL, (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
 }
 """Calls that are allowed with these arguments only: the numbers, which argument, from 0, is or has a bit of what."""
-_CHANGES = 0o1 | 0o2 | 0o100 | 0o1000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 NEVER: dict[str, Looked] = {
     "open": ((2, None), 1, _BITS, (_CHANGES,)),
     "openat": ((257, 56), 2, _BITS, (_CHANGES,)),

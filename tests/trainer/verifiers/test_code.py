@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -75,6 +77,22 @@ def test_the_cpu_time_of_programs_is_told_of_those_that_pass_fail_and_are_killed
     assert judges.cpu_seconds() == pytest.approx(used_by_children() - before, abs=1e-3)
     assert judges.cpu_seconds() > 4 * 0.5
     judges.close()
+
+
+IGNORING = """
+import signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+from trainer.verifiers import Judges
+judges = Judges({"code": "code"}, code_seconds=2.0, code_memory_mb=256)
+given = ["```python\\na = 1\\n```", "```python\\nwhile True: pass\\n```"]
+print(judges.passed("code", given, '{"asserts": ["assert a"]}').tolist(), judges.metrics()["verifier/timeouts"])
+judges.close()
+"""
+
+
+def test_programs_are_judged_too_where_the_kernel_keeps_no_record_of_ended_processes():
+    ran = subprocess.run([sys.executable, "-c", IGNORING], check=True, capture_output=True, text=True)
+    assert ran.stdout == "[True, False] 1.0\n"
 
 
 def used_by_children() -> float:
