@@ -34,9 +34,14 @@ def service(url: str | None, token: str | None, data_dir: Path) -> tuple[str, st
 
 
 def local_service(data_dir: Path) -> tuple[str | None, str | None]:
-    """URL and admin token of the service on this data directory; the URL is None while it is not running."""
+    """URL and admin token of the service on this data directory; the URL is None while it is not running.
+
+    A service that was killed leaves its state behind, and another program may listen at its address by now.
+    """
+    from ..supervisor.state import supervisor_process
+
     state, secrets = _read(data_dir / "state.json"), _read(data_dir / "secrets.json")
-    return state.get("url"), secrets.get("admin_token")
+    return state.get("url") if supervisor_process(state) else None, secrets.get("admin_token")
 
 
 def _read(path: Path) -> dict[str, Any]:
