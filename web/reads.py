@@ -153,7 +153,7 @@ def decisions_of(session: Session, run_id: str, limit: int = 10) -> Sequence[Rec
     return session.scalars(query.limit(limit)).all()
 
 
-def events_of(session: Session, run_id: str, limit: int = 40) -> Sequence[Event]:
+def events_of(session: Session, run_id: str, limit: int) -> Sequence[Event]:
     """The newest events of a run that the chart and the advice do not show; of advice, what a person decided."""
     told = or_(Event.kind != "recommendation", Event.to_state.in_(_DECIDED))
     query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED), told)

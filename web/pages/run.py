@@ -25,6 +25,7 @@ from web.page import AnyPage
 
 MOST = 20  # of attempts, checkpoints, forks and alerts; the API has the rest
 MOST_EVALUATIONS = 200
+MOST_EVENTS = 40
 MOST_PAST = 8  # past runs that are named
 router = APIRouter(include_in_schema=False)
 Field = tuple[str, Any, Any]
@@ -37,7 +38,8 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
     forecast = ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None
     alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
-    events = reads.events_of(session, run_id)
+    events = reads.events_of(session, run_id, MOST_EVENTS + 1)
+    checkpoints, older = list_checkpoints(session, run_id, cursor=None, limit=MOST)
     forks, _ = list_forks(session, run_id, cursor=None, limit=MOST)
     points = validation_curve(session, run_id)
     return page.render(
@@ -56,10 +58,11 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         points=points,
         error=standard_error(points[-1]) if points else None,
         most_evaluations=MOST_EVALUATIONS,
-        checkpoints=list_checkpoints(session, run_id, cursor=None, limit=MOST)[0],
+        checkpoints=checkpoints,
+        more={"checkpoints": older is not None, "events": len(events) > MOST_EVENTS},
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
         attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
-        events=events,
+        events=events[:MOST_EVENTS],
         actors=names_of_tokens(session, (event.actor for event in events)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )

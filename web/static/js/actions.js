@@ -32,7 +32,8 @@ export function startActions() {
 
 async function press(button) {
   if (isBusy(button)) return;
-  const act = (answer) => send(button, button.dataset.action, button.dataset.method || "POST", answer);
+  const { action, method = "POST" } = button.dataset; // as asked: a refresh may make another button of this element
+  const act = (answer) => send(button, action, method, answer);
   if (button.dataset.confirm) return ask(button.dataset, act);
   const fault = await act({});
   if (fault) refused(fault);

@@ -23,7 +23,10 @@ export async function api(path, { method = "GET", body, headers = {} } = {}) {
     request.body = JSON.stringify(body);
   }
   const [answer, text] = await send(path, request);
-  if (answer.status === 401) return location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+  if (answer.status === 401) {
+    location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+    throw new ApiError(401, "Your session has ended; log in again."); // nothing was done
+  }
   if (!answer.ok) throw new ApiError(answer.status, sentence(answer, text));
   return text ? JSON.parse(text) : null;
 }

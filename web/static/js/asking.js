@@ -1,6 +1,6 @@
 // The dialog that asks before something is done. It stays open until that is done, and says what was refused.
 
-import { say } from "./notice.js";
+import { refused, say } from "./notice.js";
 
 /**
  * @param {DOMStringMap} data of the button, see actions.js
@@ -23,7 +23,10 @@ export function ask({ confirm, ask: question, verb, required, field = "reason", 
   };
   input.oninput = check;
   check();
-  dialog.querySelector("[data-no]").onclick = () => dialog.close(); // no submit button, or Enter in the field would press it
+  dialog.querySelector("[data-no]").onclick = () => isBusy(yes) || dialog.close(); // no submit button: Enter in the field would press it
+  dialog.oncancel = (event) => {
+    if (isBusy(yes)) event.preventDefault(); // its answer is to be said here
+  };
   form.onsubmit = async (event) => {
     event.preventDefault();
     if (isBusy(yes)) return;
@@ -31,6 +34,7 @@ export function ask({ confirm, ask: question, verb, required, field = "reason", 
     const fault = await act(question && input.value.trim() ? { [field]: input.value.trim() } : {});
     busy([yes], false);
     if (!fault) return dialog.close();
+    if (!dialog.open) return refused(fault); // a second Escape closes it whatever we say
     say(error, fault.message);
     error.hidden = false;
     if (question) input.focus();

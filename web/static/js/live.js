@@ -49,6 +49,13 @@ export function startLive() {
   let cursor = page.cursor || "0";
   let lost = false;
   let again = 0;
+  let stream = "";
+  let behind = false; // the last refresh failed
+
+  const say = (state) => {
+    stream = state;
+    sign(state === "live" && behind ? "not refreshed" : state);
+  };
 
   const listen = () => {
     source = new EventSource(`/v1/stream?since=${cursor}`);
@@ -77,6 +84,11 @@ export function startLive() {
     source?.close();
   };
 
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    behind = !(ctx.response?.raw?.status < 500);
+    say(stream);
+    if (behind) setTimeout(refresh, RETRY_MS); // it may have been the last change that this page hears of
+  });
   if (!document.hidden) listen();
   document.addEventListener("visibilitychange", () => {
     leave();
@@ -86,10 +98,10 @@ export function startLive() {
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 
-function say(state) {
-  const sign = document.querySelector("[data-live-sign]");
-  if (!sign) return;
-  sign.hidden = false;
-  sign.dataset.state = state;
-  sign.textContent = state;
+function sign(state) {
+  const place = document.querySelector("[data-live-sign]");
+  if (!place || !state) return;
+  place.hidden = false;
+  place.dataset.state = state;
+  place.textContent = state;
 }

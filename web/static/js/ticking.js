@@ -6,6 +6,8 @@ const KEY = "forecurve-ticks";
 const ticks = () => new Set(new URLSearchParams(location.search).getAll("run"));
 const barOf = () => document.getElementById("ticked");
 
+let begun = false; // a list that was empty has no bar until its first runs come
+
 export function startTicking() {
   document.addEventListener("change", ({ target }) => {
     if (!target.matches(".tick")) return;
@@ -21,13 +23,17 @@ export function startTicking() {
   });
   takeUp();
   forgetUnknown();
-  document.addEventListener("htmx:after:swap", show); // what came is as the page was asked for, before what was ticked since
+  document.addEventListener("htmx:after:swap", () => {
+    takeUp();
+    show(); // what came is as the page was asked for, before what was ticked since
+  });
   show();
 }
 
 /** Goes on with the choice of this place in the history, or of the list that led here; else begins one. */
 function takeUp() {
-  if (!barOf()) return;
+  if (begun || !barOf()) return;
+  begun = true;
   const led = sessionStorage.getItem(KEY);
   sessionStorage.removeItem(KEY);
   const been = history.state?.ticks;

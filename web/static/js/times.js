@@ -8,9 +8,13 @@ const STEPS = [
 ];
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const OF_ANOTHER_YEAR = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
-/** @param {string} iso @returns {string} date and time to the second, in the viewer's zone */
-export const clock = (iso) => SHORT.format(new Date(iso));
+/** @param {string} iso @returns {string} date and time to the second, or with another year than ours, in the viewer's zone */
+export function clock(iso) {
+  const moment = new Date(iso);
+  return (moment.getFullYear() === new Date().getFullYear() ? SHORT : OF_ANOTHER_YEAR).format(moment);
+}
 
 /** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
 function ago(then, now) {

@@ -1,9 +1,11 @@
 // Plotly's part of every chart: first drawing, redrawing without losing the zoom, ticks that follow it, clicks on bells.
 
 import { ApiError } from "../api.js";
+import { say as tell } from "../notice.js";
 import { startPrinting } from "./printing.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
+const RETRY_MS = 3000;
 const PX_PER_TICK = 90;
 const PX_PER_LETTER = 7; // of a tick's label
 
@@ -99,16 +101,26 @@ export async function whenLive(plot, load, show, repaint) {
       if (!(error instanceof ApiError)) throw error;
       if (number < shown) return;
       say(plot, `The chart could not be ${plot.data ? "refreshed" : "loaded"}: ${error.message}`);
+      if (mayPass(error)) setTimeout(() => number === asked && !document.hidden && attempt(), RETRY_MS);
     }
   };
   document.body.addEventListener("forecurve:refresh", attempt);
   document.addEventListener("forecurve:theme", repaint);
   startPrinting(plot, repaint);
+  let width = plot.clientWidth;
+  new ResizeObserver(() => {
+    if (plot.hidden || plot.paperWidth || plot.clientWidth === width) return;
+    width = plot.clientWidth;
+    requestAnimationFrame(repaint);
+  }).observe(plot);
   await attempt();
 }
 
+/** @param {ApiError} error whether the same may be answered a little later */
+const mayPass = ({ status }) => status === 0 || status >= 500;
+
 function say(plot, text) {
   const place = document.querySelector("[data-chart-error]");
-  place.textContent = text;
+  tell(place, text);
   place.hidden = !text;
 }

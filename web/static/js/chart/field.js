@@ -3,6 +3,7 @@
 import { plain } from "./axis.js";
 import { countsOtherwise } from "./pace.js";
 import { fade } from "./palette.js";
+import { escaped } from "./words.js";
 
 const BANDS = [["lower90", "upper90", 0.1], ["lower50", "upper50", 0.14]];
 
@@ -39,7 +40,7 @@ export function fieldTraces(field, axis, unit, ink) {
     mode: "lines",
     line: { color: fade(ink.quiet, 0.8), width: 1.25, dash: "3px,3px" },
     customdata: field.compute.map((compute, at) => [plain(compute), field.evaluated[at].toLocaleString("en-GB"), between("lower50", "upper50", at), between("lower90", "upper90", at)]),
-    hovertemplate: `<b>the others</b><br>%{customdata[0]} ${unit ?? ""} · %{customdata[1]} runs evaluated<br>median %{y:.3f}<br>half of them: %{customdata[2]}<br>90 % of them: %{customdata[3]}<extra></extra>`,
+    hovertemplate: `<b>the others</b><br>%{customdata[0]} ${escaped(unit ?? "")} · %{customdata[1]} runs evaluated<br>median %{y:.3f}<br>half of them: %{customdata[2]}<br>90 % of them: %{customdata[3]}<extra></extra>`,
     hoverlabel: { bordercolor: ink.quiet, bgcolor: ink.paper },
   }];
 }

@@ -9,7 +9,7 @@ import { fading, part } from "./curve-traces.js";
 import { draw, whenLive } from "./draw.js";
 import { fieldOf, fieldTraces } from "./field.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
-import { fade, seriesColour, seriesMarks, tokens } from "./palette.js";
+import { fade, nameColour, seriesColour, seriesMarks, tokens } from "./palette.js";
 import { shortNames } from "./short-names.js";
 import { startStepping } from "./stepping.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
@@ -233,7 +233,7 @@ function names(views, [low, high], height, state, ink) {
     showarrow: false,
     text: `${state.seeds[run.id] ? `${state.seeds[run.id][1]} ` : ""}${escaped(short[at])}`,
     hovertext: escaped(run.name),
-    font: { size: 12, color: state.focus && state.focus !== run.id ? ink.quiet : seriesColour(state.series[run.id] ?? null) },
+    font: { size: 12, color: state.focus && state.focus !== run.id ? ink.quiet : nameColour(state.series[run.id] ?? null, ink.ink) },
   }));
 }
 

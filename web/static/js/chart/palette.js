@@ -29,6 +29,12 @@ export function seriesColour(series) {
   return style.getPropertyValue(series === null ? "--neutral" : `--series-${series % SERIES}`).trim();
 }
 
+/** Of a series' name: text takes more contrast with the paper than a line. @param {number | null} series @param {string} ink #rrggbb */
+export function nameColour(series, ink) {
+  const [ours, theirs] = [seriesColour(series), ink].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return `rgb(${ours.map((part, at) => Math.round(0.75 * part + 0.25 * theirs[at])).join(", ")})`;
+}
+
 /** @param {string} hex #rrggbb @param {number} alpha */
 export function fade(hex, alpha) {
   const number = parseInt(hex.slice(1), 16);

@@ -21,11 +21,12 @@ export function startReplay(plot, show) {
     const newest = index >= state.refits.length - 1;
     state.chosen = newest ? null : state.refits[index].id;
     toUrl({ at: state.chosen });
+    const asked = state.asked + 1;
     try {
       await present();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      tell(said, `this forecast could not be loaded: ${error.message}`);
+      if (asked === state.asked) tell(said, `this forecast could not be loaded: ${error.message}`);
     }
   };
 

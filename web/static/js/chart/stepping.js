@@ -19,6 +19,7 @@ export function startStepping(plot, { say, open, arms = false }) {
   };
 
   plot.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own: Alt and the left arrow is Back
     const places = plot.data ? placesOf(plot) : [];
     if (places.length === 0) return;
     if (event.key === "Escape") return go(null);

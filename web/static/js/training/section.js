@@ -3,6 +3,7 @@
 
 import { api, ApiError } from "../api.js";
 import { computeAxis, plain } from "../chart/axis.js";
+import { say } from "../notice.js";
 import { chosen, overview } from "./panels.js";
 import { element, smallChart } from "./small-chart.js";
 
@@ -41,12 +42,12 @@ export async function startTraining(section) {
 
   const complain = (text) => {
     const error = section.querySelector("[data-training-error]");
-    error.textContent = text;
+    say(error, text);
     error.hidden = !text;
   };
 
   const show = () => {
-    const focused = document.activeElement?.dataset.metric;
+    const focused = document.activeElement?.closest("[data-metric]")?.dataset.metric;
     state.charts = state.metrics ? drawn(state, mode()) : [];
     place.replaceChildren(...state.charts.map(({ figure }) => figure));
     section.querySelector("[data-training-empty]").hidden = state.names.length > 0;
@@ -78,6 +79,7 @@ export async function startTraining(section) {
   place.addEventListener("keydown", (event) => {
     const chart = chartOf(state, event.target);
     if (!chart) return;
+    if (event.altKey || event.ctrlKey || event.metaKey) return undefined; // the browser's own
     const last = chart.places.length - 1;
     const moves = { ArrowLeft: (at) => Math.max(0, at - 1), ArrowRight: (at) => Math.min(last, at + 1), Home: () => 0, End: () => last };
     if (event.key === "Escape") return point(null);
