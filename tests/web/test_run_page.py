@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.events.service import record
 from server.forecasts.models import Forecast, Recommendation
 from server.runs.models import Run
 from tests.conftest import Clock
@@ -310,3 +311,29 @@ def test_why_a_run_is_as_it_is_is_said_with_its_time(
     with sessions.begin() as session:
         session.get_one(Run, seeded.control).reason = "It reports again."
     assert re.search(r"It reports again\. \( \S+( s ago)? \)", text_of(site.get(f"/runs/{seeded.control}").text))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(18, "16 older ones that the trainer has dropped"), (41, "The newest 18 that the trainer has dropped")],
+)
+def test_checkpoints_that_are_not_shown_are_not_miscounted(
+    site: TestClient, seeded: Seeded, sessions: sessionmaker[Session], clock: Clock, number: int, said: str
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.control)
+        for step in range(200, 200 + 10 * (number - 1), 10):
+            seeding.add_checkpoint(session, run, step=step, compute=step / 5, now=clock.now)
+    assert said in text_of(site.get(f"/runs/{seeded.control}").text)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(30, "older events"), (90, "The 30 before; those before them are in the API")]
+)
+def test_events_that_are_not_shown_are_not_miscounted(
+    site: TestClient, seeded: Seeded, sessions: sessionmaker[Session], number: int, said: str
+) -> None:
+    with sessions.begin() as session:
+        for _ in range(number):
+            record(session, "run.paused", actor="a person", run_id=seeded.control)
+    assert said in text_of(site.get(f"/runs/{seeded.control}").text)
