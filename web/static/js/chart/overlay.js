@@ -43,10 +43,12 @@ export async function startOverlay(plot) {
 
 /** Keys (one button a run) and table rows: `data-key` and `data-arm` carry the run's id. */
 function startKeys(state, show) {
+  let next = 0; // a pointer that crosses many rows has the last drawn, not each
   const focus = (id) => {
     if (state.focus === id) return;
     state.focus = id;
-    show();
+    cancelAnimationFrame(next);
+    next = requestAnimationFrame(show);
   };
   const runOf = (event) => event.target.closest("[data-key], [data-arm]");
   for (const kind of ["pointerover", "focusin"]) {
