@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from forecurve.curve_cells import CurveFileError, text_of
@@ -15,13 +17,17 @@ from .logs import Log, Reading, Row
 NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
 """Columns that name the run of a row where none is asked for, best first."""
 
+_IDS = "run_id"  # trackio makes a new one at every init, also where the name was there before
+_Runs = dict[tuple[str, str], list[Row]]  # by name and id
+
 
 def read_history(path: Path, rows: list[Row], series: str | None) -> Reading:
     """A log for each run.
 
     Args:
         series: the column that names the run of a row; else the first of `NAMES_OF_RUNS` that is there, else all rows
-            are of one run, which is called as the file is.
+            are of one run, which is called as the file is. Runs of one `run_name` that have several `run_id` are told
+            apart where no column is asked for: the second is `name (2)`.
 
     Raises:
         CurveFileError: there is nothing in the file, it has no such column, or it is a curve file already.
@@ -37,15 +43,42 @@ def read_history(path: Path, rows: list[Row], series: str | None) -> Reading:
     named = series or next((name for name in NAMES_OF_RUNS if name in columns), None)
     if named is None:
         return Reading([Log(path.stem, path, rows)])
-    notes = [] if series else [f"{path.name}: runs are told apart by the column {named} (--series names another)"]
-    return Reading(_by_run(path, rows, named), notes)
+    ids = _IDS if series is None and named == "run_name" and _IDS in columns else None
+    runs = _by_run(rows, named, ids)
+    names = list(_each_its_own([name for name, _ in runs]))
+    logs = [Log(name, path, found, said=True) for name, found in zip(names, runs.values(), strict=True)]
+    told = f"{path.name}: runs are told apart by the column {named} (--series names another)"
+    return Reading(logs, [] if series else [told, *_several(path, [name for name, _ in runs], names)])
 
 
-def _by_run(path: Path, rows: list[Row], named: str) -> list[Log]:
-    runs: dict[str, list[Row]] = {}
+def _by_run(rows: list[Row], named: str, ids: str | None) -> _Runs:
+    """The rows of each name, and of each id where there are ids; rows without one are a run of that name too."""
+    runs: _Runs = {}
     for row in rows:
         name = text_of(named, row.cells.get(named), row.where)
         if not name:
             raise CurveFileError(f"{named} at {row.where}", "nothing", "a name is needed", "name the run of every row")
-        runs.setdefault(name, []).append(row)
-    return [Log(name, path, found, said=True) for name, found in runs.items()]
+        own = text_of(ids, row.cells.get(ids), row.where) if ids else ""
+        runs.setdefault((name, own), []).append(row)
+    return runs
+
+
+def _each_its_own(names: list[str]) -> Iterator[str]:
+    """Every name once: a second `grpo` is `grpo (2)`, or (3) where a run is called `grpo (2)` by itself."""
+    known = set(names)
+    times: Counter[str] = Counter()
+    for name in names:
+        times[name] += 1
+        while times[name] > 1 and f"{name} ({times[name]})" in known:
+            times[name] += 1
+        yield name if times[name] == 1 else f"{name} ({times[name]})"
+
+
+def _several(path: Path, bare: list[str], names: list[str]) -> list[str]:
+    """Of each name that several runs have, what the second is called."""
+    second = {name: own for name, own in reversed([*zip(bare, names, strict=True)]) if name != own}
+    way_out = "(--series run_name takes them as one)"
+    return [
+        f"{path.name} has several runs {name}, by {_IDS}: the second is {own} here {way_out}"
+        for name, own in second.items()
+    ]

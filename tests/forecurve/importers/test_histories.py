@@ -136,6 +136,25 @@ def test_trackios_table_names_its_runs_and_a_seed_column_is_heeded(tmp_path: Pat
     assert found.left_out == {}
 
 
+def test_runs_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    """trackio makes an id at every init; rows of before it had ids have none."""
+    rows = "r1,grpo,10,.1\nr1,grpo,20,.2\nr2,grpo,10,.5\nr2,grpo,20,.6\n,grpo,10,.7\nr4,grpo (2),10,.8\nr1,grpo,30,.3\n"
+    path = _file(tmp_path, "p.csv", f"run_id,run_name,step,eval/acc\n{rows}")
+    found = read(path)
+    assert _points(found.rows) == [
+        ("grpo", 10, 0.1),
+        ("grpo", 20, 0.2),
+        ("grpo", 30, 0.3),
+        ("grpo (3)", 10, 0.5),
+        ("grpo (3)", 20, 0.6),
+        ("grpo (4)", 10, 0.7),
+        ("grpo (2)", 10, 0.8),
+    ]
+    assert found.left_out == {}
+    assert "p.csv has several runs grpo, by run_id: the second is grpo (3) here" in str(found.notes)
+    assert read(path, series="run_name").runs == 2
+
+
 def test_a_step_that_was_logged_twice_counts_once(tmp_path: Path) -> None:
     text = "step,eval/acc\n10,.1\n20,.2\n30,.3\n20,.25\n30,.35\n40,.4\n50,nan\n"
     found = read(_file(tmp_path, "a.csv", text))
