@@ -7,15 +7,16 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from ..errors import CliError
 from . import leftovers
 from .layout import Layout
-from .lock import is_held, read_holder
+from .lock import DataDirLock, Held, is_held
 from .postgres import running_pid, stop_server
-from .state import read_state
+from .state import read_state, supervisor_process
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,27 @@ class Stopped:
 
 
 def down(data_dir: Path, timeout_s: float) -> Stopped:
-    """Stop the service of a data directory. CliError when it does not end in time."""
+    """Stop the service of a data directory; what a dead one left is ended, while no other `up` may begin.
+
+    Args:
+        timeout_s: seconds that the service has to stop.
+
+    Raises:
+        CliError: it does not end in time, or it is not ours to stop.
+    """
     layout = Layout.of(data_dir)
     began = time.monotonic()
-    if is_held(layout.lock):
-        _stop_supervisor(layout, timeout_s)
+    lock = DataDirLock(layout.lock)
+    try:
+        if layout.data_dir.exists():  # of one that was removed the processes may be left
+            lock.acquire({"ends_leftovers": True})
+        ended = end_leftovers(layout)
+    except Held as held:
+        _stop_supervisor(layout, held.holder, timeout_s)
         seconds = time.monotonic() - began
         return Stopped("service", seconds, f"Stopped in {seconds:.1f} s.")
-    ended = end_leftovers(layout)
+    finally:
+        lock.release()
     seconds = time.monotonic() - began
     if ended:
         return Stopped("leftovers", seconds, f"Its supervisor had died; ended what was left: {', '.join(ended)}.")
@@ -55,20 +69,29 @@ def end_leftovers(layout: Layout) -> list[str]:
     return names
 
 
-def _stop_supervisor(layout: Layout, timeout_s: float) -> None:
-    pid = read_holder(layout.lock).get("pid")
+def _stop_supervisor(layout: Layout, holder: dict[str, Any], timeout_s: float) -> None:
+    pid = holder.get("pid")
     if not isinstance(pid, int):
         raise CliError(f"{layout.lock} is held, but does not say by whom; is another user running a service there?")
-    try:
-        supervisor = psutil.Process(pid)
-        supervisor.send_signal(signal.SIGTERM)
-    except psutil.NoSuchProcess:
+    supervisor = supervisor_process(holder)
+    if supervisor is None and is_held(layout.lock):
+        raise CliError(f"{layout.lock} is held by pid {pid} of another machine or container; stop it there")
+    if supervisor is None:
         return
-    except psutil.AccessDenied:
-        raise CliError(f"pid {pid} belongs to another user; stop it as that user") from None
+    if not holder.get("ends_leftovers"):  # another `down` ends by itself
+        _ask_to_stop(supervisor)
     deadline = time.monotonic() + timeout_s
     while is_held(layout.lock):
         if time.monotonic() > deadline:
             raise CliError(f"pid {pid} has not stopped in {timeout_s:.0f} s; look into {layout.logs}, then try again")
         time.sleep(0.1)
     psutil.wait_procs([supervisor], timeout=5.0)
+
+
+def _ask_to_stop(supervisor: psutil.Process) -> None:
+    try:
+        supervisor.send_signal(signal.SIGTERM)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.AccessDenied:
+        raise CliError(f"pid {supervisor.pid} belongs to another user; stop it as that user") from None

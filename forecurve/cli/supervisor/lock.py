@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 
 class Held(Exception):
     """Another living process holds the lock; `holder` says which."""
@@ -42,11 +44,11 @@ class DataDirLock:
         self.describe(holder)
 
     def describe(self, holder: dict[str, Any]) -> None:
-        """Write who holds it."""
+        """Write who holds it: the pid, and when its process was created, which tells it from another with that pid."""
         assert self._file is not None
         self._file.seek(0)
         self._file.truncate()
-        self._file.write(json.dumps({"pid": os.getpid()} | holder))
+        self._file.write(json.dumps({"pid": os.getpid(), "create_time": psutil.Process().create_time()} | holder))
         self._file.flush()
 
     def release(self) -> None:

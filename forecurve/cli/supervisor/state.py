@@ -60,7 +60,7 @@ def read_state(layout: Layout) -> dict[str, Any]:
 
 
 def supervisor_process(state: dict[str, Any]) -> psutil.Process | None:
-    """The living supervisor that wrote the state, or None."""
+    """The living supervisor that wrote the state, or the lock, or None."""
     try:
         process = psutil.Process(int(state["pid"]))
         same = abs(process.create_time() - float(state["create_time"])) < 1.0

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from . import leftovers
 from .cluster import given_cluster
@@ -18,7 +19,7 @@ from .jobs import END_S
 from .layout import Layout, apps_dir
 from .listener import listen
 from .lock import DataDirLock, Held
-from .options import UpOptions, check, not_allowed
+from .options import CannotStart, UpOptions, check, not_allowed
 from .postgres import PostgresPart
 from .ray import PORTS as RAY_PORTS
 from .ray import ray_part
@@ -43,7 +44,7 @@ def up(options: UpOptions, console: UpConsole) -> int:
     try:
         lock.acquire({"started_at": time.time()})
     except Held as held:
-        raise not_allowed(_held_text(layout, held)) from None
+        raise _held(layout, held.holder) from None
     try:
         return _run(layout, options, console, lock)
     finally:
@@ -192,10 +193,14 @@ def _needed_by_helpers(env: dict[str, str]) -> dict[str, str]:
     return kept
 
 
-def _held_text(layout: Layout, held: Held) -> str:
-    url = held.holder.get("url", "still starting")
-    who = f"a Forecurve is already running on {layout.data_dir} (pid {held.holder.get('pid', '?')}, {url})"
-    return f"{who}; see `forecurve status`, stop it with `forecurve down`, or choose another --data-dir"
+def _held(layout: Layout, holder: dict[str, Any]) -> CannotStart:
+    if holder.get("ends_leftovers"):
+        return CannotStart(
+            f"`forecurve down` is still ending what was left on {layout.data_dir}; try again in a moment"
+        )
+    url = holder.get("url", "still starting")
+    who = f"a Forecurve is already running on {layout.data_dir} (pid {holder.get('pid', '?')}, {url})"
+    return not_allowed(f"{who}; see `forecurve status`, stop it with `forecurve down`, or choose another --data-dir")
 
 
 def _version() -> str:

@@ -50,7 +50,8 @@ def test_a_lock_is_refused_while_its_holder_lives_and_free_once_it_is_killed(tmp
 
     with pytest.raises(Held) as caught:
         DataDirLock(path).acquire({}, patience_s=0)
-    assert caught.value.holder == {"pid": holder.pid, "url": "http://there"}
+    created = psutil.Process(holder.pid).create_time()
+    assert caught.value.holder == {"pid": holder.pid, "create_time": created, "url": "http://there"}
     assert is_held(path)
 
     holder.kill()
