@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..asking.connection import local_service
 from ..errors import CliError
+from ..supervisor.down import end_leftovers
 from ..supervisor.layout import Layout
-from ..supervisor.lock import is_held
+from ..supervisor.lock import Held, is_held
 from ..supervisor.state import read_state
+from ..supervisor.supervisor import STOPPED_S
 from .console import DemoConsole
 
 START_S = 180.0
@@ -47,7 +50,7 @@ class DemoService:
         """Stop our child and wait for it; a service that was running before stays up."""
         if self._process is None:
             return
-        stop_process(self._process)
+        stop_process(self._process, self.layout)
 
 
 def start_or_reuse(data_dir: Path, port: int, console: DemoConsole) -> DemoService:
@@ -60,18 +63,22 @@ def start_or_reuse(data_dir: Path, port: int, console: DemoConsole) -> DemoServi
         where = _wait_for_pages(process, console)
         return DemoService(layout, process, where["url"], where.get("login_url"))
     except BaseException:
-        stop_process(process)
+        stop_process(process, layout)
         raise
 
 
-def stop_process(process: subprocess.Popen[str], timeout_s: float = 90.0) -> None:
-    """SIGTERM, and wait for the supervisor to stop its parts."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
+def stop_process(process: subprocess.Popen[str], layout: Layout, timeout_s: float = STOPPED_S) -> None:
+    """SIGTERM, and wait for the supervisor to stop its parts; one that does not is killed, and its parts are ended."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        with suppress(Held):  # by an `up` that began just now, and ends them itself
+            end_leftovers(layout)
 
 
 def _reuse(layout: Layout) -> DemoService:

@@ -39,17 +39,12 @@ def down(data_dir: Path, timeout_s: float) -> Stopped:
     """
     layout = Layout.of(data_dir)
     began = time.monotonic()
-    lock = DataDirLock(layout.lock)
     try:
-        if layout.data_dir.exists():  # of one that was removed the processes may be left
-            lock.acquire({"ends_leftovers": True})
         ended = end_leftovers(layout)
     except Held as held:
         _stop_supervisor(layout, held.holder, timeout_s)
         seconds = time.monotonic() - began
         return Stopped("service", seconds, f"Stopped in {seconds:.1f} s.")
-    finally:
-        lock.release()
     seconds = time.monotonic() - began
     if ended:
         return Stopped("leftovers", seconds, f"Its supervisor had died; ended what was left: {', '.join(ended)}.")
@@ -57,7 +52,21 @@ def down(data_dir: Path, timeout_s: float) -> Stopped:
 
 
 def end_leftovers(layout: Layout) -> list[str]:
-    """End every process of a dead supervisor, the database last and cleanly. Their names."""
+    """End every process of a dead supervisor, the database last and cleanly. Their names.
+
+    Raises:
+        Held: a living supervisor has the directory.
+    """
+    lock = DataDirLock(layout.lock)
+    if layout.data_dir.exists():  # of one that was removed the processes may be left
+        lock.acquire({"ends_leftovers": True})
+    try:
+        return _end_leftovers(layout)
+    finally:
+        lock.release()
+
+
+def _end_leftovers(layout: Layout) -> list[str]:
     found = leftovers.find(layout.key, read_state(layout))
     names = sorted({process.name() for process in found if leftovers.is_alive(process)})
     leftovers.end(found)

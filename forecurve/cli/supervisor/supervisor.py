@@ -27,6 +27,9 @@ from .state import PartState, UpState, create_time
 
 GRACE_S = {"worker": 12.0, "ray": 20.0, "postgres": 15.0}
 """Seconds from SIGTERM to SIGKILL, by part; 6 for the others."""
+STOPPED_S = 180.0
+"""What stopping all parts takes at the most: 32 s for the trainers' checkpoints, the graces above (Postgres may need
+its own twice), and up to 6 s a part for what it leaves behind."""
 READY_S = 90.0
 WATCH_S = 0.25
 
@@ -64,9 +67,13 @@ class Supervisor:
     # signals
 
     def obey_signals(self) -> None:
-        """SIGINT, SIGTERM and SIGHUP stop everything cleanly; a second one hurries nobody."""
+        """SIGINT, SIGTERM and SIGHUP stop everything cleanly; a second one hurries nobody.
+
+        A SIGHUP that is ignored from the start stays so: `nohup` means that the service outlives its terminal.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         self.request_stop({signal.SIGINT: "Ctrl-C"}.get(signal.Signals(number), signal.Signals(number).name))
