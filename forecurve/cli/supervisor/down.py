@@ -15,6 +15,7 @@ from ..errors import CliError
 from . import leftovers
 from .layout import Layout
 from .lock import DataDirLock, Held, is_held
+from .options import unusable
 from .postgres import running_pid, stop_server
 from .state import read_state, supervisor_process
 
@@ -35,7 +36,7 @@ def down(data_dir: Path, timeout_s: float) -> Stopped:
         timeout_s: seconds that the service has to stop.
 
     Raises:
-        CliError: it does not end in time, or it is not ours to stop.
+        CliError: it does not end in time, or it is not ours to stop; or the directory cannot be used.
     """
     layout = Layout.of(data_dir)
     began = time.monotonic()
@@ -45,6 +46,8 @@ def down(data_dir: Path, timeout_s: float) -> Stopped:
         _stop_supervisor(layout, held.holder, timeout_s)
         seconds = time.monotonic() - began
         return Stopped("service", seconds, f"Stopped in {seconds:.1f} s.")
+    except OSError as error:
+        raise unusable(layout, error) from None
     seconds = time.monotonic() - began
     if ended:
         return Stopped("leftovers", seconds, f"Its supervisor had died; ended what was left: {', '.join(ended)}.")

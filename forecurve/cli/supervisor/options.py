@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,12 @@ class CannotStart(CliError):
 def not_allowed(text: str) -> CannotStart:
     """The options ask for something that is not allowed, or that another process has."""
     return CannotStart(text, exit_code=BAD_INPUT)
+
+
+def unusable(layout: Layout, error: OSError) -> CannotStart:
+    """The data directory cannot be made or written. A full disk is no fault of the name, so the same may do later."""
+    told = f"--data-dir: {layout.data_dir} cannot be made or written ({error}); name a folder of your own"
+    return CannotStart(told) if error.errno in (errno.ENOSPC, errno.EDQUOT) else not_allowed(told)
 
 
 @dataclass(frozen=True)

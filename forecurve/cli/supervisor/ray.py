@@ -19,6 +19,7 @@ from forecurve.client.http import certificates
 from .files import kept_secret
 from .jobs import END_S, end_jobs
 from .layout import TAG, Layout
+from .options import CannotStart
 from .parts import ProcessPart
 
 PORTS = ["ray_gcs", "ray_dashboard", "ray_client", "ray_autoscaler_metrics", "ray_dashboard_metrics"]
@@ -84,12 +85,20 @@ def _command(layout: Layout, ports: dict[str, int], cpus: int) -> list[str]:
         "temp-dir": layout.ray,
     }
     flags = [f"--{name}={value}" for name, value in options.items()]
-    return [_ray_binary(), "start", "--head", "--block", "--disable-usage-stats", *flags]
+    return [ray_binary(), "start", "--head", "--block", "--disable-usage-stats", *flags]
 
 
-def _ray_binary() -> str:
+def ray_binary() -> str:
+    """The command that starts Ray: the one beside this Python, else the one on the PATH.
+
+    Raises:
+        CannotStart: there is none.
+    """
     beside = Path(sys.executable).parent / "ray"
-    return str(beside) if beside.exists() else "ray"
+    found = str(beside) if beside.exists() else shutil.which("ray")
+    if found is None:
+        raise CannotStart("there is no command `ray`: pip install 'forecurve[all]', or start --without-ray")
+    return found
 
 
 def _environment(layout: Layout, ports: dict[str, int], token: str) -> dict[str, str]:

@@ -19,10 +19,10 @@ from .jobs import END_S
 from .layout import Layout, apps_dir
 from .listener import listen
 from .lock import DataDirLock, Held
-from .options import CannotStart, UpOptions, check, not_allowed
+from .options import CannotStart, UpOptions, check, not_allowed, unusable
 from .postgres import PostgresPart
 from .ray import PORTS as RAY_PORTS
-from .ray import ray_part
+from .ray import ray_binary, ray_part
 from .redis import redis_part
 from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, service_environment, worker_part
 from .state import UpState, read_state
@@ -39,18 +39,26 @@ def up(options: UpOptions, console: UpConsole) -> int:
         CannotStart: the options are not allowed, or a part did not come up.
     """
     layout = Layout.of(options.data_dir)
-    layout.make()
-    lock = DataDirLock(layout.lock)
-    try:
-        lock.acquire({"started_at": time.time()})
-    except Held as held:
-        raise _held(layout, held.holder) from None
+    lock = _locked(layout)
     try:
         return _run(layout, options, console, lock)
     finally:
         lock.release()
         with suppress(OSError):
             layout.short.rmdir()  # empty when nothing was started
+
+
+def _locked(layout: Layout) -> DataDirLock:
+    """The data directory's lock, taken; the directory is made where it is not there."""
+    lock = DataDirLock(layout.lock)
+    try:
+        layout.make()
+        lock.acquire({"started_at": time.time()})
+    except Held as held:
+        raise _held(layout, held.holder) from None
+    except OSError as error:
+        raise unusable(layout, error) from None
+    return lock
 
 
 def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLock) -> int:
@@ -60,6 +68,8 @@ def _run(layout: Layout, options: UpOptions, console: UpConsole, lock: DataDirLo
     listener = listen(options)
     options = replace(options, port=listener.getsockname()[1])
     cluster = given_cluster(options)
+    if options.with_ray and not cluster:
+        ray_binary()  # before anything is started
     lock.describe({"started_at": time.time(), "url": options.local_url})
     state = UpState(options.local_url, options.public_url, str(layout.data_dir), options.with_ray)
     supervisor = Supervisor(layout, state, console)

@@ -30,6 +30,7 @@ from forecurve.cli.supervisor.state import UpState
 from forecurve.cli.supervisor.supervisor import StopRequested, Supervisor
 from tests.worker.fake_ray import TOKEN, FakeRay
 
+from .conftest import Forecurve
 from .services import wait_until
 
 pytestmark = pytest.mark.usefixtures("own_short_paths")
@@ -303,6 +304,26 @@ def test_a_part_that_ignores_sigterm_is_killed_with_its_family_after_the_grace(t
 
     assert len(family) == 2
     assert [process.pid for process in family if leftovers.is_alive(process)] == []
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_a_data_directory_that_is_none_is_bad_input(tmp_path: Path, forecurve: Forecurve, command: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder in (file, Path("/proc/nope")) if command == "up" else (file,):
+        forecurve(command, "--data-dir", folder).check_is_bad_input([f"--data-dir: {folder} cannot be"])
+
+
+def test_an_up_without_a_ray_that_could_be_started_says_how_to_do_without(
+    tmp_path: Path, forecurve: Forecurve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    told = forecurve("up", "--data-dir", tmp_path / "d", "--port", "0")
+    assert told.code == 1
+    assert "forecurve: there is no command `ray`: pip install 'forecurve[all]', or start --without-ray\n" in told.err
+    assert "Stopping" not in told.err
 
 
 def test_a_stop_while_starting_ends_cleanly(tmp_path: Path) -> None:
