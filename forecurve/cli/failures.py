@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forecurve.client.errors import ApiError, ClientError
+from forecurve.client.lock import InUse
 from forecurve.recipes import RecipeError
 from forecurve.recipes.wording import in_words
 
@@ -29,6 +30,8 @@ def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
         return _api(error)
     if isinstance(error, RecipeError):
         return "; ".join(error.lines), BAD_INPUT, _body(_code(BAD_INPUT), errors=error.problems)
+    if isinstance(error, InUse):  # until its writer has ended
+        return str(error), FAILURE, _body(_code(FAILURE))
     if isinstance(error, ClientError):
         return str(error), BAD_INPUT, _body(_code(BAD_INPUT))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

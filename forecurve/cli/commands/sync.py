@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def sync(
+    context: typer.Context,
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="Folder of a run: .forecurve/offline-... or .forecurve/run_...")
     ],
@@ -26,7 +27,8 @@ def sync(
     """Send what a run kept offline, or could not send before it ended.
 
     May be called again after a failure; nothing is doubled. A run that the service has made already is sent to that
-    service, unless --url names another address of it. Exit 1 when the service refused a report.
+    service, unless --url names another address of it. Exit 1 when the service refused a report, or the run still goes
+    on.
     """
     from forecurve.client.sync import kept_service
     from forecurve.client.sync import sync as send
@@ -34,7 +36,7 @@ def sync(
     from ..asking.connection import service
     from ..showing.output import print_json
 
-    address = (url, token) if kept_service(directory) else service(url, token, data_dir)
+    address = (_said(context, url), None) if kept_service(directory) else service(url, token, data_dir)
     synced = send(directory, *address)
     if as_json:
         counts = {"run_id": synced.run_id, "sent": synced.sent, "refused": synced.refused}
@@ -43,6 +45,12 @@ def sync(
         _say(synced)
     if synced.refused:
         raise typer.Exit(1)
+
+
+def _said(context: typer.Context, url: str | None) -> str | None:
+    """The URL of --url alone. FORECURVE_URL may name another service, which is not to see the run's own token."""
+    source = context.get_parameter_source("url")
+    return url if source is not None and source.name == "COMMANDLINE" else None
 
 
 def _say(synced: Synced) -> None:

@@ -333,23 +333,6 @@ def test_of_a_curve_that_is_no_sigmoid_no_ceiling_is_shown(
     assert forecurve("run", "show", run_id, "--json").json["ceiling"] is None
 
 
-def test_an_offline_run_is_synced_from_the_command_line(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
-    from forecurve.client import init
-
-    run = init("offline", mode="offline", directory=tmp_path / "kept")
-    run.log_evaluation(step=0, compute=0.0, reward=0.5)
-    run.finish()
-    assert run.directory is not None
-
-    synced = forecurve("sync", run.directory.parent, "--json").json
-
-    assert (synced["sent"], synced["refused"]) == (2, 0)
-    assert forecurve("run", "show", synced["run_id"], "--json").json["last_reward"] == 0.5
-    assert forecurve("sync", tmp_path).code == 2
-    nowhere = forecurve("sync", tmp_path / "nowhere")
-    assert (nowhere.code, "nowhere is no folder; name one such as" in nowhere.err) == (2, True)
-
-
 def _with_checkpoint(forecurve: Forecurve, sessions: sessionmaker[Session], *, step: int) -> str:
     """A queued run for which a checkpoint was reported."""
     run_id: str = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
