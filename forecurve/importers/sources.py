@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 from pathlib import Path
 
@@ -11,12 +12,13 @@ from forecurve.curve_cells import CurveFileError
 from .event_files import event_files_in, is_event_file, read_events
 from .histories import read_history
 from .logs import Reading
-from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows
+from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows, unfinished
 from .trainer_states import is_trainer_state, newest_state, read_trainer_state
 from .wandb_charts import is_chart, read_chart
 
 _START = 4096  # bytes by which a file is known
 _UTF16 = ("it is text in UTF-16, as what a spreadsheet calls Unicode text", "save it as CSV UTF-8")
+_KNOWN = "name CSV, JSON, JSONL, Parquet, a trainer_state.json or TensorBoard's event files"
 _FOREIGN = {
     codecs.BOM_UTF16_LE: _UTF16,
     codecs.BOM_UTF16_BE: _UTF16,
@@ -59,7 +61,13 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
         return read_events(folder.name, path, [path], folder.parent)
     if start.startswith(b"PAR1"):
         return read_history(path, parquet_rows(path), series)
-    text = _text_of(path, start)
+    _refuse_foreign(path, start)
+    text, notes = _text_of(path)
+    reading = _read_text(path, text, metric, series, growing=growing)
+    return Reading(reading.logs, [*notes, *reading.notes])
+
+
+def _read_text(path: Path, text: str, metric: str | None, series: str | None, *, growing: bool) -> Reading:
     if text.lstrip()[:1] in ("{", "["):
         return _read_json(path, text, series)
     sheet = sheet_of(path, text[: text.rfind("\n") + 1] if growing else text)
@@ -83,23 +91,36 @@ def _read_json(path: Path, text: str, series: str | None) -> Reading:
     return Reading(reading.logs, [*notes, *reading.notes])
 
 
-def _text_of(path: Path, start: bytes) -> str:
+def _refuse_foreign(path: Path, start: bytes) -> None:
     for mark, (told, way_out) in _FOREIGN.items():
         if start.startswith(mark):
             raise CurveFileError("file", path.name, told, way_out)
-    known = "name CSV, JSON, JSONL, Parquet, a trainer_state.json or TensorBoard's event files"
     if b"\0" in start:
-        raise CurveFileError("file", path.name, "it is binary and none of the kinds that are read", known)
+        raise CurveFileError("file", path.name, "it is binary and none of the kinds that are read", _KNOWN)
+
+
+def _text_of(path: Path) -> tuple[str, list[str]]:
+    """The text of a file, and what was left out of it: a last line that ends within a character."""
+    found = path.read_bytes()
+    whole = found[: found.rfind(b"\n") + 1]
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return _decoded(found), []
     except UnicodeDecodeError as error:
-        raise CurveFileError("file", path.name, f"it is no text in UTF-8 ({error})", known) from error
+        if error.reason == "unexpected end of data" and whole.strip():
+            return _decoded(whole), [unfinished(path)]
+        raise CurveFileError("file", path.name, f"it is no text in UTF-8 ({error})", _KNOWN) from error
+
+
+def _decoded(found: bytes) -> str:
+    """Lines end in `\\n`, however they did in the file."""
+    return io.TextIOWrapper(io.BytesIO(found), encoding="utf-8-sig").read()
 
 
 def _read_folder(folder: Path) -> Reading:
     """Every run below: folders with a Trainer's state, and of the others those with event files."""
     reading = Reading()
     names: list[str] = []
+    links: list[Path] = []
     for place, below, files in os.walk(folder, onerror=_give_up):
         here = Path(place)
         state = newest_state(here)
@@ -108,6 +129,7 @@ def _read_folder(folder: Path) -> Reading:
             below.clear()  # the event files of the same run are in there
             continue
         below.sort()
+        links += [here / name for name in below if _leads_out(here / name, folder)]
         names += [str(here / name) for name in files]
         events = event_files_in(here)
         if events:
@@ -115,8 +137,16 @@ def _read_folder(folder: Path) -> Reading:
             run, home = (top.name, top.parent) if here == folder else (here.relative_to(folder).as_posix(), top)
             reading.add(read_events(run, here, events, home))
     if not reading.logs:
-        raise _nothing_in(folder, names)
+        raise _nothing_in(folder, names, links)
+    if links:
+        many = f"{len(links):,} links to folders elsewhere" if len(links) > 1 else "a link to a folder elsewhere"
+        reading.notes.append(f"{folder.name} has {many}, not followed: name such a folder itself ({links[0]})")
     return reading
+
+
+def _leads_out(place: Path, folder: Path) -> bool:
+    """Whether it is a link to where the walk does not come by: what is behind it may be anything, and endless."""
+    return place.is_symlink() and not place.resolve().is_relative_to(folder.resolve())
 
 
 def _give_up(error: OSError) -> None:
@@ -124,11 +154,13 @@ def _give_up(error: OSError) -> None:
     raise error
 
 
-def _nothing_in(folder: Path, names: list[str]) -> CurveFileError:
+def _nothing_in(folder: Path, names: list[str], links: list[Path]) -> CurveFileError:
     way_out = "name a folder with TensorBoard's event files or a trainer_state.json, or a file"
     tables = sorted(name for name in names if name.endswith((".csv", ".jsonl", ".parquet")))
     if any(name.endswith(".wandb") for name in names):
         way_out = "W&B's own files are not read: export the run's history or a chart as CSV on its page"
+    elif links:
+        way_out = f"links to folders are not followed: name them one by one, such as {links[0]}"
     elif tables:
         way_out = f"name its tables one by one, such as {tables[0]}"
     return CurveFileError("file", str(folder), "a folder without logs", way_out)

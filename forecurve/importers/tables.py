@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def sheet_of(path: Path, text: str) -> Sheet:
     has_no_end = bool(lines) and lines[-1][0] == reader.line_num and not text.endswith("\n")
     if has_no_end and _is_cut_off(lines[-1][1], width):
         lines.pop()
-        notes.append(_unfinished(path))
+        notes.append(unfinished(path))
     return Sheet(header, [(at, [*cells[:width], *[""] * (width - len(cells))]) for at, cells in lines], notes)
 
 
@@ -64,7 +65,8 @@ def _is_cut_off(cells: list[str], width: int) -> bool:
     return len(cells) < width or _PART_OF_NUMBER.fullmatch(cells[-1].strip()) is not None
 
 
-def _unfinished(path: Path) -> str:
+def unfinished(path: Path) -> str:
+    """What to say where the last line is left out."""
     return f"{path.name}: its last line is unfinished and left out"
 
 
@@ -132,7 +134,7 @@ def _jsonl(path: Path, text: str) -> tuple[list[Any], list[str]]:
             found.append(_Numbered(number, json.loads(line)))
         except (ValueError, RecursionError) as error:
             if at == len(lines) - 1:
-                return found, [_unfinished(path)]
+                return found, [unfinished(path)]
             where = f"{path.name}, line {number}"
             raise CurveFileError(where, short(line.strip()[:40]), "not JSON", "one object a line") from error
     return found, []
@@ -188,4 +190,15 @@ def parquet_rows(path: Path) -> list[Row]:
                 where = f"{visible(name)} in {path.name}"
                 raise CurveFileError(where, f"{count} columns", "this column is needed once", "rename the others")
         found = file.read().to_pylist()
-    return [Row(f"{path.name}, row {number}", _visible_names(cells_of(row))) for number, row in enumerate(found, 1)]
+    return [Row(f"{path.name}, row {number}", _parquet_cells(row)) for number, row in enumerate(found, 1)]
+
+
+def _parquet_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Decimals, as which SQL engines write numbers, are the numbers that they say."""
+    return {name: _bare(cell) for name, cell in _visible_names(cells_of(row)).items()}
+
+
+def _bare(cell: Any) -> Any:
+    if not isinstance(cell, Decimal):
+        return cell
+    return int(cell) if cell == cell.to_integral_value() else float(cell)

@@ -102,16 +102,6 @@ def test_verls_file_logger(tmp_path: Path) -> None:
     }
 
 
-def test_a_line_that_a_killed_logger_left_is_told(tmp_path: Path) -> None:
-    text = '{"step": 1, "eval/acc": 0.1}\n{"step": 2, "eval/acc": 0.2}\n{"step": 3, "eval/a'
-    found = read(_file(tmp_path, "a.jsonl", text))
-    assert len(found.rows) == 2
-    assert "a.jsonl: its last line is unfinished and left out" in found.notes
-    broken = '{"step": 1, "eval/acc": 0.1}\n{"step": 2, \n{"step": 3, "eval/acc": 0.1}\n'
-    with pytest.raises(CurveFileError, match=r"a.jsonl, line 2: not JSON"):
-        read(_file(tmp_path, "a.jsonl", broken))
-
-
 def test_a_long_table_has_a_run_for_each_name(tmp_path: Path) -> None:
     text = "arm,update,held_out_accuracy\na,1,.1\nb,1,.2\na,2,.3\nb,2,.4\n"
     path = _file(tmp_path, "table.csv", text)
@@ -282,43 +272,6 @@ def test_files_that_are_given_together_may_be_so_in_any_order(tmp_path: Path) ->
     found = read(files)
     assert _steps(found.rows) == [0, 10, 20, 30, 40, 50]
     assert found.left_out == {}
-
-
-@pytest.mark.parametrize(
-    ("end", "steps"),
-    [
-        ("40,0.", [10, 20, 30]),
-        ("40,-", [10, 20, 30]),
-        ("40,4e", [10, 20, 30]),
-        ("40,4.5e-", [10, 20, 30]),
-        ("4", [10, 20, 30]),
-        ("40,0.4", [10, 20, 30, 40]),
-        ("40,0.\n", [10, 20, 30, 40]),
-        ("40,0.\n ", [10, 20, 30, 40]),
-    ],
-)
-def test_a_last_line_of_csv_that_was_cut_off_is_told(tmp_path: Path, end: str, steps: list[int]) -> None:
-    found = read(_file(tmp_path, "a.csv", f"step,eval/acc\n10,.1\n20,.2\n30,.3\n{end}"))
-    assert _steps(found.rows) == steps
-    assert ("a.csv: its last line is unfinished and left out" in found.notes) == (len(steps) == 3)
-
-
-def test_a_last_cell_that_is_a_word_is_not_cut_off(tmp_path: Path) -> None:
-    found = read(_file(tmp_path, "a.csv", "step,eval/acc,state\n10,.1,True\n20,.2,done\n30,.3,complete"))
-    assert _steps(found.rows) == [10, 20, 30]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "step;eval/acc;train, mean\n10;0.1;5\n20;0.2;6\n",
-        "step\teval/acc\ttrain, mean\n10\t0.1\t5\n20\t0.2\t6\n",
-        'step,eval/acc,"train; mean"\n10,0.1,"5;6"\n20,0.2,"6;7"\n',
-        '"step","eval/acc","train; mean"\n"10","0.1",\n"20","0.2",\n',
-    ],
-)
-def test_a_name_of_a_column_may_have_what_parts_others(tmp_path: Path, text: str) -> None:
-    assert _points(read(_file(tmp_path, "a.csv", text)).rows) == [("a", 10, 0.1), ("a", 20, 0.2)]
 
 
 def test_seeds_that_are_nan_are_none(tmp_path: Path) -> None:

@@ -59,6 +59,25 @@ def test_a_folder_of_output_folders_is_a_run_each(tmp_path: Path) -> None:
     assert {(row["series"], row["seed"]) for row in found.rows} == {("a", 1), ("a", 2)}
 
 
+def test_links_to_runs_elsewhere_are_told_and_not_followed(tmp_path: Path) -> None:
+    for name in ("store/a", "store/b", "runs/c"):
+        _state(tmp_path / name / "trainer_state.json", 30)
+    (tmp_path / "runs/latest").symlink_to("c")
+    found = read(tmp_path / "runs")
+    assert (found.runs, "link" in str(found.notes)) == (1, False)
+    for name in ("a", "b"):
+        (tmp_path / "runs" / name).symlink_to(tmp_path / "store" / name)
+    found = read(tmp_path / "runs")
+    assert found.runs == 1
+    told = f"runs has 2 links to folders elsewhere, not followed: name such a folder itself ({tmp_path / 'runs/a'})"
+    assert told in found.notes
+    assert read([tmp_path / "runs", tmp_path / "runs/a"]).runs == 2
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/a").symlink_to(tmp_path / "store/a")
+    with pytest.raises(CurveFileError, match=r"links to folders are not followed: name them one by one, such as .*/a"):
+        read(tmp_path / "links")
+
+
 def test_tokens_as_compute(tmp_path: Path) -> None:
     found = read(_state(tmp_path / "x/trainer_state.json", 30), compute="num_tokens")
     assert [row["compute"] for row in found.rows] == [10_000, 20_000, 30_000]
