@@ -38,10 +38,10 @@ def local_service(data_dir: Path) -> tuple[str | None, str | None]:
 
     A service that was killed leaves its state behind, and another program may listen at its address by now.
     """
-    from ..supervisor.state import supervisor_process
+    from ..supervisor.identity import same_process
 
     state, secrets = _read(data_dir / "state.json"), _read(data_dir / "secrets.json")
-    return state.get("url") if supervisor_process(state) else None, secrets.get("admin_token")
+    return state.get("url") if same_process(state) else None, secrets.get("admin_token")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from forecurve.client.errors import ApiError
 
 from ..asking.connection import connect
 from ..errors import CliError
+from ..supervisor.identity import same_process
 from ..supervisor.layout import Layout, apps_dir
 from ..supervisor.lock import is_held
 from ..supervisor.options import CannotStart
 from ..supervisor.services import bootstrap
-from ..supervisor.state import read_state, supervisor_process
+from ..supervisor.state import read_state
 from .output import DASH, duration, print_table
 
 
@@ -37,7 +38,7 @@ def read_status(data_dir: Path) -> dict[str, Any]:
     report |= {"phase": state["phase"] if running else "dead", "url": state["public_url"], "pid": state["pid"]}
     report["uptime_s"] = round(now - state["started_at"], 1)
     report["parts"] = [_part(part, now) for part in state["parts"].values()]
-    if supervisor_process(state) is None or state["phase"] != "running":
+    if same_process(state) is None or state["phase"] != "running":
         return report
     report["runs"] = _attempt(report, lambda: _runs_by_state(data_dir))
     report["login_url"] = _attempt(report, lambda: login_link(data_dir))

@@ -13,11 +13,12 @@ import psutil
 
 from ..errors import CliError
 from . import leftovers
+from .identity import same_process
 from .layout import Layout
 from .lock import DataDirLock, Held, is_held
 from .options import unusable
 from .postgres import running_pid, stop_server
-from .state import read_state, supervisor_process
+from .state import read_state
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _stop_supervisor(layout: Layout, holder: dict[str, Any], timeout_s: float) -
     pid = holder.get("pid")
     if not isinstance(pid, int):
         raise CliError(f"{layout.lock} is held, but does not say by whom; is another user running a service there?")
-    supervisor = supervisor_process(holder)
+    supervisor = same_process(holder)
     if supervisor is None and is_held(layout.lock):
         raise CliError(f"{layout.lock} is held by pid {pid} of another machine or container; stop it there")
     if supervisor is None:

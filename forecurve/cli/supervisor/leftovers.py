@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 
+from .identity import same_process
 from .layout import TAG
 
 
@@ -63,10 +64,9 @@ def _recorded(state: dict[str, Any]) -> list[psutil.Process]:
     """The parts of a state that still are the very same processes."""
     found = []
     for part in state.get("parts", {}).values():
-        with suppress(psutil.Error, KeyError, TypeError, ValueError):
-            process = psutil.Process(int(part["pid"]))
-            if part["name"] != "postgres" and abs(process.create_time() - float(part["create_time"])) < 1.0:
-                found.append(process)
+        process = same_process(part)
+        if process is not None and part.get("name") != "postgres":
+            found.append(process)
     return found
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
+from .identity import start_ticks
 
 
 class Held(Exception):
@@ -44,11 +44,11 @@ class DataDirLock:
         self.describe(holder)
 
     def describe(self, holder: dict[str, Any]) -> None:
-        """Write who holds it: the pid, and when its process was created, which tells it from another with that pid."""
+        """Write who holds it: the pid, and when its process began, which tells it from another with that pid."""
         assert self._file is not None
         self._file.seek(0)
         self._file.truncate()
-        self._file.write(json.dumps({"pid": os.getpid(), "create_time": psutil.Process().create_time()} | holder))
+        self._file.write(json.dumps({"pid": os.getpid(), "start_ticks": start_ticks(os.getpid())} | holder))
         self._file.flush()
 
     def release(self) -> None:

@@ -7,9 +7,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import psutil
-
 from .files import read_json, write_json
+from .identity import start_ticks
 from .layout import Layout
 
 
@@ -21,7 +20,7 @@ class PartState:
     note: str = ""
     state: str = "starting"
     pid: int | None = None
-    create_time: float | None = None  # tells the process from a later one with the same pid
+    start_ticks: int | None = None  # tells the process from a later one with the same pid
     since: float = field(default_factory=time.time)
     restarts: int = 0
     seconds: float | None = None  # from start to ready
@@ -36,7 +35,7 @@ class UpState:
     data_dir: str
     with_ray: bool
     pid: int = field(default_factory=os.getpid)
-    create_time: float = field(default_factory=lambda: float(psutil.Process().create_time()))
+    start_ticks: int | None = field(default_factory=lambda: start_ticks(os.getpid()))
     started_at: float = field(default_factory=time.time)
     phase: str = "starting"  # starting, running, stopping
     parts: dict[str, PartState] = field(default_factory=dict)
@@ -46,24 +45,6 @@ class UpState:
         write_json(layout.state, asdict(self))
 
 
-def create_time(pid: int | None) -> float | None:
-    """When the process was created, or None when it is gone."""
-    try:
-        return None if pid is None else float(psutil.Process(pid).create_time())
-    except psutil.Error:
-        return None
-
-
 def read_state(layout: Layout) -> dict[str, Any]:
-    """The last state on disk, {} when there is none. It may be of a supervisor that died; see `supervisor_process`."""
+    """The last state on disk, {} when there is none. It may be of a supervisor that died; see `identity`."""
     return read_json(layout.state)
-
-
-def supervisor_process(state: dict[str, Any]) -> psutil.Process | None:
-    """The living supervisor that wrote the state, or the lock, or None."""
-    try:
-        process = psutil.Process(int(state["pid"]))
-        same = abs(process.create_time() - float(state["create_time"])) < 1.0
-        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-    except (KeyError, ValueError, TypeError, psutil.Error):
-        return None

@@ -19,11 +19,12 @@ from types import FrameType
 from . import leftovers
 from .console import UpConsole
 from .files import tail
+from .identity import start_ticks
 from .layout import Layout
 from .options import CannotStart
 from .parts import Part, ProcessPart
 from .restarts import RestartPolicy
-from .state import PartState, UpState, create_time
+from .state import PartState, UpState
 
 GRACE_S = {"worker": 12.0, "ray": 20.0, "postgres": 15.0}
 """Seconds from SIGTERM to SIGKILL, by part; 6 for the others."""
@@ -177,7 +178,7 @@ class Supervisor:
     def _note(self, part: Part, state: str) -> None:
         entry = self._state.parts[part.name]
         entry.state, entry.pid, entry.since, entry.note = state, part.pid, time.time(), part.note
-        entry.create_time = create_time(part.pid)
+        entry.start_ticks = start_ticks(part.pid)
         self._write_state()
 
     def _write_state(self) -> None:

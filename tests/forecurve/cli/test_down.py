@@ -18,6 +18,7 @@ from forecurve.cli.demo.service import stop_process
 from forecurve.cli.supervisor import leftovers
 from forecurve.cli.supervisor.console import UpConsole
 from forecurve.cli.supervisor.down import down
+from forecurve.cli.supervisor.identity import start_ticks
 from forecurve.cli.supervisor.layout import TAG, Layout
 from forecurve.cli.supervisor.lock import DataDirLock, Held
 from forecurve.cli.supervisor.state import UpState
@@ -73,7 +74,7 @@ def test_a_process_that_has_the_pid_of_a_holder_elsewhere_is_let_alone(
 ) -> None:
     """Another container that shares the folder counts its processes by itself."""
     bystander = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
-    hold({"pid": bystander.pid, "create_time": psutil.Process(bystander.pid).create_time() - 60})
+    hold({"pid": bystander.pid, "start_ticks": (start_ticks(bystander.pid) or 0) - 1})
 
     told = forecurve("down", "--data-dir", layout.data_dir)
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from forecurve.cli.supervisor import leftovers, parts, services
 from forecurve.cli.supervisor.console import UpConsole
 from forecurve.cli.supervisor.files import read_json, write_json
+from forecurve.cli.supervisor.identity import start_ticks
 from forecurve.cli.supervisor.layout import TAG, Layout
 from forecurve.cli.supervisor.lock import DataDirLock, Held, is_held
 from forecurve.cli.supervisor.options import CannotStart
@@ -51,8 +52,8 @@ def test_a_lock_is_refused_while_its_holder_lives_and_free_once_it_is_killed(tmp
 
     with pytest.raises(Held) as caught:
         DataDirLock(path).acquire({}, patience_s=0)
-    created = psutil.Process(holder.pid).create_time()
-    assert caught.value.holder == {"pid": holder.pid, "create_time": created, "url": "http://there"}
+    began = start_ticks(holder.pid)
+    assert caught.value.holder == {"pid": holder.pid, "start_ticks": began, "url": "http://there"}
     assert is_held(path)
 
     holder.kill()
@@ -267,8 +268,8 @@ def test_leftovers_are_found_by_mark_by_descent_and_by_the_last_state(tmp_path: 
     recorded = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
     assert marked.stdout is not None
     grandchild = int(marked.stdout.readline())
-    entry = {"name": "redis", "pid": recorded.pid, "create_time": psutil.Process(recorded.pid).create_time()}
-    someone_else = {"name": "api", "pid": os.getppid(), "create_time": 1.0}  # the pid was given to another process
+    entry = {"name": "redis", "pid": recorded.pid, "start_ticks": start_ticks(recorded.pid)}
+    someone_else = {"name": "api", "pid": os.getppid(), "start_ticks": 1}  # the pid was given to another process
 
     found = leftovers.find(key, {"parts": {"redis": entry, "api": someone_else}})
 
