@@ -27,6 +27,7 @@ from typing import Any, Self
 from .api import Api
 from .beginning import Reached, begin
 from .errors import ClientError
+from .lock import WriterLock
 from .spool import Spool
 
 log = logging.getLogger("forecurve")
@@ -43,11 +44,13 @@ def new_attempt(request: Mapping[str, Any], project: str | None) -> Meta:
 class RunFolder:
     """A folder and what its `run.json` says."""
 
-    def __init__(self, path: Path, meta: Meta, above: Sequence[Path] = ()):
-        """`above`: the folders around it that were made for it, the innermost first."""
+    def __init__(self, path: Path, meta: Meta, above: Sequence[Path] = (), lock: WriterLock | None = None):
+        """`above`: the folders around it that were made for it, the innermost first. `lock`: of its newest spool, where
+        it is held before that is open."""
         self.path = path
         self._meta = meta
         self._above = above
+        self._lock = lock
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -103,6 +106,16 @@ class RunFolder:
         """Where the reports of each attempt are kept, oldest first."""
         return [self.path / f"a{place}" for place in range(1, len(self.attempts) + 1)]
 
+    def open_newest(self) -> Spool:
+        """The spool of the newest attempt.
+
+        Raises:
+            InUse: another process writes there.
+            OSError: it cannot be written.
+        """
+        lock, self._lock = self._lock, None
+        return Spool(self.spools[-1], lock=lock)
+
     def add(self, attempt: Meta) -> None:
         """One more attempt; nothing is written."""
         self._meta = self._meta | {"attempts": [*self.attempts, attempt]}
@@ -155,6 +168,8 @@ class RunFolder:
     def discard(self) -> None:
         """Remove the folder of a run that never began, and those made for it that nobody else uses."""
         shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock:
+            self._lock.release()
         with suppress(OSError):
             for folder in self._above:
                 folder.rmdir()
@@ -195,7 +210,8 @@ def _made(root: Path, meta: Meta, above: Sequence[Path] = ()) -> RunFolder:
     path = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     missing = [folder for folder in path.parents if not folder.exists()]
     path.mkdir(parents=True)
-    folder = RunFolder(path, meta, [*missing, *above])
-    folder.write()
-    Spool(folder.spools[0]).close()  # whatever keeps it from being written shows now, before there is a run
+    (path / "a1").mkdir()
+    lock = WriterLock(path / "a1")  # before another process that starts by this name can find `run.json`
+    folder = RunFolder(path, meta, [*missing, *above], lock)
+    folder.write()  # whatever keeps it from being written shows now, before there is a run
     return folder

@@ -104,8 +104,11 @@ def _folders(root: Path) -> Iterator[RunFolder]:
 
 def _check_free(folder: RunFolder) -> None:
     """InUse when a living process writes the newest attempt."""
-    with suppress(OSError):  # what cannot be written is found out where it is to be
+    try:
         WriterLock(folder.spools[-1]).release()
+    except OSError:  # what cannot be written is found out where it is to be
+        if not folder.path.exists():
+            raise InUse(folder.path, "a process that has just given the folder its run's name") from None
 
 
 def _outcomes(queue: Path) -> Iterator[str]:

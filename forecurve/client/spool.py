@@ -65,17 +65,18 @@ class Spool:
     Args:
         directory: made when missing; holds one attempt.
         limit_bytes: above this size `is_full` is true, and the caller should leave out what it can spare.
+        lock: that of the directory, where the caller holds it already; from here on it is the spool's to release.
 
     Raises:
         InUse: another process, or another Spool of this one, writes there.
         OSError: the directory cannot be written.
     """
 
-    def __init__(self, directory: Path, *, limit_bytes: int = 256 << 20):
+    def __init__(self, directory: Path, *, limit_bytes: int = 256 << 20, lock: WriterLock | None = None):
         self.directory = directory
         self.limit_bytes = limit_bytes
         directory.mkdir(parents=True, exist_ok=True)
-        self._writer = WriterLock(directory)
+        self._writer = lock or WriterLock(directory)
         self._lock = threading.RLock()
         self._aside_lock = threading.RLock()  # apart: the training loop puts aside, and must not wait for an fsync
         self._closed = False

@@ -86,14 +86,14 @@ class Start:
         """The folder of the run, with an attempt more that the service does not know.
 
         The spool of that attempt is open where the run was found: from here on no other process goes on with it. None
-        for a new folder, which nobody else knows and which is named after its run yet.
+        for a new folder, which holds its lock until then and is named after its run yet.
         """
         if found is None:
             return self._new_folder(None if self._resume == AUTO else self._resume)
         project = None if found.name == self._asked.full_name else self._asked.project  # it may have been renamed since
         found.add(new_attempt(self._asked.next_attempt(), project))
         try:
-            return found, Spool(found.spools[-1])
+            return found, found.open_newest()
         except InUse:
             if self._resume != AUTO:
                 raise
@@ -114,7 +114,7 @@ class Start:
 
 
 def _offline(folder: RunFolder, spool: Spool | None) -> Run:
-    return Run(folder.run_id, len(folder.attempts), spool=spool or Spool(folder.spools[-1]))
+    return Run(folder.run_id, len(folder.attempts), spool=spool or folder.open_newest())
 
 
 def _online(folder: RunFolder, spool: Spool | None, url: str, reached: Reached | None) -> Run:
@@ -123,7 +123,7 @@ def _online(folder: RunFolder, spool: Spool | None, url: str, reached: Reached |
     return Run(
         run_id,
         number,
-        spool=spool or Spool(folder.spools[-1]),
+        spool=spool or folder.open_newest(),
         transport=Transport(url, token, run_id, number),
         earlier=Earlier(before, lambda earlier: Transport(url, token, run_id, earlier, handed_in_by=number)),
         sync_later=folder.sync_command,
