@@ -51,6 +51,7 @@ class RunFolder:
         self._meta = meta
         self._above = above
         self._lock = lock
+        self._written = 0  # attempts in `run.json`, once it was written here
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -99,7 +100,12 @@ class RunFolder:
     @property
     def is_known(self) -> bool:
         """The service has begun every attempt that was made here."""
-        return all(attempt["number"] for attempt in self.attempts)
+        return len(self.begun) == len(self.attempts)
+
+    @property
+    def begun(self) -> Sequence[Meta]:
+        """The attempts that the service has begun: they are older than those that it has not."""
+        return [attempt for attempt in self.attempts if attempt["number"]]
 
     @property
     def spools(self) -> list[Path]:
@@ -119,6 +125,12 @@ class RunFolder:
     def add(self, attempt: Meta) -> None:
         """One more attempt; nothing is written."""
         self._meta = self._meta | {"attempts": [*self.attempts, attempt]}
+
+    def take_back(self) -> None:
+        """Leave out the attempt added last, which was refused: who goes on later would be refused because of it."""
+        self._meta = self._meta | {"attempts": list(self.attempts[:-1])}
+        if self._written > len(self.attempts):
+            self.keep()
 
     def bind(self, api: Api) -> Reached | None:
         """Have the service begin every attempt that it does not know: each once, however often this is called.
@@ -155,6 +167,7 @@ class RunFolder:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(json.dumps(self._meta, indent=2, default=repr) + "\n")
         temporary.replace(self.path / "run.json")
+        self._written = len(self.attempts)
 
     def name_after_run(self) -> None:
         """Give the folder the run's id as its name, where that is free."""

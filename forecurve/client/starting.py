@@ -19,6 +19,7 @@ from .lock import InUse
 from .patience import retried
 from .resuming import AUTO, find
 from .run import Run
+from .sameness import check_same
 from .spool import Spool
 from .transport import Transport
 
@@ -42,7 +43,13 @@ class Start:
 
     def offline(self) -> Run:
         """Reports are kept on disk."""
-        folder, spool = self._folder(self._found())
+        found = self._found()
+        folder, spool = self._folder(found)
+        try:
+            _check_newest(folder)
+        except ClientError:
+            _withdraw(folder, spool)
+            raise
         folder.write()
         return _offline(folder, spool)
 
@@ -66,17 +73,14 @@ class Start:
     def _begun(self, api: Api, found: RunFolder | None) -> Run:
         folder, spool = self._folder(found)
         try:
-            reached = retried(lambda: folder.bind(api), AWAY_S)  # asks for no attempt twice
+            reached = _bound(folder, api)
         except (ApiError, ClientError) as error:
             if isinstance(error, ApiError) and error.is_away:
                 kept = f"the run is kept offline, later: {folder.sync_command}"
                 log.warning("forecurve: %s is away (%s); %s", api.url, error.detail, kept)
                 folder.keep()
                 return _offline(folder, spool)
-            if spool is None:
-                folder.discard()
-            else:
-                spool.discard()
+            _withdraw(folder, spool)
             raise
         if spool is None:
             folder.name_after_run()
@@ -111,6 +115,31 @@ class Start:
         attempts = [new_attempt(body, self._asked.project)]
         named: Mapping[str, Any] = {"name": self._asked.full_name, "config": self._config}
         return {**named, "url": None, "run_id": run_id, "attempts": attempts}
+
+
+def _bound(folder: RunFolder, api: Api) -> Reached | None:
+    """As `bind`, and refuses what a service that is away would refuse later."""
+    try:
+        return retried(lambda: folder.bind(api), AWAY_S)  # asks for no attempt twice
+    except ApiError as error:
+        if error.is_away:
+            _check_newest(folder)
+        raise
+
+
+def _check_newest(folder: RunFolder) -> None:
+    *before, newest = [attempt["request"] for attempt in folder.attempts]
+    if before:
+        check_same(before, newest, of=folder.path.name, is_known=folder.run_id is not None)
+
+
+def _withdraw(folder: RunFolder, spool: Spool | None) -> None:
+    """Leave nothing of an attempt that was refused."""
+    if spool is None:
+        folder.discard()
+        return
+    folder.take_back()
+    spool.discard()
 
 
 def _offline(folder: RunFolder, spool: Spool | None) -> Run:

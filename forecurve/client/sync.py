@@ -15,6 +15,9 @@ from .spool import Entry, Spool
 from .transport import Answer, Later, Refused, Transport
 
 
+_ASKS_AMISS = (400, 422)
+
+
 @dataclass(frozen=True)
 class Synced:
     """What `sync` did with one run: reports taken, and reports refused.
@@ -43,7 +46,8 @@ def sync(directory: Path, url: str | None = None, token: str | None = None) -> S
 
     Raises:
         ClientError: the directory is no run's, or a living process still writes it.
-        ApiError: the service refused the run, or went away; what is unsent stays on disk.
+        ApiError: the service refused the run, or went away; what is unsent stays on disk. Where it refused an attempt
+            for what that asks, what the attempts before it left was sent.
     """
     folder = RunFolder.read(directory)
     with ExitStack() as opened:  # first: a run that still reports is not to be made twice
@@ -61,21 +65,36 @@ def _sync(folder: RunFolder, spools: Sequence[Spool], url: str | None, token: st
     url = url or folder.url
     if not url:
         raise ClientError(f"url is missing: {folder.path} does not say which service to send to; give --url")
-    if not folder.is_known:
-        with Api(url, token, patience_s=PATIENCE_S) as api:
-            folder.bind(api)
+    refusal = None if folder.is_known else _bound(folder, url, token)
     sent, refusals = 0, list[str]()
-    for attempt, spool in zip(folder.attempts, spools, strict=True):
+    for attempt, spool in zip(folder.begun, spools, strict=refusal is None):
         with closing(_door(folder, attempt, url)) as transport:
             taken, refused = _send_all(spool, transport, folder.sync_command)
         sent, refusals = sent + taken, refusals + refused
+    if refusal:
+        raise refusal
     kept_in = tuple(spool.rejected for spool in spools if spool.rejected.exists())
     return Synced(str(folder.run_id), sent, len(refusals), refusals[-1] if refusals else None, kept_in)
 
 
+def _bound(folder: RunFolder, url: str, token: str | None) -> ApiError | ClientError | None:
+    """Have the service begin what it does not know; why it does not, where that is due to what an attempt asks for:
+    what attempts before that one hold is not to wait for it."""
+    with Api(url, token, patience_s=PATIENCE_S) as api:
+        try:
+            folder.bind(api)
+        except ApiError as error:
+            if error.status not in _ASKS_AMISS:
+                raise
+            return error
+        except ClientError as error:
+            return error
+    return None
+
+
 def _door(folder: RunFolder, attempt: Meta, url: str) -> Transport:
     """The way in for the reports of an attempt: the newest hands in what those before it have left."""
-    newest = folder.newest
+    newest = folder.begun[-1]
     by = newest["number"] if attempt is not newest else None
     return Transport(url, newest["ingest_token"], str(folder.run_id), attempt["number"], handed_in_by=by)
 

@@ -16,6 +16,7 @@ from forecurve.client.asking import Asked
 from forecurve.client.errors import ApiError, ClientError
 from forecurve.client.resuming import AUTO, check_resume
 from forecurve.client.run import Run
+from forecurve.client.sameness import Differs
 
 log = logging.getLogger("forecurve")
 
@@ -77,7 +78,7 @@ def _tried(given: Mapping[str, Any]) -> Run:
     except (ApiError, ClientError) as error:
         fault = error.sentence() if isinstance(error, ApiError) else str(error)
     try:
-        run = tracking.init(**{**given, "mode": "offline"})
+        run = _kept(given)
     except (ApiError, ClientError):
         log.warning("forecurve: nothing is reported: %s", fault)
         return tracking.init(mode="disabled")
@@ -85,6 +86,15 @@ def _tried(given: Mapping[str, Any]) -> Run:
         later = f"forecurve sync {shlex.quote(str(run.directory.parent))}"
         log.warning("forecurve: the run does not begin (%s); its reports are kept on disk, later: %s", fault, later)
     return run
+
+
+def _kept(given: Mapping[str, Any]) -> Run:
+    """A run on disk; a new one where what is asked for is not what the run to go on with has: never would a service
+    take those reports as that run's."""
+    try:
+        return tracking.init(**{**given, "mode": "offline"})
+    except Differs:
+        return tracking.init(**{**given, "mode": "offline", "resume": None})
 
 
 def _name(args: Any) -> str:
