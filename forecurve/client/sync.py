@@ -14,7 +14,6 @@ from .patience import PATIENCE_S, Patience
 from .spool import Entry, Spool
 from .transport import Answer, Later, Refused, Transport
 
-
 _ASKS_AMISS = (400, 422)
 
 

@@ -35,7 +35,7 @@ def as_number(value: Any) -> float | None:
         return None
     try:
         return float(value.detach() if hasattr(value, "detach") else value)  # torch warns of one that has a graph
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - what is no number says so in its own way: a meta tensor with a RuntimeError
         return None
 
 
@@ -52,16 +52,19 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def whole(field: str, value: Any) -> int:
     """A whole number; Unreadable where there is none."""
     try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
+        count = int(value)
+    except Exception:  # noqa: BLE001 - as in `as_number`
         raise Unreadable(field, value, "a whole number") from None
+    if (as_number(value) or 0.0) % 1:  # cut, steps 0.5 and 0 would be one
+        raise Unreadable(field, value, "a whole number")
+    return count
 
 
 def number(field: str, value: Any) -> float:
     """A number, NaN and infinities among them; Unreadable where there is none."""
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - as in `as_number`
         raise Unreadable(field, value, "a number") from None
 
 

@@ -21,6 +21,18 @@ from .test_process_ends import _entries, _script
 pytestmark = pytest.mark.usefixtures("own_directory")
 
 
+class Odd:
+    """As a tensor on torch's meta device: it looks like a number and is none."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+    __int__ = __float__  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "odd"
+
+
 def offline(tmp_path: Path, **told: Any) -> Run:
     return Run(None, 1, spool=Spool(tmp_path / "a1"), **told)
 
@@ -35,6 +47,9 @@ def offline(tmp_path: Path, **told: Any) -> Run:
             lambda run: run.log_checkpoint(step=1, compute=1, path="x", digest="d", size_bytes=None),
             "log_checkpoint was left out: size_bytes is None; it must be a whole number",
         ),
+        (lambda run: run.log({"a": 1}, step=0.5), "log was left out: step is 0.5; it must be a whole number"),
+        (lambda run: run.log({"a": 1}, step=Odd()), "log was left out: step is odd; it must be a whole number"),
+        (lambda run: run.heartbeat(step=1, compute=Odd()), "heartbeat was left out: compute is odd; it must be a num"),
         (lambda run: run.heartbeat(step="one", compute=1), "heartbeat was left out: step is 'one'"),
     ],
 )
@@ -54,6 +69,8 @@ def test_what_is_nothing_that_its_field_can_have_is_said_by_the_field(
         ({"reward": "0.5"}, "reward is '0.5'; it must be a number from 0 to 1"),
         ({"prompts": "many"}, "prompts is 'many'; it must be a whole number"),
         ({"counts": 3}, "counts is 3; it must be a list of whole numbers"),
+        ({"samples": 3.5}, "samples is 3.5; it must be a whole number"),
+        ({"counts": [1, Odd()]}, "counts.1 is odd; it must be a whole number"),
         ({"counts": [1, None]}, "counts.1 is None; it must be a whole number"),
         ({"details": [1]}, "details is [1]; it must be a mapping"),
     ],
@@ -69,6 +86,28 @@ def test_evaluations_that_cannot_be_read_are_put_aside_and_counted(
     assert "3 evaluations were left out" in caplog.text
     aside = [json.loads(line) for line in (tmp_path / "a1" / "rejected.jsonl").open()]
     assert [each["body"]["step"] for each in aside] == [0, 1, 2]
+
+
+def test_evaluations_at_steps_with_a_fraction_are_put_aside_and_not_taken_for_one(tmp_path: Path) -> None:
+    run = offline(tmp_path)
+    for step in (0, 0.5, 1.0, 1.5):
+        run.log_evaluation(step=step, compute=1.0 + step, reward=0.5)  # type: ignore[arg-type]
+    run.finish()
+    queue = [json.loads(line) for line in (tmp_path / "a1" / "queue.jsonl").open()]
+    sent = [each["step"] for entry in queue for each in entry["body"].get("evaluations", ())]
+    aside = [json.loads(line)["body"]["step"] for line in (tmp_path / "a1" / "rejected.jsonl").open()]
+    assert (sent, aside) == ([0, 1], [0.5, 1.5])
+
+
+def test_a_value_that_fails_in_its_own_way_costs_its_metric_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = offline(tmp_path)
+    run.log({"loss": 0.5, "odd": Odd(), "kl": 0.1}, step=1)
+    run.finish()
+    assert "metric `odd` is left out: Odd is no number" in caplog.text
+    [points, _] = [json.loads(line) for line in (tmp_path / "a1" / "queue.jsonl").open()]
+    assert [point["metric"] for point in points["body"]["points"]] == ["loss", "kl"]
 
 
 def test_compute_that_cannot_be_read_does_not_cost_the_metric(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
