@@ -28,6 +28,8 @@ log = logging.getLogger("forecurve")
 DEFAULT_URL = "http://127.0.0.1:8400"
 AWAY_S = 10.0
 """How long `init` tries a service that is away, as while it is restarted: a run that begins offline stays so."""
+ANSWER_S = AWAY_S
+"""How long `init` waits for one answer: of a service that takes the request and says nothing."""
 _NOTHING_TO_GO_ON_WITH = ("over", "not-found")
 
 
@@ -58,7 +60,7 @@ class Start:
         found = self._found()
         known = found.url if found else None
         url = checked_url(url or os.environ.get("FORECURVE_URL") or known or DEFAULT_URL)
-        with Api(url, token or os.environ.get("FORECURVE_TOKEN")) as api:
+        with Api(url, token or os.environ.get("FORECURVE_TOKEN"), timeout_s=ANSWER_S) as api:
             try:
                 return self._begun(api, found)
             except ApiError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forecurve.client import Api, ApiError, ClientError, attach, init
+from forecurve.client import Api, ApiError, ClientError, attach, init, starting
 
 from .conftest import FaultyService
 
@@ -142,6 +144,23 @@ def test_a_service_that_takes_no_run_now_makes_the_run_offline(
     run.finish()
     assert run.id is None
     assert f"forecurve sync {tmp_path}/.forecurve/offline-" in caplog.text
+
+
+def test_a_service_that_takes_the_request_and_never_answers_makes_the_run_offline(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = threading.Event()
+    service.answer = lambda path, body: (200, {"late": ended.wait(20)}, {})
+    assert starting.ANSWER_S == 10.0
+    monkeypatch.setattr(starting, "ANSWER_S", 0.1)
+    began = time.monotonic()
+    run = init(url=service.url)
+    took = time.monotonic() - began
+    ended.set()
+    run.finish()
+    assert run.id is None
+    assert "is away (no answer from" in caplog.text
+    assert took < 10.0, "it does not wait as long as the service does"
 
 
 def test_a_script_that_changes_its_directory_goes_on_reporting(
