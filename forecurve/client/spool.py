@@ -21,7 +21,8 @@ import os
 import shutil
 import threading
 from bisect import bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -106,22 +107,17 @@ class Spool:
 
     def seal_batch(self, body: dict[str, Any], of: int | None = None) -> Entry:
         """Number a metric batch and put it on disk."""
-        with self._lock:
-            self._last_seq += 1
-            return self.seal("metrics", body | {"seq": self._last_seq}, of)
+        return self._seal_batches([body], of)[0]
 
-    def seal(self, kind: str, body: dict[str, Any], of: int | None = None) -> Entry:
+    def seal(self, kind: str, body: dict[str, Any]) -> Entry:
         """Put an entry on disk (fsync) and in the queue.
 
         Raises:
             TypeError, ValueError: the body is nothing that JSON has. Nothing is written then.
         """
         with self._lock:
-            entry = Entry(self._last_n + 1, kind, body, of)
-            line = _line(entry)
-            offset = self._append(line)
-            self._last_n = entry.n
-            insort(self._waiting, (entry.place, offset, len(line)))
+            entry = Entry(self._last_n + 1, kind, body)
+            self._put([entry])
             return entry
 
     def first(self) -> Entry | None:
@@ -158,8 +154,7 @@ class Spool:
             halves = _halves(entry.body) if entry.kind == "metrics" and divisions < MAX_DIVISIONS else []
             if not halves:
                 return False
-            for half in halves:
-                self.seal_batch(half, of=root)
+            self._seal_batches(halves, of=root)
             self._divisions = root, divisions + 1
             self.settle(entry)
             return True
@@ -189,6 +184,26 @@ class Spool:
                 shutil.rmtree(self.directory, ignore_errors=True)
             self.close()
 
+    def _seal_batches(self, bodies: Sequence[dict[str, Any]], of: int | None) -> list[Entry]:
+        """Number batches and put them on disk: all of them, or none where the disk refuses."""
+        with self._lock:
+            numbered = enumerate(bodies, 1)
+            entries = [
+                Entry(self._last_n + place, "metrics", body | {"seq": self._last_seq + place}, of)
+                for place, body in numbered
+            ]
+            self._put(entries)
+            self._last_seq += len(entries)
+            return entries
+
+    def _put(self, entries: Sequence[Entry]) -> None:
+        lines = [_line(entry) for entry in entries]
+        offset = self._append(b"".join(lines))
+        for entry, line in zip(entries, lines, strict=True):
+            insort(self._waiting, (entry.place, offset, len(line)))
+            offset += len(line)
+        self._last_n = entries[-1].n
+
     def _empty(self) -> None:
         """Leave nothing in the queue but the numbers that were given: a crash of the machine may cost the other note of
         them."""
@@ -196,18 +211,26 @@ class Spool:
         self._size = 0
         self._append(_line(Entry(self._last_n, "emptied", {"seq": self._last_seq})))
 
-    def _append(self, line: bytes) -> int:
-        """Write a line at the end and wait for the disk; where the line begins."""
+    def _append(self, lines: bytes) -> int:
+        """Write lines at the end and wait for the disk; where the first begins."""
         end = self._file.seek(0, os.SEEK_END)
         if end > self._size:
-            self._file.truncate(self._size)  # the part of a line that a full disk took
+            self._file.truncate(self._size)  # the part that a full disk took
         offset = min(end, self._size)
-        left = memoryview(line)
+        try:
+            self._write(lines)
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(offset)  # a half of a batch without the other would be sent beside the whole
+            raise
+        self._size = offset + len(lines)
+        return offset
+
+    def _write(self, lines: bytes) -> None:
+        left = memoryview(lines)
         while left:
             left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
-        self._size = offset + len(line)
-        return offset
 
     def _recover(self) -> None:
         """Find what is still to be sent, put damaged lines aside, cut off a line that a crash left half-written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,34 @@ def test_halves_take_the_place_of_a_divided_batch_over_restarts(tmp_path: Path) 
 
     assert taken == [(["c"], 4), (["d"], 5), (None, None)]
     assert again.seal_batch({}).body["seq"] == 6
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("full_after", [0, 1])
+def test_a_disk_that_fills_while_a_batch_is_divided_doubles_no_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_after: int, restarted: bool
+) -> None:
+    spool = Spool(tmp_path)
+    spool.seal_batch({"points": list("abcd"), "evaluations": []})
+    batch, fsync, left = spool.first(), os.fsync, iter([True] * full_after)
+    assert batch
+
+    def full(file: int) -> None:
+        if not next(left, False):
+            raise OSError(28, "No space left on device")
+        fsync(file)
+
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(os, "fsync", full)
+        spool.divide(batch)
+    if restarted:
+        spool.close()
+        spool = Spool(tmp_path)
+    if (entry := spool.first()) and entry.n == batch.n:
+        assert spool.divide(entry)
+
+    assert waiting(spool) == list("abcd")
+    spool.close()
 
 
 def with_damage(directory: Path, line: int, damage: bytes) -> None:
