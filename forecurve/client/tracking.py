@@ -19,6 +19,9 @@ from .transport import Transport
 
 Mode = Literal["online", "offline", "disabled"]
 
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+"""Where launchers say which process of a job this is; the first that is set counts."""
+
 _current: Run | None = None
 logger = logging.getLogger("forecurve")  # `log` is what users call
 
@@ -71,7 +74,8 @@ def init(
     left out, and are refused when they are not the run's. Nothing revives a run that is over: an exception that leaves
     `with run:` ends it as failed; `finish("lost")` leaves it open for the next attempt.
 
-    Only rank 0 of a distributed job reports; the other ranks get a disabled run. When the service is away, and
+    Only rank 0 of a distributed job reports; the other ranks get a disabled run. The rank is that of `RANK`, or else of
+    Open MPI, of other MPIs, or of a Slurm step of several tasks. When the service is away, and
     does not come back within 10 s, the run goes offline to its end with a warning, so that training starts anyway;
     when the directory cannot be written, the spool is kept in a temporary one, and a warning says where. What the
     service has not taken when the run ends, or is killed, `forecurve sync` sends later.
@@ -87,7 +91,7 @@ def init(
     global _current
     if mode not in ("online", "offline", "disabled"):
         raise ClientError(f"mode is {mode!r}; it is one of online, offline, disabled")
-    if mode == "disabled" or os.environ.get("RANK", "0") not in ("", "0"):
+    if mode == "disabled" or not _is_first():
         _current = Run(None, 1, spool=None)
         return _current
     _say_unfinished(_current)
@@ -97,6 +101,14 @@ def init(
     start = Start(root, asked, plain_config(config), resume)
     _current = start.offline() if mode == "offline" else start.online(url, token)
     return _current
+
+
+def _is_first() -> bool:
+    """This process is the one of its job that reports."""
+    told = [rank for name in RANKS if (rank := os.environ.get(name))]
+    if not told and os.environ.get("SLURM_STEP_ID") and os.environ.get("SLURM_NTASKS", "1") != "1":
+        told = [os.environ.get("SLURM_PROCID") or "0"]  # outside of a step it is inherited, and says nothing
+    return not told or told[0] == "0"
 
 
 def _say_unfinished(before: Run | None) -> None:

@@ -101,7 +101,8 @@ def real_service(application: FastAPI, sessions: sessionmaker[Session], clock: C
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no run, no setting of the environment, and a working directory of the test's own."""
-    for name in [name for name in os.environ if name.startswith("FORECURVE_")] + ["RANK"]:
+    launchers = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID")
+    for name in [*(name for name in os.environ if name.startswith("FORECURVE_")), *launchers]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "_current", None)
