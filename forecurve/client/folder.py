@@ -20,7 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,10 +35,12 @@ log = logging.getLogger("forecurve")
 Meta = dict[str, Any]
 
 
-def new_attempt(request: Mapping[str, Any], project: str | None) -> Meta:
-    """An attempt that the service does not know yet."""
+def new_attempt(request: Mapping[str, Any], project: str | None, *, after: datetime | None = None) -> Meta:
+    """An attempt that the service does not know yet, dated now, and later than `after` whatever the clock says."""
+    now = datetime.now(UTC)
+    created_at = now if after is None or now > after else after + timedelta(microseconds=1)
     known = {"request": dict(request), "project": project, "key": secrets.token_hex(16)}
-    return known | {"number": None, "ingest_token": None, "created_at": datetime.now(UTC).isoformat()}
+    return known | {"number": None, "ingest_token": None, "created_at": created_at.isoformat()}
 
 
 class RunFolder:

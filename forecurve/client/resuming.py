@@ -8,8 +8,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from forecurve.limits import EARLIEST, LATEST
 
 from .errors import ClientError
 from .folder import RunFolder
@@ -74,7 +77,22 @@ def newest_of(root: Path, name: str | None) -> RunFolder | None:
 def runs_of(root: Path, name: str | None) -> list[RunFolder]:
     """The runs of this name, first the one begun last."""
     mine = [folder for folder in _folders(root.absolute()) if folder.name == name]
-    return sorted(mine, key=lambda folder: str(folder.newest["created_at"]), reverse=True)
+    return sorted(mine, key=lambda folder: _date(folder.newest["created_at"]) or EARLIEST, reverse=True)
+
+
+def newest_date(root: Path) -> datetime | None:
+    """When the run begun last was, by the clock of that time: what is begun now is to be found before it."""
+    dates = [date for folder in _folders(root.absolute()) if (date := _date(folder.newest["created_at"]))]
+    return max(dates, default=None)
+
+
+def _date(told: Any) -> datetime | None:
+    """None for what is no date that anything could come after."""
+    try:
+        date = datetime.fromisoformat(told).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return date if date < LATEST else None
 
 
 def holder_of(folder: RunFolder) -> str | None:

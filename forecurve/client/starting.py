@@ -17,7 +17,7 @@ from .folder import RunFolder, new_attempt, prepare
 from .http import checked_url
 from .lock import InUse
 from .patience import retried
-from .resuming import AUTO, find
+from .resuming import AUTO, find, newest_date
 from .run import Run
 from .sameness import check_same
 from .spool import Spool
@@ -97,7 +97,7 @@ class Start:
         if found is None:
             return self._new_folder(None if self._resume == AUTO else self._resume)
         project = None if found.name == self._asked.full_name else self._asked.project  # it may have been renamed since
-        found.add(new_attempt(self._asked.next_attempt(), project))
+        found.add(new_attempt(self._asked.next_attempt(), project, after=newest_date(self._root)))
         try:
             return found, found.open_newest()
         except InUse:
@@ -114,7 +114,7 @@ class Start:
 
     def _meta(self, run_id: str | None) -> dict[str, Any]:
         body = self._asked.next_attempt() if run_id else self._asked.new_run()
-        attempts = [new_attempt(body, self._asked.project)]
+        attempts = [new_attempt(body, self._asked.project, after=newest_date(self._root))]
         named: Mapping[str, Any] = {"name": self._asked.full_name, "config": self._config}
         return {**named, "url": None, "run_id": run_id, "attempts": attempts}
 

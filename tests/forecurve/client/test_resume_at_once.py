@@ -1,8 +1,9 @@
-"""Jobs of one name that start together, with `resume="auto"`: each has a run of its own."""
+"""Which run `resume="auto"` goes on with where others of its name are begun beside it, or by a clock that was wrong."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,19 @@ def test_a_folder_that_is_renamed_while_another_looks_at_it_is_held(own_director
 
     assert holder_of(seen)
     run.finish()
+
+
+@pytest.mark.parametrize("dated", ["2099-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00", "soon", None])
+def test_a_run_that_ended_while_the_clock_was_ahead_does_not_hide_the_one_to_go_on_with(dated: str | None) -> None:
+    ended = init("mine", mode="offline")
+    ended.finish()
+    assert ended.directory is not None
+    file = ended.directory.parent / "run.json"
+    meta = json.loads(file.read_text())
+    meta["attempts"][0]["created_at"] = dated
+    file.write_text(json.dumps(meta))
+
+    for attempt in range(1, 4):
+        run = init("mine", mode="offline", resume="auto")
+        assert run.attempt == attempt
+        run.finish("lost")
