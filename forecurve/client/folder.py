@@ -187,12 +187,18 @@ class RunFolder:
             self._lock.release()
         with suppress(OSError):
             for folder in self._above:
+                _unhide(folder)
                 folder.rmdir()
 
     @property
     def sync_command(self) -> str:
         """What sends the reports that are left here."""
         return f"forecurve sync {shlex.quote(str(self.path))}"
+
+
+def _unhide(folder: Path) -> None:
+    if [left.name for left in folder.iterdir()] == [".gitignore"]:
+        (folder / ".gitignore").unlink()
 
 
 def prepare(root: Path, meta: Meta) -> RunFolder:
@@ -217,6 +223,12 @@ def prepare(root: Path, meta: Meta) -> RunFolder:
     return folder
 
 
+def _hide_from_git(root: Path) -> None:
+    """`run.json` has a token, and `git add -A` is quickly typed."""
+    with suppress(OSError):
+        (root / ".gitignore").write_text("*\n")
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
@@ -225,6 +237,8 @@ def _made(root: Path, meta: Meta, above: Sequence[Path] = ()) -> RunFolder:
     path = root / f"offline-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     missing = [folder for folder in path.parents if not folder.exists()]
     path.mkdir(parents=True)
+    if root in missing:
+        _hide_from_git(root)
     (path / "a1").mkdir()
     lock = WriterLock(path / "a1")  # before another process that starts by this name can find `run.json`
     folder = RunFolder(path, meta, [*missing, *above], lock)

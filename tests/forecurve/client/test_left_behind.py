@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +182,20 @@ def test_the_token_that_is_kept_is_for_the_owners_eyes_only(service: FaultyServi
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text())["attempts"][0]["ingest_token"] == "for-reports"
     assert "mine" not in file.read_text()
+
+
+def test_a_folder_of_runs_is_none_of_what_git_adds(service: FaultyService, tmp_path: Path) -> None:
+    service.answer = answering(200)
+    (tmp_path / "mine").mkdir()
+    for name in ("new", "mine"):
+        init(url=service.url, token="mine", directory=name).finish()
+
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    added = subprocess.run([*git, "ls-files"], check=True, capture_output=True, text=True).stdout
+    assert "new/" not in added
+    assert "mine/run_1/run.json" in added, "a folder that was there is left as it is"
 
 
 def test_while_the_service_hangs_what_is_logged_reaches_the_disk(
