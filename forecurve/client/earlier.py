@@ -7,7 +7,7 @@ outage: what a new attempt supersedes of an older one is decided there, for late
 from __future__ import annotations
 
 import logging
-import time
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -21,7 +21,7 @@ log = logging.getLogger("forecurve")
 
 
 class Earlier:
-    """Sends the spools of earlier attempts in the background; each is emptied where it lies.
+    """Sends the spools of earlier attempts in the background, one after the other; each is emptied where it lies.
 
     Args:
         before: where the reports of each earlier attempt are kept, and its number.
@@ -30,15 +30,13 @@ class Earlier:
 
     def __init__(self, before: Iterable[tuple[Path, int]], door: Callable[[int], Transport]):
         self._spools: list[Spool] = []
-        self._transports: list[Transport] = []
         self._senders: list[Sender] = []
+        self._thread = threading.Thread(target=self._run, name="forecurve-earlier", daemon=True)
         for directory, number in before:
             spool = _left(directory)
             if spool is not None:
-                transport = door(number)
                 self._spools.append(spool)
-                self._transports.append(transport)
-                self._senders.append(Sender(spool, transport, once=Once(), until_empty=True))
+                self._senders.append(Sender(spool, door(number), once=Once(), until_empty=True))
 
     @property
     def waiting(self) -> int:
@@ -46,19 +44,25 @@ class Earlier:
         return sum(spool.waiting for spool in self._spools)
 
     def start(self) -> None:
-        if self._senders:
-            log.warning("forecurve: sending %d reports that earlier attempts could not send", self.waiting)
-        for sender in self._senders:
-            sender.start()
-            sender.wake()
+        if not self._senders:
+            return
+        log.warning("forecurve: sending %d reports that earlier attempts could not send", self.waiting)
+        self._thread.start()
 
     def close(self, deadline_s: float) -> None:
         """Send the rest within the deadline; what is not taken stays on disk for the next attempt."""
-        deadline = time.monotonic() + deadline_s
-        for sender, transport, spool in zip(self._senders, self._transports, self._spools, strict=True):
-            sender.close(deadline - time.monotonic())
-            transport.close()
+        for sender in self._senders:
+            sender.hurry()
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, deadline_s))
+        for sender, spool in zip(self._senders, self._spools, strict=True):
+            sender.give_up()
             spool.close()
+
+    def _run(self) -> None:
+        for sender in self._senders:
+            sender.wake()
+            sender.run()
 
 
 def _left(directory: Path) -> Spool | None:

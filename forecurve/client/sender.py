@@ -51,7 +51,7 @@ class Sender:
         self.refused = 0
         self.refusal = ""
         """How many entries the service refused for good, and what it said of the last."""
-        self._thread = threading.Thread(target=self._run, name="forecurve-sender", daemon=True)
+        self._thread = threading.Thread(target=self.run, name="forecurve-sender", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -63,14 +63,23 @@ class Sender:
     def close(self, deadline_s: float) -> None:
         """Send what is on disk within the deadline and stop. A thread that waits for an answer is left behind: it ends
         when that comes, and changes nothing in a spool that was closed meanwhile."""
+        self.hurry()
+        self._thread.join(max(0.0, deadline_s))
+        self.give_up()
+
+    def hurry(self) -> None:
+        """End once all is sent: nothing more is put on disk, and somebody waits for it."""
         self._closing.set()
         self._not_before = min(self._not_before, time.monotonic() + 0.1)
         self._wake.set()
-        self._thread.join(max(0.0, deadline_s))
+
+    def give_up(self) -> None:
+        """End now; an answer that is still to come no longer counts."""
         self._given_up.set()
         self._wake.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Send until it is closed, or all is sent; what `start` has a thread do."""
         while not self._given_up.is_set():
             self._wake.wait(self._pause())
             self._wake.clear()

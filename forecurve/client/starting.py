@@ -151,12 +151,13 @@ def _offline(folder: RunFolder, spool: Spool | None) -> Run:
 def _online(folder: RunFolder, spool: Spool | None, url: str, reached: Reached | None) -> Run:
     run_id, number, token = str(folder.run_id), folder.newest["number"], folder.newest["ingest_token"]
     before = [(path, attempt["number"]) for path, attempt in zip(folder.spools, folder.attempts, strict=True)][:-1]
+    transport = Transport(url, token, run_id, number)
     return Run(
         run_id,
         number,
         spool=spool or folder.open_newest(),
-        transport=Transport(url, token, run_id, number),
-        earlier=Earlier(before, lambda earlier: Transport(url, token, run_id, earlier, handed_in_by=number)),
+        transport=transport,
+        earlier=Earlier(before, transport.handing_in),
         sync_later=folder.sync_command,
         reached=reached,
     )

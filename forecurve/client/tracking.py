@@ -140,8 +140,7 @@ def attach(directory: str | Path) -> Run:
     except OSError as error:
         raise ClientError(f"directory is {str(directory)!r}: it cannot be written ({error}); name another") from None
     before = [(folder / f"a{number}", number) for number in range(1, attempt)]
-    earlier = Earlier(before, lambda number: Transport(url, token, run_id, number, handed_in_by=attempt))
-    return Run(run_id, attempt, spool=spool, transport=transport, earlier=earlier)
+    return Run(run_id, attempt, spool=spool, transport=transport, earlier=Earlier(before, transport.handing_in))
 
 
 def log(metrics: Mapping[str, Any], *, step: int, compute: float | None = None) -> None:

@@ -56,14 +56,29 @@ class Transport:
 
     Args:
         handed_in_by: the later attempt that sends the reports of this one, with its own token.
+        http: that of another attempt, which closes it.
     """
 
-    def __init__(self, url: str, token: str, run_id: str, attempt: int, handed_in_by: int | None = None):
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        run_id: str,
+        attempt: int,
+        handed_in_by: int | None = None,
+        http: httpx.Client | None = None,
+    ):
         self.url = url.rstrip("/")
         self.run_id = run_id
         self.attempt = attempt
         self._who = {"attempt": attempt} | ({"handed_in_by": handed_in_by} if handed_in_by else {})
-        self._http = make_http(url, token)
+        self._token = token
+        self._is_shared = http is not None
+        self._http = http or make_http(url, token)
+
+    def handing_in(self, attempt: int) -> Transport:
+        """The doors for the reports of an earlier attempt, which this one sends, over the same connections."""
+        return Transport(self.url, self._token, self.run_id, attempt, handed_in_by=self.attempt, http=self._http)
 
     def send(self, entry: Entry) -> Answer:
         """Send an entry; never raises."""
@@ -91,7 +106,8 @@ class Transport:
         return recipe
 
     def close(self) -> None:
-        self._http.close()
+        if not self._is_shared:
+            self._http.close()
 
 
 def read_answer(response: httpx.Response) -> Answer:

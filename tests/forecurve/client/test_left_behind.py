@@ -198,6 +198,37 @@ def test_a_folder_of_runs_is_none_of_what_git_adds(service: FaultyService, tmp_p
     assert "mine/run_1/run.json" in added, "a folder that was there is left as it is"
 
 
+def test_however_many_attempts_left_something_one_thread_hands_it_in_in_order(service: FaultyService) -> None:
+    for step in range(1, 13):
+        run = init(mode="offline", resume="auto")
+        evaluate(run, step)
+        run.finish("lost")
+    numbers, hold = iter(range(1, 99)), threading.Event()
+
+    def answer(path: str, body: dict[str, Any]) -> Any:
+        if path == "/v1/runs" or path.endswith("/attempts"):
+            return 201, CREATED | {"attempt": next(numbers)}, {}
+        if path.endswith("/metrics"):
+            hold.wait(5)
+        return 200, {}, {}
+
+    service.answer = answer
+    before = set(threading.enumerate())
+    run = init(url=service.url, token="mine", resume="auto")
+    wait_for(lambda: service.bodies("metrics"))
+    more = [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("forecurve-")]
+    hold.set()
+    run.finish()
+
+    assert more.count("forecurve-earlier") == 1
+    assert len(more) <= 5, "as many as a run has that left nothing, and one"
+    sent = [
+        (body["attempt"], body["handed_in_by"], body["evaluations"][0]["step"]) for body in service.bodies("metrics")
+    ]
+    assert sent == [(step, 13, step) for step in range(1, 13)]
+    assert run.unsent == 0
+
+
 def test_while_the_service_hangs_what_is_logged_reaches_the_disk(
     service: FaultyService, caplog: pytest.LogCaptureFixture
 ) -> None:
