@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.cluster import Cluster, checkpoint, cluster
 from tests.trainer.conftest import SMALL
 from tests.worker.harness import ray, world
@@ -16,6 +18,7 @@ STEPS = {"budget.compute": 6, "checkpoint.every_steps": 2, "checkpoint.keep_last
 CHANGES = {"optimizer.learning_rate": 1e-3, "budget.compute": 8}
 
 
+@pytest.mark.slow  # 25 s; the doors are in tests/server/runs, the fork itself in tests/trainer
 def test_a_fork_goes_on_from_its_parents_checkpoint_and_fails_by_name_when_that_is_gone(
     cluster: Cluster, tmp_path: Path
 ) -> None:

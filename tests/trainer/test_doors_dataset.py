@@ -120,6 +120,7 @@ def check(response, answer):
 """
 
 
+@pytest.mark.slow  # 13 s; the parts are in tests/trainer/verifiers
 def test_a_budget_of_cpu_seconds_holds_what_verifiers_take_in_their_own_processes(folder, tmp_path, monkeypatch):
     (tmp_path / "busy_verifier.py").write_text(BUSY)
     monkeypatch.syspath_prepend(tmp_path)

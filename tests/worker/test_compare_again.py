@@ -18,7 +18,7 @@ from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 from tests.worker.refitting import Sessions
 from tests.worker.test_compare import LATER, row_of, start_sweep
-from tests.worker.test_refit_again import WAITS, Died
+from tests.worker.test_refit_again import WAITS, Died, next_of
 from worker.compare import COMPARED, compare_sweep
 from worker.tries import MOST_TRIES
 
@@ -112,6 +112,7 @@ def test_a_comparison_that_ends_its_worker_each_time_is_put_off_and_then_given_u
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep_id, now, deaths = start_sweep(sessions, seeds=1, points=12), LATER, []
+    due: datetime | None = LATER
 
     def die(*_: object) -> None:
         deaths.append(now)
@@ -119,10 +120,12 @@ def test_a_comparison_that_ends_its_worker_each_time_is_put_off_and_then_given_u
 
     with monkeypatch.context() as deadly:
         deadly.setattr(worker.compare, "find", die)
-        while now < LATER + timedelta(days=7):
+        while due:
+            now = due
             with suppress(Died):
                 compare_sweep(sessions, settings, sweep_id, now)
-            now += timedelta(minutes=1)
+            row = row_of(sessions, sweep_id)
+            due = next_of(now, row.lease_expires_at, row.again_at)
     row = row_of(sessions, sweep_id)
     assert len(deaths) == row.tries == MOST_TRIES
     assert (row.again_at, row.dirty_at, row.result) == (None, None, None)

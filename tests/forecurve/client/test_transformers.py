@@ -99,6 +99,7 @@ def test_a_run_name_and_what_is_given_come_before_the_folder(service: Service, t
     assert evaluations[0]["reward"] == 0.5
 
 
+@pytest.mark.slow  # 8 s
 def test_a_training_that_is_killed_goes_on_with_its_run_and_what_it_had_spent(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,9 +43,8 @@ def with_experts() -> PretrainedConfig:
 
 
 # Each kind costs an engine of its own. That of test_vllm_engine.py is of matrices too, with biases and a tied head.
-@pytest.mark.parametrize(
-    ("kind", "in_place"), [pytest.param(of_matrices, True, marks=pytest.mark.slow), (with_experts, False)]
-)
+@pytest.mark.parametrize(("kind", "in_place"), [(of_matrices, True), (with_experts, False)])
+@pytest.mark.slow  # 20 s each; swaps are in test_vllm_engine.py too
 def test_the_weights_of_the_folder_and_then_those_of_a_swap_make_the_tokens(
     kind: Callable[[], PretrainedConfig], in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

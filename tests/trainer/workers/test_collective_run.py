@@ -36,6 +36,7 @@ def broadcasts(monkeypatch):
     return versions
 
 
+@pytest.mark.slow  # 10 s; the broadcast itself is above
 def test_a_run_by_broadcast_is_that_of_the_same_weights_taken_without(recipe, tmp_path, broadcasts):
     changes = {"budget.compute": 6, "algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}
     rewards = {}

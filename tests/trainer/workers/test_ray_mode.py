@@ -162,6 +162,7 @@ def test_a_learner_that_no_longer_answers_ends_the_attempt_by_name(recipe, tmp_p
         train(recipe({"budget.compute": 6, "resources.stall_seconds": 5}), Launch(tmp_path, progress=False))
 
 
+@pytest.mark.slow  # 20 s; what a dead rank ends is in test_faults.py, the exact resume in tests/trainer/records
 def test_a_learner_that_dies_ends_the_attempt_by_name_and_the_next_one_goes_on(recipe, tmp_path, monkeypatch):
     hooks, steps = _remembering_generators(monkeypatch), []
 

@@ -83,6 +83,7 @@ def test_the_seeds_said_to_show_sameness_are_the_fewest_that_do(difference: floa
     assert power(seeds - 1) < 0.8 <= power(seeds)
 
 
+@pytest.mark.slow  # 4 s
 def test_the_smallest_speed_is_claimed_four_times_in_five() -> None:
     """Sweeps judged in full: a speed's claim has two sides, and there is no region to lose one in."""
     spread, rng = SeedSpread(0.2), np.random.default_rng(7)

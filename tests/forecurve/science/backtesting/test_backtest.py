@@ -61,7 +61,7 @@ def test_nothing_after_the_fraction_is_seen(family: list[Curve]) -> None:
     assert one[0].actual != two[0].actual
 
 
-@pytest.mark.parametrize("runs", [3, 5, 11])
+@pytest.mark.parametrize("runs", [3, 5, pytest.param(11, marks=pytest.mark.slow)])
 def test_nothing_after_the_fraction_is_seen_by_way_of_its_siblings(family: list[Curve], runs: int) -> None:
     """Nor through what their forecasts got wrong, which were made with priors of runs."""
     curve, *others = family[:runs]

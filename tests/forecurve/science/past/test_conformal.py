@@ -167,7 +167,7 @@ def _of_a_kind(rng: np.random.Generator, run: int) -> Past:
     return Past(str(run), 0.25, Estimate(0.5, 0.5 - half, 0.5 + half), ended, course)
 
 
-@pytest.mark.parametrize("runs", [9, 30])
+@pytest.mark.parametrize("runs", [9, pytest.param(30, marks=pytest.mark.slow)])
 def test_what_likeness_tells_is_covered_nine_times_in_ten_too(runs: int) -> None:
     rng = np.random.default_rng(7)
     covered = []

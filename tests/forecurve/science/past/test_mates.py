@@ -130,6 +130,7 @@ def flat_and_rising() -> list[Curve]:
     return curves
 
 
+@pytest.mark.slow  # 8 s
 def test_a_further_seed_of_an_arm_that_never_rose_is_not_expected_to() -> None:
     rows = {row.series: row for row in backtest(flat_and_rising(), fractions=[0.1], prior="siblings").rows}
     flat = [row for name, row in rows.items() if row.actual == 0]

@@ -148,6 +148,7 @@ def test_an_early_posterior_under_siblings_agrees_with_emcee() -> None:
     _agrees(noisy_curve(5, last=2000.0, points=10), SIBLINGS, steps=1000, slack=0.1)
 
 
+@pytest.mark.slow  # a long chain; others are below
 def test_a_posterior_with_what_is_known_of_the_noise_agrees_with_emcee() -> None:
     _agrees(noisy_curve(5, last=4000.0, points=20), replace(PAPER, noise=NOISE), steps=1200, slack=0.08)
 
@@ -157,6 +158,7 @@ def test_a_posterior_under_a_prior_agrees_with_emcee_where_nothing_is_known_of_t
     _agrees(Curve(told.compute[1:], told.reward[1:]), PAPER, steps=1200, slack=0.08)
 
 
+@pytest.mark.slow  # a long chain; others are below
 def test_a_late_steep_rise_that_the_first_lattice_steps_over_agrees_with_emcee() -> None:
     """Its narrow ridge lies between the nodes of the first lattice, and beyond the edge of the second."""
     compute = np.geomspace(20, 8000, 8)

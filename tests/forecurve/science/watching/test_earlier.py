@@ -77,6 +77,7 @@ def test_one_by_one_says_at_every_look_what_all_at_once_does(change: str) -> Non
         _assert_same(look, watch(FROZEN, compute[:count], reward[:count], restarts=resumed))
 
 
+@pytest.mark.slow  # 5 s
 def test_beyond_400_evaluations_too_where_they_are_judged_as_means() -> None:
     compute = MANY[:810]
     reward = _rewards(compute)
