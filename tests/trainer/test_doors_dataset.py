@@ -268,6 +268,7 @@ def test_a_fork_to_a_mixture_starts_the_order_anew_and_a_changed_file_is_no_way_
     assert "the files of task.train have changed since" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # 8 s; what a checkpoint keeps is in tests/trainer/records
 def test_what_verifiers_counted_goes_on_where_the_checkpoint_was_written(by_always, tmp_path):
     file, out = tmp_path / "recipe.json", tmp_path / "run"
     file.write_text(

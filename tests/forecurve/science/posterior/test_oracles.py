@@ -153,6 +153,7 @@ def test_a_posterior_with_what_is_known_of_the_noise_agrees_with_emcee() -> None
     _agrees(noisy_curve(5, last=4000.0, points=20), replace(PAPER, noise=NOISE), steps=1200, slack=0.08)
 
 
+@pytest.mark.slow  # a long chain; others are below
 def test_a_posterior_under_a_prior_agrees_with_emcee_where_nothing_is_known_of_the_noise_or_the_start() -> None:
     told = noisy_curve(3, last=4000.0, points=15)
     _agrees(Curve(told.compute[1:], told.reward[1:]), PAPER, steps=1200, slack=0.08)
