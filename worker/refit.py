@@ -142,6 +142,7 @@ def _survives(session: Session, run: Run, now: datetime) -> bool:
         return True
     run.fit_lease = run.fit_lease_expires_at = run.dirty_at = None
     _note_tries(session, run, tries, tries.said(_DIED))
+    _settle_if_over(session, run, now)
     return False
 
 
@@ -212,6 +213,11 @@ def _finish(
     if found is None:  # open pages learn of it by its event
         why = f"Evaluations so far: {len(subject.points)}; a forecast takes {MIN_POINTS}."
         record_of(session, run, WAITING, actor="refit", reason=why)
+    _settle_if_over(session, run, now)
+
+
+def _settle_if_over(session: Session, run: Run, now: datetime) -> None:
+    """Nothing is left to act on once the last evaluations of a run are judged, or given up."""
     resolve_if_over(session, run, actor="watch", now=now)
     supersede_if_over(session, run, now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,7 +18,7 @@ from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 from tests.worker.refitting import Sessions
 from tests.worker.test_compare import LATER, row_of, start_sweep
-from tests.worker.test_refit_again import WAITS, Died, next_of
+from tests.worker.test_refit_again import WAITS, Times, deaths_of, die
 from worker.compare import COMPARED, compare_sweep
 from worker.tries import MOST_TRIES
 
@@ -111,21 +111,15 @@ def test_a_try_whose_ring_was_lost_is_rung_by_the_sweep(world: World) -> None:
 def test_a_comparison_that_ends_its_worker_each_time_is_put_off_and_then_given_up(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep_id, now, deaths = start_sweep(sessions, seeds=1, points=12), LATER, []
-    due: datetime | None = LATER
+    sweep_id = start_sweep(sessions, seeds=1, points=12)
 
-    def die(*_: object) -> None:
-        deaths.append(now)
-        raise Died
+    def times() -> Times:
+        row = row_of(sessions, sweep_id)
+        return row.lease_expires_at, row.again_at
 
     with monkeypatch.context() as deadly:
         deadly.setattr(worker.compare, "find", die)
-        while due:
-            now = due
-            with suppress(Died):
-                compare_sweep(sessions, settings, sweep_id, now)
-            row = row_of(sessions, sweep_id)
-            due = next_of(now, row.lease_expires_at, row.again_at)
+        deaths = deaths_of(lambda now: compare_sweep(sessions, settings, sweep_id, now), LATER, times)
     row = row_of(sessions, sweep_id)
     assert len(deaths) == row.tries == MOST_TRIES
     assert (row.again_at, row.dirty_at, row.result) == (None, None, None)

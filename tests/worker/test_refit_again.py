@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select
 
 import worker.refit
+from server.alerts.models import Alert
+from server.alerts.service import open_alert
 from server.events.models import OutboxMessage
 from server.runs.models import Run
 from server.runs.views import run_view
@@ -141,40 +143,54 @@ def test_a_try_whose_ring_was_lost_is_rung_by_the_sweep(world: World) -> None:
     assert world.sweep_up() == 0, "it is under way"
 
 
+Times = tuple[datetime | None, ...]
+
+
 class Died(BaseException):
     """In place of a signal that ends the worker: nobody writes down that its fit failed."""
 
 
-def next_of(now: datetime, *times: datetime | None) -> datetime | None:
-    """The next of these times at which something is due; None when nothing is any more."""
-    return min((time for time in times if time is not None and time > now), default=None)
+def deaths_of(work: Callable[[datetime], None], began: datetime, times: Callable[[], Times]) -> list[datetime]:
+    """When workers end, all of which do: at `began` and whenever something is due after that."""
+    deaths: list[datetime] = []
+    now: datetime | None = began
+    while now:
+        try:
+            work(now)
+        except Died:
+            deaths.append(now)
+        now = min((time for time in times() if time is not None and time > now), default=None)
+    return deaths
+
+
+def die(*_: object) -> None:
+    raise Died
 
 
 def test_a_fit_that_ends_its_worker_each_time_is_put_off_and_then_given_up(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id, now, deaths = start_run(sessions, status="succeeded"), START, []
-    due: datetime | None = START
+    run_id = start_run(sessions, status="succeeded")
+    with sessions.begin() as session:
+        words = {"kind": "below_forecast", "level": "ALERT", "title": "fell", "text": "It fell.", "now": START}
+        open_alert(session, session.get_one(Run, run_id), at_compute=1.0, attempt=1, **words)
 
-    def die(*_: object) -> None:
-        deaths.append(now - START)
-        raise Died
+    def times() -> Times:
+        run = run_of(sessions, run_id)
+        return run.fit_lease_expires_at, run.refit_at
 
     with monkeypatch.context() as deadly:
         deadly.setattr(worker.refit, "assess", die)
-        while due:
-            now = due
-            with suppress(Died):
-                refit(sessions, settings, run_id, now)
-            run = run_of(sessions, run_id)
-            due = next_of(now, run.fit_lease_expires_at, run.refit_at)
+        deaths = deaths_of(lambda now: refit(sessions, settings, run_id, now), START, times)
     assert len(deaths) == MOST_TRIES
-    assert deaths[1] == timedelta(seconds=settings.lease_s), "once is no sign of a fault"
+    assert deaths[1] - START == timedelta(seconds=settings.lease_s), "once is no sign of a fault"
     assert all(later - earlier >= wait for earlier, later, wait in zip(deaths[1:], deaths[2:], WAITS[1:], strict=False))
-    run = run_of(sessions, run_id)
+    run, now = run_of(sessions, run_id), deaths[-1] + timedelta(hours=1)
     assert (run.refit_tries, run.refit_at, run.dirty_at) == (MOST_TRIES, None, None)
     assert run.unfitted is not None
     assert run.unfitted.endswith("as when memory runs out. It was tried 6 times.")
+    with sessions() as session:
+        assert session.scalars(select(Alert)).one().resolved_at is not None, "the run is over, and nobody will judge it"
     ingest(sessions, run_id, HEALTHY, 12, 13, now)
     refit(sessions, settings, run_id, now)
     run = run_of(sessions, run_id)

@@ -53,10 +53,11 @@ def test_the_keyboards_place_in_the_bar_stays_over_a_refresh(page: Any, site: Si
     page.goto("/runs")
     page.wait_for_selector(LIVE)
     page.focus("#nav a[href='/settings']")
-    with page.expect_response("**/runs"):
-        page.evaluate("() => { document.body.dispatchEvent(new CustomEvent('forecurve:refresh')) }")
-    page.wait_for_selector("main:not(.htmx-request)")
-    page.wait_for_function("() => document.activeElement.textContent.trim() === 'Settings'")
+    page.evaluate("""() => new Promise((done) => {
+        document.addEventListener("htmx:finally:request", () => requestAnimationFrame(done), { once: true });
+        document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
+    })""")
+    assert page.evaluate("() => document.activeElement.textContent.trim()") == "Settings"
 
 
 def test_runs_that_come_to_an_empty_list_can_be_ticked(page: Any, site: Site) -> None:
