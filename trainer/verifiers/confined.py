@@ -1,10 +1,11 @@
 """Run one foreign program in this process, after giving up all that it must not have. Started by `sandbox`.
 
-    python -s -P -S confined.py REQUEST REPORT
+    python -s -P -S confined.py REQUEST REPORT PARENT
 
 REQUEST and REPORT are file descriptors: JSON with the program in, one of two secret words out: that the program ended
-well, or that the kernel refused to confine it and it was not run. Standard library only, and no import from the
-project: this must run where nothing of it can be read.
+well, or that the kernel refused to confine it and it was not run. PARENT is the process that started this one, and
+whose end is this one's. Standard library only, and no import from the project: this must run where nothing of it can
+be read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 import types
 from collections.abc import Iterable
@@ -28,7 +30,7 @@ MEGABYTE = 1 << 20
 OUTPUT_MB = 8
 OPEN_FILES = 64
 
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+_DEATH_OF_PARENT, _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 1, 38, 22, 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446  # landlock, the same numbers everywhere
 _READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, list folders
 _ALL_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1}
@@ -36,13 +38,14 @@ _ALONE = 1 << 0 | 1 << 1  # no abstract Unix sockets of others, no signals to ot
 READABLE = ("/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/null", "/dev/urandom")
 
 
-def main(request_file: int, report_file: int) -> None:
+def main(request_file: int, report_file: int, parent: int) -> None:
     """Confine this process, run the program, report."""
     with os.fdopen(request_file) as file:
         request = json.load(file)
     unconfined = request.pop("unconfined_word")  # not to be found where the program can look
     limit(request["memory_mb"], request["cpu_seconds"])
     try:
+        end_with(parent)
         confine()
     except OSError as error:
         os.write(report_file, unconfined.encode())
@@ -50,6 +53,16 @@ def main(request_file: int, report_file: int) -> None:
     del unconfined
     if run(request["program"], request["tests"], request["name"]):
         os.write(report_file, request["word"].encode())
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends: it waits here for as long as we run.
+
+    The filter keeps the program from taking this back.
+    """
+    _checked(ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL, 0, 0, 0), "a signal at the parent's death")
+    if os.getppid() != parent:
+        sys.exit(f"process {parent} ended before the kernel was asked to tell")
 
 
 def confine() -> None:
@@ -151,4 +164,4 @@ def _checked(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

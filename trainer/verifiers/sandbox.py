@@ -3,9 +3,9 @@
 Each program is a process of its own session in an empty folder, with the standard library and nothing else. It gives
 up its rights before its first line is read (`confined`): seccomp refuses sockets, new processes, signals and changes
 to files, on every kernel; Landlock hides every file but Python's own, where the kernel has it (Linux 5.13); limits
-bound memory, CPU time and what it prints. Where seccomp is missing nothing is run at all. This keeps programs from
-harming the machine; it does not keep a program that goes looking in its own process from claiming that its tests
-passed.
+bound memory, CPU time and what it prints; and the kernel kills it when this process is gone, however that went. Where
+seccomp is missing nothing is run at all. This keeps programs from harming the machine; it does not keep a program that
+goes looking in its own process from claiming that its tests passed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import secrets
 import subprocess
 import sys
@@ -75,8 +76,9 @@ def run(
         fed.write(stdin.encode())
         for file in (given, fed):
             file.seek(0)
+        numbers = map(str, (given.fileno(), report.fileno(), os.getpid()))
         process = subprocess.Popen(
-            [sys.executable, "-s", "-P", "-S", str(CONFINED), str(given.fileno()), str(report.fileno())],
+            [sys.executable, "-s", "-P", "-S", str(CONFINED), *numbers],
             stdin=fed,
             stdout=printed,
             stderr=subprocess.DEVNULL,

@@ -137,6 +137,7 @@ NEVER: dict[str, Looked] = {
     "open": ((2, None), 1, _BITS, (_CHANGES,)),
     "openat": ((257, 56), 2, _BITS, (_CHANGES,)),
     "fcntl": ((72, 25), 1, _EQUAL, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: the kernel would send the signal
+    "prctl": ((157, 167), 0, _EQUAL, (1,)),  # PR_SET_PDEATHSIG: the program is to end with the trainer
     "socketpair": ((53, 199), 1, _BITS, (2,)),  # datagrams, which can be sent to any address
 }
 """Calls that are allowed, but not with these arguments."""

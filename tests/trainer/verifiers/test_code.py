@@ -75,7 +75,7 @@ def test_the_cpu_time_of_programs_is_told_of_those_that_pass_fail_and_are_killed
     before = used_by_children()
     assert judges.passed("code", given, unit_tests(["assert True"])).tolist() == [True, False, False, False]
     assert judges.cpu_seconds() == pytest.approx(used_by_children() - before, abs=1e-3)
-    assert judges.cpu_seconds() > 4 * 0.5
+    assert judges.cpu_seconds() > 3 * 0.5  # the one without end gets what a busy machine leaves it
     judges.close()
 
 

@@ -1,4 +1,4 @@
-"""What becomes of verifiers whose trainer is killed."""
+"""What becomes of verifiers, and of programs under test, whose trainer is killed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import select
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from trainer.search_path import search_path
+from trainer.verifiers import sandbox
 
 HANGING = """
 import os, re, subprocess, time
@@ -54,6 +57,45 @@ def test_a_hung_worker_and_what_it_started_end_with_a_trainer_that_is_killed(tmp
     finally:
         for orphan in orphans:
             _kill(orphan)
+
+
+SLEEPING = """
+from trainer.verifiers import Judges
+from trainer.verifiers.code import unit_tests
+judges = Judges({"mine": "code"}, code_seconds=600.0)
+program = "import time; print('asleep', flush=True); time.sleep(600)"
+judges.passed("mine", [f"```python\\n{program}\\n```"], unit_tests("pass"))
+"""
+
+
+def test_a_program_under_test_that_sleeps_ends_with_a_trainer_that_is_killed():
+    trainer = subprocess.Popen([sys.executable, "-c", SLEEPING], env=dict(os.environ, PYTHONPATH=search_path()))
+    try:
+        program = _sleeping_child_of(trainer)
+        trainer.kill()
+        ended = select.select([program], [], [], 20)[0]
+        _kill(program)
+        assert ended
+    finally:
+        trainer.kill()
+        trainer.wait()
+
+
+def _sleeping_child_of(trainer: subprocess.Popen[bytes]) -> int:
+    """The program, when what it printed into its file says that it is asleep."""
+    children = Path(f"/proc/{trainer.pid}/task")
+    while trainer.poll() is None:
+        for child in " ".join(file.read_text() for file in children.glob("*/children")).split():
+            if "asleep" in Path(f"/proc/{child}/fd/1").read_text():
+                return os.pidfd_open(int(child))
+        time.sleep(0.01)
+    pytest.fail("the trainer ended")
+
+
+def test_a_program_whose_trainer_ended_before_the_kernel_was_asked_does_not_run(monkeypatch):
+    monkeypatch.setattr(os, "getpid", os.getppid)
+    ran = sandbox.run("print('ran')", seconds=20.0, memory_mb=256)
+    assert (ran.well, ran.output) == (False, "")
 
 
 def _kill(process: int) -> None:

@@ -73,6 +73,7 @@ def test_threads_work_and_so_does_asyncio():
         "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
         "import ctypes; ctypes.CDLL(None).unshare(0x10000000) and exec('raise PermissionError')",
         "import socket; socket.socketpair(type=socket.SOCK_DGRAM)",
+        "import ctypes; ctypes.CDLL(None).prctl(1, 0, 0, 0, 0) and exec('raise PermissionError')",
         "import fcntl, os; fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
         "import fcntl, os, struct; fcntl.fcntl(0, 15, struct.pack('ii', 1, os.getppid()))",
         "import fcntl; fcntl.fcntl(0, fcntl.F_SETSIG, 9)",
