@@ -3,8 +3,7 @@ the same engine without swaps and beside vLLM's own API without any of ours.
 
 A random Qwen3, of the testbed's size if nothing else is said, generates batches of 32 prompts x 16 responses of
 `--tokens` tokens (no end token, so that every batch is the same work). In the runs with swaps new weights come once a
-batch, while it is under way, as in training: `swaps` as the trainer does it, `paused` by a caller that pauses the
-engine first and lets it go on last.
+batch, while it is under way, as in training.
 Asked: at most 1 % paused, and at least 85 % of vLLM alone on a GPU; what a CPU gives is told as such.
 
     python benchmarks/vllm_swap.py [--batches 20] [--tokens 24] [--width 64] [--device cpu] [--json]
@@ -25,7 +24,7 @@ import numpy as np
 import torch
 from common import answer, note, parser, table
 
-from trainer.engines.base import SamplingConfig, paused
+from trainer.engines.base import SamplingConfig
 from trainer.engines.vllm_adapter import VllmOptions, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.types import Prompt, Request
@@ -60,23 +59,21 @@ def main() -> int:
 
 
 def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int, tokens: int) -> dict[str, Any]:
-    """Figures of the four ways. They take turns, a batch each, so that what else the machine does meets all alike;
+    """Figures of the three ways. They take turns, a batch each, so that what else the machine does meets all alike;
     speeds are of the median batch. `core_cpu_ms` is CPU time of vLLM's processes in a batch, in the median."""
-    ways: dict[str, Callable[[int], None]] = {
+    ways: dict[str, Callable[[int], float]] = {
         "alone": lambda batch: alone(engine, tokens),
         "engine": lambda batch: generate(engine, batch),
-        "paused": lambda batch: generate(engine, batch, lambda: swap_paused(engine, weights)),
-        "swaps": lambda batch: generate(engine, batch, lambda: swap(engine, weights)),
+        "swaps": lambda batch: generate(engine, batch, lambda: engine.load_weights(engine.version + 1, weights)),
     }
     generate(engine, 0)  # warm
     taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for batch in range(batches):
         note(f"batch {batch + 1} of {batches} ...")
         for name, way in ways.items():
-            before = time.perf_counter(), engine.paused_seconds, engine.cpu_seconds()
-            way(batch)
-            after = time.perf_counter(), engine.paused_seconds, engine.cpu_seconds()
-            taken[name].append(tuple(np.subtract(after, before)))
+            began, used = time.perf_counter(), engine.cpu_seconds()
+            stood = way(batch)
+            taken[name].append((time.perf_counter() - began, stood, engine.cpu_seconds() - used))
     middle = {name: np.median(batches_of, axis=0) for name, batches_of in taken.items()}
     return {
         name: {
@@ -90,25 +87,18 @@ def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int,
     }
 
 
-def generate(engine: VllmEngine, batch: int, under_way: Callable[[], None] = lambda: None) -> None:
-    """One batch through the engine, and what is to happen while it is under way."""
+def generate(engine: VllmEngine, batch: int, under_way: Callable[[], float] = lambda: 0.0) -> float:
+    """One batch through the engine, and what is to happen while it is under way; for how many seconds that made
+    generation stand still."""
     engine.submit([Request(p, prompt(p), SAMPLES, (batch, p)) for p in range(PROMPTS)])
     engine.step()  # let it begin
-    under_way()
+    stood = under_way()
     while engine.busy:
         engine.step()
+    return stood
 
 
-def swap(engine: VllmEngine, weights: dict[str, torch.Tensor]) -> None:
-    engine.load_weights(engine.version + 1, weights)
-
-
-def swap_paused(engine: VllmEngine, weights: dict[str, torch.Tensor]) -> None:
-    with paused(engine):
-        swap(engine, weights)
-
-
-def alone(engine: VllmEngine, tokens: int) -> None:
+def alone(engine: VllmEngine, tokens: int) -> float:
     """The same requests by vLLM's API alone: no groups, no polling."""
     adapter, loop = engine._running, engine._loop
 
@@ -117,6 +107,7 @@ def alone(engine: VllmEngine, tokens: int) -> None:
         await asyncio.gather(*(adapter.complete(given, seed, tokens) for given, seed in rows))
 
     asyncio.run_coroutine_threadsafe(batch(), loop).result()
+    return 0.0
 
 
 def prompt(place: int) -> Prompt:

@@ -12,8 +12,7 @@ keep their keys and values (PipelineRL's in-flight update), and each token recor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,12 +70,6 @@ class Engine(Protocol):
     def step(self) -> list[Responses]:
         """Make one more token for running requests; the requests that are now complete."""
 
-    def pause(self) -> None:
-        """Return when no token is being made, and make none until `resume`; running requests keep their caches."""
-
-    def resume(self) -> None:
-        """Go on."""
-
     def tokens_made(self) -> int | None:
         """Tokens so far of an engine that decodes beside its caller, whatever becomes of them; None: a step makes some.
 
@@ -88,16 +81,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds; it is not used again."""
-
-
-@contextmanager
-def paused(engine: Engine) -> Iterator[None]:
-    """The engine stands still inside the block, and goes on after it whatever happened."""
-    engine.pause()
-    try:
-        yield
-    finally:
-        engine.resume()
 
 
 def contains(tokens: Sequence[int], part: Sequence[int]) -> bool:

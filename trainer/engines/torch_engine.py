@@ -43,7 +43,6 @@ class TorchEngine:
         self._max_rows = max_rows
         self._waiting: deque[Request] = deque()
         self._cohorts: list[Cohort] = []
-        self._standing = False
 
     @property
     def version(self) -> int:
@@ -67,7 +66,7 @@ class TorchEngine:
     @torch.inference_mode()
     def step(self) -> list[Responses]:
         """See `Engine`."""
-        if self._standing or not self.busy:
+        if not self.busy:
             return []
         cohorts = self._cohorts + self._joining()
         hidden = [self._decode(self._cohorts)] if self._cohorts else []
@@ -79,14 +78,6 @@ class TorchEngine:
             cohort.record(made, said, self._version)
         self._cohorts = [cohort for cohort in cohorts if not cohort.done]
         return [responses for cohort in cohorts if cohort.done for responses in cohort.responses()]
-
-    def pause(self) -> None:
-        """See `Engine`."""
-        self._standing = True
-
-    def resume(self) -> None:
-        """See `Engine`."""
-        self._standing = False
 
     def tokens_made(self) -> None:
         """See `Engine`."""

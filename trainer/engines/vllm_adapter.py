@@ -165,37 +165,30 @@ class VllmAdapter:
         self._completed += len(made.tokens)
         return made
 
-    async def pause(self) -> None:
-        """Return when no token is being made; running requests keep their keys and values."""
-        # What `pause_generation` does, without the 20 ms that it then waits for last outputs to be handed over: each
-        # of them carries the version that made it, so that it may come later.
-        await self._llm.engine_core.pause_scheduler_async(mode="keep", clear_cache=False)
-
-    async def resume(self) -> None:
-        """Go on."""
-        await self._llm.resume_generation()
-
-    async def load(self, path: str, version: int) -> None:
-        """Load a safetensors file in every worker and name what comes after it `version`; the engine is paused."""
-        await asyncio.gather(*self._transfer(path), self.name_version(version))
-
     async def swap(self, path: str, version: int) -> float:
-        """The same between two steps of a running engine; seconds for which no token was made.
+        """Load a safetensors file in every worker between two steps, and name what comes after it `version`; seconds
+        for which no token was made.
 
         The engine core takes its messages in order between two steps. Sent together, they cost one step boundary; each
         awaited by itself would leave the core idle until this process, busy with the outputs of hundreds of rows, has
         read the answer and sent the next.
         """
         stood = self._llm.collective_rpc("swap_seconds")
-        rest = (*self._transfer(path), self.name_version(version), self.resume(), stood)
+        rest = (*self._transfer(path), self.name_version(version), self._llm.resume_generation(), stood)
         if self._one_step_ahead:
             # A step is under way when the pause arrives, and would be named by the new version.
-            await self.pause()
+            await self._pause()
             began = time.perf_counter()
             await asyncio.gather(*rest)
             return time.perf_counter() - began
-        *_, seconds = await asyncio.gather(self.pause(), *rest)  # sent in this order
+        *_, seconds = await asyncio.gather(self._pause(), *rest)  # sent in this order
         return float(max(seconds))
+
+    async def _pause(self) -> None:
+        """Return when no token is being made; running requests keep their keys and values."""
+        # What `pause_generation` does, without the 20 ms that it then waits for last outputs to be handed over: each
+        # of them carries the version that made it, so that it may come later.
+        await self._llm.engine_core.pause_scheduler_async(mode="keep", clear_cache=False)
 
     def _transfer(self, path: str) -> tuple[Coroutine[Any, Any, None], ...]:
         """A session of vLLM's weight transfer, to be sent in this order."""

@@ -59,8 +59,6 @@ class VllmEngine:
         self._folder = Path(options.model)
         self._names = tensor_names(self._folder)
         self._outstanding = 0
-        self._standing_since: float | None = None
-        self._paused_seconds = 0.0
         self._done: queue.SimpleQueue[Responses | BaseException] = queue.SimpleQueue()
         self._tasks: set[Future[None]] = set()
         self._staging = Staging()
@@ -86,11 +84,6 @@ class VllmEngine:
     def busy(self) -> bool:
         """See `Engine`."""
         return self._outstanding > 0
-
-    @property
-    def paused_seconds(self) -> float:
-        """Wall time for which generation has stood still for weights so far."""
-        return self._paused_seconds
 
     def tokens_made(self) -> int:
         """See `Engine`."""
@@ -122,22 +115,17 @@ class VllmEngine:
         """See `Engine`. Hugging Face names.
 
         Generation goes on while the weights are written to where the workers find them, and stands still while they
-        read them. A caller that pauses around this makes it stand still for both.
+        read them.
 
         Raises:
             TrainerError: a tensor of the model is not among them; the engine keeps the weights it has.
         """
         path, doing = self._stage(version, self._as_in_the_folder(tensors)), f"load weights of version {version}"
-        adapter, stood = self._running, 0.0  # a pause of the caller's is counted when it ends
         try:
-            if self._standing:
-                self._call(adapter.load(str(path), version), doing)
-            else:
-                stood = self._call(adapter.swap(str(path), version), doing)
-            self._version = version
+            stood = self._call(self._running.swap(str(path), version), doing)
         finally:
             path.unlink(missing_ok=True)
-        self._paused_seconds += stood
+        self._version = version
         return stood
 
     def submit(self, requests: Sequence[Request]) -> None:
@@ -157,7 +145,7 @@ class VllmEngine:
 
     def step(self) -> list[Responses]:
         """See `Engine`. Waits at most a moment; empty when nothing has finished meanwhile."""
-        if not self._outstanding or self._standing:
+        if not self._outstanding:
             return []
         finished: list[Responses] = []
         block = True
@@ -175,21 +163,6 @@ class VllmEngine:
         self._outstanding -= len(finished)
         return finished
 
-    def pause(self) -> None:
-        """See `Engine`."""
-        if self._standing:
-            return
-        self._call(self._running.pause(), "pause")
-        self._standing_since = time.perf_counter()
-
-    def resume(self) -> None:
-        """See `Engine`."""
-        if self._standing_since is None:
-            return
-        self._call(self._running.resume(), "resume")
-        self._paused_seconds += time.perf_counter() - self._standing_since
-        self._standing_since = None
-
     def close(self) -> None:
         """See `Engine`. Requests that still run are dropped; the processes are gone on return."""
         if self._loop.is_closed():
@@ -206,10 +179,6 @@ class VllmEngine:
             self._loop.close()
             self._staging.close()
             self._outstanding = 0
-
-    @property
-    def _standing(self) -> bool:
-        return self._standing_since is not None
 
     @property
     def _running(self) -> VllmAdapter:

@@ -51,14 +51,6 @@ class CountedEngine:
         self._steps += 1
         return finished
 
-    def pause(self) -> None:
-        """See `Engine`."""
-        self.counted.pause()
-
-    def resume(self) -> None:
-        """See `Engine`."""
-        self.counted.resume()
-
     def tokens_made(self) -> int | None:
         """See `Engine`."""
         return self.counted.tokens_made()

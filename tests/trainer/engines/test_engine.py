@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trainer.engines import TorchEngine, cohort
-from trainer.engines.base import SamplingConfig, paused
+from trainer.engines.base import SamplingConfig
 from trainer.engines.kv_cache import ByRow
 from trainer.engines.rows_innermost import FIRST_ROOM, RowsInnermost
 from trainer.engines.sampling import NOISE_BLOCK, noise_block, sample
@@ -179,20 +179,6 @@ def test_a_request_may_have_a_smaller_budget_than_the_engine(model, recipe):
     for ours, theirs, budget in zip(limited, whole, (5, 24, 9), strict=True):
         assert (ours.lengths == np.minimum(theirs.lengths, budget)).all()
         assert (ours.finished == (theirs.finished & (theirs.lengths <= budget))).all()
-
-
-def test_a_paused_engine_makes_no_tokens_and_goes_on_where_it_was(model, recipe):
-    plain = run(TorchEngine(model(recipe()), sampling()), requests(3))
-    engine = TorchEngine(model(recipe()), sampling())
-    engine.submit(requests(3))
-    finished = engine.step() + engine.step()
-    with paused(engine):
-        assert engine.step() == []
-        assert engine.busy
-    while engine.busy:
-        finished += engine.step()
-    for ours, theirs in zip(sorted(finished, key=lambda responses: responses.key), plain, strict=True):
-        assert (ours.tokens == theirs.tokens).all()
 
 
 def test_sampling_follows_the_distribution():

@@ -23,7 +23,7 @@ from tests.trainer.engines.vllm_parts import (
     plain_logprobs,
     read,
 )
-from trainer.engines.base import Interruption, SamplingConfig, paused
+from trainer.engines.base import Interruption, SamplingConfig
 from trainer.engines.vllm_adapter import CPU_HEAD_SIZES, PREFILL_TOKENS, missing
 from trainer.engines.vllm_engine import VllmEngine
 from trainer.errors import ConfigurationError, TrainerError
@@ -213,7 +213,7 @@ def test_generation_goes_on_while_new_weights_are_made_ready_for_the_workers(eng
     stage = engine._stage
 
     def slow(version, tensors):
-        for _ in range(3000):  # a step waits a moment for what finishes, and returns at once from an engine that stands
+        for _ in range(3000):  # a step waits a moment for what finishes
             finished.extend(engine.step())
             if finished:
                 break
@@ -222,10 +222,8 @@ def test_generation_goes_on_while_new_weights_are_made_ready_for_the_workers(eng
     monkeypatch.setattr(engine, "_stage", slow)
     batch = requests(4)
     engine.submit(batch)
-    stood = engine.paused_seconds
-    engine.load_weights(3, weights(folders[1]))
+    assert engine.load_weights(3, weights(folders[1])) > 0
     assert finished
-    assert stood < engine.paused_seconds
     assert len(finished + drained(engine)) == len(batch)
 
 
@@ -308,28 +306,11 @@ def test_an_interrupted_response_holds_the_phrase_at_its_place_and_an_answer_wit
     assert seen >= 4
 
 
-def test_nothing_is_made_while_paused_and_everything_comes_after_it(engine, at_start):
-    batch = requests(4)
-    with paused(engine):
-        engine.submit(batch)
-        assert [engine.step() for _ in range(3)] == [[], [], []]
-        with pytest.raises(ZeroDivisionError), paused(engine):
-            raise ZeroDivisionError
-    assert len(drained(engine)) == len(batch)
-    for _ in range(3):  # pausing twice and resuming twice hangs nothing
-        engine.pause()
-        engine.pause()
-        engine.resume()
-        engine.resume()
-    assert len(run(engine, batch)) == len(batch)
-
-
 def test_time_that_only_vllms_own_processes_know_is_told(engine, folders, at_start):
-    before, stood = engine.cpu_seconds(), engine.paused_seconds
+    before = engine.cpu_seconds()
     run(engine, requests(4))
     assert engine.cpu_seconds() > before
-    engine.load_weights(0, weights(folders[0]))
-    assert engine.paused_seconds > stood
+    assert engine.load_weights(0, weights(folders[0])) > 0
 
 
 def test_weights_that_lack_a_tensor_of_the_model_are_refused_by_name(engine, folders, at_start):
