@@ -3,7 +3,8 @@
 An endless task gives a new prompt to every ordinal. A pool or a dataset is gone through in epochs: seeded
 permutations of the prompts that are still active. No-Positive-Resampling (ScaleRL §3.2) looks at a prompt's whole
 history: when an epoch ends, prompts that were solved in at least `threshold` of all their completions so far are
-left out of every later epoch. With a mixture each task has its own epochs and its share of every batch.
+left out of every later epoch. With a mixture each task has its own epochs and its share of every batch. A task that has
+no prompt left when its epoch ends is dropped, for good like the prompts.
 
 The order is asked by ordinal and gives the same prompt for the same ordinal ever after, so that groups that were in
 flight at a checkpoint are generated again from the same prompts. Its state is the history and what follows from
@@ -70,11 +71,6 @@ class Epochs:
     def active(self) -> int:
         """Prompts of the newest epoch."""
         return len(self._order(self.epoch))
-
-    @property
-    def left_out(self) -> int:
-        """Prompts that come no more."""
-        return len(self._left_out)
 
     def at(self, position: int) -> int:
         """The prompt at `position`; ends epochs on the way there. PromptsExhausted when none is left."""
@@ -290,14 +286,16 @@ class PromptOrder:
                 epochs.begin_epoch_at(position)
 
     def metrics(self) -> dict[str, float]:
-        """Epoch (of the task that is furthest behind), active and left-out prompts; nothing for an endless task."""
+        """Epoch (of the task that is furthest behind), active and left-out prompts; nothing for an endless task. A task
+        that is dropped is behind no more, and all its prompts are left out."""
         if self._endless:
             return {}
-        parts = self._epochs.values()
+        parts = [self._epochs[part] for part in self._mixture.names]
+        active = sum(epochs.active for epochs in parts)
         return {
             "prompts/epoch": float(min(epochs.epoch for epochs in parts)),
-            "prompts/active": float(sum(self._epochs[part].active for part in self._mixture.names)),
-            "prompts/left_out": float(sum(epochs.left_out for epochs in parts)),
+            "prompts/active": float(active),
+            "prompts/left_out": float(len(self._part_of) - active),
         }
 
 

@@ -94,8 +94,8 @@ class Algorithm(Section):
     min_active_prompts: int = Field(
         32,
         ge=0,
-        description="no_positive_resampling never leaves fewer prompts than this; with 0 the run ends by name when "
-        "none is left. Not of the paper.",
+        description="no_positive_resampling never leaves fewer prompts than this (in a mixture, of each task); with 0 "
+        "the run ends by name when none is left. Not of the paper.",
     )
 
     @field_validator("zero_variance_filter", mode="before")
