@@ -15,6 +15,7 @@ import torch
 from transformers import Qwen3Config
 
 from forecurve.recipes import with_changes
+from tests.trainer.closings import closes_with
 from tests.trainer.engines.vllm_parts import save_random
 from trainer.__main__ import main
 from trainer.algorithm.logprobs import token_logprobs
@@ -46,7 +47,7 @@ def small_qwen(folder: Path, seed: int = 0) -> Path:
 
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_the_engine_samples_on_a_gpu_what_it_samples_on_a_cpu(model, recipe, interrupted):
-    control = Interruption((5, 6), (6,), 4) if interrupted else None
+    control = Interruption((5, 6), closes_with(6), 4) if interrupted else None
     sampling = SamplingConfig(24, 0.8, TASK.end_tokens, interruption=control)
     places = np.array([3, 8, 12, 20]) if interrupted else None
     batch = [Request(i, TASK.training_prompt(i), 4, (7, i), places) for i in range(8)]

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trainer.closings import closes_with
 from trainer.engines import TorchEngine, interruption_places, sampling_config
-from trainer.engines.base import Interruption, SamplingConfig, contains
+from trainer.engines.base import Interruption, SamplingConfig
 from trainer.learner import Learner
 from trainer.models import TinyConfig, TinyDecoder
 from trainer.tasks import TorusTask, build_task
@@ -16,12 +17,12 @@ from trainer.types import Group, Request
 
 TASK = TorusTask()
 PHRASE = tuple(TASK.encode("NS>"))
-CLOSING = PHRASE[-1:]
+CLOSING = PHRASE[-1]
 
 
 def answers(policy, places, answer_tokens=3, key=0):
     """Responses to one prompt, one row for each place (None: never interrupted)."""
-    interruption = Interruption(PHRASE, CLOSING, answer_tokens)
+    interruption = Interruption(PHRASE, closes_with(CLOSING), answer_tokens)
     engine = TorchEngine(policy, SamplingConfig(24, 1.0, TASK.end_tokens, interruption=interruption))
     at = None if places is None else np.array(places)
     engine.submit([Request(key, TASK.training_prompt(key), 8 if places is None else len(places), (9, key), at)])
@@ -40,7 +41,7 @@ def test_a_row_gets_the_phrase_after_its_tokens_unless_it_has_ended_or_closed(mo
     for row, place in enumerate(places):
         before = plain.tokens[row, : min(place, plain.lengths[row])].tolist()
         due = plain.lengths[row] > place or (plain.lengths[row] == place and not plain.finished[row])
-        due = due and not contains(before, CLOSING)
+        due = due and CLOSING not in before
         assert cut.interrupted[row] == due
         assert cut.tokens[row, : len(before)].tolist() == before
         if not due:
@@ -98,10 +99,7 @@ def test_the_phrase_is_tokens_and_its_last_word_closes(recipe):
     task = build_task(small)
     interruption = sampling_config(small, task).interruption
     assert interruption.phrase == tuple(task.encode("NE>"))
-    assert interruption.closing == tuple(task.encode("NE>"))  # one word
+    written = ["NE>S", "SNE>", "NEN>", "NNEE"]
+    assert interruption.closed(np.array([task.encode(text) for text in written])).tolist() == [True, True, False, False]
+    assert interruption.closed(np.zeros((2, 0), dtype=np.int64)).tolist() == [False, False]
     assert sampling_config(recipe({"length_control.kind": "none"}), task).interruption is None
-
-
-@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=3))
-def test_contains_finds_what_a_text_search_finds(tokens, part):
-    assert contains(tokens, part) == ("".join(map(str, part)) in "".join(map(str, tokens)))

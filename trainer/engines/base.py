@@ -12,9 +12,12 @@ keep their keys and values (PipelineRL's in-flight update), and each token recor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trainer.types import Request, Responses
 
@@ -25,11 +28,11 @@ class Interruption:
 
     A row with `interrupt_at` n gets the `phrase` as its tokens n, n + 1, ... (unsampled), and then at most
     `answer_tokens` more; never more than `max_tokens` in all. A row is left alone when it has ended by itself within
-    n tokens, or has already written `closing` (the phrase's last word, such as `</think>`): its thinking is over.
+    n tokens, or when its thinking is over: `closed` says so of each of some rows' first n tokens [N, n].
     """
 
     phrase: tuple[int, ...]
-    closing: tuple[int, ...]
+    closed: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
     answer_tokens: int
 
 
@@ -81,9 +84,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free what the engine holds; it is not used again."""
-
-
-def contains(tokens: Sequence[int], part: Sequence[int]) -> bool:
-    """True when `part` occurs in `tokens` without a gap; an empty part never does."""
-    size = len(part)
-    return size > 0 and any(tuple(tokens[i : i + size]) == tuple(part) for i in range(len(tokens) - size + 1))

@@ -167,7 +167,8 @@ class Cohort:
         at = self._interrupt_at[rows]
         due = rows[at == self._place]
         if len(due):
-            due = due[~self._closed(due, interruption.closing)]
+            closed = interruption.closed(self._tokens[due, : self._place].cpu().numpy())
+            due = due[torch.from_numpy(~closed).to(self._device)]
             self._interrupted[due] = True
             end = self._place + len(interruption.phrase) + interruption.answer_tokens
             self._budgets[due] = self._budgets[due].clamp(max=end)
@@ -175,13 +176,6 @@ class Cohort:
         forced = self._interrupted[rows] & (self._place - at < len(phrase))
         tokens[forced] = phrase[self._place - at[forced]]
         return forced
-
-    def _closed(self, rows: Tensor, closing: Sequence[int]) -> Tensor:
-        """[rows] True where the row has written `closing` already."""
-        if not closing or self._place < len(closing):
-            return torch.zeros(len(rows), dtype=torch.bool, device=self._device)
-        windows = self._tokens[rows, : self._place].unfold(1, len(closing), 1)
-        return (windows == torch.tensor(closing, device=self._device)).all(-1).any(-1)
 
     def _phrase_places(self, longest: int) -> NDArray[np.bool_]:
         """[rows, longest] True on the tokens of the phrase."""

@@ -50,14 +50,15 @@ def _interruption(recipe: Recipe, task: Task) -> Interruption | None:
     control = recipe.length_control
     if not isinstance(control, schema.Interruption):
         return None
-    phrase = tuple(task.encode(control.phrase))
-    return Interruption(phrase, _closing(task, control.phrase, phrase), control.answer_tokens)
+    return Interruption(tuple(task.encode(control.phrase)), _closed(task, control.phrase), control.answer_tokens)
 
 
-def _closing(task: Task, text: str, phrase: tuple[int, ...]) -> tuple[int, ...]:
-    """The fewest last tokens of the phrase that hold its last word."""
-    word = text.split()[-1] if text.split() else text
-    for size in range(1, len(phrase)):
-        if word in task.texts(np.array([phrase[-size:]]), [size])[0]:
-            return phrase[-size:]
-    return phrase
+def _closed(task: Task, phrase: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Whether rows have written the last word of the phrase, such as `</think>`. As text: what stands around a word
+    decides which tokens it is written with."""
+    word = (phrase.split() or [phrase])[-1]
+
+    def closed(tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.array([word in text for text in task.texts(tokens, [tokens.shape[1]] * len(tokens))], dtype=np.bool_)
+
+    return closed

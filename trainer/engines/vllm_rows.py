@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainer.types import Responses
 
-from .base import SamplingConfig, contains
+from .base import SamplingConfig
 from .vllm_adapter import Completion
 
 
@@ -40,7 +40,7 @@ def budget_after_interruption(
     if len(thinking) and int(thinking[-1]) in sampling.end_tokens:
         return None
     left = sampling.max_tokens - at
-    if contains(thinking.tolist(), interruption.closing):
+    if interruption.closed(thinking[None])[0]:
         return np.zeros(0, dtype=np.int64), left
     phrase = np.array(interruption.phrase[:left], dtype=np.int64)
     return phrase, min(left - len(phrase), interruption.answer_tokens)

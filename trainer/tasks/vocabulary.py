@@ -25,5 +25,6 @@ def encode(text: str) -> list[int]:
 
 def texts(tokens: NDArray[np.int64], lengths: Sequence[int]) -> list[str]:
     """Readable text of each row of `tokens` [N, T], cut at `lengths` [N]; `$` stands for the end token."""
-    rows = tokens.astype(np.uint8)
-    return [row[:n].tobytes().translate(_TABLE).decode("ascii") for row, n in zip(rows, lengths, strict=True)]
+    width = tokens.shape[1]
+    whole = tokens.astype(np.uint8).tobytes().translate(_TABLE).decode("ascii")
+    return [whole[row * width : row * width + n] for row, n in zip(range(len(tokens)), lengths, strict=True)]

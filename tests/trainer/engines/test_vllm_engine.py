@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
+from tests.trainer.closings import closes_with
 from tests.trainer.engines.vllm_parts import (
     DEVICE,
     VOCABULARY,
@@ -52,7 +53,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def engine(folders: tuple[Path, Path]) -> Iterator[VllmEngine]:
-    sampling = SamplingConfig(MAX_TOKENS, TEMPERATURE, (END,), interruption=Interruption(PHRASE, PHRASE, 4))
+    sampling = SamplingConfig(
+        MAX_TOKENS, TEMPERATURE, (END,), interruption=Interruption(PHRASE, closes_with(*PHRASE), 4)
+    )
     made = VllmEngine(options(folders[0], context=128, rows=ROWS), sampling)
     yield made
     made.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.trainer.closings import closes_with
 from trainer.engines import vllm_adapter
 from trainer.engines.base import Interruption, SamplingConfig
 from trainer.engines.vllm_adapter import Completion, VllmOptions, check
@@ -12,7 +13,7 @@ from trainer.engines.vllm_rows import budget_after_interruption, row, sample_see
 from trainer.errors import ConfigurationError
 
 END = 1
-SAMPLING = SamplingConfig(20, 1.0, (END,), interruption=Interruption((5, 6, 7), closing=(6, 7), answer_tokens=4))
+SAMPLING = SamplingConfig(20, 1.0, (END,), interruption=Interruption((5, 6, 7), closes_with(6, 7), answer_tokens=4))
 
 
 def completion(tokens: list[int], version: int = 3) -> Completion:

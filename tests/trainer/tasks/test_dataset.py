@@ -15,6 +15,7 @@ from tokenizers import AddedToken
 from transformers import GenerationConfig
 
 from forecurve.recipes.schema import Dataset
+from trainer.engines import sampling_config
 from trainer.errors import ConfigurationError
 from trainer.models.tokenizer import end_tokens
 from trainer.tasks import DatasetTask
@@ -192,6 +193,22 @@ def thinking_tokenizer(special: bool) -> Any:
     made = byte_tokenizer()
     made.add_tokens([AddedToken("</think>", special=special)], special_tokens=special)
     return made
+
+
+@pytest.mark.parametrize("special", [True, False, None])
+def test_thinking_is_over_when_the_phrases_last_word_stands_in_a_response_however_it_is_cut_into_tokens(
+    special, recipe, write
+):
+    from tests.trainer.byte_tokenizer import byte_tokenizer
+
+    cuts = byte_tokenizer(merges=[("Ġ", "<"), (">", "Ċ")]) if special is None else thinking_tokenizer(special)
+    made = task(cuts, write(sums(60)), chat_template=False)
+    control = {"kind": "interruption", "phrase": "Stop. </think>", "after_low": 1, "after_high": 1, "answer_tokens": 1}
+    given = recipe({f"length_control.{name}": value for name, value in control.items()})
+    interruption = sampling_config(given, made).interruption
+    assert made.texts(np.array([interruption.phrase]), [len(interruption.phrase)]) == ["Stop. </think>"]
+    for text, over in [("4. </think>", True), ("4.\n</think>\nSo", True), ("<think>4", False), ("</think", False)]:
+        assert interruption.closed(np.array([made.encode(text)])).tolist() == [over], text
 
 
 def test_an_interruption_phrase_is_encoded_without_special_tokens(tokenizer, write):
