@@ -42,7 +42,10 @@ LONG = timedelta(seconds=30)
 """A run that goes on reporting, whose forecast is older, is rung whenever its last evaluation came."""
 
 KEPT = timedelta(days=1)
-"""How long published outbox rows, idempotency keys and old test messages are kept."""
+"""How long published outbox rows and old test messages are kept."""
+
+KEYS_KEPT = timedelta(days=30)
+"""How long idempotency keys are: a run recorded offline whose answer was lost may be handed in again weeks later."""
 
 DEAD_TOKENS_KEPT = timedelta(days=2)
 """How long tokens stay known after they expired or were revoked, so that their late use is answered for what it is."""
@@ -121,7 +124,7 @@ def tidy(session: Session, now: datetime) -> None:
     _let_superseded_tokens_expire(session, now)
     published = OutboxMessage.published_at < now - KEPT
     session.execute(delete(OutboxMessage).where(published))
-    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
+    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEYS_KEPT))
     session.execute(delete(Delivery).where(_test_of_old(now)))
     dead = or_(Token.expires_at < now - DEAD_TOKENS_KEPT, Token.revoked_at < now - DEAD_TOKENS_KEPT)
     unreferenced = ~exists().where(IdempotencyKey.token_id == Token.id)
