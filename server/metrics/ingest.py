@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, union_all
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -39,7 +39,7 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
     if _taken_before(session, run, batch, digest):
         return BatchAnswer(seq=batch.seq, accepted=0, duplicate=True)
     check_wanted(run, batch)
-    check_batch(batch, _computes(session, run, batch.attempt) if batch.evaluations else {})
+    check_batch(batch, _around(session, run, batch))
     mark_alive(session, run, current_attempt(session, run), now)
     size = len(batch.points) + len(batch.evaluations)
     numbered = {"run_id": run.id, "attempt": batch.attempt, "seq": batch.seq, "digest": digest, "points": size}
@@ -71,10 +71,18 @@ def _taken_before(session: Session, run: Run, batch: Batch, digest: str) -> bool
     return True
 
 
-def _computes(session: Session, run: Run, attempt: int) -> dict[int, float]:
-    mine = Evaluation.run_id == run.id, Evaluation.attempt == attempt
-    rows = session.execute(select(Evaluation.step, Evaluation.compute).where(*mine))
-    return dict(rows.all())
+def _around(session: Session, run: Run, batch: Batch) -> dict[int, float]:
+    """Step to compute of the evaluations that the attempt has reported among those of the batch, of the last before
+    them and of the first behind them: the others are in order with these, and a long run has many."""
+    if not batch.evaluations:
+        return {}
+    steps = [evaluation.step for evaluation in batch.evaluations]
+    first, last, step = min(steps), max(steps), Evaluation.step
+    mine = select(step, Evaluation.compute).where(Evaluation.run_id == run.id, Evaluation.attempt == batch.attempt)
+    before = mine.where(step < first).order_by(step.desc()).limit(1)
+    behind = mine.where(step > last).order_by(step).limit(1)
+    found = union_all(mine.where(step.between(first, last)), before.subquery().select(), behind.subquery().select())
+    return dict(session.execute(found).all())
 
 
 _INSERT_POINTS = text("""
