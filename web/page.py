@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from server.access.service import Identity
 from server.dependencies import DbSession, Now, Reader
+from server.events.reply import BEAT_EVERY_S
 from server.events.service import current_cursor
 
 from . import reads
@@ -36,6 +37,7 @@ class Page:
             "may_admin": "admin" in self.identity.allowed,
             "open_alerts": reads.unseen_alerts(self.session),
             "cursor": self.cursor,
+            "beat_s": BEAT_EVERY_S,
         }
         return render(self.request, template, **frame, **context)
 

@@ -55,8 +55,9 @@ async def stream(
 ) -> StreamReply:
     """Changes as they happen: `event: change` with data `{kind, run_id, sweep_id, id}`.
 
-    An `id:` stands at the last change of what happened at once; it is the cursor to resume from. The
-    stream ends when the token is revoked or expires.
+    An `id:` stands at the last change of what happened at once; it is the cursor to resume from. Every 10 s comes an
+    `event: beat` without an id: who hears nothing for longer has lost the connection. The stream ends when the token is
+    revoked or expires.
     """
     if last_event_id is not None:
         since = _cursor(last_event_id)

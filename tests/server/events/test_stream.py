@@ -261,6 +261,29 @@ async def _unread(feed: EventFeed, sessions: Sessions) -> None:
     assert not feed._listeners
 
 
+def test_a_quiet_stream_has_a_beat_that_a_browser_hears_and_that_moves_no_cursor(
+    sessions: Sessions, clock: Clock
+) -> None:
+    asyncio.run(_beaten(EventFeed(sessions, clock)))
+
+
+async def _beaten(feed: EventFeed) -> None:
+    heard, gone = [], asyncio.Event()
+
+    async def receive() -> Message:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            heard.append(message["body"].decode())
+            gone.set()
+
+    reply = StreamReply(feed.changes(None, "tok_x"), beat_every_s=0.01)
+    await asyncio.wait_for(reply({"type": "http", "method": "GET"}, receive, send), LONG_ENOUGH_S)
+    assert heard[0].split("\r\n") == ["event: beat", "data: {}", "", ""]
+
+
 @pytest.mark.parametrize("cursor", ["yesterday", "-1", "9" * 19, "1" * 5000])
 def test_a_bad_cursor_is_refused(cursor: str, api: TestClient, headers: Headers) -> None:
     answer = api.get("/v1/stream", headers=headers["read"] | {"Last-Event-ID": cursor})

@@ -1,12 +1,14 @@
 // One event stream per page that is seen: a browser opens six connections to a host at most, and six hidden tabs that keep
 // one each would leave none for anything else. A change that concerns the page asks its parts to refresh, at most every two
 // seconds. They listen for `forecurve:refresh` on <body>: htmx swaps the tables, charts fetch their data.
+// A network that goes away without a word leaves a connection that looks open for ever: the stream's beat tells.
 
 import { api } from "./api.js";
 import { answered } from "./notice.js";
 
 const LEAST_MS = 2000;
 const RETRY_MS = 3000;
+const MISSED_BEATS = 2.5; // after so many the stream is taken to be cut
 const SETTLE_MS = 150; // an ingest writes several events at once; wait for the last of them
 
 /** @param {{kind: string, run_id: string | null, sweep_id: string | null}} change @param {DOMStringMap} page */
@@ -49,6 +51,7 @@ export function startLive() {
   let cursor = page.cursor || "0";
   let lost = false;
   let again = 0;
+  let silence = 0;
   let stream = "";
   let behind = false; // the last refresh failed
 
@@ -57,13 +60,28 @@ export function startLive() {
     sign(state === "live" && behind ? "not refreshed" : state);
   };
 
+  const heard = () => {
+    clearTimeout(silence);
+    silence = setTimeout(cut, MISSED_BEATS * 1000 * Number(page.beat));
+  };
+  const cut = () => {
+    leave();
+    lost = true;
+    say("reconnecting");
+    listen();
+  };
+
   const listen = () => {
     source = new EventSource(`/v1/stream?since=${cursor}`);
+    heard(); // to connect may take no longer
+    source.addEventListener("beat", heard);
     source.addEventListener("change", (event) => {
+      heard();
       cursor = event.lastEventId || cursor;
       if (concerns(JSON.parse(event.data), page)) refresh();
     });
     source.onopen = () => {
+      heard();
       say("live");
       if (!lost) return;
       lost = false;
@@ -74,6 +92,7 @@ export function startLive() {
       lost = true;
       // A lost connection is taken up again by the browser itself; an answer that is an error is not.
       if (source.readyState !== EventSource.CLOSED) return say("reconnecting");
+      leave();
       say("offline");
       api("/v1/me").catch(() => {}); // leads to the login when it is the session that has ended
       again = setTimeout(listen, RETRY_MS);
@@ -81,6 +100,7 @@ export function startLive() {
   };
   const leave = () => {
     clearTimeout(again);
+    clearTimeout(silence);
     source?.close();
   };
 

@@ -1,0 +1,67 @@
+"""The sign in the bar is true: a stream that went silent is not live, and is taken up again where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.web.browsing import MARKS, Site
+
+pytestmark = MARKS
+BEAT = "() => window.streams.at(-1).dispatchEvent(new MessageEvent('beat', { data: '{}' }))"
+
+
+def state(page: Any) -> str:
+    return page.get_attribute("[data-live-sign]", "data-state")
+
+
+@pytest.fixture
+def live(page: Any, site: Site) -> Any:
+    """A page whose clock is ours and whose streams can be given a beat."""
+    page.add_init_script("""window.streams = [];
+        window.EventSource = class extends EventSource {
+            constructor(url) { super(url); window.streams.push(this); }
+        };""")
+    page.clock.install()
+    page.goto("/runs")
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    return page
+
+
+def test_a_stream_with_a_beat_stays_and_one_that_went_silent_is_taken_up_again(live: Any) -> None:
+    cursor = live.get_attribute("body", "data-cursor")
+    asked: list[str] = []
+    live.on("request", lambda request: asked.append(request.url))
+    for _ in range(3):
+        live.clock.fast_forward(20_000)
+        live.evaluate(BEAT)
+    assert state(live) == "live"
+    assert [url for url in asked if "/v1/stream" in url] == []
+
+    held: list[Any] = []
+    live.route("**/v1/stream*", lambda route: held.append(route))  # as a network that swallows everything
+    live.clock.fast_forward(26_000)
+    live.wait_for_selector("[data-live-sign][data-state=reconnecting]")
+    live.clock.fast_forward(26_000)
+    live.wait_for_function("() => window.streams.length === 3")
+    assert state(live) == "reconnecting"
+    assert live.evaluate("() => window.streams.map((stream) => stream.readyState)") == [2, 2, 0]
+
+    live.unroute("**/v1/stream*")
+    with live.expect_request(lambda request: "hx-request" in request.headers):  # what was missed meanwhile
+        live.clock.fast_forward(26_000)
+        live.wait_for_selector("[data-live-sign][data-state=live]")
+        live.clock.fast_forward(3_000)
+    again = [url for url in asked if "/v1/stream" in url]
+    assert len(again) == 3
+    assert all(url.endswith(f"since={cursor}") for url in again)
+
+
+def test_a_tab_that_is_not_seen_has_no_stream_to_take_up(live: Any) -> None:
+    live.evaluate("""() => {
+        Object.defineProperty(document, "hidden", { get: () => true, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    live.clock.fast_forward(60_000)
+    assert live.evaluate("() => window.streams.map((stream) => stream.readyState)") == [2]
