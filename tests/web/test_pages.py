@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, sessionmaker
@@ -68,7 +69,6 @@ def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded
 @pytest.mark.parametrize(
     ("path", "command"),
     [
-        ("/", "export FORECURVE_URL=http://testserver FORECURVE_TOKEN=…"),
         ("/", "forecurve sweep submit sweep.yaml"),
         ("/", "forecurve demo --data-dir .demo --port 0"),  # not on this service, which may refuse it
         ("/sweeps", "forecurve sweep submit sweep.yaml"),
@@ -79,6 +79,16 @@ def test_an_empty_page_says_the_next_command_to_type(site: TestClient, path: str
     html = site.get(path).text
     assert "<table>" not in html
     assert command in text_of(html)
+
+
+def test_a_command_to_copy_has_the_public_address_whatever_the_request_calls_itself(
+    site: TestClient, app: FastAPI
+) -> None:
+    app.state.settings.public_url = "https://forecurve.example.com/"
+    html = site.get("/runs", headers={"X-Forwarded-Host": "evil.example"}).text
+    assert "FORECURVE_URL=<span data-origin>https://forecurve.example.com</span> FORECURVE_TOKEN=…" in html
+    assert "testserver" not in html
+    assert "evil.example" not in html
 
 
 def test_the_number_of_queries_does_not_grow_with_the_number_of_runs(

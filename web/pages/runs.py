@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
+from server.dependencies import AppSettings
 from server.filters import MOST_RUNS
 from server.runs.views import run_views
 from server.sweeps.service import get_sweep
@@ -24,6 +25,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/runs")
 def list_runs(
     page: AnyPage,
+    settings: AppSettings,
     state: str | None = None,
     sweep: str | None = None,
     text: str | None = None,
@@ -57,6 +59,7 @@ def list_runs(
         sweeps=reads.sweep_names(page.session),
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,
+        public_url=settings.public_url,
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from server.events.service import record
@@ -14,6 +16,10 @@ from tests.web.browsing import MARKS, TRUTH, Site, opened
 
 pytestmark = MARKS
 LIVE = "[data-live-sign][data-state=live]"
+REFRESHED = """() => new Promise((done) => {
+    document.addEventListener("htmx:finally:request", () => requestAnimationFrame(done), { once: true });
+    document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
+})"""
 
 
 def change(site: Site, run_id: str, **values: Any) -> None:
@@ -53,14 +59,13 @@ def test_the_keyboards_place_in_the_bar_stays_over_a_refresh(page: Any, site: Si
     page.goto("/runs")
     page.wait_for_selector(LIVE)
     page.focus("#nav a[href='/settings']")
-    page.evaluate("""() => new Promise((done) => {
-        document.addEventListener("htmx:finally:request", () => requestAnimationFrame(done), { once: true });
-        document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
-    })""")
+    page.evaluate(REFRESHED)
     assert page.evaluate("() => document.activeElement.textContent.trim()") == "Settings"
 
 
-def test_runs_that_come_to_an_empty_list_can_be_ticked(page: Any, site: Site) -> None:
+@pytest.fixture
+def empty_list(page: Any, site: Site) -> Iterator[Any]:
+    """The page of a list without a run."""
     with site.sessions.begin() as session:
         hidden = [run.id for run in session.scalars(select(Run).where(Run.archived_at.is_(None)))]
         for run_id in hidden:
@@ -68,6 +73,21 @@ def test_runs_that_come_to_an_empty_list_can_be_ticked(page: Any, site: Site) ->
     page.goto("/runs")
     page.wait_for_selector(LIVE)
     assert page.locator(".tick").count() == 0
+    yield page
+    with site.sessions.begin() as session:
+        for run_id in hidden:
+            session.get_one(Run, run_id).archived_at = None
+
+
+def test_a_command_to_copy_has_the_address_by_which_the_browser_came(empty_list: Any, site: Site) -> None:
+    command = empty_list.locator(".command", has_text="FORECURVE_URL")
+    assert command.inner_text() == f"export FORECURVE_URL={site.url} FORECURVE_TOKEN=…"
+    empty_list.evaluate(REFRESHED)
+    assert command.inner_text() == f"export FORECURVE_URL={site.url} FORECURVE_TOKEN=…"
+
+
+def test_runs_that_come_to_an_empty_list_can_be_ticked(empty_list: Any, site: Site) -> None:
+    page = empty_list
     with site.sessions.begin() as session:
         came = [seeding.add_run(session, now=site.now, name=name, changes={}).id for name in ("first", "second")]
         for run_id in came:
@@ -76,9 +96,6 @@ def test_runs_that_come_to_an_empty_list_can_be_ticked(page: Any, site: Site) ->
         page.check(f".tick[value='{run_id}']")
     page.wait_for_selector("#ticked:not([hidden])")
     assert "2 ticked" in page.inner_text("#ticked")
-    with site.sessions.begin() as session:
-        for run_id in hidden:
-            session.get_one(Run, run_id).archived_at = None
 
 
 def test_a_refresh_that_fails_is_said_and_tried_again(page: Any, site: Site, faults: list[str]) -> None:

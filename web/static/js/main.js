@@ -3,10 +3,12 @@
 import { startActions } from "./actions.js";
 import { startFocus } from "./focus.js";
 import { startLive } from "./live.js";
+import { startOrigin } from "./origin.js";
 import { startTicking } from "./ticking.js";
 import { startTimes } from "./times.js";
 
 startTimes();
+startOrigin();
 startActions();
 startFocus();
 startTicking();
