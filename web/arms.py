@@ -111,7 +111,7 @@ class Arms:
 
     @property
     def names_json(self) -> str:
-        """Only those that the runs do not have anyhow, so that a chart follows when one is renamed."""
+        """Only those that the runs do not have anyhow: the others are told with their curves."""
         return json.dumps({run.id: self.names[run.id] for run in self.shown if self.names[run.id] != run.name})
 
     @cached_property

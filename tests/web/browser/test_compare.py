@@ -198,6 +198,21 @@ def test_the_page_follows_the_runs_it_shows_and_no_others(page: Any, site: Site,
     page.wait_for_selector(f'tr#{lone} [data-state="succeeded"]')
 
 
+@pytest.mark.parametrize("path", ["/sweeps/{sweep}", "/compare?run={control}&run={lone}"])
+def test_a_run_that_is_renamed_is_called_so_wherever_it_stands(page: Any, site: Site, lone: str, path: str) -> None:
+    opened(page, path.format(sweep=site.sweep, control=site.control, lone=lone))
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    with site.sessions.begin() as session:
+        session.get_one(Run, site.control).name = "<b>other</b>"
+        record(session, "run.renamed", actor="test", run_id=site.control, sweep_id=site.sweep)
+    page.wait_for_function("() => document.querySelector('#plot').data.some((t) => t.name === '<b>other</b>')")
+    page.wait_for_selector(f"tr#{site.control} a:has-text('<b>other</b>')")
+    assert page.inner_text(f'[data-key="{site.control}"]') == "<b>other</b>"
+    if "compare" in path:  # they had one name, and were told apart by another
+        assert page.inner_text(f'[data-key="{lone}"]') == "control"
+        assert page.locator("[name=control] option").all_inner_texts() == ["<b>other</b>", "control"]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_fits_its_window_and_paper(page: Any, site: Site, lone: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

@@ -21,11 +21,10 @@ const MOST_BUDGETS = 4; // that are named
 const LETTERS = 24; // of a name there
 const LEAST_GAP = 15; // pixels between the names at the right edge
 
-/** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-seeds` to the sign of a seed among others of its arm (as Plotly calls it, as it is written), `data-names` to names */
+/** @param {HTMLElement} plot `data-curves` is where the curves are, `data-series` maps run ids to colours (null: control), `data-seeds` to the sign of a seed among others of its arm (as Plotly calls it, as it is written) */
 export async function startOverlay(plot) {
   const series = JSON.parse(plot.dataset.series);
   const seeds = JSON.parse(plot.dataset.seeds);
-  const names = JSON.parse(plot.dataset.names);
   const shown = fromUrl("show")?.split(",");
   const state = { view: null, mode: modeFromUrl(), focus: null, shown: shown ? new Set(shown) : null, series, seeds };
   const show = () => state.view && paint(plot, state);
@@ -33,12 +32,31 @@ export async function startOverlay(plot) {
   startKeys(state, show);
   takeAlong(["x", "show"]);
   startDrawing(state);
+  document.addEventListener("htmx:after:swap", () => state.view && name(state.view.runs) && show());
   startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
   await whenLive(plot, () => api(plot.dataset.curves), (view) => {
     state.view = view;
-    for (const { run } of view.runs) run.name = names[run.id] ?? run.name; // two runs of different sweeps may have one name
+    name(view.runs);
     return show();
   }, show);
+}
+
+/**
+ * Runs are called here what the table calls them, which is refreshed by itself: `data-names` there has another name for each of two that
+ * have the same. Says whether one has got a new name.
+ */
+function name(runs) {
+  const told = JSON.parse(document.querySelector("[data-names]").dataset.names);
+  const renamed = runs.filter(({ run }) => {
+    run.own ??= run.name;
+    const before = run.name;
+    run.name = told[run.id] ?? run.own;
+    for (const place of document.querySelectorAll(`[data-key="${run.id}"] [data-name], form option[value="${run.id}"]`)) {
+      if (place.textContent !== run.name) place.textContent = run.name;
+    }
+    return run.name !== before;
+  });
+  return renamed.length > 0;
 }
 
 /** Keys (one button a run) and table rows: `data-key` and `data-arm` carry the run's id. */
