@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
@@ -28,6 +28,8 @@ from server.runs.states import TERMINAL, Status
 from server.sweeps.models import Sweep, SweepComparison
 
 from .drawings import MOST_DOTS, Spark
+
+Row = TypeVar("Row")
 
 STATES = ("active", *(str(status) for status in Status), "alerting", "archived")
 """What the runs page filters by: every status, `active` for all that are not over, `alerting` for an open alert. Only
@@ -115,10 +117,22 @@ def errors_of(session: Session, runs: Sequence[RunView | Run]) -> dict[str, floa
     return {run_id: standard_error(Point(*told)) for run_id, *told in rows}
 
 
-def sweep_names(session: Session, limit: int = 100) -> list[tuple[str, str]]:
-    """Id and name of the newest sweeps, for the filter."""
+@dataclass(frozen=True)
+class Sweeps:
+    """What a filter offers: ids and names, the newest first, and how many it leaves out."""
+
+    offered: Sequence[tuple[str, str]]
+    others: int
+
+
+def sweeps_to_choose(session: Session, chosen: Sweep | None, limit: int = 100) -> Sweeps:
+    """The newest sweeps, and the one that is chosen already, which may be older."""
     rows = session.execute(select(Sweep.id, Sweep.name).order_by(Sweep.id.desc()).limit(limit))
-    return [(row.id, row.name) for row in rows]
+    offered = [(row.id, row.name) for row in rows]
+    if chosen and chosen.id not in dict(offered):
+        offered.append((chosen.id, chosen.name))
+    count = len(offered) if len(offered) < limit else count_of(session, select(Sweep.id))
+    return Sweeps(offered, count - len(offered))
 
 
 def open_alerts_by_sweep(session: Session, sweep_ids: Sequence[str]) -> Mapping[str, int]:
@@ -146,18 +160,40 @@ def open_recommendation(session: Session, run_id: str) -> Recommendation | None:
     return session.scalar(select(Recommendation).where(*mine))
 
 
-def decisions_of(session: Session, run_id: str, limit: int = 10) -> Sequence[Recommendation]:
+@dataclass(frozen=True)
+class Newest(Generic[Row]):
+    """The first of a longer list, newest first, and how many there are of them."""
+
+    rows: Sequence[Row]
+    count: int
+
+    @property
+    def is_cut(self) -> bool:
+        return self.count > len(self.rows)
+
+
+def newest(session: Session, page: tuple[Sequence[Row], str | None], column: Any, run_id: str) -> Newest[Row]:
+    """The first page of a list of a run, whose table names the run in `column`; counted only where there are more."""
+    rows, following = page
+    return Newest(rows, count_of(session, select(column).where(column == run_id)) if following else len(rows))
+
+
+def _newest_of(session: Session, query: Select[tuple[Row]], order: Any, limit: int) -> Newest[Row]:
+    rows = session.scalars(query.order_by(order.desc()).limit(limit + 1)).all()
+    return Newest(rows[:limit], count_of(session, query) if len(rows) > limit else len(rows))
+
+
+def decisions_of(session: Session, run_id: str, limit: int) -> Newest[Recommendation]:
     """Advice that a person decided about, the newest decision first."""
     decided = Recommendation.run_id == run_id, Recommendation.status.in_(_DECIDED)
-    query = select(Recommendation).where(*decided).order_by(Recommendation.decided_at.desc())
-    return session.scalars(query.limit(limit)).all()
+    return _newest_of(session, select(Recommendation).where(*decided), Recommendation.decided_at, limit)
 
 
-def events_of(session: Session, run_id: str, limit: int) -> Sequence[Event]:
+def events_of(session: Session, run_id: str, limit: int) -> Newest[Event]:
     """The newest events of a run that the chart and the advice do not show; of advice, what a person decided."""
     told = or_(Event.kind != "recommendation", Event.to_state.in_(_DECIDED))
     query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED), told)
-    return session.scalars(query.order_by(Event.id.desc()).limit(limit)).all()
+    return _newest_of(session, query, Event.id, limit)
 
 
 @dataclass(frozen=True)
@@ -198,10 +234,10 @@ def unseen_alerts(session: Session) -> int:
     return session.scalar(select(func.count()).select_from(Alert).where(*unseen)) or 0
 
 
-def resolved_alerts(session: Session) -> int:
-    """Alerts that no longer hold, of runs that are not archived."""
-    query = select(func.count()).select_from(Alert).where(Alert.resolved_at.is_not(None), IN_SIGHT)
-    return session.scalar(query) or 0
+def resolved_alerts(session: Session, run: Run | None) -> int:
+    """Alerts that no longer hold: of one run, or of all that are not archived."""
+    whose = IN_SIGHT if run is None else Alert.run_id == run.id
+    return count_of(session, select(Alert.id).where(Alert.resolved_at.is_not(None), whose))
 
 
 def living_tokens(session: Session, now: datetime) -> Sequence[Token]:

@@ -8,7 +8,9 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
+from server.alerts.models import Alert
 from server.alerts.service import list_alerts
+from server.checkpoints.models import Checkpoint
 from server.checkpoints.service import list_checkpoints
 from server.events.views import names_of_tokens
 from server.forecasts.schemas import ForecastView
@@ -16,6 +18,7 @@ from server.forecasts.service import get_forecast
 from server.metrics.curve import validation_curve
 from server.metrics.variance import standard_error
 from server.runs.forks import list_forks, on_disk
+from server.runs.models import Attempt, Run
 from server.runs.service import get_run, list_attempts
 from server.runs.views import run_view
 from server.sweeps.models import Sweep
@@ -23,9 +26,10 @@ from server.sweeps.service import get_sweep
 from web import reads
 from web.page import AnyPage
 
-MOST = 20  # of attempts, checkpoints, forks and alerts; the API has the rest
+MOST = 20  # of attempts, checkpoints, forks and alerts
 MOST_EVALUATIONS = 200
 MOST_EVENTS = 40
+MOST_DECISIONS = 10
 MOST_PAST = 8  # past runs that are named
 router = APIRouter(include_in_schema=False)
 Field = tuple[str, Any, Any]
@@ -37,10 +41,11 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     run = get_run(session, run_id)
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
     forecast = ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None
-    alerts, _ = list_alerts(session, run_id=run_id, is_open=None, cursor=None, limit=MOST)
-    events = reads.events_of(session, run_id, MOST_EVENTS + 1)
-    checkpoints, older = list_checkpoints(session, run_id, cursor=None, limit=MOST)
-    forks, _ = list_forks(session, run_id, cursor=None, limit=MOST)
+    first: dict[str, Any] = {"cursor": None, "limit": MOST}
+    alerts = reads.newest(session, list_alerts(session, run_id=run_id, is_open=None, **first), Alert.run_id, run_id)
+    events = reads.events_of(session, run_id, MOST_EVENTS)
+    checkpoints = reads.newest(session, list_checkpoints(session, run_id, **first), Checkpoint.run_id, run_id)
+    forks = reads.newest(session, list_forks(session, run_id, **first), Run.parent_run_id, run_id)
     points = validation_curve(session, run_id)
     return page.render(
         "run.html",
@@ -48,22 +53,22 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         sweep=sweep,
         parent=get_run(session, run.parent_run_id) if run.parent_run_id else None,
         forks=forks,
-        errors=reads.errors_of(session, forks),
+        errors=reads.errors_of(session, forks.rows),
         forecast=forecast,
         past=reads.runs_by_id(session, forecast.prior.runs) if forecast and forecast.prior else [],
         most_past=MOST_PAST,
         recommendation=reads.open_recommendation(session, run_id),
-        decisions=reads.decisions_of(session, run_id),
-        alerts=reads.with_deliveries(session, alerts),
+        decisions=reads.decisions_of(session, run_id, MOST_DECISIONS),
+        alerts=alerts,
+        alert_lines=reads.with_deliveries(session, alerts.rows),
         points=points,
         error=standard_error(points[-1]) if points else None,
         most_evaluations=MOST_EVALUATIONS,
         checkpoints=checkpoints,
-        more={"checkpoints": older is not None, "events": len(events) > MOST_EVENTS},
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
-        attempts=list_attempts(session, run_id, cursor=None, limit=MOST)[0],
-        events=events[:MOST_EVENTS],
-        actors=names_of_tokens(session, (event.actor for event in events)),
+        attempts=reads.newest(session, list_attempts(session, run_id, **first), Attempt.run_id, run_id),
+        events=events,
+        actors=names_of_tokens(session, (event.actor for event in events.rows)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )
 

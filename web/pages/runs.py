@@ -33,8 +33,7 @@ def list_runs(
     run: Annotated[list[str] | None, Query()] = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
-    if sweep:
-        get_sweep(page.session, sweep)
+    of_sweep = get_sweep(page.session, sweep) if sweep else None
     chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None)
     query = reads.filtered_runs(chosen)
     runs, next_cursor = sorted_page(page.session, query, sort, cursor, PER_PAGE)
@@ -56,7 +55,7 @@ def list_runs(
         ticked=ticked,
         most_compared=MOST_RUNS,
         states=reads.STATES,
-        sweeps=reads.sweep_names(page.session),
+        sweeps=reads.sweeps_to_choose(page.session, of_sweep),
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,
         public_url=settings.public_url,

@@ -20,14 +20,11 @@ router = APIRouter(include_in_schema=False)
 def show_track_record(page: AnyPage, sweep: str | None = None) -> HTMLResponse:
     chosen = get_sweep(page.session, sweep) if sweep else None
     found = told(page.session, sweep_id=chosen.id if chosen else None, runs=MOST_RUNS)
-    sweeps = reads.sweep_names(page.session)
-    if chosen and chosen.id not in dict(sweeps):
-        sweeps.append((chosen.id, chosen.name))  # an old one, that was linked to
     return page.render(
         "track_record.html",
         record=track_view(found, limit=MOST_LISTED),
         runs=len({one.forecast.run for one in found.record.scored}),
         chosen=chosen,
-        sweeps=sweeps,
+        sweeps=reads.sweeps_to_choose(page.session, chosen),
         most_runs=MOST_RUNS,
     )

@@ -1,0 +1,78 @@
+"""A list that shows its first alone says how many there are, and leads to the rest."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.alerts.models import Alert
+from server.checkpoints.models import Checkpoint
+from server.forecasts.models import Recommendation
+from server.runs.models import Attempt, Run
+from server.sweeps.models import Sweep
+from tests.conftest import Clock
+from tests.web import seeding
+from tests.web.conftest import Seeded
+from tests.web.reading import text_of
+
+ROW = '<tr id="alr_'
+
+
+@pytest.fixture
+def long_lived(sessions: sessionmaker[Session], clock: Clock, seeded: Seeded) -> str:
+    """A run with 26 attempts, alerts (one of them open) and checkpoints, 25 forks and decisions."""
+    with sessions.begin() as session:
+        run = session.get_one(Run, seeded.fallen)
+        for number in range(26):
+            seeding.add_checkpoint(session, run, step=100 + number, compute=20.0 + number, now=clock.now)
+        session.flush()
+        begin = session.scalars(select(Checkpoint).where(Checkpoint.run_id == run.id).limit(1)).one()
+        said = {"run_id": run.id, "level": "ALERT", "title": "t", "text": "t", "evidence": {}, "opened_at": clock.now}
+        decided = {"status": "dismissed", "decided_at": clock.now, "numbers": {}, "reason": "no"}
+        for number in range(2, 27):
+            session.add(Attempt(run_id=run.id, number=number, created_at=clock.now))
+            session.add(Alert(kind="failed", resolved_at=clock.now, **said))
+            fork = seeding.add_run(session, now=clock.now, name="a fork", changes={"seed": number})
+            fork.parent_run_id, fork.parent_checkpoint_id, fork.parent_step = run.id, begin.id, begin.step
+            session.add(Recommendation(run_id=run.id, forecast_id=run.forecast_id, action="stop", **decided))
+        return run.id
+
+
+def test_the_lists_of_a_run_lead_to_the_rest(site: TestClient, long_lived: str) -> None:
+    page = site.get(f"/runs/{long_lived}").text
+    links = re.findall(r"(?:The newest (\d+) of )?(\d+)(?: in all)?: <a href=\"([^\"]+)\">", page)
+    counts = [(shown, count) for shown, count, _ in links]
+    assert counts == [("10", "25"), ("20", "26"), ("", "26"), ("20", "25"), ("20", "26")]
+    decisions, inbox, *others = [unescape(address) for *_, address in links]
+    for address, (_, count) in zip([decisions, *others], [counts[0], *counts[2:]], strict=True):
+        assert len(site.get(address).json()["items"]) == int(count)
+    assert site.get(inbox).text.count(ROW) == 26
+
+
+@pytest.mark.parametrize("path", ["/runs", "/track-record"])
+def test_the_choice_of_sweeps_has_the_newest_and_the_one_that_is_chosen(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, path: str
+) -> None:
+    with sessions.begin() as session:
+        values = {"base_recipe_id": session.get_one(Sweep, seeded.sweep).base_recipe_id, "design": {}, "plan_hash": "0"}
+        session.add_all(Sweep(name=f"later {number}", **values) for number in range(101))
+    page = site.get(f"{path}?sweep={seeded.sweep}").text
+    assert f'<option value="{seeded.sweep}" selected>loo-scalerl</option>' in page
+    assert page.count(">later ") == 100
+    assert "<option disabled>1 older: see Sweeps</option>" in page
+
+
+def test_the_inbox_of_one_run_keeps_to_it(site: TestClient, long_lived: str, seeded: Seeded) -> None:
+    page = site.get(f"/alerts?run={long_lived}&show=all").text
+    assert "of broken-learning-rate" in text_of(page)
+    (opened,) = re.findall(r'<a href="([^"]+)">open only', page)
+    assert site.get(unescape(opened)).text.count(ROW) == 1
+    other = site.get(f"/alerts?run={seeded.control}").text
+    assert ROW not in other
+    assert "No open alert" in text_of(other)
+    assert site.get("/alerts?run=run_no").status_code == 404
