@@ -13,6 +13,11 @@ from tests.web.browsing import MARKS, Site, refreshed_twice, report
 
 pytestmark = MARKS
 STEPS = 500
+REFRESHED = """() => new Promise((done) => {
+    const section = document.querySelector("#training");
+    new MutationObserver(done).observe(section, { attributeFilter: ["data-drawn"] });
+    document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
+})"""
 LOGGED = {"train/reward": 0.5, "loss": -0.01, "policy/mismatch_kl": 0.001, "generation/truncated_share": 0.031}
 
 
@@ -96,6 +101,44 @@ def test_any_other_metric_is_added_by_choice_and_stands_in_the_url(page: Any, lo
     page.click("[data-metric='my/own, metric'] [data-remove]")
     page.wait_for_function("() => !document.querySelector('[data-remove]')")
     assert "metric=" not in page.url
+
+
+def test_the_keyboard_goes_through_the_metrics_and_adds_the_one_that_is_chosen(page: Any, logged: Site) -> None:
+    see(page, f"/runs/{logged.control}")
+    before = shown(page)
+    select = page.locator("#training select")
+    select.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.evaluate(REFRESHED)  # what comes in meanwhile takes nothing from the hand
+    assert (select.input_value(), shown(page), "metric=" in page.url) == ("my/own, metric", before, False)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-metric='my/own, metric']")
+    assert shown(page) == [*before, "my/own, metric"]
+    page.wait_for_function("() => document.querySelector('#training select').value === ''")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    assert select.input_value() == ""
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("[data-metric='my/other']")
+    page.focus("[data-metric='my/other'] [data-remove]")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => !document.querySelector(\"[data-metric='my/other']\")")
+    assert page.evaluate("() => document.activeElement.matches('#training select')")
+
+
+def test_no_more_metrics_are_offered_than_are_shown(page: Any, logged: Site) -> None:
+    with logged.sessions.begin() as session:
+        for number in range(31):
+            values = {"attempt": 1, "step": 1, "compute": 1.0, "value": 1.0, "time": logged.now}
+            session.add(MetricPoint(run_id=logged.control, metric=f"extra/{number:02}", **values))
+    see(page, f"/runs/{logged.control}?" + "&".join(f"metric=extra/{number:02}" for number in range(29)))
+    page.select_option("#training select", "extra/29")
+    page.wait_for_selector("[data-metric='extra/29']")
+    assert page.locator("#training option").all_inner_texts() == ["30 are shown: remove one first"]
+    page.click("[data-metric='extra/00'] [data-remove]")
+    page.wait_for_selector("#training option[value='extra/00']", state="attached")
 
 
 def test_the_keyboard_reads_all_charts_at_one_place(page: Any, logged: Site) -> None:

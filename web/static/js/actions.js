@@ -26,7 +26,9 @@ export function startActions() {
     event.preventDefault();
     submit(form);
   });
-  document.addEventListener("change", (event) => event.target.closest("form[data-filter]")?.requestSubmit());
+  const filter = ({ target }) => target.closest("form[data-filter]")?.requestSubmit();
+  document.addEventListener("change", (event) => event.target.matches("select") || filter(event));
+  document.addEventListener("forecurve:chosen", filter);
   document.addEventListener("formdata", ({ target, formData }) => target.matches("[data-filter]") && leaveOutEmpty(formData));
 }
 

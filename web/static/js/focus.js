@@ -11,9 +11,13 @@ export function startFocus() {
     if (document.activeElement === document.body) toHeading();
   });
   // A filter loads the page anew.
-  document.addEventListener("change", ({ target }) => {
-    if (target.closest("form[data-filter]")) sessionStorage.setItem(KEY, target.name);
-  });
+  const keep = ({ target, detail }) => {
+    const form = target.closest("form[data-filter]");
+    const next = detail?.next;
+    if (form) sessionStorage.setItem(KEY, next?.form === form && next.name ? next.name : target.name);
+  };
+  document.addEventListener("change", (event) => event.target.matches("select") || keep(event));
+  document.addEventListener("forecurve:chosen", keep);
   const name = sessionStorage.getItem(KEY);
   sessionStorage.removeItem(KEY);
   if (name) document.querySelector(`form[data-filter] [name="${CSS.escape(name)}"]:not([type=hidden])`)?.focus();

@@ -1,6 +1,7 @@
 // Every page loads this; a chart's modules only where there is a chart.
 
 import { startActions } from "./actions.js";
+import { startChoosing } from "./choosing.js";
 import { startFocus } from "./focus.js";
 import { startLive } from "./live.js";
 import { startOrigin } from "./origin.js";
@@ -10,6 +11,7 @@ import { startTimes } from "./times.js";
 startTimes();
 startOrigin();
 startActions();
+startChoosing();
 startFocus();
 startTicking();
 startThemeSwitch();

@@ -55,7 +55,7 @@ export async function startTraining(section) {
     offer(select, state.names);
     point(null);
     section.dataset.drawn = String(Number(section.dataset.drawn || 0) + 1);
-    state.charts.find(({ figure }) => figure.dataset.metric === focused)?.figure.focus();
+    if (focused) (state.charts.find(({ figure }) => figure.dataset.metric === focused)?.figure ?? select).focus(); // it may have been removed
   };
 
   /** Move the rule of every chart to a place, or away; say where it is. */
@@ -94,7 +94,7 @@ export async function startTraining(section) {
     const button = event.target.closest("[data-remove]");
     if (button) choose(fromUrl().filter((name) => name !== button.dataset.remove));
   });
-  select.addEventListener("change", () => choose([...fromUrl(), select.value]));
+  select.addEventListener("forecurve:chosen", () => select.value && choose([...fromUrl(), select.value]));
   document.addEventListener("change", (event) => event.target.name === "x" && state.metrics && show());
   document.body.addEventListener("forecurve:refresh", load);
 
@@ -159,19 +159,29 @@ function extent({ metrics }) {
   return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${metrics.unit}`;
 }
 
-/** What is not shown yet, by the first part of its name. */
+/** What is not shown yet, by the first part of its name. Somebody may be choosing: the same is not offered anew, and what they are at stays. */
 function offer(select, names) {
   const shown = new Set(panelsOf(names).map(({ metric }) => metric));
+  const others = names.filter((each) => !shown.has(each));
+  const full = fromUrl().length >= MOST_CHOSEN;
+  const offered = JSON.stringify([full, others]);
+  if (select.dataset.offered === offered) return;
+  select.dataset.offered = offered;
+  const at = select.value;
+  select.replaceChildren(element("option", { value: "" }, full ? `${MOST_CHOSEN} are shown: remove one first` : "choose a metric"), ...(full ? [] : grouped(others)));
+  select.value = others.includes(at) && !full ? at : "";
+  select.closest("label").hidden = others.length === 0;
+}
+
+function grouped(names) {
   const groups = new Map();
-  for (const name of names.filter((each) => !shown.has(each))) {
+  for (const name of names) {
     const group = name.includes("/") ? name.split("/")[0] : "others";
     groups.set(group, [...(groups.get(group) ?? []), name]);
   }
-  const made = [...groups].map(([label, members]) => {
+  return [...groups].map(([label, members]) => {
     const group = element("optgroup", { label });
     group.append(...members.map((name) => element("option", { value: name }, name)));
     return group;
   });
-  select.replaceChildren(element("option", { value: "" }, "choose a metric"), ...made);
-  select.closest("label").hidden = groups.size === 0;
 }
