@@ -44,6 +44,15 @@ def test_every_forecast_stands_where_it_was_made_with_how_far_it_was_off(
     assert page.locator("#plot .annotation", has_text="a quarter: 1 of 1 held").count() == 1
 
 
+def test_a_chart_of_the_newest_says_so(page: Any, site: Site, scored: list[str]) -> None:
+    path = f"/track-record?sweep={site.sweep}"
+    opened(page, path)
+    assert page.locator("[data-cut]").is_hidden()
+    page.route("**/v1/track-record*", lambda route: route.fulfill(json=route.fetch().json() | {"scored": 1234}))
+    opened(page, path)
+    assert page.inner_text("[data-cut]") == "the newest 2 of 1,234 drawn"
+
+
 def test_ticks_that_are_close_are_told_apart(page: Any, site: Site, scored: list[str]) -> None:
     opened(page, f"/track-record?sweep={site.sweep}")
     page.evaluate("() => Plotly.relayout(document.querySelector('#plot'), {'yaxis.range': [-0.004, 0.004]})")

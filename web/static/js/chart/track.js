@@ -39,7 +39,10 @@ export async function startTrack(plot) {
   }, show);
 }
 
-function paint(plot, { forecasts, table }) {
+function paint(plot, { forecasts, table, scored }) {
+  const cut = document.querySelector("[data-cut]");
+  cut.hidden = forecasts.length >= scored;
+  cut.textContent = `the newest ${count(forecasts.length)} of ${count(scored)} drawn`;
   const ink = tokens();
   const layout = baseLayout(AXIS, "", ink);
   layout.xaxis.title.text = "made at, of what the run spent in the end (%)";
@@ -128,4 +131,5 @@ function words(one) {
   return `${one.run_name}, made at ${(100 * one.fraction).toFixed(0)} %: forecast ${one.predicted.toFixed(DIGITS)} (90 %: ${between(one.lower, one.upper, DIGITS)}), what came ${one.actual.toFixed(DIGITS)}, ${outcome(one)}.`;
 }
 
+const count = (number) => number.toLocaleString("en-GB");
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(DIGITS)}`;
