@@ -19,6 +19,7 @@ from forecurve.science.attribution.wording import difference_text, ratio_text
 from forecurve.science.values import SDS_TO_A_SIDE
 
 _PERCENT = re.compile(r"(?<=\d) %")  # a number and its sign stay on one line
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
 _TICKED = re.compile(r"`([^`]+)`")
 _EXPONENT = re.compile(r"(?:\.0+|(\.\d*[1-9])0*)?e([+-])0*(\d+)$")
 _MISFITS = {
@@ -284,8 +285,16 @@ def knows_ceiling(run: Any) -> bool:
 
 
 def ticks(text: str) -> Markup:
-    """Text of ours in which `backticks` set off names and commands, as HTML; everything in it is escaped first."""
-    return Markup(_TICKED.sub(r"<code>\1</code>", _PERCENT.sub("\u00a0%", str(escape(text)))))
+    """Text of ours in which `backticks` set off names and commands, and times stand in UTC, as HTML; everything in it
+    is escaped first."""
+    html = _TICKED.sub(r"<code>\1</code>", _PERCENT.sub("\u00a0%", str(escape(text))))
+    return Markup(_MOMENT.sub(_time, html))
+
+
+def _time(said: re.Match[str]) -> str:
+    """A time within a text, which a browser writes in the reader's own zone."""
+    exact = f'datetime="{said[1]}T{said[2]}:00Z" title="{said[0]}"'
+    return f'<time class="nowrap" {exact} data-style="minute">{said[0]}</time>'
 
 
 def _get(estimate: Any, name: str) -> float | None:

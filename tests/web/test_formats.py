@@ -146,6 +146,13 @@ def test_text_with_backticks_is_escaped_whatever_it_holds(text: str) -> None:
     assert written.replace("<code>", "`").replace("</code>", "`") == str(escape(text))
 
 
+def test_a_time_within_a_text_is_one_that_a_browser_can_write_anew() -> None:
+    written = str(formats.ticks("waits since 2026-11-27 10:47 UTC."))
+    assert 'datetime="2026-11-27T10:47:00Z"' in written
+    assert written.startswith("waits since <time ")
+    assert written.endswith(">2026-11-27 10:47 UTC</time>.")
+
+
 def test_backticks_set_off_names() -> None:
     assert str(formats.ticks("`a<b>` fell")) == "<code>a&lt;b&gt;</code> fell"
 

@@ -8,13 +8,21 @@ const STEPS = [
 ];
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const SHORT = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const MINUTE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const OF_ANOTHER_YEAR = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
 /** @param {string} iso @returns {string} date and time to the second, or with another year than ours, in the viewer's zone */
-export function clock(iso) {
+export function clock(iso, precise = SHORT) {
   const moment = new Date(iso);
-  return (moment.getFullYear() === new Date().getFullYear() ? SHORT : OF_ANOTHER_YEAR).format(moment);
+  return (moment.getFullYear() === new Date().getFullYear() ? precise : OF_ANOTHER_YEAR).format(moment);
 }
+
+/** As `data-style` asks. */
+const WRITTEN = {
+  clock: (iso) => clock(iso),
+  minute: (iso) => clock(iso, MINUTE),
+  ago: (iso) => ago(new Date(iso), Date.now()),
+};
 
 /** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
 function ago(then, now) {
@@ -31,7 +39,7 @@ function refresh() {
     const moment = new Date(element.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
     element.title = FULL.format(moment);
-    element.textContent = element.dataset.style === "clock" ? clock(element.dateTime) : ago(moment, Date.now());
+    element.textContent = WRITTEN[element.dataset.style](element.dateTime);
   }
 }
 
