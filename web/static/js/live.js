@@ -53,7 +53,7 @@ export function startLive() {
   let again = 0;
   let silence = 0;
   let stream = "";
-  let behind = false; // the last refresh failed
+  let behind = !window.htmx; // the last refresh failed, or none is possible: its script did not load
 
   const say = (state) => {
     stream = state;

@@ -18,7 +18,7 @@ export async function startCurve(plot) {
   const show = () => state.view && paint(plot, state);
   const replay = startReplay(plot, (past) => {
     state.past = past;
-    show();
+    return show();
   });
   startModeSwitch(state, show);
   startStepping(plot, { say: (id) => evaluationWords(state.view, shownOf(state), id) });

@@ -17,7 +17,11 @@ function plotly(url) {
     const script = document.createElement("script");
     script.src = url;
     script.onload = () => resolve(window.Plotly);
-    script.onerror = () => reject(new ApiError(0, "the chart library did not load; reload the page"));
+    script.onerror = () => {
+      loading = null; // tried again with the data
+      script.remove();
+      reject(new ApiError(0, "the chart library did not load"));
+    };
     document.head.append(script);
   });
   return loading;

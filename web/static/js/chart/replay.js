@@ -9,7 +9,7 @@ import { between, estimate } from "./words.js";
 
 /**
  * @param {HTMLElement} plot
- * @param {(forecast: any | null) => void} show null is the newest
+ * @param {(forecast: any | null) => unknown} show null is the newest
  */
 export function startReplay(plot, show) {
   const slider = document.querySelector("[data-replay] input");
@@ -62,7 +62,7 @@ export function startReplay(plot, show) {
       : newest ? `${lost}${state.has ? "newest forecast," : "no forecast; the last, of evaluations that count no more, was"} at ${plain(newest.at_compute)} ${state.unit}` : "";
     if (forecast) slider.value = String(placeOf(forecast, state.refits));
     slider.setAttribute("aria-valuetext", said.textContent);
-    show(forecast);
+    return show(forecast);
   };
 
   slider.addEventListener("input", choose);
