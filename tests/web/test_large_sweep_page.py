@@ -83,7 +83,7 @@ def test_another_run_is_drawn_beside_those_by_a_press_in_its_row(site: TestClien
     assert list(series)[-1] == other
     assert len(series) == 13
     assert "the other 107" in text_of(more)
-    assert link(more, "Draw the best") == f"/sweeps/{large.id}"
+    assert link(more, "Draw the best") == f"/sweeps/{large.id}?text=arm+7"
 
 
 def test_at_most_twenty_are_drawn_the_last_ones_and_strangers_are_not(site: TestClient, large: Large) -> None:

@@ -65,6 +65,7 @@ def show_sweep(
         errors=reads.errors_of(page.session, rows),
         table=table_of(arms, rows, sort, path, kept),
         part=part,
+        place={name: value for name, value in (("text", text), ("sort", sort), ("cursor", cursor)) if value},
         drawing=drawing,
         most_compared=MOST_RUNS,
     )

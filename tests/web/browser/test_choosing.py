@@ -58,6 +58,16 @@ def test_escape_takes_back_what_the_keys_have_changed(filters: Any) -> None:
     assert (asked(filters), focused(filters)) == ({}, "sweep")
 
 
+def test_the_keyboards_place_in_the_heads_stays_over_another_order(filters: Any) -> None:
+    for pressed in ("-rate", "rate"):
+        head = filters.get_by_role("link", name="Pass rate now")
+        head.focus()
+        filters.keyboard.press("Enter")
+        filters.wait_for_url(f"**sort={pressed}")
+        filters.wait_for_selector("[data-live-sign][data-state=live]")
+        assert filters.evaluate("() => document.activeElement.textContent") == "Pass rate now"
+
+
 def test_what_is_picked_in_the_open_list_is_chosen_at_once(filters: Any) -> None:
     filters.click("[name=state]")
     filters.keyboard.press("ArrowDown")

@@ -63,6 +63,7 @@ def test_a_run_in_the_table_is_drawn_beside_those_that_were_left(page: Any, larg
     assert name not in drawn
     assert page.is_checked("#x-linear")
     assert page.locator("[data-drawn-count]").inner_text() == "12 of 120 drawn"
+    assert page.get_by_label("Name or arm").input_value() == "arm 7"  # the next one is at hand
 
 
 @pytest.mark.parametrize("width", widths(360, 768, 1280))
@@ -77,6 +78,9 @@ def test_a_large_sweep_fits_its_window(width: int, page: Any, large: Large) -> N
     page.keyboard.press("Enter")
     page.wait_for_url("**text=arm+7**")
     assert page.locator("[data-arm]").count() == 4
+    page.get_by_label("Name or arm").fill("arm 8")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**?text=arm+8#arms")
 
 
 def looks(page: Any, each: str, name: str) -> dict[str, str]:
