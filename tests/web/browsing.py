@@ -105,6 +105,14 @@ def opened(page: Any, path: str) -> dict[str, Any]:
     return traces(page)
 
 
+def refreshed(page: Any) -> None:
+    """Tell the page that something is new, and wait until it shows it."""
+    page.evaluate("""() => new Promise((done) => {
+        document.addEventListener("htmx:finally:request", () => requestAnimationFrame(done), { once: true });
+        document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
+    })""")
+
+
 def refreshed_twice(page: Any, address: str) -> list[Any]:
     """Tell the page twice that something is new, and hold what it then asks `address` for: two routes, in order."""
     held: list[Any] = []

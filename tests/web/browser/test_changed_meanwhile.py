@@ -12,14 +12,10 @@ from sqlalchemy import select
 from server.events.service import record
 from server.runs.models import Attempt, Run
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Site, opened
+from tests.web.browsing import MARKS, TRUTH, Site, opened, refreshed
 
 pytestmark = MARKS
 LIVE = "[data-live-sign][data-state=live]"
-REFRESHED = """() => new Promise((done) => {
-    document.addEventListener("htmx:finally:request", () => requestAnimationFrame(done), { once: true });
-    document.body.dispatchEvent(new CustomEvent("forecurve:refresh"));
-})"""
 
 
 def change(site: Site, run_id: str, **values: Any) -> None:
@@ -59,7 +55,7 @@ def test_the_keyboards_place_in_the_bar_stays_over_a_refresh(page: Any, site: Si
     page.goto("/runs")
     page.wait_for_selector(LIVE)
     page.focus("#nav a[href='/settings']")
-    page.evaluate(REFRESHED)
+    refreshed(page)
     assert page.evaluate("() => document.activeElement.textContent.trim()") == "Settings"
 
 
@@ -82,7 +78,7 @@ def empty_list(page: Any, site: Site) -> Iterator[Any]:
 def test_a_command_to_copy_has_the_address_by_which_the_browser_came(empty_list: Any, site: Site) -> None:
     command = empty_list.locator(".command", has_text="FORECURVE_URL")
     assert command.inner_text() == f"export FORECURVE_URL={site.url} FORECURVE_TOKEN=…"
-    empty_list.evaluate(REFRESHED)
+    refreshed(empty_list)
     assert command.inner_text() == f"export FORECURVE_URL={site.url} FORECURVE_TOKEN=…"
 
 

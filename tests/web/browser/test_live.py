@@ -58,6 +58,17 @@ def test_a_stream_with_a_beat_stays_and_one_that_went_silent_is_taken_up_again(l
     assert all(url.endswith(f"since={cursor}") for url in again)
 
 
+def test_what_the_browser_knows_of_the_network_is_not_waited_for(live: Any) -> None:
+    live.route("**/v1/stream*", lambda route: None)
+    live.evaluate("() => dispatchEvent(new Event('offline'))")
+    live.wait_for_selector("[data-live-sign][data-state=reconnecting]")
+    live.unroute("**/v1/stream*")
+    with live.expect_request(lambda request: "hx-request" in request.headers):
+        live.evaluate("() => dispatchEvent(new Event('online'))")
+        live.wait_for_selector("[data-live-sign][data-state=live]")
+        live.clock.fast_forward(3_000)
+
+
 def test_a_tab_that_is_not_seen_has_no_stream_to_take_up(live: Any) -> None:
     live.evaluate("""() => {
         Object.defineProperty(document, "hidden", { get: () => true, configurable: true });

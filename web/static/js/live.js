@@ -114,6 +114,7 @@ export function startLive() {
     leave();
     if (!document.hidden) listen();
   });
+  for (const kind of ["offline", "online"]) addEventListener(kind, () => document.hidden || cut()); // the browser may know sooner
   addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
