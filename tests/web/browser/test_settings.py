@@ -60,3 +60,18 @@ def test_a_token_may_be_made_for_a_while(administrator: Any, site: Site) -> None
         row = page.locator("tr", has_text=name)
         row.wait_for()
         assert row.locator("[data-label=Expires]").inner_text().startswith(expires)
+
+
+def test_a_form_that_no_script_takes_yet_keeps_what_is_secret(administrator: Any, faults: list[str]) -> None:
+    page = administrator
+    page.route("**/js/main.js", lambda route: route.abort())
+    page.goto("/settings")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.fill("#new-channel [name=name]", "mine")
+    page.fill("#new-channel [name=url]", "https://hooks.example.com/services/secret")
+    page.click("#new-channel .primary")
+    page.evaluate("() => new Promise((done) => setTimeout(done))")
+    assert (sent, page.url.partition("/settings")[2]) == ([], "")
+    assert page.input_value("#new-channel [name=url]").endswith("secret")
+    faults.clear()
