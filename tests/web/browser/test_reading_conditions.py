@@ -65,6 +65,18 @@ def test_the_labels_of_the_start_and_of_the_first_tick_are_told_apart(page: Any,
     assert first["x"] - start["x"] - start["width"] >= 6
 
 
+@pytest.mark.parametrize("path", ["/runs/{control}?x=time", "/sweeps/{sweep}?x=steps"])
+def test_the_title_of_the_axis_is_read_whole_on_a_phone(page: Any, site: Site, path: str) -> None:
+    page.set_viewport_size({"width": 320, "height": 800})
+    opened(page, path.format(control=site.control, sweep=site.sweep))
+    box, title = (page.locator(place).bounding_box() for place in ("#plot", "#plot .xtitle"))
+    assert box["x"] <= title["x"]
+    assert title["x"] + title["width"] <= box["x"] + box["width"]
+    assert title["y"] + title["height"] <= box["y"] + box["height"]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_function("() => !document.querySelector('#plot .xtitle tspan')")  # one line again
+
+
 def test_a_tablet_has_the_arms_two_by_two(page: Any, site: Site) -> None:
     page.set_viewport_size({"width": 768, "height": 1024})
     page.goto(f"/sweeps/{site.sweep}")

@@ -3,6 +3,7 @@
 import { ApiError } from "../api.js";
 import { say as tell } from "../notice.js";
 import { startPrinting } from "./printing.js";
+import { widthOf } from "./words.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
 const RETRY_MS = 3000;
@@ -40,6 +41,7 @@ export async function draw(plot, traces, layout, ticks) {
   if (touched()) leaveDragsToThePage(plot, layout);
   Object.assign(layout.xaxis, ticks(layout.xaxis.range, ...roomOf(plot, layout)));
   if (plot.paperWidth) layout.width = plot.paperWidth;
+  layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(layout.width ?? plot.clientWidth, layout.margin));
   plot.ticks = ticks;
   const first = !plot.data;
   await Plotly.react(plot, traces, layout, first ? config(Plotly) : undefined);
@@ -78,6 +80,15 @@ function follow(plot) {
 function roomOf({ clientWidth }, { margin }) {
   return [Math.max(3, Math.floor(clientWidth / PX_PER_TICK)), (clientWidth - margin.l - margin.r) / PX_PER_LETTER];
 }
+
+/** A title stands below the middle of the axis, which wide words in one margin put aside. */
+function roomOfTitle(width, { l, r }) {
+  const middle = (l + width - r) / 2;
+  return 2 * Math.min(middle, width - middle);
+}
+
+/** On a phone there is no room for all of a title beside itself. */
+const inLines = (text, room) => (widthOf([text]) > room ? text.replace(", ", ",<br>") : text);
 
 function retick(plot) {
   const { tickvals, ticktext } = plot.ticks(plot.layout.xaxis.range, ...roomOf(plot, plot.layout));
