@@ -178,7 +178,7 @@ def newest(session: Session, page: tuple[Sequence[Row], str | None], column: Any
     return Newest(rows, count_of(session, select(column).where(column == run_id)) if following else len(rows))
 
 
-def _newest_of(session: Session, query: Select[tuple[Row]], order: Any, limit: int) -> Newest[Row]:
+def _newest_of(session: Session, query: Select[Row], order: Any, limit: int) -> Newest[Row]:
     rows = session.scalars(query.order_by(order.desc()).limit(limit + 1)).all()
     return Newest(rows[:limit], count_of(session, query) if len(rows) > limit else len(rows))
 

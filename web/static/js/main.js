@@ -19,23 +19,23 @@ startThemeSwitch();
 const curve = document.querySelector("[data-chart=curve]");
 const training = document.querySelector("[data-training]");
 const overlay = document.querySelector("[data-chart=overlay]");
-if (curve) start(import("./chart/curve.js"), ({ startCurve }) => startCurve(curve), "[data-chart-error]");
-if (overlay) start(import("./chart/overlay.js"), ({ startOverlay }) => startOverlay(overlay), "[data-chart-error]");
-if (training) whenSeen(training, () => start(import("./training/section.js"), ({ startTraining }) => startTraining(training), "[data-training-error]"));
+if (curve) import("./chart/curve.js").then(({ startCurve }) => startCurve(curve), missing("[data-chart-error]"));
+if (overlay) import("./chart/overlay.js").then(({ startOverlay }) => startOverlay(overlay), missing("[data-chart-error]"));
+if (training) whenSeen(training, () => import("./training/section.js").then(({ startTraining }) => startTraining(training), missing("[data-training-error]")));
 
 startTrackRecord();
 document.addEventListener("htmx:after:swap", startTrackRecord); // the first forecast that is scored brings its chart along
 
 startLive();
 
-/** A script that did not come leaves a place empty, which is said there. @param {Promise<object>} module @param {string} error where */
-function start(module, act, error) {
-  module.then(act, () => {
-    const place = document.querySelector(error);
+/** A script that did not come leaves a part of the page empty, which is said there. @param {string} where */
+function missing(where) {
+  return () => {
+    const place = document.querySelector(where);
     place.closest("[data-loading]")?.removeAttribute("data-loading");
     place.textContent = "The script of this part did not load; reload the page.";
     place.hidden = false;
-  });
+  };
 }
 
 /** What stands further down a page is loaded when somebody scrolls there. */
@@ -52,7 +52,7 @@ function startTrackRecord() {
   const plot = document.querySelector("[data-chart=track]:not([data-started])");
   if (!plot) return;
   plot.dataset.started = "";
-  start(import("./chart/track.js"), ({ startTrack }) => startTrack(plot), "[data-chart-error]");
+  import("./chart/track.js").then(({ startTrack }) => startTrack(plot), missing("[data-chart-error]"));
 }
 
 function startThemeSwitch() {
