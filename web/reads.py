@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
@@ -172,10 +172,10 @@ class Newest(Generic[Row]):
         return self.count > len(self.rows)
 
 
-def newest(session: Session, page: tuple[Sequence[Row], str | None], column: Any, run_id: str) -> Newest[Row]:
-    """The first page of a list of a run, whose table names the run in `column`; counted only where there are more."""
+def newest(session: Session, page: tuple[Sequence[Row], str | None], whose: ColumnElement[bool]) -> Newest[Row]:
+    """The first page of a list; `whose` holds of all that is in it, which is counted only where there is more."""
     rows, following = page
-    return Newest(rows, count_of(session, select(column).where(column == run_id)) if following else len(rows))
+    return Newest(rows, (session.scalar(select(func.count()).where(whose)) or 0) if following else len(rows))
 
 
 def _newest_of(session: Session, query: Select[Row], order: Any, limit: int) -> Newest[Row]:

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.alerts.models import Alert
+from server.alerts.models import Alert, Channel
 from server.checkpoints.models import Checkpoint
 from server.forecasts.models import Recommendation
 from server.runs.models import Attempt, Run
@@ -76,3 +76,11 @@ def test_the_inbox_of_one_run_keeps_to_it(site: TestClient, long_lived: str, see
     assert ROW not in other
     assert "No open alert" in text_of(other)
     assert site.get("/alerts?run=run_no").status_code == 404
+
+
+def test_channels_that_are_too_many_to_list_are_counted(site: TestClient, sessions: sessionmaker[Session]) -> None:
+    with sessions.begin() as session:
+        values = {"kind": "slack", "url": "https://hooks.example.com/x", "secret": "whsec_eA=="}
+        session.add_all(Channel(name=f"channel {number}", **values) for number in range(201))
+    page = site.get("/settings").text
+    assert 'The newest 200 of 201: <a href="/v1/channels?limit=1000">all as JSON' in page.replace("&amp;", "&")

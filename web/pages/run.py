@@ -42,10 +42,10 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
     forecast = ForecastView.of(get_forecast(session, run.forecast_id)) if run.forecast_id else None
     first: dict[str, Any] = {"cursor": None, "limit": MOST}
-    alerts = reads.newest(session, list_alerts(session, run_id=run_id, is_open=None, **first), Alert.run_id, run_id)
+    alerts = reads.newest(session, list_alerts(session, run_id=run_id, is_open=None, **first), Alert.run_id == run_id)
     events = reads.events_of(session, run_id, MOST_EVENTS)
-    checkpoints = reads.newest(session, list_checkpoints(session, run_id, **first), Checkpoint.run_id, run_id)
-    forks = reads.newest(session, list_forks(session, run_id, **first), Run.parent_run_id, run_id)
+    checkpoints = reads.newest(session, list_checkpoints(session, run_id, **first), Checkpoint.run_id == run_id)
+    forks = reads.newest(session, list_forks(session, run_id, **first), Run.parent_run_id == run_id)
     points = validation_curve(session, run_id)
     return page.render(
         "run.html",
@@ -66,7 +66,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         most_evaluations=MOST_EVALUATIONS,
         checkpoints=checkpoints,
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
-        attempts=reads.newest(session, list_attempts(session, run_id, **first), Attempt.run_id, run_id),
+        attempts=reads.newest(session, list_attempts(session, run_id, **first), Attempt.run_id == run_id),
         events=events,
         actors=names_of_tokens(session, (event.actor for event in events.rows)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
