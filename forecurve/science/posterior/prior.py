@@ -226,7 +226,7 @@ class Box:
 
 def box_of(prior: Prior, compute: FloatArray) -> Box:
     """The flat part's box, widened so that the informative part (4 sd) fits in."""
-    first, last = float(compute[compute > 0][0]), float(compute[-1])
+    first, last = float(compute[np.searchsorted(compute, 0.0, side="right")]), float(compute[-1])
     mid = (float(np.log(first / C_MID_REACH)), float(np.log(last * C_MID_REACH)))
     if not prior.informative:
         return Box(LOG_B_BOX, mid)

@@ -36,6 +36,7 @@ _MOST_COARSE = 2 * ROUGH
 _EDGE_MASS = 2e-3
 _FAINT = 7.0  # a hypothesis whose best node is exp(-7) below the best of all is left out, as nodes are,
 _LOOK_AGAIN = 8  # and after so many evaluations those that were left out are looked at again,
+_GROWN = 0.1  # or when ln compute has grown by so much, for midpoints may lie further on by then,
 _SURPRISE = 2.0  # or when an evaluation makes a node exp(2) times likelier against another
 
 
@@ -126,11 +127,13 @@ def updated(fit: Fit, curve: Curve, fitted_whole: int) -> Update | None:
     setting, stream = fit.setting, fit.stream
     if curve.points <= REFERENCE_POINTS or curve.points == fitted_whole + 1 or _is_new_to_the_noise_model(fit, curve):
         return None
-    looking_again = curve.points % _LOOK_AGAIN == 0
+    box = box_of(setting.prior, curve.compute)
+    grown = box.log_mid[1] - setting.box.log_mid[1]
+    looking_again = curve.points % _LOOK_AGAIN == 0 or grown > _GROWN
     tick, usual = _clock(curve)
     if setting.points < fit.curve.points:  # neighbours were averaged: a tick is the gap between two means
         tick, usual = tick * usual / setting.usual_gap, setting.usual_gap
-    setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
+    setting = setting.with_one_more(usual, box if looking_again else setting.box)
     new = _new(setting, curve, tick)
     if looking_again:
         stream = stream.woken(setting)

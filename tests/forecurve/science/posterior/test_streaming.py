@@ -58,6 +58,17 @@ def test_a_run_that_is_flat_is_not_refitted_for_lying_at_the_edge_of_what_there_
     assert _distance(streamed, fit(whole)) < 0.05
 
 
+def test_midpoints_that_grow_possible_as_compute_grows_are_known_to_the_stream() -> None:
+    """Where a run has not bent yet, its midpoint may lie anywhere up to twenty times the compute that there is."""
+    compute = np.geomspace(1, 6000, 25)[:13]
+    reward = sigmoid(compute, 0.6, 1.8, 2000, 0.2) + np.random.default_rng(1).normal(0, 0.005, 13)
+    streamed, apart = fit(Curve(compute[:9], reward[:9], prompts=1000, samples=16)), []
+    for point in zip(compute[9:], reward[9:], strict=True):
+        streamed = streamed.update(point)
+        apart.append(_distance(streamed, fit(streamed.curve)))
+    assert max(apart) < 0.05  # 0.21 where the box of midpoints stays what it was
+
+
 def test_parameters_of_the_lattice_do_not_jump_by_its_rows() -> None:
     """Where a stream keeps its lattice and refits lay others, what they say is the same."""
     whole = _run(seed=1)
