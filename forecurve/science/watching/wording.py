@@ -26,11 +26,17 @@ def _stands(watch: Watch) -> str:
     if watch.fall is not None:
         return f"{watch.name} may be falling below its own forecast: {here}. {watch.fall}."
     if watch.level is None or watch.since_compute is None:
-        stands = "is below its forecast, which may be chance" if below else "follows its forecast"
-        return f"{watch.name} {stands}: {here}."
+        return f"{watch.name} {_without_a_level(watch)}: {here}."
     since = f"{compute_text(watch.since_compute)} {watch.unit}"
     if watch.back_since is not None:
         back = f"{compute_text(watch.back_since)} {watch.unit}"
         return f"{watch.name} was below its own forecast from {since} on and is back within it since {back}: {here}."
     verb = "fell below" if watch.level == "ALERT" else "may be falling below"
     return f"{watch.name} {verb} its own forecast: {here}, since {since}."
+
+
+def _without_a_level(watch: Watch) -> str:
+    """Where the last evaluation is; above is as good as within, and no word of an alarm."""
+    if watch.actual < watch.predicted.lower:
+        return "is below its forecast, which may be chance"
+    return "is above its forecast" if watch.actual > watch.predicted.upper else "follows its forecast"

@@ -39,13 +39,13 @@ def test_a_single_broken_evaluation_is_one_to_be_back_from() -> None:
 
 
 def test_a_sentence_does_not_contradict_its_figures() -> None:
-    """The last evaluation has the digits of the interval that it is within, or that it is below by itself."""
+    """The last evaluation has the digits of the interval that it is within, or that it is above or below by itself."""
     frozen = freeze(fit(noisy_curve(0, last=10_000, points=61)))
     later = np.linspace(10_160, 12_080, 13)
     reward = sigmoid(later, 0.61, 1.9, 2500, 0.2)
     lower, upper = watch(frozen, later, reward).lower[-1], watch(frozen, later, reward).upper[-1]
     assert upper - lower < 0.02
-    for last, stands in ((upper - 0.0006, "follows"), (lower - 0.0006, "is below")):
+    for last, stands in ((upper - 0.0006, "follows"), (upper + 0.0006, "is above"), (lower - 0.0006, "is below")):
         reward[-1] = last
         said = watch(frozen, later, reward).sentence
         assert f" {stands} its forecast" in said
