@@ -126,7 +126,7 @@ class _Gathering:
 
 def _csv_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, skipinitialspace=True, delimiter=delimiter_of(stream))
+        reader = csv.reader(stream, strict=True, skipinitialspace=True, delimiter=delimiter_of(stream))
         header = [column_of(name) for name in next(reader, [])]
         check_once(header)
         check_header(header)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,11 +47,14 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.DictReader(stream, skipinitialspace=True, delimiter=delimiter_of(stream))
+        lines = CsvLines(stream, delimiter_of(stream))
+        reader = csv.DictReader(lines, skipinitialspace=True, delimiter=lines.delimiter)
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
+        lines.check_row()
         check_once(reader.fieldnames)
         check_header(reader.fieldnames)
         for row in reader:
+            lines.check_row()
             beyond = row.pop(None, [])
             if any(cell.strip() for cell in beyond):
                 raise CurveFileError(
@@ -58,6 +62,45 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                 )
             if any(cell and cell.strip() for cell in row.values()):  # spreadsheets leave blank lines at the end
                 yield f"line {reader.line_num}", row
+
+
+class CsvLines(Iterator[str]):
+    """The lines of a CSV file for a reader, and a check of the row that the reader gave last.
+
+    A reader takes all lines behind a quote that is never closed for one cell: without the check a file would end there,
+    and nobody be told.
+
+    Args:
+        stream: of the file, at its beginning.
+        file: begins the place of a fault, `runs.csv, ` say.
+        growing: the last cell may still be on its way.
+    """
+
+    def __init__(self, stream: Iterable[str], delimiter: str, file: str = "", *, growing: bool = False):
+        self.delimiter = delimiter
+        self._file = file
+        self._growing = growing
+        self._numbered = enumerate(stream, start=1)
+        self._row: list[tuple[int, str]] = []
+
+    def __next__(self) -> str:
+        self._row.append(next(self._numbered))
+        return self._row[-1][1]
+
+    def check_row(self) -> None:
+        """That a row of several lines has them in cells that end with their quote. CurveFileError names its line."""
+        row, self._row = [(number, line) for number, line in self._row if line.strip()], []
+        if len(row) < 2:
+            return
+        lines = (line for _, line in row)
+        try:
+            deque(csv.reader(lines, strict=True, skipinitialspace=True, delimiter=self.delimiter), maxlen=0)
+        except csv.Error as error:
+            if self._growing and next(self._numbered, None) is None:
+                return
+            number, line = row[0]
+            told, way_out = "a quote opens a cell that does not end with one", "close it or leave it out"
+            raise CurveFileError(f"{self._file}line {number}", short(line.strip()), told, way_out) from error
 
 
 def delimiter_of(stream: TextIO) -> str:

@@ -70,7 +70,7 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
 def _read_text(path: Path, text: str, metric: str | None, series: str | None, *, growing: bool) -> Reading:
     if text.lstrip()[:1] in ("{", "["):
         return _read_json(path, text, series)
-    sheet = sheet_of(path, text[: text.rfind("\n") + 1] if growing else text)
+    sheet = sheet_of(path, text[: text.rfind("\n") + 1] if growing else text, growing=growing)
     reading = _read_sheet(path, sheet, metric, series)
     return Reading(reading.logs, [*sheet.notes, *reading.notes])
 

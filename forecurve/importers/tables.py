@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from forecurve.curve_cells import CurveFileError, as_people_write
+from forecurve.curve_formats import CsvLines
 from forecurve.parquet_files import parquet_file
 from forecurve.science.checks import short
 from forecurve.signs import visible
@@ -33,13 +34,17 @@ class Sheet:
     notes: list[str]
 
 
-def sheet_of(path: Path, text: str) -> Sheet:
-    """A CSV file, whose cells are parted by commas, semicolons or tabs. CurveFileError names a line that is none."""
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, delimiter=_delimiter(text))
+def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
+    """A CSV file, whose cells are parted by commas, semicolons or tabs. CurveFileError names a line that is none.
+    `growing`: as in `CsvLines`."""
+    physical = CsvLines(io.StringIO(text, newline=""), _delimiter(text), file=f"{path.name}, ", growing=growing)
+    reader = csv.reader(physical, skipinitialspace=True, delimiter=physical.delimiter)
     lines: Lines = []
     try:
         header = [visible(name.strip()) for name in next(reader, [])]
+        physical.check_row()
         for cells in reader:
+            physical.check_row()
             if any(cell.strip() for cell in cells[len(header) :]):
                 raise CurveFileError(
                     f"{path.name}, line {reader.line_num}",

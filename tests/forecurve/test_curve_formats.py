@@ -180,6 +180,25 @@ def test_csv_read_at_once_means_what_it_means_row_by_row(tmp_path: Path, cells: 
     assert outcome(tmp_path / "c.csv") == _row_by_row(tmp_path / "c.csv")
 
 
+@pytest.mark.parametrize("ends", ["", '"b"'])
+def test_a_quote_that_is_not_closed_does_not_swallow_the_evaluations_behind_it(tmp_path: Path, ends: str) -> None:
+    """To the end of the file, or to the next quote: these evaluations were left out, and nobody was told."""
+    path = tmp_path / "c.csv"
+    notes = {4: '"5 inch', 9: ends}
+    lines = [f"a,{at},{at / 20},{notes.get(at, '')}" for at in range(1, 13)]
+    path.write_text("series,compute,reward,note\n" + "\n".join(lines) + "\n")
+    with pytest.raises(CurveFileError, match="line 5: a quote opens a cell"):
+        read_arms(path)
+
+
+def test_cells_with_quotes_and_lines_in_them_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    notes = {2: '5" wide', 3: '"two\nlines, ""quoted"""', 4: '"b"c', 5: '"b" '}
+    lines = [f"a,{at},{at / 20},{notes.get(at, '')}\n" for at in range(1, 8)]
+    path.write_text("series,compute,reward,note\n\n" + "".join(lines))
+    assert read_arms(path)["a"][0].compute.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_damaged_parquet_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     numbers = [float(at) for at in range(1, 4000)]

@@ -55,6 +55,13 @@ def test_a_last_line_of_csv_that_was_cut_off_is_told(tmp_path: Path, end: str, s
     assert ("a.csv: its last line is unfinished and left out" in found.notes) == (len(steps) == 3)
 
 
+def test_a_quote_that_is_not_closed_is_told_unless_the_cell_may_be_on_its_way(tmp_path: Path) -> None:
+    path = _file(tmp_path, "a.csv", 'step,eval/acc,note\n10,.1,"two\nlines"\n20,.2,"5 inch\n30,.3,\n')
+    with pytest.raises(CurveFileError, match=r"a\.csv, line 4: a quote opens a cell"):
+        read(path)
+    assert _steps(read(path, growing=True).rows) == [10, 20]
+
+
 def test_a_last_cell_that_is_a_word_is_not_cut_off(tmp_path: Path) -> None:
     found = read(_file(tmp_path, "a.csv", "step,eval/acc,state\n10,.1,True\n20,.2,done\n30,.3,complete"))
     assert _steps(found.rows) == [10, 20, 30]
