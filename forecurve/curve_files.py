@@ -19,6 +19,7 @@ from forecurve.curve_columns import Columns, Key, faultless
 from forecurve.curve_formats import Row, rows_of
 from forecurve.science import Curve, CurveError, checks
 from forecurve.science.curves.curve import DEFAULT_UNIT
+from forecurve.signs import visible
 
 Bounds = tuple[float, float]
 _SHOWN = 5  # names that an error lists
@@ -58,7 +59,7 @@ def read_arms(
             no fault unless all are so short.
         needed: a series of which at least one seed must not be left out, or such a seed.
     """
-    wanted = list(series) if series is not None else None
+    wanted = [name.strip() for name in series] if series is not None else None  # as names in the file are
     only = {one for name in wanted for one in (name, _series_of(name))} if wanted is not None else None
     gathered, stated_unit = faultless(Path(path), only) or _gather(rows_of(Path(path)), only)
     if wanted is not None:
@@ -146,7 +147,7 @@ def _asked_for(gathered: dict[Key, Columns], wanted: Sequence[str], path: Path) 
     known = {*several, *(_full_name(*key) for key in gathered if several[key[0]] > 1)}
     for name in wanted:
         if name not in known:
-            raise CurveFileError("series", name, f"{path.name} has no such series", _names(path))
+            raise CurveFileError("series", visible(name), f"{path.name} has no such series", _names(path))
     named = set(wanted)
     return {
         key: columns

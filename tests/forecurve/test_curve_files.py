@@ -317,6 +317,7 @@ def test_an_unknown_series_is_named(tmp_path: Path) -> None:
     path = _csv(tmp_path, HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n")
     with pytest.raises(CurveFileError, match=r"series: curves.csv has no such series, got b; it has 'a'$"):
         read_curves(path, series=["b"])
+    assert read_curves(path, series=[" a "])[0].name == "a"
     path = _csv(tmp_path, HEADER + "".join(f"s{name},{at},0.1,,,\n" for name in range(9) for at in (1, 2, 3)))
     with pytest.raises(CurveFileError, match=r"it has 's0', 's1', 's2', 's3', 's4' and 4 more$"):
         read_curves(path, series=["b"])

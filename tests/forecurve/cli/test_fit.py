@@ -244,6 +244,7 @@ def test_a_series_that_has_just_begun_is_left_out_by_name_and_the_others_are_fit
         (HEADER + "a,1,0.1,,,\na,2,2,,,\na,3,0.3,,,\n", [], ["2 at evaluation 2", "[0, 1]"]),
         (HEADER + "a,1,0.1,,,\na,1,0.2,,,\na,3,0.3,,,\n", [], ["is repeated"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b"], ["no such series, got b"]),
+        (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--series", "b\nc"], ["no such series, got b\ufffdc"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "-4"], ["--budget", "-4"]),
         (HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\n", ["--budget", "nan"], ["--budget", "nan"]),
         (
