@@ -60,7 +60,7 @@ class Watch:
             the end, the last evaluation by itself (`judged`).
         z: its innovations, (H,).
         expected, lower, upper: the frozen forecast of each by itself: its mean, and 1.645 standard deviations to each
-            side of it, within the range of rewards; (H,).
+            side of it, all within the range of rewards; (H,).
         fall: what the fit of all evaluations says of a fall that the evidence does not show: why it is a WARN, or while
             the run has not left the forecast, without a level.
         doubt: why the forecast, and not the run, may be what was wrong; None where nothing speaks for that.
@@ -195,8 +195,8 @@ def watch(
     smooth = fit is not None and fit.misfit == "shape"
     level = _level(sharp.peak, robust.peak if robust.others >= OTHERS else 0.0, smooth=smooth)
     since = None if level is None else float(rows.since[standing.start(robust=level == "ALERT")])
-    low, high = frozen.bounds
-    lower, upper = np.maximum(mean - SDS_TO_A_SIDE * sd, low), np.minimum(mean + SDS_TO_A_SIDE * sd, high)
+    sides = (0.0, -SDS_TO_A_SIDE, SDS_TO_A_SIDE)  # of a mean that what wanders may lead beyond the range
+    expected, lower, upper = (np.clip(mean + side * sd, *frozen.bounds) for side in sides)
     left = len(y) > 1 and bool((y[-2:] < lower[-2:]).all())
     found = _fall(fit, every) if fit is not None and level is None else None
     if found is not None and left:
@@ -212,7 +212,7 @@ def watch(
         compute=rows.compute,
         reward=y,
         z=shown.z[0],
-        expected=mean,
+        expected=expected,
         lower=lower,
         upper=upper,
         fall=None if found is None else found[1],

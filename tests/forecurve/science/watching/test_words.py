@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forecurve.science import fit, freeze, watch
+from forecurve.science import Curve, fit, freeze, watch
 from forecurve.science.chart import VERMILION
 
 from ..synthetic import noisy_curve, sigmoid
@@ -61,3 +61,13 @@ def test_evaluations_that_are_back_are_not_drawn_as_fallen() -> None:
     reward[10:25] -= 0.1
     marked = np.array(watch(WIDE, LATER, reward).plot().data[-1].marker.color) == VERMILION
     assert np.flatnonzero(marked).tolist() == list(range(10, 25))
+
+
+def test_nothing_is_forecast_beyond_the_range_of_rewards() -> None:
+    """What wandered above the curve is expected to stay there, and the curve ends at the top."""
+    frozen = freeze(fit(Curve([1, 2, 3], [1 / 3, 2 / 3, 1], variance=[6e-9, 1.7e-7, 2.5e-10])))
+    found = watch(frozen, [3.3, 3.9], [1.0, 1.0])
+    for ends in (found.lower, found.expected, found.upper):
+        assert (ends <= 1).all()
+    assert (found.lower <= found.expected).all()
+    assert (found.expected <= found.upper).all()
