@@ -24,10 +24,8 @@ def misfit_verdict(case: Case) -> Verdict:
     if found is None or found.name in HOLDS:
         return _just_begun(case)
     if found.name == "two-phase":
-        return (
-            "undecided",
-            f"{found.sentence} {case.fit.unit}: one ceiling cannot be read from it; another rise may come.",
-        )
+        phases = f"{found.sentence} {case.fit.unit}{_if_spent(case)}"
+        return "undecided", f"{phases}: one ceiling cannot be read from it; another rise may come."
     if found.since is None:
         return _shapeless(case, found)
     return _fallen(case, found) if found.fallen else _broken(case, found)
@@ -71,6 +69,8 @@ def _shapeless(case: Case, found: Misfit) -> tuple[str, str]:
     """Pinned at an end of the range, or constant."""
     if found.name == "pinned" and found.size == case.fit.curve.bounds[1]:
         return "stop", f"{found.sentence}: nothing is left to gain on these prompts."
+    if case.spent:
+        return "stop", f"{found.sentence}, and the budget is spent; look at the reward."
     if _surely_over(case):
         return "stop", f"{found.sentence}, and {_little(case)}."
     return "undecided", f"{found.sentence}: keep going until it moves, or look at the reward."
@@ -84,7 +84,12 @@ def _just_begun(case: Case) -> Verdict:
     if idle < MIN_POINTS or curve.points - idle >= MIN_POINTS:
         return None
     since = f"{compute_text(float(curve.compute[idle - 1]))} {case.fit.unit}"
-    return "undecided", f"The reward was {curve.bounds[0]:g} until {since} and has just begun to move: keep going."
+    begun = f"The reward was {curve.bounds[0]:g} until {since} and has just begun to move{_if_spent(case)}"
+    return "undecided", f"{begun}: {'give it more' if case.spent else 'keep going'}."
+
+
+def _if_spent(case: Case) -> str:
+    return ", and the budget is spent" if case.spent else ""
 
 
 def _surely_grows(case: Case) -> bool:

@@ -242,18 +242,22 @@ def test_gains_after_a_fall_are_those_of_the_evaluations_since() -> None:
     assert advice.numbers["expected_gain"] == pytest.approx(left, abs=0.01)  # an exponential, which no law here is
 
 
-@pytest.mark.parametrize(("seen", "action"), [(20, "undecided"), (35, "undecided"), (38, "stop")])
+@pytest.mark.parametrize(("seen", "action"), [(20, "undecided"), (35, "undecided"), (38, "stop"), (41, "stop")])
 def test_a_run_pinned_at_0_is_stopped_when_a_tenth_of_its_budget_is_left(seen: int, action: str) -> None:
     compute = np.arange(1.0, seen + 1)
-    assert advise(fit(Curve(compute, np.zeros(seen), prompts=500, samples=4)), budget=41.0).action == action
+    advice = advise(fit(Curve(compute, np.zeros(seen), prompts=500, samples=4)), budget=41.0)
+    assert advice.action == action
+    assert ("the budget is spent" in advice.reason) == (seen == 41)
 
 
 def test_a_run_that_has_just_left_0_goes_on() -> None:
     reward = np.zeros(38)
     reward[-1] = 0.007
-    advice = advise(fit(Curve(np.arange(1.0, 39), reward, prompts=500, samples=4)), budget=41.0)
-    assert advice.action == "undecided"
-    assert "just begun" in advice.reason
+    begun = fit(Curve(np.arange(1.0, 39), reward, prompts=500, samples=4))
+    for budget, told in ((41.0, "move: keep going."), (38.0, "move, and the budget is spent: give it more.")):
+        advice = advise(begun, budget=budget)
+        assert advice.action == "undecided"
+        assert advice.reason.endswith(f" has just begun to {told}")
 
 
 def test_a_gain_that_is_surely_small_stops_though_the_ceiling_is_not_identified() -> None:
