@@ -21,7 +21,9 @@ def test_every_public_name_can_be_used() -> None:
         assert getattr(forecurve, name) is not None
         assert name in dir(forecurve)
     curve = forecurve.Curve([1, 2, 3, 4], [0.2, 0.3, 0.35, 0.38])
-    assert forecurve.advise(forecurve.fit(curve), budget=10).action in {"stop", "continue", "scale", "undecided"}
+    advice = forecurve.advise(forecurve.fit(curve), budget=10)
+    assert advice.action in {"stop", "continue", "scale", "undecided"}
+    assert repr(advice) == f"Advice(action={advice.action!r}, reason={advice.reason!r})"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

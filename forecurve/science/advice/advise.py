@@ -32,7 +32,7 @@ class Advice:
 
     action: str
     reason: str
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict, repr=False)
     fit: Fit | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:

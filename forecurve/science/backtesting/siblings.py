@@ -16,6 +16,7 @@ from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
 from ..past.telling import is_finished
 from ..posterior.prior import FLAT, Prior
+from ..wording import names_text
 from .one_run import past_forecast
 
 
@@ -39,6 +40,10 @@ class Siblings:
             check_kind(f"curves[{at}]", curve, Curve, "pass Curve(compute, reward)", errors.PriorError)
         self._kin = Kin(curves)
         self._past: dict[tuple[int, float, Prior], Past | None] = {}
+
+    def __repr__(self) -> str:
+        curves = self._kin.curves
+        return f"Siblings({len(curves)} runs: {names_text([curve.name for curve in curves])})"
 
     def prior(
         self,

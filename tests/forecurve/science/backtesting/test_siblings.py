@@ -69,3 +69,7 @@ def test_a_run_of_another_unit_or_range_is_not_told_by_them(other: str) -> None:
     with pytest.raises(PriorError) as caught:
         SIBLINGS.hindsight(fit(alien), BUDGET)
     assert caught.value.field == other
+
+
+def test_siblings_say_which_runs_they_are() -> None:
+    assert repr(SIBLINGS) == "Siblings(3 runs: run 0, run 1, run 2)"
