@@ -172,3 +172,13 @@ def test_bad_input_is_one_line_and_exit_2(
     forecurve: Forecurve, file: Path, options: list[str], parts: list[str]
 ) -> None:
     forecurve("compare", file, *(option.format(file=file) for option in options)).check_is_bad_input(parts)
+
+
+def test_an_error_is_the_last_line_behind_what_was_left_out(forecurve: Forecurve, tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(HEADER + _series("base", None, 0.6, 1) + "begun,1,0.2,,,\n")
+    told = forecurve("compare", path, "--control", "base", "--json")
+    note, error = told.err.splitlines()
+    assert (told.code, told.out) == (2, "")
+    assert note.startswith("begun is left out: 1 of the 3 evaluations")
+    assert json.loads(error)["error"].startswith("arms: at least one arm beside the control is needed")
