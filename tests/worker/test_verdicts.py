@@ -30,7 +30,7 @@ def test_the_runs_that_were_judged_last_are_kept() -> None:
     assert (kept.last("a"), kept.last("b"), kept.last("c")) == (three, None, one)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("elsewhere", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_refits_go_on_from_each_other_and_find_what_one_anew_finds(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:

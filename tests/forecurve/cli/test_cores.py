@@ -25,9 +25,14 @@ print(told[0])
     ("asked_for", "command", "told"),
     [
         ({}, ["fit", "gone.csv"], "1"),
-        ({}, ["backtest", "gone.csv", "--baselines", "last-value"], "1"),
-        ({}, ["compare", "gone.csv", "--control", "a"], "1"),
-        ({}, ["plan", "gone.csv", "--budget", "1"], "1"),
+        *(
+            pytest.param({}, command, "1", marks=pytest.mark.slow)
+            for command in (
+                ["backtest", "gone.csv", "--baselines", "last-value"],
+                ["compare", "gone.csv", "--control", "a"],
+                ["plan", "gone.csv", "--budget", "1"],
+            )
+        ),
         ({"OPENBLAS_NUM_THREADS": "3"}, ["fit", "gone.csv"], "3"),
     ],
 )

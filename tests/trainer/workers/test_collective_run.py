@@ -18,7 +18,11 @@ from trainer.workers.local import LocalWorkers
 from trainer.workers.offers import CollectiveOffers
 from trainer.workers.ray_actors import RayWorkers, placed
 
-pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
+pytestmark = [  # half a minute; the broadcast itself is in test_collective.py, who gets what in test_offers.py
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("own_ray"),
+]
 
 LIMIT_S = 120.0
 
@@ -36,7 +40,6 @@ def broadcasts(monkeypatch):
     return versions
 
 
-@pytest.mark.slow  # 10 s; the broadcast itself is above
 def test_a_run_by_broadcast_is_that_of_the_same_weights_taken_without(recipe, tmp_path, broadcasts):
     changes = {"budget.compute": 6, "algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}
     rewards = {}

@@ -111,6 +111,7 @@ def test_a_generator_that_is_killed_and_one_that_stands_still_are_replaced_and_n
     assert not alive
 
 
+@pytest.mark.slow  # 12 s; what silence is, is in test_stalls.py, what a stalled one leaves in test_fleet.py
 def test_a_generator_that_answers_but_turns_in_circles_is_replaced_too():
     @ray.remote(num_cpus=1, concurrency_groups={"mail": 1})
     class Generator:

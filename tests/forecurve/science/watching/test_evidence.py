@@ -38,7 +38,10 @@ def _futures(frozen: FrozenForecast, runs: int, inflation: float, seed: int) -> 
     return curves + wandering + np.sqrt(frozen.last_share) * sd[:, None] * rng.normal(size=(runs, len(LATER)))
 
 
-@pytest.mark.parametrize(("inflation", "warn", "alert"), [(1.0, 0.05, 0.01), (1.2, 0.05, 0.01), (1.5, 0.1, 0.02)])
+@pytest.mark.parametrize(
+    ("inflation", "warn", "alert"),
+    [(1.0, 0.05, 0.01), (1.2, 0.05, 0.01), pytest.param(1.5, 0.1, 0.02, marks=pytest.mark.slow)],
+)
 def test_false_alarms_are_rare_when_the_forecast_holds(inflation: float, warn: float, alert: float) -> None:
     """2,000 futures of 75 evaluations, also with a noise larger than assumed. Twice as many false alarms as allowed
     would be found 99 times in 100."""
