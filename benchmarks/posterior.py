@@ -33,7 +33,7 @@ from forecurve.science.posterior.lattice import Lattice, centres
 KINDS = ("white", "wandering", "outliers", "fall", "outage")
 SHORTEST, LONGEST = 5, 400
 FIRST_STREAMED = 9
-SCOUTED, DENSE, LEFT_OUT = 150, 240, 1e-4
+SCOUTED, CLOSER, DENSE, LEFT_OUT = 150, 2, 240, 1e-4
 COLUMNS = ("set", "fits", "mean", "90 %", "99 %", "most", "over .1", "over .2")
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -45,17 +45,18 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng(5)
     sets = list(_sets(options.files, options.runs, rng))
-    fits = [(name, _off_all([_stopped(curve, rng) for curve in curves])) for name, curves in sets]
+    fits = [(name, *_beside_dense([_stopped(curve, rng) for curve in curves])) for name, curves in sets]
     long = [(name, [curve for curve in curves if curve.points > FIRST_STREAMED]) for name, curves in sets]
     streams = [(name, *_streamed(curves[: options.updates])) for name, curves in long if curves]
     if options.json:
         common.answer({
-            "fits": [_row(name, np.array(off)) for name, off in fits],
-            "updates": [{**_row(name, np.array(off)), "verdicts": verdicts} for name, off, verdicts in streams],
+            "fits": [{**_row(name, off), "missed": missed} for name, off, missed in fits],
+            "updates": [{**_row(name, off), "verdicts": verdicts} for name, off, verdicts in streams],
         })  # fmt: skip
         return
-    every = np.concatenate([off for _, off in fits])
-    common.table(COLUMNS, (_row(name, off).values() for name, off in [*fits, ("all", every)]))
+    every = np.concatenate([off for _, off, _ in fits])
+    whole = [*fits, ("all", every, max(missed for *_, missed in fits))]
+    common.table((*COLUMNS, "missed"), [(*_row(name, off).values(), missed) for name, off, missed in whole])
     print()
     rows = [(*_row(name, off).values(), verdicts) for name, off, verdicts in streams]
     every = np.concatenate([off for _, off, _ in streams])
@@ -108,8 +109,14 @@ def _stopped(curve: Curve, rng: np.random.Generator) -> Curve:
 # --- against the posterior ---
 
 
-def _off_all(curves: list[Curve]) -> FloatArray:
-    return np.array([_off(_read(found), _dense(found), found.curve.width) for found in map(fit, curves)])
+def _beside_dense(curves: list[Curve]) -> tuple[FloatArray, float]:
+    """How far each fit is off, and the most log evidence that one of them missed."""
+    off, missed = [], 0.0
+    for found in map(fit, curves):
+        dense, evidence = _dense(found)
+        off.append(_off(_read(found), dense, found.curve.width))
+        missed = max(missed, evidence - _log_evidence(found.table))
+    return np.array(off), missed
 
 
 def _read(found: Fit) -> FloatArray:
@@ -119,27 +126,37 @@ def _read(found: Fit) -> FloatArray:
     return np.array([[found.A.lower, found.A.median, found.A.upper], curve])
 
 
-def _dense(found: Fit) -> FloatArray:
-    """The same of a sum over very many nodes."""
-    box = found.setting.box
-    scouted = _laid(found, box.log_b, box.log_mid, SCOUTED)
-    mass = np.exp(scouted.masses.nodes - scouted.masses.nodes.max())
-    ordered = np.sort(mass)
-    least = ordered[np.searchsorted(np.cumsum(ordered), LEFT_OUT * ordered.sum())]
-    kept = (mass >= least).reshape(SCOUTED, SCOUTED)
-    rows, columns = np.flatnonzero(kept.any(axis=1)), np.flatnonzero(kept.any(axis=0))
-    log_b = _about(scouted.lattice.log_b, rows, scouted.lattice.cell[0])
-    log_mid = _about(scouted.lattice.log_mid[0], columns, scouted.lattice.cell[1])
+def _dense(found: Fit) -> tuple[FloatArray, float]:
+    """The same of a sum over very many nodes, and its log evidence."""
+    log_b, log_mid = found.setting.box.log_b, found.setting.box.log_mid
+    for _ in range(CLOSER):
+        log_b, log_mid = _where_the_mass_is(_laid(found, log_b, log_mid, SCOUTED))
     table = _laid(found, log_b, log_mid, DENSE)
     drawn = draw(found.setting, table, found.problem.filtered.last[table.alive], times=100)
     low, width = found.curve.bounds[0], found.curve.width
     draws = Draws(low + width * drawn.A, drawn.B, drawn.C_mid, low + width * drawn.R0)
     curve = draws.reward_at(2 * found.curve.now)[0]
-    return np.array([np.quantile(draws.A, QUANTILES), np.quantile(curve, QUANTILES)])
+    return np.array([np.quantile(draws.A, QUANTILES), np.quantile(curve, QUANTILES)]), _log_evidence(table)
+
+
+def _where_the_mass_is(table: Table) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The range of ln B and that of ln C_mid that leave out LEFT_OUT of it, a cell more on each side: a peak that is
+    narrower than a cell may lie between two nodes."""
+    lattice = table.lattice
+    mass = np.exp(table.masses.nodes - table.masses.nodes.max())
+    ordered = np.sort(mass)
+    least = ordered[np.searchsorted(np.cumsum(ordered), LEFT_OUT * ordered.sum())]
+    kept = (mass >= least).reshape(lattice.log_mid.shape)
+    along_b, along_mid = np.flatnonzero(kept.any(axis=1)), np.flatnonzero(kept.any(axis=0))
+    return _about(lattice.log_b, along_b, lattice.cell[0]), _about(lattice.log_mid[0], along_mid, lattice.cell[1])
 
 
 def _about(centres_of: FloatArray, kept: Any, cell: float) -> tuple[float, float]:
-    return float(centres_of[kept[0]] - cell / 2), float(centres_of[kept[-1]] + cell / 2)
+    return float(centres_of[kept[0]] - cell), float(centres_of[kept[-1]] + cell)
+
+
+def _log_evidence(table: Table) -> float:
+    return float(np.logaddexp.reduce(table.masses.nodes))
 
 
 def _laid(found: Fit, log_b: tuple[float, float], log_mid: tuple[float, float], size: int) -> Table:
