@@ -14,14 +14,14 @@ from math import log
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..curves.wandering import HYPOTHESES
 from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import CUT_OFF, Lattice, closer_lattice, factors_of, first_lattice, lattice_about, mass_beyond
 from .linear import Quadratic
 from .masses import Beforehand, Masses, form_of, log_masses
-from .patches import patched, rough_tiles
-from .point import search
+from .patches import patched, rough_tiles, tiles_at
+from .peaks import other_peaks
 from .prior import Box, student_t, student_t_scale
 from .problem import Problem, Setting
 
@@ -37,6 +37,8 @@ _FINEST = 4  # times that nodes are made finer
 _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tails) fills it as well as it ever will
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _LEAST_SCALE = 0.41  # cells, of what is told: half a cell's sd with the 6 degrees of freedom of priors by runs
+_HALF, _PART = 0.7, -3.0  # in log mass: half, and a twentieth of all
+_ABOUT_PEAKS = 3  # times that nodes are made finer about a peak that lattices stepped over
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
 
@@ -82,8 +84,9 @@ def _integrate(problem: Problem) -> Table:
     if near is not None:
         table = _first_table(problem, near, everyone)
         if mass_beyond(near, table.masses.nodes, setting.box).max() <= _NEARLY_ALL:
-            return _closer(problem, table, near=True)
-    return _closer(problem, _first_table(problem, first_lattice(setting.box), _scouts(setting)), near=False)
+            return _with_peaks(problem, _closer(problem, table, near=True))
+    first = _first_table(problem, first_lattice(setting.box), _scouts(setting))
+    return _with_peaks(problem, _closer(problem, first, near=False))
 
 
 def _first_table(problem: Problem, lattice: Lattice, alive: IntArray) -> Table:
@@ -136,11 +139,45 @@ def _finer(problem: Problem, table: Table) -> Table:
         tiles = rough_tiles(table.masses.nodes)
         if not tiles.any():
             break
-        lattice, fine = patched(table.lattice, tiles)
-        both = zip(table.sums, sums_at(problem, fine, table.alive), strict=True)
-        sums = LatticeSums(*(np.concatenate(parts, axis=1) for parts in both))
-        table = table_of(problem.setting, lattice, table.alive, sums, table.totals, table.passes + 1)
+        table = _patched(problem, table, tiles)
     return table
+
+
+def _patched(problem: Problem, table: Table, tiles: BoolArray) -> Table:
+    """With finer nodes in these tiles."""
+    lattice, fine = patched(table.lattice, tiles)
+    both = zip(table.sums, sums_at(problem, fine, table.alive), strict=True)
+    sums = LatticeSums(*(np.concatenate(parts, axis=1) for parts in both))
+    return table_of(problem.setting, lattice, table.alive, sums, table.totals, table.passes + 1)
+
+
+def _with_peaks(problem: Problem, table: Table) -> Table:
+    """The table; or where it lacks a peak that counts one over the whole box, with finer nodes about that."""
+    lacking = _lacking(problem, table)
+    if not lacking.size:
+        return table
+    nodes = np.column_stack([lacking, table.lattice.nodes[:, int(table.masses.nodes.argmax())]])
+    everyone = np.arange(len(problem.setting.hypotheses))
+    whole = tabulate(problem, first_lattice(problem.setting.box), everyone, table.passes + 1)
+    for _ in range(_ABOUT_PEAKS):
+        whole = _patched(problem, whole, rough_tiles(whole.masses.nodes) | tiles_at(whole.lattice, nodes))
+    return _finer(problem, whole)
+
+
+def _lacking(problem: Problem, table: Table) -> FloatArray:
+    """Peaks that carry a part of the mass, (2, E), of which the table has not even half."""
+    peaks = other_peaks(problem)
+    if not len(peaks.cuts) or problem.setting.burr:
+        return np.empty((2, 0))
+    side = np.sqrt(peaks.areas)
+    lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], np.stack([side, side]), len(side), side < 0)
+    early = np.array([guess.early for guess in problem.setting.hypotheses])
+    theirs = tabulate(problem, lattice, np.arange(len(early))).masses.pairs
+    ours, total = table.masses.pairs, log_sum(table.masses.nodes)
+    at_peaks = [log_sum(theirs[:, early == cut, at]) for at, cut in enumerate(peaks.cuts)]
+    known = [log_sum(ours[:, early[table.alive] == cut]) for cut in peaks.cuts]
+    lacks = [a > k + _HALF and a > total + _PART for a, k in zip(at_peaks, known, strict=True)]
+    return peaks.nodes[:, lacks]
 
 
 def _near_optimum(problem: Problem) -> Lattice | None:
@@ -149,7 +186,7 @@ def _near_optimum(problem: Problem) -> Lattice | None:
     size = len(problem.reward)
     if size < _TRUSTED_POINTS or problem.setting.burr:
         return None
-    found = problem.once(("optimum", problem.setting.begins), lambda: search(problem.log_c, problem.reward))
+    found = problem.optimum
     information = np.array([[found[5], found[6]], [found[6], found[7]]])
     if not np.linalg.det(information) > 1e-12 * found[5] * found[7] > 0:
         return None

@@ -40,6 +40,19 @@ def rough_tiles(log_mass: FloatArray) -> BoolArray:
     return np.asarray((rough > least) & (rough.sum() > ROUGH))
 
 
+def tiles_at(lattice: Lattice, nodes: FloatArray) -> BoolArray:
+    """The tiles in which these places lie, or next to which, as `rough_tiles` has them; nodes: (2, E)."""
+    side = ROWS // _TILE
+    tiles = np.zeros((len(lattice.log_b) // ROWS, side, side), dtype=bool)
+    across, along = (np.repeat(cells, COLUMNS) for cells in lattice.cells)
+    for log_b, log_mid in nodes.T:
+        far = np.hypot((lattice.nodes[0] - log_b) / across, (lattice.nodes[1] - log_mid) / along)
+        at = int(np.where(lattice.replaced, np.inf, far).argmin())
+        block, within = divmod(at, ROWS * COLUMNS)
+        tiles[block, within // COLUMNS // _TILE, within % COLUMNS // _TILE] = True
+    return tiles
+
+
 def patched(lattice: Lattice, tiles: BoolArray) -> tuple[Lattice, Lattice]:
     """The lattice with finer nodes in these tiles, and those nodes alone.
 

@@ -212,6 +212,11 @@ class Box:
     log_mid: tuple[float, float]
 
     @property
+    def area(self) -> float:
+        """Of the whole."""
+        return (self.log_b[1] - self.log_b[0]) * (self.log_mid[1] - self.log_mid[0])
+
+    @property
     def log_density_mid(self) -> float:
         """Log density of ln C_mid in the flat part."""
         return -float(np.log(self.log_mid[1] - self.log_mid[0]))

@@ -18,6 +18,7 @@ from ..curves.noise import (
 )
 from ..curves.wandering import HYPOTHESES, Hypotheses, Wandering, Whitener, hypotheses_for
 from .kernels import Filtered, noise_filter
+from .point import search
 from .prior import Box, Prior, box_of
 from .sigmoid import log_compute
 
@@ -130,6 +131,11 @@ class Problem:
             self.kept[what] = said()
         found: Said = self.kept[what]
         return found
+
+    @cached_property
+    def optimum(self) -> FloatArray:
+        """The least squares of all evaluations, see `search`."""
+        return self.once(("optimum", self.setting.begins), lambda: search(self.log_c, self.reward))
 
     @cached_property
     def whiteners(self) -> tuple[Whitener, ...]:

@@ -27,7 +27,7 @@ def test_arms_that_end_alike_are_told_alike_in_whatever_order_they_come() -> Non
     assert there.sentence == back.sentence
 
 
-@pytest.mark.parametrize("rises_at", [6_000, 9_000, 12_000])
+@pytest.mark.parametrize("rises_at", [7_000, 9_000, 12_000])
 def test_a_second_rise_is_not_taken_for_noise(rises_at: float) -> None:
     """Where a finished run of two phases stood is known as well as its evaluations are."""
     x = np.linspace(0, 16_000, 61)
