@@ -166,8 +166,8 @@ def _with_peaks(problem: Problem, table: Table) -> Table:
 
 def _lacking(problem: Problem, table: Table) -> FloatArray:
     """Peaks that carry a part of the mass, (2, E), of which the table has not even half."""
-    peaks = other_peaks(problem)
-    if not len(peaks.cuts) or problem.setting.burr:
+    peaks = None if problem.setting.burr else other_peaks(problem)  # of sigmoids
+    if peaks is None or not len(peaks.cuts):
         return np.empty((2, 0))
     side = np.sqrt(peaks.areas)
     lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], np.stack([side, side]), len(side), side < 0)

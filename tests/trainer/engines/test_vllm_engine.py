@@ -159,6 +159,7 @@ def test_a_vllm_that_stands_still_shows_no_sign_of_life_while_it_is_asked_for_re
     assert counted.signs - begun == pytest.approx(made)
 
 
+@pytest.mark.slow  # 5 s; rows that wait are vLLM's own
 def test_more_prompts_than_run_together_are_all_answered(engine, at_start):
     rng = np.random.default_rng(5)
     prompts = [Prompt("", "", rng.integers(2, VOCABULARY, 28)) for _ in range(16)]

@@ -201,6 +201,7 @@ def check(response, answer):
 """
 
 
+@pytest.mark.slow  # 5 s; that of programs is in test_code.py
 def test_the_cpu_time_of_workers_is_told_after_each_verdict_and_also_of_those_that_hang_or_die(own, tmp_path):
     (tmp_path / "busy.py").write_text(BUSY)
     judges = Judges({"mine": "busy:check", "text": "exact"}, function_seconds=3.0)

@@ -77,7 +77,7 @@ def _mcmc(curve: Curve, walkers: int = 60, steps: int = 6000) -> FloatArray:
     return np.concatenate(kept).T
 
 
-@pytest.mark.parametrize("last", [1200.0, 4000.0])
+@pytest.mark.parametrize("last", [1200.0, pytest.param(4000.0, marks=pytest.mark.slow)])
 def test_the_quadrature_agrees_with_a_long_mcmc(last: float) -> None:
     """Early the ceiling is hardly identified and the posterior is long and bent; later it is nearly normal."""
     curve = noisy_curve(5, last=last, points=10)

@@ -103,6 +103,7 @@ def test_an_alert_hardly_ever_rests_on_one_evaluation(horizon: int, most: int) -
     assert rung <= most  # of 40: those whose other evaluations speak for a fall by chance
 
 
+@pytest.mark.slow  # 5 s; sizes that become known are in test_earlier.py too
 def test_evaluations_whose_size_becomes_known_are_judged_relative_to_what_they_were() -> None:
     """Frozen with sizes unknown; from then on each states its own. What is nominal is now told otherwise, the noise is
     the same: no run rings, and one that falls does."""
