@@ -26,7 +26,7 @@ from .kernels import Filtered, LatticeSums, lattice_sums
 from .lattice import Lattice, least_log_mass
 from .masses import Beforehand
 from .patches import ROUGH
-from .prior import Box, box_of
+from .prior import C_MID_REACH, Box, box_of
 from .problem import Setting
 
 if TYPE_CHECKING:
@@ -127,13 +127,12 @@ def updated(fit: Fit, curve: Curve, fitted_whole: int) -> Update | None:
     setting, stream = fit.setting, fit.stream
     if curve.points <= REFERENCE_POINTS or curve.points == fitted_whole + 1 or _is_new_to_the_noise_model(fit, curve):
         return None
-    box = box_of(setting.prior, curve.compute)
-    grown = box.log_mid[1] - setting.box.log_mid[1]
-    looking_again = curve.points % _LOOK_AGAIN == 0 or grown > _GROWN
+    grown = curve.now > 0 and log(curve.now * C_MID_REACH) - setting.box.log_mid[1] > _GROWN
+    looking_again = grown or curve.points % _LOOK_AGAIN == 0
     tick, usual = _clock(curve)
     if setting.points < fit.curve.points:  # neighbours were averaged: a tick is the gap between two means
         tick, usual = tick * usual / setting.usual_gap, setting.usual_gap
-    setting = setting.with_one_more(usual, box if looking_again else setting.box)
+    setting = setting.with_one_more(usual, box_of(setting.prior, curve.compute) if looking_again else setting.box)
     new = _new(setting, curve, tick)
     if looking_again:
         stream = stream.woken(setting)
