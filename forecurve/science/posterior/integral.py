@@ -169,8 +169,8 @@ def _lacking(problem: Problem, table: Table) -> FloatArray:
     peaks = None if problem.setting.burr else other_peaks(problem)  # of sigmoids
     if peaks is None or not len(peaks.cuts):
         return np.empty((2, 0))
-    side = np.sqrt(peaks.areas)
-    lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], np.stack([side, side]), len(side), side < 0)
+    size, cells = len(peaks.cuts), np.tile(np.sqrt(peaks.areas), (2, 1))  # one node a peak, which stands for its area
+    lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], cells, size, np.zeros(size, dtype=bool))
     early = np.array([guess.early for guess in problem.setting.hypotheses])
     theirs = tabulate(problem, lattice, np.arange(len(early))).masses.pairs
     ours, total = table.masses.pairs, log_sum(table.masses.nodes)

@@ -17,7 +17,7 @@ from .prior import Box
 from .problem import Problem
 
 _FEWEST = 8  # evaluations: four parameters, and as many to tell how well they are known
-_ODD = 2.0  # times the variance that neighbours show: with less one sigmoid describes all evaluations
+_ODD = 2.0  # times the variance that neighbours show: with less one sigmoid and white noise describe all evaluations
 _FLAT = 1e-9  # of what it would be if one direction told nothing of the other: a determinant that is none
 _WIDEST = 0.25  # of the box: beyond, no lattice steps over it
 _INSET = 1e-3  # of the box
@@ -39,7 +39,7 @@ class Peaks:
 
 
 def other_peaks(problem: Problem) -> Peaks:
-    """One for each odd beginning that the noise model knows, where one sigmoid does not describe all evaluations."""
+    """One for each odd beginning that the noise model knows, where one sigmoid and white noise do not describe all."""
     return problem.once(("other peaks", problem.setting.begins, problem.setting.box), lambda: _other_peaks(problem))
 
 
