@@ -119,7 +119,7 @@ def test_the_same_recipe_gives_the_same_numbers_bit_for_bit_and_another_seed_oth
         {},
         pytest.param({"algorithm.queue_batches": 5}, marks=pytest.mark.slow),
         pytest.param({"algorithm.max_staleness": 0, "algorithm.off_policy": "on-policy"}, marks=pytest.mark.slow),
-        {"algorithm.off_policy": "ppo", "algorithm.max_staleness": 2},
+        pytest.param({"algorithm.off_policy": "ppo", "algorithm.max_staleness": 2}, marks=pytest.mark.slow),
         FULL_SCALERL,
     ],
 )

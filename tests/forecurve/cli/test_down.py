@@ -113,6 +113,7 @@ def test_another_down_that_ends_leftovers_is_waited_for_and_not_stopped(
     assert "`forecurve down` is still ending what was left" in told.err
 
 
+@pytest.mark.slow
 def test_a_supervisor_of_the_demo_that_does_not_stop_is_killed_and_its_parts_are_ended(layout: Layout) -> None:
     script = "import signal, subprocess, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
     script += "part = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)'], "

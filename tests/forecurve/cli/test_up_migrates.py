@@ -57,6 +57,7 @@ def test_a_migration_that_takes_long_is_waited_for_and_said_to_run(up: UpProcess
     assert processes_of(up.data_dir) == []
 
 
+@pytest.mark.slow
 def test_a_stop_during_a_migration_is_heard(up: UpProcess) -> None:
     up.wait_for("still-runs", part="migrations")
     assert up.stop(signal.SIGTERM, seconds=30) == 0

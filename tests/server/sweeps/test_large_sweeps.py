@@ -118,7 +118,7 @@ def test_what_a_resumed_attempt_superseded_counts_nowhere(
     assert (view.others.compute, view.others.median) == ([1.0, 10.0], [0.1, 0.3])
 
 
-@pytest.mark.parametrize("path", ["", "/curves"])
+@pytest.mark.parametrize("path", ["", pytest.param("/curves", marks=pytest.mark.slow)])
 def test_twice_as_many_runs_cost_as_many_statements(
     path: str, api: TestClient, headers: Headers, sessions: Sessions, engine: Engine, large: Large
 ) -> None:

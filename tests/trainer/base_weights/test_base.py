@@ -55,6 +55,7 @@ def test_every_size_and_every_kind_of_warm_start_has_its_own_name_in_the_cache(m
     assert len(names) == 13
 
 
+@pytest.mark.slow
 def test_a_base_made_on_demand_does_not_depend_on_the_threads_of_its_process_and_leaves_them(monkeypatch):
     monkeypatch.setattr(warm_start, "STEPS", 6)
     monkeypatch.setattr(warm_start, "SEEDS", (1,))

@@ -7,6 +7,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from trainer.engines.staging import Staging
 
 OWNER = """
@@ -27,6 +29,7 @@ def owner(parent: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
+@pytest.mark.slow
 def test_what_a_killed_engine_left_behind_goes_when_the_next_one_starts_and_that_of_a_living_one_stays(tmp_path):
     (killed, left), (living, used) = owner(tmp_path), owner(tmp_path)
     try:

@@ -133,6 +133,7 @@ def test_a_response_ends_with_its_first_end_token_or_at_the_budget(engine, at_st
         assert not responses.sampled[g, inside.stop :].any()
 
 
+@pytest.mark.slow
 def test_a_vllm_that_stands_still_shows_no_sign_of_life_while_it_is_asked_for_results(engine, at_start):
     """Its processes are stopped in the middle of a batch: looks at what is finished are no signs, tokens are."""
     counted = CountedEngine(engine)

@@ -223,6 +223,7 @@ def test_half_a_line_that_a_lost_machine_left_of_an_attempt_is_dropped(recipe, t
     assert [(line["attempt"], line["step"]) for line in lines(tmp_path, "attempts.jsonl")] == [(1, 0), (2, 2), (3, 2)]
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_ends_at_once_and_says_so(command, tmp_path):
     arguments = command(budget__compute=1e6, batch__prompts_per_step=128, batch__generations_per_prompt=16)
     running = subprocess.Popen(

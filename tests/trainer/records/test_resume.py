@@ -69,9 +69,12 @@ CASES = {
         (2, 5),
     ),
 }
+USUAL = ("waves and evaluations under way", "on-policy", "the middle of a round of ppo")  # of `make test`
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [*USUAL, *(pytest.param(case, marks=pytest.mark.slow) for case in sorted(CASES.keys() - USUAL))]
+)
 def test_a_run_resumed_from_any_checkpoint_equals_the_uninterrupted_one(recipe, tmp_path, monkeypatch, case):
     order, changes, steps = CASES[case]
     if order:
@@ -158,9 +161,10 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
-def test_a_run_killed_before_any_write_resumes_to_the_same_end(recipe, tmp_path):
-    """What lies on disk before each write of a whole run is kept, and each is resumed once. That a real kill -9 leaves
-    just that is checked in the middle of the first checkpoint."""
+@pytest.mark.parametrize("apart", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_run_killed_before_any_write_resumes_to_the_same_end(recipe, tmp_path, apart):
+    """What lies on disk before each write of a whole run is kept, and each, or every third, is resumed once. That a
+    real kill -9 leaves just that is checked in the middle of the first checkpoint."""
     wanted = recipe(TINY)
     assert watched(wanted, tmp_path, fatal=0) == 0
     moments = sorted(tmp_path.glob("before *"))
@@ -172,7 +176,7 @@ def test_a_run_killed_before_any_write_resumes_to_the_same_end(recipe, tmp_path)
 
     expected, end = written(tmp_path / "run"), final_bytes(tmp_path / "run")
     resumed: list[dict[str, bytes]] = []
-    for directory in [*moments, killed / "run"]:
+    for directory in [*moments[::apart], killed / "run"]:
         if (found := contents(directory)) in resumed:
             continue
         resumed.append(found)

@@ -90,6 +90,7 @@ judges.close()
 """
 
 
+@pytest.mark.slow
 def test_programs_are_judged_too_where_the_kernel_keeps_no_record_of_ended_processes():
     ran = subprocess.run([sys.executable, "-c", IGNORING], check=True, capture_output=True, text=True)
     assert ran.stdout == "[True, False] 1.0\n"

@@ -28,6 +28,7 @@ from ..test_runs import FakeRun, lines
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("own_ray")]
 
 
+@pytest.mark.slow
 def test_a_run_in_ray_actors_trains_within_the_bound_in_processes_of_their_own(recipe, tmp_path, monkeypatch):
     pids = []
     started = RayWorkers._wait_until_started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from server.alerts.service import open_alert
@@ -94,6 +95,7 @@ def test_a_hidden_tab_holds_no_connection(page: Any, site: Site) -> None:
     page.wait_for_selector("[data-live-sign][data-state=live]")
 
 
+@pytest.mark.slow
 def test_the_number_of_alerts_in_the_bar_follows_the_alerts_of_other_runs(page: Any, site: Site) -> None:
     for path in (f"/runs/{site.arm}", "/settings"):
         page.goto(path)
@@ -114,6 +116,7 @@ def ended(site: Site, run_id: str) -> None:
         record(session, "run.status", actor="reconciler", run_id=run.id, sweep_id=run.sweep_id, to_state="failed")
 
 
+@pytest.mark.slow
 def test_of_a_run_that_ends_while_one_looks_nothing_is_promised_any_more(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         sweep = seeding.add_sweep(session, "none yet", now=site.now)
@@ -133,6 +136,7 @@ def test_of_a_run_that_ends_while_one_looks_nothing_is_promised_any_more(page: A
     overlay.close()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_follows_its_forks(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         fork = seeding.add_run(session, now=site.now, name="a fork")
@@ -145,6 +149,7 @@ def test_the_page_of_a_run_follows_its_forks(page: Any, site: Site) -> None:
     page.wait_for_selector(f"#{fork_id} .state[data-state=failed]")
 
 
+@pytest.mark.slow
 def test_what_goes_on_with_twice_the_budget_fills_the_form_in(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}")
     page.wait_for_selector("[data-live-sign][data-state=live]")

@@ -90,6 +90,7 @@ def wide(site: Site) -> str:
         return session.get_one(Sweep, sweep.id).id
 
 
+@pytest.mark.slow
 def test_of_forty_arms_twenty_are_drawn_and_the_others_are_a_press_away(page: Any, wide: str) -> None:
     opened(page, f"/sweeps/{wide}")
     said = page.locator("[data-drawn-count]")
@@ -150,6 +151,7 @@ def test_the_arms_are_sorted_by_a_press_on_a_head_and_the_chart_keeps_its_view(p
     assert page.locator("[data-arm] td.name a").first.inner_text() == "control"
 
 
+@pytest.mark.slow
 def test_arms_without_a_figure_come_last_however_they_are_sorted(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         sweep = session.get_one(Sweep, site.sweep)

@@ -153,6 +153,7 @@ def test_alt_and_an_arrow_is_left_to_the_browser(page: Any, site: Site) -> None:
     assert page.evaluate("() => window.prevented") is False
 
 
+@pytest.mark.slow
 def test_what_was_opened_stays_open_when_more_comes(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         attempt = session.scalars(select(Attempt).where(Attempt.run_id == site.control)).one()

@@ -57,6 +57,7 @@ def test_steps_and_time_stand_in_for_compute_and_go_on_at_the_pace_of_the_run(pa
     page.wait_for_function(f"() => ({AXIS})().title.startsWith('steps')")
 
 
+@pytest.mark.slow
 def test_tokens_are_an_axis_where_every_evaluation_says_them(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}?x=tokens")
     assert not page.is_visible("label[for=x-tokens]")
@@ -163,6 +164,7 @@ def test_the_part_zoomed_into_stands_in_the_url(page: Any, site: Site) -> None:
     assert page.evaluate(RANGES) == whole
 
 
+@pytest.mark.slow
 def test_a_zoom_goes_with_its_axis_and_what_is_no_range_is_passed_over(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}?zoom=10..40")
     switched(page, "steps", "steps")

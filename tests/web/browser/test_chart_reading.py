@@ -14,7 +14,7 @@ from server.metrics.models import Evaluation
 from server.runs.models import Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
-from tests.web.browsing import MARKS, Site, opened
+from tests.web.browsing import MARKS, Site, opened, widths
 
 pytestmark = MARKS
 
@@ -175,7 +175,7 @@ def test_a_name_is_no_template_of_a_hover(page: Any, site: Site) -> None:
     assert hovered(page, "arm %{y} 50 %", 10).startswith("arm %{y} 50 %")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", widths(390, 1280))
 def test_labels_stay_where_there_is_room(page: Any, site: Site, width: int) -> None:
     truth = seeding.Truth(A=0.99, B=2.2, C_mid=3.0)
     with site.sessions.begin() as session:
@@ -203,7 +203,7 @@ def test_the_name_of_the_start_stands_on_the_side_where_the_curve_is_not(page: A
     assert label(page, "R0")["bottom"] < at_start
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", widths(390, 1280))
 def test_the_name_of_the_start_covers_no_evaluation_with_its_bar(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         run = seeding.add_run(session, now=site.now, name="slow to start")

@@ -113,6 +113,7 @@ def test_a_new_evaluation_appears_by_itself_and_the_zoom_survives(page: Any, sit
     page.wait_for_function("() => document.querySelector('#plot').data.find(t => t.name === 'forecast').x[0] === 44")
 
 
+@pytest.mark.slow
 def test_a_page_that_nobody_looks_at_asks_for_nothing(page: Any, site: Site) -> None:
     opened(page, f"/runs/{site.control}")
     page.wait_for_selector("[data-live-sign][data-state=live]")
@@ -199,6 +200,7 @@ def test_a_run_that_began_anew_shows_no_forecast_and_says_so(page: Any, site: Si
     assert page.inner_text("[data-replay] output") == said
 
 
+@pytest.mark.slow
 def test_a_link_to_a_frozen_forecast_shows_it_and_one_to_another_runs_says_so(
     page: Any, site: Site, faults: list[str]
 ) -> None:
@@ -281,6 +283,7 @@ def test_a_run_is_stopped_by_a_button_that_asks_first(page: Any, site: Site) -> 
     assert page.locator("button[data-action$=':cancel']").count() == 0
 
 
+@pytest.mark.slow
 def test_a_run_is_paused_and_goes_on_by_buttons(page: Any, site: Site) -> None:
     def wanted() -> tuple[str, str | None]:
         with site.sessions() as session:

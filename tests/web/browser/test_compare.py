@@ -10,7 +10,7 @@ import pytest
 from server.events.service import record
 from server.runs.models import Run
 from tests.web import seeding
-from tests.web.browsing import MARKS, Site, opened
+from tests.web.browsing import MARKS, Site, opened, widths
 
 pytestmark = MARKS
 
@@ -81,6 +81,7 @@ def test_ticks_stay_over_a_filter_a_sort_and_a_refresh(page: Any, site: Site, lo
     assert not page.locator("#ticked").is_visible()
 
 
+@pytest.mark.slow
 def test_back_keeps_what_was_ticked_since_and_another_visit_begins_anew(page: Any, site: Site, lone: str) -> None:
     page.goto("/runs")
     tick(page, site.control).check()
@@ -159,6 +160,7 @@ def test_another_control_and_a_run_less_are_a_press_away_and_back_undoes_them(pa
     assert page.locator("select[name=control]").input_value() == lone
 
 
+@pytest.mark.slow
 def test_another_control_and_a_run_less_keep_the_axis_and_what_is_hidden(page: Any, site: Site, lone: str) -> None:
     opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")
     page.locator("label[for=x-linear]").click()
@@ -189,6 +191,7 @@ def test_the_first_evaluation_is_drawn_as_wide_as_the_page(page: Any, site: Site
     assert drawn == page.evaluate("() => document.getElementById('plot').clientWidth")
 
 
+@pytest.mark.slow
 def test_the_page_follows_the_runs_it_shows_and_no_others(page: Any, site: Site, lone: str) -> None:
     opened(page, f"/compare?run={site.control}&run={lone}")
     page.wait_for_selector("[data-live-sign][data-state=live]")
@@ -213,7 +216,7 @@ def test_a_run_that_is_renamed_is_called_so_wherever_it_stands(page: Any, site: 
         assert page.locator("[name=control] option").all_inner_texts() == ["<b>other</b>", "control"]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", widths(390, 1280))
 def test_the_page_fits_its_window_and_paper(page: Any, site: Site, lone: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, f"/compare?run={site.control}&run={site.arm}&run={lone}")

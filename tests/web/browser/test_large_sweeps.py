@@ -39,6 +39,7 @@ def test_the_others_are_a_field_beneath_the_curves_along_compute(page: Any, larg
     assert page.get_by_text("the other 108").is_hidden()  # along steps nothing was counted
 
 
+@pytest.mark.slow
 def test_the_field_stays_when_no_run_is_drawn(page: Any, large: Large) -> None:
     opened(page, f"/sweeps/{large.id}")
     page.click("[data-draw=none]")
@@ -48,6 +49,7 @@ def test_the_field_stays_when_no_run_is_drawn(page: Any, large: Large) -> None:
     page.wait_for_function(f"({RUNS})() === 12")
 
 
+@pytest.mark.slow
 def test_a_run_in_the_table_is_drawn_beside_those_that_were_left(page: Any, large: Large) -> None:
     opened(page, f"/sweeps/{large.id}?text=arm+7")
     page.click("label[for=x-linear]")
@@ -88,6 +90,7 @@ def looks(page: Any, each: str, name: str) -> dict[str, str]:
     return dict(page.evaluate(LOOKS, [each, name]))
 
 
+@pytest.mark.slow
 def test_the_table_keeps_the_colours_of_the_chart_when_another_arm_becomes_the_best(
     page: Any, large: Large, site: Site
 ) -> None:

@@ -89,7 +89,7 @@ def test_a_name_without_a_place_to_break_stays_on_its_runs_page(page: Any, site:
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("width", [390, 768, 900, 1280])
+@pytest.mark.parametrize("width", widths(390, 768, 900, 1280))
 def test_what_answers_an_alert_is_in_sight_and_easy_to_hit(page: Any, site: Site, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/alerts")
@@ -162,7 +162,7 @@ def test_the_list_is_put_in_order_on_a_phone_that_has_no_heads_to_press(phone: A
     assert "sort=rate" in phone.url
 
 
-@pytest.mark.parametrize("width", [821, 900, 1024, 1160, 1280])
+@pytest.mark.parametrize("width", widths(821, 900, 1024, 1160, 1280))
 def test_the_list_of_runs_fits_a_laptop(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         arm = session.get_one(Run, site.arm)
@@ -174,7 +174,7 @@ def test_the_list_of_runs_fits_a_laptop(page: Any, site: Site, width: int) -> No
     assert page.evaluate(OVERHANG) == 0
 
 
-@pytest.mark.parametrize("width", [1241, 1280])
+@pytest.mark.parametrize("width", widths(1241, 1280))
 def test_the_tables_of_a_run_fit_a_laptop(page: Any, site: Site, width: int) -> None:
     with site.sessions.begin() as session:
         attempt = session.scalars(select(Attempt).where(Attempt.run_id == site.control)).one()
@@ -250,7 +250,7 @@ def test_the_texts_of_a_chart_stand_beside_one_another_on_a_phone(phone: Any, si
     assert not overlap(start, budget)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", widths(390, 1280))
 def test_the_words_of_an_alert_stand_above_the_axis_where_the_run_fell_to_nothing(
     page: Any, site: Site, width: int
 ) -> None:
@@ -313,6 +313,7 @@ def test_evaluations_at_any_compute_give_a_chart(page: Any, site: Site) -> None:
     assert page.evaluate("() => document.documentElement.scrollWidth") == 1280
 
 
+@pytest.mark.slow
 def test_many_evaluations_are_drawn_small_and_below_the_fit(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         run = seeding.add_run(session, now=site.now, name="many")

@@ -55,7 +55,7 @@ def test_what_is_said_of_a_withheld_forecast_hides_no_evaluation(
     assert words["x"] + words["width"] <= plot["x"] + plot["width"]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", widths(390, 1280))
 def test_the_labels_of_the_start_and_of_the_first_tick_are_told_apart(page: Any, site: Site, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, f"/runs/{site.control}")

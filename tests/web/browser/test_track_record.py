@@ -44,6 +44,7 @@ def test_every_forecast_stands_where_it_was_made_with_how_far_it_was_off(
     assert page.locator("#plot .annotation", has_text="a quarter: 1 of 1 held").count() == 1
 
 
+@pytest.mark.slow
 def test_a_chart_of_the_newest_says_so(page: Any, site: Site, scored: list[str]) -> None:
     path = f"/track-record?sweep={site.sweep}"
     opened(page, path)
@@ -53,6 +54,7 @@ def test_a_chart_of_the_newest_says_so(page: Any, site: Site, scored: list[str])
     assert page.inner_text("[data-cut]") == "the newest 2 of 1,234 drawn"
 
 
+@pytest.mark.slow
 def test_ticks_that_are_close_are_told_apart(page: Any, site: Site, scored: list[str]) -> None:
     opened(page, f"/track-record?sweep={site.sweep}")
     page.evaluate("() => Plotly.relayout(document.querySelector('#plot'), {'yaxis.range': [-0.004, 0.004]})")

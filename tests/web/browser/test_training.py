@@ -64,6 +64,7 @@ def test_the_overview_shows_what_matters_with_units_and_what_it_is(page: Any, lo
     assert "up to 40 CPU-seconds" in page.inner_text("#training-head")
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_for_before_the_section_is_seen(page: Any, logged: Site) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -77,6 +78,7 @@ def test_nothing_is_asked_for_before_the_section_is_seen(page: Any, logged: Site
     assert "buckets=120" in series
 
 
+@pytest.mark.slow
 def test_of_two_answers_the_one_that_was_asked_for_later_is_shown(page: Any, logged: Site) -> None:
     see(page, f"/runs/{logged.control}")
     before = shown(page)
@@ -128,6 +130,7 @@ def test_the_keyboard_goes_through_the_metrics_and_adds_the_one_that_is_chosen(p
     assert page.evaluate("() => document.activeElement.matches('#training select')")
 
 
+@pytest.mark.slow
 def test_no_more_metrics_are_offered_than_are_shown(page: Any, logged: Site) -> None:
     with logged.sessions.begin() as session:
         for number in range(31):
@@ -141,6 +144,7 @@ def test_no_more_metrics_are_offered_than_are_shown(page: Any, logged: Site) -> 
     page.wait_for_selector("#training option[value='extra/00']", state="attached")
 
 
+@pytest.mark.slow
 def test_the_keyboard_reads_all_charts_at_one_place(page: Any, logged: Site) -> None:
     see(page, f"/runs/{logged.control}")
     page.focus("[data-metric='train/reward']")

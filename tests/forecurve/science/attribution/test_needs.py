@@ -41,6 +41,7 @@ def _smallest(design: Design, arm_seeds: int, control_seeds: int, more_runs: int
     return high
 
 
+@pytest.mark.slow
 def test_the_smallest_difference_is_claimed_four_times_in_five() -> None:
     # two claims are made of one arm (ceiling, efficiency), so that one gets about half of the 5 %
     design = Design(NOISE, SeedSpread(TAU), 0.02, 0.95, alpha=0.0253)

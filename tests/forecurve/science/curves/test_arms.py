@@ -60,7 +60,9 @@ def test_an_arm_of_many_seeds_counts_as_one_arm() -> None:
     assert mean == pytest.approx(0.6, abs=0.01)
 
 
-@pytest.mark.parametrize(("arms", "seeds"), [(2, 5), (3, 4), pytest.param(8, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("arms", "seeds"), [(2, 5), pytest.param(3, 4, marks=pytest.mark.slow), pytest.param(8, 2, marks=pytest.mark.slow)]
+)
 def test_intervals_of_further_arms_and_seeds_cover_in_simulation(arms: int, seeds: int) -> None:
     rng, reach = np.random.default_rng(arms), student.ppf(0.95, 6)
     held = {"arm": [], "seed": []}

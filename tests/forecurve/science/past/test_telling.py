@@ -59,6 +59,7 @@ def test_what_is_past_is_told_by_runs_that_were_ahead_of_it_alone() -> None:
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 def test_runs_at_half_of_the_budget_tell_where_one_that_began_will_end() -> None:
     """Of where its curve leads; how far it will leave that, nobody has seen."""
     rng = np.random.default_rng(3)

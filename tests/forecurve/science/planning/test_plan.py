@@ -311,7 +311,7 @@ def _renamed(curve: Curve, name: str) -> Curve:
     return Curve(curve.compute, curve.reward, unit=curve.unit, name=name, prompts=1000, samples=16)
 
 
-@pytest.mark.parametrize("points", [8, 20])
+@pytest.mark.parametrize("points", [pytest.param(8, marks=pytest.mark.slow), 20])
 def test_another_seed_of_the_draws_tells_about_the_same(points: int) -> None:
     arms = [arm_of(f"arm {at}", at, 200.0 * points, points, A=0.60 + 0.03 * at, B=1.5, C_mid=2000.0) for at in range(2)]
     found = [plan(arms, 40_000.0, horizon=16_000.0, seed=seed).arms for seed in range(8)]

@@ -70,6 +70,7 @@ def _chain(box: float, steps: int = 6000, chains: int = 300) -> FloatArray:
     return np.concatenate(kept)
 
 
+@pytest.mark.slow
 def test_joint_draws_agree_with_a_long_markov_chain() -> None:
     stand_ins = [_stand_in(mean, sd, at) for at, (mean, sd) in enumerate(zip(MEANS, SDS, strict=True))]
     box = (np.log(10) - np.log(0.2)) * (2 * np.log(20) + np.log(20))  # of (ln B, ln C_mid); A's is 1

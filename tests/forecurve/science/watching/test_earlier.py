@@ -115,6 +115,7 @@ def _changed(run: Run, kind: str, at: float, seed: int) -> Run:
     return after
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     kinds=st.lists(

@@ -66,6 +66,7 @@ def test_a_run_that_fell_by_its_own_fit_is_not_said_to_follow_its_forecast() -> 
     assert all(" has not left its forecast, but has fallen by its own fit: " in sentence for sentence in said)
 
 
+@pytest.mark.slow
 def test_healthy_runs_are_not_warned_of_by_their_fits() -> None:
     for seed in range(20):
         curve = noisy_curve(seed, last=16_000, points=60)

@@ -190,6 +190,7 @@ def test_any_number_of_evaluations_may_be_expected() -> None:
         assert (verdict.level, len(verdict.z)) == (None, 75)
 
 
+@pytest.mark.slow
 def test_beyond_400_evaluations_too_nothing_is_judged_anew() -> None:
     """A short fall that has rung is not averaged away by what comes after it, and the first evaluations are judged one
     by one however many are expected."""
@@ -355,7 +356,9 @@ def test_a_smooth_run_that_is_no_sigmoid_is_warned_of_at_most() -> None:
     assert still.level == "ALERT"
 
 
-@pytest.mark.parametrize("drop", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize(
+    "drop", [pytest.param(0.0, marks=pytest.mark.slow), 0.02, pytest.param(0.1, marks=pytest.mark.slow)]
+)
 def test_what_was_judged_is_not_judged_anew_when_evaluations_come(drop: float) -> None:
     """So the evidence is one e-process over all looks, and a level once reached stays."""
     rng = np.random.default_rng(3)
