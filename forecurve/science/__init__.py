@@ -44,7 +44,8 @@ from .past.analogues import Course
 from .past.conformal import Conformal
 from .past.family import sibling_prior
 from .past.hindsight import Hindsight, Past
-from .planning.plan import Allocation, Outlook, Plan, plan
+from .planning.outlook import Allocation, Outlook
+from .planning.plan import Plan, plan
 from .planning.ranking import Rank, rank
 from .posterior.draws import Draws
 from .posterior.point import PointFit, least_squares

@@ -21,7 +21,7 @@ from .advise import Advice, advise
 from .case import check_question
 
 if TYPE_CHECKING:
-    from ..planning.plan import Outlook
+    from ..planning.outlook import Outlook
 
 
 def advise_sweep(

@@ -22,10 +22,11 @@ from ..errors import PlanError
 from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
-from ..values import Estimate, estimate_of, jsonable
+from ..values import estimate_of, jsonable
 from ..wording import gain_text, share_text
 from .belief import Look
 from .dominated import dominated, p_within
+from .outlook import Allocation, Outlook
 from .standing import Standing, enter, standing
 from .wording import finish_reason, horizon_text, look_reason, plan_sentence, reaches
 
@@ -36,66 +37,6 @@ FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared u
 SEEDS = "give another number for other draws"
 _MOST_LOOKS = 60
 _LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """Compute for one arm: run it from where it is to `to`.
-
-    Attributes:
-        kind: "look" (its evaluations help to choose) or "finish" (the chosen arm to its end).
-        value: expected gain of the choice by looking, or of the chosen arm's reward by finishing it.
-    """
-
-    arm: str
-    start: float
-    to: float
-    kind: str
-    value: float
-    reason: str
-
-    @property
-    def spend(self) -> float:
-        """Compute that it takes."""
-        return self.to - self.start
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe; `start` is called `from`."""
-        row = {"arm": self.arm, "from": self.start, "to": self.to, "spend": self.spend, "kind": self.kind}
-        return dict(jsonable({**row, "value": self.value, "reason": self.reason}))
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """Where one arm stands among the others.
-
-    Attributes:
-        now: compute spent.
-        end: reward at the horizon.
-        gain: end minus the reward now.
-        p_best: P(it ends highest).
-        p_within_delta: P(it ends within delta of the highest).
-        dominated: whether it can be dropped: that is under 5 %, and all that are dropped leave an arm within
-            delta of the highest with 95 %.
-        identified: share of the precision of its ceiling that comes from its own data.
-        misfit: why one sigmoid is the wrong curve, or None.
-    """
-
-    arm: str
-    now: float
-    end: Estimate
-    gain: Estimate
-    p_best: float
-    p_within_delta: float
-    dominated: bool
-    identified: float
-    misfit: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe."""
-        row: dict[str, Any] = {"arm": self.arm, "now": self.now, "end": self.end.to_dict(), "gain": self.gain.to_dict()}
-        row |= {"p_best": self.p_best, "p_within_delta": self.p_within_delta, "dominated": self.dominated}
-        return dict(jsonable({**row, "identified_A": self.identified, "misfit": self.misfit}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -344,12 +285,8 @@ def _finish(
         return [], None
     if here.fallen[best]:
         return [], "it fell"
-    now = float(here.now[best])
-    if any(
-        surely_below(gain, delta)
-        for gain in (here.gain(best, now, here.horizon), here.told_gain(best, now, here.horizon))
-    ):
-        return [], f"it is {share_text(SURE)} sure to gain less than {delta:g}"
+    if (little := _gains_little(here, delta)) is not None:
+        return [], little
     gain = here.told_gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
         asked = f"{price * (to - start):.2g}"
@@ -357,6 +294,19 @@ def _finish(
     short = "" if reaches(to, here.horizon) else where
     reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
     return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
+
+
+def _gains_little(here: Standing, delta: float) -> str | None:
+    """Why nothing is to be had of running the choice on, if so: it is sure to gain less than delta, or its curve is.
+    What is told of a gain allows for runs that leave their curves, and by that none would be left where it is; a curve
+    that does not describe the run (`shape`) is not asked."""
+    best, now = here.best, float(here.now[here.best])
+    sure = f"{share_text(SURE)} sure to gain less than {delta:g}"
+    if surely_below(here.told_gain(best, now, here.horizon), delta):
+        return f"it is {sure}"
+    if here.fits[best].misfit is None and surely_below(here.gain(best, now, here.horizon), delta):
+        return f"by its curve it is {sure}"
+    return None
 
 
 def check_arms(fits: Sequence[Fit]) -> None:

@@ -11,7 +11,8 @@ from .wording import horizon_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from .plan import Outlook, Plan
+    from .outlook import Outlook
+    from .plan import Plan
 
 _COLOUR = {"spent": "#c4c4c4", "look": BLUE, "finish": GREEN}
 

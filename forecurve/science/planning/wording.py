@@ -12,7 +12,8 @@ from ..wording import compute_text, further_text, gain_text, share_text
 
 if TYPE_CHECKING:
     from ..values import Estimate
-    from .plan import Outlook, Plan
+    from .outlook import Outlook
+    from .plan import Plan
 
 _NAMED = 3  # arms that a sentence names before it counts
 

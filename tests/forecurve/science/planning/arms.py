@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forecurve import Curve, fit, plan
-from forecurve.science.planning.plan import Outlook, Plan
+from forecurve.science import Outlook, Plan
 
 from ..synthetic import noisy_curve
 

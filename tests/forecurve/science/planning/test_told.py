@@ -9,6 +9,7 @@ from forecurve import advise, fit, plan
 from forecurve.science import Estimate, predict_ending
 from forecurve.science.planning.standing import Standing, enter, standing
 
+from ..departures.test_shape import seen
 from .arms import FITS, arm_of, never_moved
 
 
@@ -50,3 +51,17 @@ def test_a_choice_that_is_told_to_gain_nothing_is_not_run_on(monkeypatch: pytest
     found = plan(FITS, 40_000.0, horizon=16_000.0)
     assert found.not_run_on == "it is 90 % sure to gain less than 0.01"
     assert all(row.kind == "look" for row in found.allocation)
+
+
+def test_a_choice_whose_curve_has_nothing_left_is_not_run_on_unless_that_is_not_its_curve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is told of its gain is less sure than the curve, and the words do not say otherwise."""
+    monkeypatch.setattr(Standing, "gain", lambda self, arm, start, to: np.zeros(2000))
+    found = plan(FITS[:1], 40_000.0, horizon=16_000.0)
+    assert found.not_run_on == "by its curve it is 90 % sure to gain less than 0.01"
+    assert found.allocation == ()
+    assert found.chosen.gain.upper > 0.01
+    other_shape = plan([fit(seen(1.0, 1))], 40_000.0, horizon=16_000.0)
+    assert other_shape.chosen.misfit == "shape"
+    assert [row.kind for row in other_shape.allocation] == ["finish"]

@@ -1,0 +1,68 @@
+"""What a plan holds of each arm: where it stands among the others, and what it is to be run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..values import Estimate, jsonable
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Compute for one arm: run it from where it is to `to`.
+
+    Attributes:
+        kind: "look" (its evaluations help to choose) or "finish" (the chosen arm to its end).
+        value: expected gain of the choice by looking, or of the chosen arm's reward by finishing it.
+    """
+
+    arm: str
+    start: float
+    to: float
+    kind: str
+    value: float
+    reason: str
+
+    @property
+    def spend(self) -> float:
+        """Compute that it takes."""
+        return self.to - self.start
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe; `start` is called `from`."""
+        row = {"arm": self.arm, "from": self.start, "to": self.to, "spend": self.spend, "kind": self.kind}
+        return dict(jsonable({**row, "value": self.value, "reason": self.reason}))
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Where one arm stands among the others.
+
+    Attributes:
+        now: compute spent.
+        end: reward at the horizon.
+        gain: end minus the reward now.
+        p_best: P(it ends highest).
+        p_within_delta: P(it ends within delta of the highest).
+        dominated: whether it can be dropped: that is under 5 %, and all that are dropped leave an arm within
+            delta of the highest with 95 %.
+        identified: share of the precision of its ceiling that comes from its own data.
+        misfit: why one sigmoid is the wrong curve, or None.
+    """
+
+    arm: str
+    now: float
+    end: Estimate
+    gain: Estimate
+    p_best: float
+    p_within_delta: float
+    dominated: bool
+    identified: float
+    misfit: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        row: dict[str, Any] = {"arm": self.arm, "now": self.now, "end": self.end.to_dict(), "gain": self.gain.to_dict()}
+        row |= {"p_best": self.p_best, "p_within_delta": self.p_within_delta, "dominated": self.dominated}
+        return dict(jsonable({**row, "identified_A": self.identified, "misfit": self.misfit}))
