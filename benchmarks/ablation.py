@@ -100,6 +100,7 @@ PIECES: dict[str, tuple[Put, ...]] = {
         Put("past.analogues", "_ENDS_NO_LIKENESS", 1 - NEXT_TO_NONE),
     ),
     "past ends": (Put("past.analogues", "_BY_ENDS", NEXT_TO_NONE),),
+    "overstatement": (Put("past.analogues", "_NO_OVERSTATEMENT", 1 - NEXT_TO_NONE),),
 }
 
 Figures = dict[tuple[str, float], tuple[float, float, float, int]]  # (set, seen): error, score, held, forecasts

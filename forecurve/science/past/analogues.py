@@ -2,24 +2,24 @@
 
 A past run's error e_j (what came less the posterior's median) is taken as a Gaussian process over runs,
 
-    e_j = b + w(path_j) + noise_j,    noise_j ~ N(0, s^2 + (kappa h_j)^2)
+    e_j = b + g (m_j - m) + w(path_j) + noise_j,    noise_j ~ N(0, s^2 + (kappa h_j)^2)
 
-with b a bias that all share, w a smooth function of how the run went up to the forecast, and h_j the forecast's own
-standard deviation. The covariance of w is a^2 exp(-d^2 / 2 l^2), d the root mean square difference of two paths
-(`Course.path`).
+with b a bias that all share, g the share by which forecasts overstate how runs differ (m_j the forecast's median, m the
+usual one), w a smooth function of how the run went up to the forecast, and h_j the forecast's own standard deviation.
+The covariance of w is a^2 exp(-d^2 / 2 l^2), d the root mean square difference of two paths (`Course.path`).
 
 Or forecasts say nothing that past ends do not say, and runs that went alike end alike,
 
     end_j = m + b + w(path_j) + noise_j,    noise_j ~ N(0, s^2)
 
-with m the usual forecast. Beforehand half of the belief is on this, and less where the new run is a stranger: more
-unlike the past run nearest to it than any of those is to its own nearest (`_strangeness`).
+which is half of what is believed beforehand, and less where the new run is a stranger: more unlike the past run
+nearest to it than any of those is to its own nearest (`_strangeness`).
 
-a, l, s, kappa and the size of b are not chosen: a lattice of them is averaged by evidence. Beforehand half of what is
-believed of errors is on "no likeness" and half on "no bias", so that few or contradictory past runs leave a forecast
-nearly as it is. What runs share (b and w without the noise) is told with more doubt: .95 are on neither, for where
-there is nothing to be learned it must not make a sure forecast unsure. Errors of runs left out are in closed form
-(Rasmussen and Williams 2006, 5.4.2).
+a, l, s, kappa and the sizes of b and g are not chosen: a lattice of them is averaged by evidence. Beforehand half of
+what is believed of errors is on "no likeness", half on "no bias" and four fifths on "no overstatement", so that few or
+contradictory past runs leave a forecast nearly as it is. What runs share (b, g and w without the noise) is told with
+more doubt: .95 are on none of the three, for where there is nothing to be learned it must not make a sure forecast
+unsure. Errors of runs left out are in closed form (Rasmussen and Williams 2006, 5.4.2).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _LENGTHS = (0.02, 0.05, 0.1, 0.2)
 _SPREADS = (0.003, 0.01, 0.03, 0.1)
 _TRUSTS = (0.3, 1.0)
 _BIAS = 0.05
-_NO_LIKENESS, _NO_BIAS = 0.5, 0.5
+_OVERSTATED = 0.5
+_NO_LIKENESS, _NO_BIAS, _NO_OVERSTATEMENT = 0.5, 0.5, 0.8
 _NOTHING_SHARED = 0.95
 _BY_ENDS = 0.5  # beforehand on "forecasts say nothing that past ends do not say"
 _LEVEL = 0.2  # sd of what such ends share, about the usual forecast
@@ -59,7 +60,7 @@ class Errors:
 
     Attributes:
         new: of the new run.
-        shared: of the new run, but for what is its own: b and w without the noise.
+        shared: of the new run, but for what is its own: b, g and w without the noise.
         left_out: of every past run, as the others tell it, each of shape (n,).
     """
 
@@ -115,7 +116,7 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
     knots = _knots(paths is not None)
     above = medians - np.median(medians[:-1])
     apart = None if paths is None else _apart(paths)
-    shared = _shared(knots, len(medians), apart)
+    shared = _shared(knots, above, apart)
     noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * np.maximum(sds, _LEAST_SD)) ** 2
     among = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
     inverse: FloatArray = np.linalg.inv(among).astype(np.float64)
@@ -147,6 +148,7 @@ class _Knots:
     spread: FloatArray
     trust: FloatArray
     bias: FloatArray
+    overstated: FloatArray
     by_ends: FloatArray
     log_weight: FloatArray
     doubt: FloatArray
@@ -156,19 +158,22 @@ class _Knots:
 def _knots(likeness: bool) -> _Knots:
     alike = _alike(_NO_LIKENESS) if likeness else [(0.0, 1.0, 1.0)]
     bias = [(0.0, _NO_BIAS), (_BIAS, 1 - _NO_BIAS)]
+    overstated = [(0.0, _NO_OVERSTATEMENT), (_OVERSTATED, 1 - _NO_OVERSTATEMENT)]
     by_errors = (1 - _BY_ENDS if likeness else 1.0) / (len(_SPREADS) * len(_TRUSTS))
     rows = [
-        (amplitude, length, spread, trust, by, 0.0, np.log(a * b * by_errors))
-        for (amplitude, length, a), (by, b), spread, trust in product(alike, bias, _SPREADS, _TRUSTS)
+        (amplitude, length, spread, trust, by, over, 0.0, np.log(a * b * c * by_errors))
+        for (amplitude, length, a), (by, b), (over, c), spread, trust in product(
+            alike, bias, overstated, _SPREADS, _TRUSTS
+        )
     ]
     if likeness:
         by_ends = _BY_ENDS / len(_SPREADS)
         rows += [
-            (amplitude, length, spread, 0.0, _LEVEL, 1.0, np.log(a * by_ends))
+            (amplitude, length, spread, 0.0, _LEVEL, 0.0, 1.0, np.log(a * by_ends))
             for (amplitude, length, a), spread in product(_alike(_ENDS_NO_LIKENESS), _SPREADS)
         ]
     columns = np.array(rows).T
-    nothing = (columns[0] == 0) & (columns[4] == 0)
+    nothing = (columns[0] == 0) & (columns[4] == 0) & (columns[5] == 0)
     share = np.exp(columns[-1])[nothing].sum() / np.exp(columns[-1]).sum()
     doubt = np.log(np.where(nothing, _NOTHING_SHARED / share, (1 - _NOTHING_SHARED) / (1 - share)))
     return _Knots(*np.vstack([columns, doubt]))
@@ -180,11 +185,11 @@ def _alike(none: float) -> list[tuple[float, float, float]]:
     return [(0.0, 1.0, none), *((amplitude, length, each) for amplitude, length in product(_AMPLITUDES, _LENGTHS))]
 
 
-def _shared(knots: _Knots, runs: int, apart: FloatArray | None) -> FloatArray:
+def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> FloatArray:
     """Covariance of errors between runs at each knot, noise aside: (K, n + 1, n + 1)."""
-    shared = np.broadcast_to(knots.bias[:, None, None] ** 2, (len(knots.bias), runs, runs))
+    shared = knots.bias[:, None, None] ** 2 + knots.overstated[:, None, None] ** 2 * np.outer(overstated, overstated)
     if apart is None:
-        return shared
+        return np.asarray(shared)
     lengths, of_knot = np.unique(knots.length, return_inverse=True)  # a handful
     alike = np.exp(-0.5 * apart / lengths[:, None, None] ** 2)[of_knot]
     return np.asarray(shared + knots.amplitude[:, None, None] ** 2 * alike)

@@ -20,6 +20,15 @@ def test_an_error_left_out_is_that_of_a_new_run() -> None:
         assert (found[0][at], found[1][at]) == (pytest.approx(alone[0]), pytest.approx(alone[1]))
 
 
+def test_forecasts_that_overstate_how_runs_differ_are_drawn_together() -> None:
+    rng = np.random.default_rng(4)
+    medians = rng.uniform(0.3, 0.9, 31)
+    errors = -0.5 * (medians - 0.6) + 0.01 * rng.normal(size=31)
+    mean, sd = expected_errors(errors[:-1], medians, np.full(31, 0.03), None).new
+    assert mean == pytest.approx(-0.5 * (medians[-1] - 0.6), abs=0.02)
+    assert sd < 0.03
+
+
 def test_noise_of_unlike_runs_is_left_alone() -> None:
     rng = np.random.default_rng(5)
     shifts = [

@@ -94,7 +94,7 @@ def test_shared_errors_are_those_of_a_gaussian_with_an_unknown_mean() -> None:
     errors = np.array([0.02, 0.035, 0.05, 0.01, 0.04])
     found = expected_errors(errors, np.full(6, 0.5), np.full(6, 0.01), None)
     weights, means, variances = [], [], []
-    for bias, weight in ((0.0, 0.95), (0.05, 0.05)):  # .95: nothing shared
+    for bias, weight in ((0.0, 0.95), (0.05, 0.05 * 0.5 / 0.6), (0.0, 0.05 * 0.1 / 0.6)):  # .95: nothing shared
         for spread in (0.003, 0.01, 0.03, 0.1):
             for trust in (0.3, 1.0):
                 noise = spread**2 + (0.01 * trust) ** 2
