@@ -73,6 +73,17 @@ def further_text(to: float, start: float) -> str:
     return compute_text(to, next(enough, _MOST_DIGITS))
 
 
+def apart_texts(*computes: float) -> list[str]:
+    """Computes of one sentence: two digits, or as many as the least difference between two of them has.
+
+    >>> apart_texts(480, 16_000), apart_texts(27_010, 27_130), apart_texts(5.0, 5.0)
+    (['480', '16,000'], ['27,000', '27,100'], ['5', '5'])
+    """
+    gap = min(np.diff(np.unique(computes)), default=np.inf)
+    beyond = 2 if not np.isfinite(gap) else int(np.floor(np.log10(max(computes))) - np.floor(np.log10(gap))) + 1
+    return [compute_text(compute, int(np.clip(beyond, 2, _MOST_DIGITS))) for compute in computes]
+
+
 def names_text(names: Sequence[str], most: int = 5) -> str:
     """Names in a row; of many the first, and how many more there are.
 
