@@ -9,12 +9,13 @@ import numpy as np
 from forecurve.digits import as_given
 
 from ..checks import as_float
-from ..curves.margins import least_gain
+from ..curves.margins import SURE, least_gain
 from ..past.hindsight import told_by
 from ..posterior.sigmoid import compute_at
-from ..wording import compute_text, interval_text, level_text, share_text
+from ..values import Estimate
+from ..wording import apart_texts, compute_text, gain_text, interval_text, level_text, mean_text, share_text
 from .advise import Advice, advise
-from .case import check_question, check_target, not_to_stop, short_of_sure
+from .case import check_question, check_target, not_to_stop, short_of_sure, when_text
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -60,7 +61,7 @@ def sentence(
         action += f", by its target of {as_given(as_float(target))}" if without.action != "stop" else ""
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
-    return f"Ceiling {level_text(fit.A)}{source}, {reached} of it reached; {more}{action}.{doubt}{_set_apart(fit)}"
+    return f"Ceiling {level_text(fit.A)}{source}, {reached}; {more}{action}.{doubt}{_set_apart(fit)}"
 
 
 def _set_apart(fit: Fit) -> str:
@@ -70,7 +71,7 @@ def _set_apart(fit: Fit) -> str:
         before = f"{compute_text(early.compute)} {fit.unit}"
         said += f" The {early.evaluations} evaluations before {before} do not follow the curve."
     for stretch in fit.stretches[:_MOST_STRETCHES]:
-        between = f"{compute_text(float(stretch[0]))} to {compute_text(float(stretch[-1]))} {fit.unit}"
+        between = f"{' to '.join(apart_texts(float(stretch[0]), float(stretch[-1])))} {fit.unit}"
         said += f" The {len(stretch)} evaluations from {between} lie far off both sides and hardly count."
     return said
 
@@ -91,13 +92,15 @@ def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice
         return f"{head}: no compute near {compute_text(now)} {fit.unit} would settle it."
     if budget is not None and when > budget:
         return f"{head}: the budget of {as_given(budget)} {fit.unit} will not settle it."
-    return f"{head}: decide at about {compute_text(when)} {fit.unit}."
+    if when <= now:
+        return f"{head}: decide at its next evaluation."
+    return f"{head}: decide at about {when_text(when, now, budget)} {fit.unit}."
 
 
 def _leads_beyond(fit: Fit, now: float, advice: Advice) -> bool:
     """Whether the end that advice goes by lies above all that the sigmoid's ceiling may be."""
     level = float(np.median(fit.all_draws.reward_at(now)[0]))
-    return fit.likelier_law is not None and level + float(advice.numbers["expected_gain"]) > fit.A.upper
+    return fit.likelier_law is not None and level + _gain(advice).median > fit.A.upper
 
 
 def _doubted_sentence(fit: Fit, advice: Advice) -> str:
@@ -108,36 +111,56 @@ def _doubted_sentence(fit: Fit, advice: Advice) -> str:
     return f"Ceiling {level_text(fit.A)} by a sigmoid, but {doubt}; {_expected(fit, advice)}: {advice.action}."
 
 
+def _gain(advice: Advice) -> Estimate:
+    """What advice says of the gain."""
+    return Estimate(**advice.numbers["gain"])
+
+
 def _expected(fit: Fit, advice: Advice) -> str:
-    """`+0.14 expected to 16,000 GPU-hours`."""
+    """`+0.14 (0.08 to 0.20) expected to 16,000 GPU-hours`, as the reason of the advice has it."""
     end = advice.numbers["measured_to"]
     where = as_given(end) if end == advice.numbers["budget"] else compute_text(end)
-    return f"{advice.numbers['expected_gain']:+.2g} expected to {where} {fit.unit}"
+    return f"{gain_text(_gain(advice))} expected to {where} {fit.unit}"
 
 
 def _share_reached(fit: Fit, now: float) -> str:
+    """`94 % of it reached`; where rewards do not begin at 0 a share of a ceiling would be misread."""
     reward = fit.all_draws.reward_at(now)[0]
     low, least = fit.curve.bounds[0], 1e-9 * fit.curve.width
     share = float(np.median((reward - low) / np.maximum(fit.all_draws.A - low, least)))
-    return f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
+    told = f"{min(share, 0.99):.0%}".replace("%", " %") if share < 0.995 else "over 99 %"
+    return f"{told} of it reached" if low == 0 else f"{told} of the way there from {low:g}"
 
 
 def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
     """Compute that the next hundredth of the range costs, or that it is not to be had; and what past runs had on top.
 
-    Where it is not to be had, or not within the budget, and the advice is to go on all the same: why.
+    Where that alone does not explain the advice: what does.
     """
-    step = least_gain(None, fit.curve)
-    other = None if advice is None else fit.likelier_law
-    if advice is not None and other is not None:
-        return f"{_expected(fit, advice)} with {other.words}"
+    step, law = least_gain(None, fit.curve), fit.likelier_law
+    if advice is not None and law is not None:
+        return _by_other_law(fit, advice, law.words, step)
     d = fit.all_draws
     goal = d.reward_at(now)[0] + step
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)
     cost = float(np.quantile(costs, 0.5, method="inverted_cdf")) - now
     left = np.isfinite(cost) and cost <= 1000 * now
     said = f"{compute_text(cost)} {fit.unit} more would buy +{step:g}" if left else f"less than +{step:g} is left"
-    return said + (_by_past_runs(fit, advice) or _why_go_on(advice, left=left))
+    why = _why_go_on(advice, left=left) or (_why_stop(advice) if left else "")
+    return said + (_by_past_runs(fit, advice) or why)
+
+
+def _by_other_law(fit: Fit, advice: Advice, law: str, step: float) -> str:
+    """What the budget buys where another law than the sigmoid is the more probable."""
+    said, numbers = f"{_expected(fit, advice)} with {law}", advice.numbers
+    p_small, mean = numbers["p_gain_below_delta"], numbers["expected_gain"]
+    if advice.action == "stop":
+        return said + (_why_stop(advice) if p_small < SURE else "")
+    if advice.action == "scale" and p_small > 0.5:
+        return f"{said}, {mean_text(numbers['expected_gain_beyond'])} more by twice as much"
+    if advice.action == "continue" and p_small > 0.5:
+        return f"{said} ({short_of_sure(p_small)} sure that it is below {step:g}, {not_to_stop(p_small, mean)})"
+    return said
 
 
 def _why_go_on(advice: Advice | None, *, left: bool) -> str:
@@ -147,7 +170,17 @@ def _why_go_on(advice: Advice | None, *, left: bool) -> str:
     p_small, mean = advice.numbers["p_gain_below_delta"], advice.numbers["expected_gain"]
     if p_small > 0.5:
         return f"{', the budget less' if left else ''} ({short_of_sure(p_small)} sure, {not_to_stop(p_small, mean)})"
-    return "" if left else f" by its sigmoid alone, {mean:+.2g} expected"
+    return "" if left else f" by its sigmoid alone, {gain_text(_gain(advice))} expected"
+
+
+def _why_stop(advice: Advice | None) -> str:
+    """Why the advice is to stop a run with something left to gain, where that is no target."""
+    if advice is None or advice.action != "stop":
+        return ""
+    numbers = advice.numbers
+    if numbers["now"] >= numbers["budget"]:
+        return ", but the budget is spent"
+    return ", the budget less" if numbers["p_gain_below_delta"] >= SURE else ""
 
 
 def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
@@ -156,4 +189,4 @@ def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
     if advice is None or told is None or abs(told) < least_gain(None, fit.curve):
         return ""
     who = told_by(advice.numbers["past_runs"], advice.numbers["seeds_ahead"])
-    return f" by its curve, {told:+.2g} on top to the end by {who}"
+    return f" by its curve, {mean_text(told)} on top to the end by {who}"
