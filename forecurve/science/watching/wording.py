@@ -31,8 +31,8 @@ def _stands(watch: Watch) -> str:
         return f"{watch.name} {was}: {_here(watch, now)}."
     since, now = apart_texts(watch.since_compute, _now(watch))
     verb = "fell below" if watch.level == "ALERT" else "may be falling below"
-    all_together = "" if below else ", though not by its last evaluation alone"
-    return f"{watch.name} {verb} its own forecast: {_here(watch, now)}, since {since} {unit}{all_together}."
+    together = "" if below else ", though by itself this evaluation is not below it"
+    return f"{watch.name} {verb} its own forecast: {_here(watch, now)}, since {since} {unit}{together}."
 
 
 def _now(watch: Watch) -> float:

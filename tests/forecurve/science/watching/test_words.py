@@ -72,7 +72,7 @@ def test_where_the_last_evaluation_is_is_said_of_a_fall_too() -> None:
     reward[25] = upper
     alone = watch(WIDE, LATER[:26], reward[:26])
     assert alone.back_since is None
-    assert alone.sentence.endswith(", since 5,800 GPU-hours, though not by its last evaluation alone.")
+    assert alone.sentence.endswith(", since 5,800 GPU-hours, though by itself this evaluation is not below it.")
     low = watch(WIDE, LATER[:25], reward[:25])
     assert low.sentence.endswith(", since 5,800 GPU-hours.")
 
