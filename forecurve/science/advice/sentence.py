@@ -54,14 +54,21 @@ def sentence(
     if advice is not None and _leads_beyond(fit, here, advice):
         return _doubted_sentence(fit, advice) + _set_apart(fit)
     reached = _share_reached(fit, here)
-    more = _price_of_more(fit, here, advice)
+    by_target = advice is not None and _rests_on_target(fit, here, advice, hindsight)
+    more = _price_of_more(fit, here, advice) + ("" if by_target else _why_stop(fit, here, advice))
     action = "" if advice is None else f": {advice.action}"
-    if advice is not None and advice.action == "stop" and target is not None:
-        without = advise(fit, now=here, budget=budget, hindsight=hindsight)
-        action += f", by its target of {as_given(as_float(target))}" if without.action != "stop" else ""
+    if by_target and target is not None:
+        action += f", by its target of {as_given(as_float(target))}"
     source = "" if fit.ceiling_identified else f" by {fit.prior.name}, hardly by its own data yet"
     doubt = " The curve bends otherwise than a sigmoid: its end is less sure." if fit.misfit == "shape" else ""
     return f"Ceiling {level_text(fit.A)}{source}, {reached}; {more}{action}.{doubt}{_set_apart(fit)}"
+
+
+def _rests_on_target(fit: Fit, now: float, advice: Advice, hindsight: Hindsight | None) -> bool:
+    """Whether it would not be advised to stop but for the target."""
+    if advice.action != "stop" or advice.numbers["target"] is None:
+        return False
+    return advise(fit, now=now, budget=advice.numbers["budget"], hindsight=hindsight).action != "stop"
 
 
 def _set_apart(fit: Fit) -> str:
@@ -135,36 +142,45 @@ def _share_reached(fit: Fit, now: float) -> str:
 def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
     """Compute that the next hundredth of the range costs, or that it is not to be had; and what past runs had on top.
 
-    Where that alone does not explain the advice: what does.
+    Where that alone does not explain why the advice is to go on: what does.
     """
     step, law = least_gain(None, fit.curve), fit.likelier_law
     if advice is not None and law is not None:
         return _by_other_law(fit, advice, law.words, step)
+    cost = _cost_of_more(fit, now)
+    said = (
+        f"less than +{step:g} is left" if cost is None else f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
+    )
+    return said + (_by_past_runs(fit, advice) or _why_go_on(advice, left=cost is not None))
+
+
+def _cost_of_more(fit: Fit, now: float) -> float | None:
+    """Compute that buys the next hundredth of the range, by the sigmoid; None where nothing near would."""
     d = fit.all_draws
-    goal = d.reward_at(now)[0] + step
+    goal = d.reward_at(now)[0] + least_gain(None, fit.curve)
     costs = compute_at(goal, d.A, d.B, d.C_mid, d.R0)
     cost = float(np.quantile(costs, 0.5, method="inverted_cdf")) - now
-    left = np.isfinite(cost) and cost <= 1000 * now
-    said = f"{compute_text(cost)} {fit.unit} more would buy +{step:g}" if left else f"less than +{step:g} is left"
-    why = _why_go_on(advice, left=left) or (_why_stop(advice) if left else "")
-    return said + (_by_past_runs(fit, advice) or why)
+    return cost if np.isfinite(cost) and cost <= 1000 * now else None
 
 
 def _by_other_law(fit: Fit, advice: Advice, law: str, step: float) -> str:
     """What the budget buys where another law than the sigmoid is the more probable."""
     said, numbers = f"{_expected(fit, advice)} with {law}", advice.numbers
-    p_small, mean = numbers["p_gain_below_delta"], numbers["expected_gain"]
-    if advice.action == "stop":
-        return said + (_why_stop(advice) if p_small < SURE else "")
-    if advice.action == "scale" and p_small > 0.5:
+    if advice.action == "scale" and numbers["p_gain_below_delta"] > 0.5:
         return f"{said}, {mean_text(numbers['expected_gain_beyond'])} more by twice as much"
-    if advice.action == "continue" and p_small > 0.5:
-        return f"{said} ({short_of_sure(p_small)} sure that it is below {step:g}, {not_to_stop(p_small, mean)})"
-    return said
+    return said + _though_small(advice, step)
+
+
+def _though_small(advice: Advice, step: float) -> str:
+    """Why the advice is to go on with a run that will probably gain too little."""
+    p_small, mean = advice.numbers["p_gain_below_delta"], advice.numbers["expected_gain"]
+    if advice.action != "continue" or p_small <= 0.5:
+        return ""
+    return f" ({short_of_sure(p_small)} sure that it gains less than {step:g}, {not_to_stop(p_small, mean)})"
 
 
 def _why_go_on(advice: Advice | None, *, left: bool) -> str:
-    """Why the advice is to go on with a run that will probably gain too little; `left`: with ever more it would not."""
+    """The same where it has been said what is left to gain; `left`: with ever more compute that would be enough."""
     if advice is None or advice.action != "continue":
         return ""
     p_small, mean = advice.numbers["p_gain_below_delta"], advice.numbers["expected_gain"]
@@ -173,20 +189,24 @@ def _why_go_on(advice: Advice | None, *, left: bool) -> str:
     return "" if left else f" by its sigmoid alone, {gain_text(_gain(advice))} expected"
 
 
-def _why_stop(advice: Advice | None) -> str:
-    """Why the advice is to stop a run with something left to gain, where that is no target."""
-    if advice is None or advice.action != "stop":
+def _why_stop(fit: Fit, now: float, advice: Advice | None) -> str:
+    """Why the advice is to stop a run with something left to gain."""
+    if advice is None or advice.action != "stop" or _by_past_runs(fit, advice):
         return ""
     numbers = advice.numbers
+    small, by_law = numbers["p_gain_below_delta"] >= SURE, fit.likelier_law is not None
+    if small if by_law else _cost_of_more(fit, now) is None:
+        return ""  # as was said, next to nothing is left
     if numbers["now"] >= numbers["budget"]:
         return ", but the budget is spent"
-    return ", the budget less" if numbers["p_gain_below_delta"] >= SURE else ""
+    return ", the budget less" if small else ""
 
 
 def _by_past_runs(fit: Fit, advice: Advice | None) -> str:
-    """What past runs had on top, where it is as much as matters: the advice heeds it."""
-    told = None if advice is None else advice.numbers["past_shift"]
-    if advice is None or told is None or abs(told) < least_gain(None, fit.curve):
+    """What past runs had on top, or less, where it is as much as matters: the advice heeds it."""
+    told, step = None if advice is None else advice.numbers["past_shift"], least_gain(None, fit.curve)
+    if advice is None or told is None or abs(told) < step:
         return ""
     who = told_by(advice.numbers["past_runs"], advice.numbers["seeds_ahead"])
-    return f" by its curve, {mean_text(told)} on top to the end by {who}"
+    shift = f"{mean_text(told)} on top" if told > 0 else f"{compute_text(-told)} less"
+    return f" by its curve, {shift} to the end by {who}{_though_small(advice, step)}"

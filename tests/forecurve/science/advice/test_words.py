@@ -53,6 +53,10 @@ def test_a_stop_of_a_run_with_something_left_says_why() -> None:
     for budget, why in ((14_000.0, "but the budget is spent"), (15_400.0, "the budget less")):
         assert advise(run, budget=budget).action == "stop"
         assert run.sentence(budget=budget).endswith(f" GPU-hours more would buy +0.01, {why}: stop.")
+    climbing = fit(noisy_curve(0, last=4500, points=40))  # to be scaled, but for its target
+    assert climbing.sentence(budget=4500, target=0.3).endswith(
+        " GPU-hours more would buy +0.01: stop, by its target of 0.3."
+    )
     ended = fit(noisy_curve(1, last=18_000, points=60))
     assert ended.sentence(budget=18_000).endswith("; less than +0.01 is left: stop.")
 
@@ -125,5 +129,5 @@ def test_a_run_that_probably_gains_too_little_by_another_law_says_why_it_goes_on
     advice = advise(run, budget=6000.0)
     assert advice.action == "continue"
     assert advice.numbers["p_gain_below_delta"] > 0.5
-    sure = advice.reason.split(", ")[1].split("; ")[0]
+    sure = advice.reason.split(", ")[1].replace(" is below 0.01; a stop takes 90 %.", " gains less than 0.01")
     assert f" with a slower end than a sigmoid's ({sure}, a stop takes 90 %): continue." in run.sentence(budget=6000.0)
