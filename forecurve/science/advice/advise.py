@@ -99,12 +99,9 @@ def _go_on(case: Case) -> str:
 
 
 def _target_reached(case: Case) -> Verdict:
-    if case.target is None or float((case.at_now >= case.target).mean()) < SURE:
+    if case.target is None or (sure := case.p_reached) < SURE:
         return None
-    return (
-        "stop",
-        f"The target {as_given(case.target)} is reached ({share_text((case.at_now >= case.target).mean())} sure).",
-    )
+    return "stop", f"The target {as_given(case.target)} is reached ({share_text(sure)} sure)."
 
 
 def _budget_spent(case: Case) -> Verdict:

@@ -45,7 +45,7 @@ class Case:
         told: the same as the forecast of the end has it, (K,): what is said of the gain, see `_told`.
         beyond: what more than the budget buys, (K,): from its end to twice as much, or where none of it is left, or
             there is none, from now on.
-        at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
+        at_end: the curve there, (K,). With hindsight it, and so `gain`, is what past runs make of it.
     """
 
     fit: Fit
@@ -61,7 +61,6 @@ class Case:
     gain: FloatArray
     told: FloatArray
     beyond: FloatArray
-    at_now: FloatArray
     at_end: FloatArray
 
     @property
@@ -83,6 +82,12 @@ class Case:
     def surely_small(self) -> bool:
         """The gain is below delta with 90 %, and its mean too: one chance in ten of a large gain is not small."""
         return self.p_small >= SURE and float(self.gain.mean()) < self.delta
+
+    @property
+    def p_reached(self) -> float:
+        """P(the run is at the target now), as `target_reach` has it."""
+        level = told_levels(self.fit, np.array([self.now]), self.budget, self.hindsight)[0]
+        return 0.0 if self.target is None else float((level >= self.target).mean())
 
     @property
     def stands_still(self) -> bool:
@@ -216,7 +221,7 @@ def case_of(
     gain = last - level
     by_curve = later is not None or not open_budget or fit.withheld
     told = gain if by_curve else _told(fit, gain, delta, np.array([here, end]), past)
-    return Case(fit, here, budget, end, delta, price, target, later, since, past, gain, told, beyond, level, last)
+    return Case(fit, here, budget, end, delta, price, target, later, since, past, gain, told, beyond, last)
 
 
 def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: Hindsight | None) -> FloatArray:

@@ -131,3 +131,14 @@ def test_a_run_that_probably_gains_too_little_by_another_law_says_why_it_goes_on
     assert advice.numbers["p_gain_below_delta"] > 0.5
     sure = advice.reason.split(", ")[1].replace(" is below 0.01; a stop takes 90 %.", " gains less than 0.01")
     assert f" with a slower end than a sigmoid's ({sure}, a stop takes 90 %): continue." in run.sentence(budget=6000.0)
+
+
+@pytest.mark.parametrize(("seed", "last", "points"), [(0, 4000.0, 12), (1, 8000.0, 20)])
+def test_a_target_is_reached_where_the_forecast_says_so(seed: int, last: float, points: int) -> None:
+    """Which is less sure of it than the sigmoid alone, or more."""
+    run = fit(noisy_curve(seed, last=last, points=points, sd=0.03))
+    near = run.predict(last).at(0).lower + np.linspace(-0.01, 0.02, 13)
+    told = [advise(run, budget=last, target=float(target)) for target in near]
+    shares = [advice.numbers["target_reach"]["p_by_budget"] for advice in told]
+    assert min(shares) < 0.9 < max(shares)
+    assert [" is reached (" in advice.reason for advice in told] == [share >= 0.9 for share in shares]
