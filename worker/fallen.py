@@ -6,7 +6,7 @@ from typing import Any
 
 from forecurve.science import Watch
 from forecurve.science.watching.watch import ALERT_THRESHOLD, OTHERS, WARN_THRESHOLD
-from forecurve.science.wording import beside_text, compute_text, level_text
+from forecurve.science.wording import apart_texts, beside_text, level_text
 
 WAY_OUT = "Its training metrics since then may tell why; the checkpoint before is the way back."
 
@@ -16,7 +16,7 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
 
     Since when it is back, where it is, comes after that (`open_alert`).
     """
-    here, unit = compute_text(float(verdict.compute[-1])), verdict.unit
+    (_, here), unit = _computes(verdict), verdict.unit
     actual = beside_text(verdict.actual, verdict.predicted)
     figures = f"{actual} at {here} {unit}, where {level_text(verdict.predicted)} was forecast"
     said = f"{figures}. {verdict.fall} {unit}." if verdict.fall is not None else f"{figures}; {_since(verdict)}."
@@ -24,10 +24,16 @@ def words(name: str, verdict: Watch) -> tuple[str, str]:
     return f"{name} {fell}", f"{said} {verdict.doubt or what_to_do}"
 
 
+def _computes(verdict: Watch) -> list[str]:
+    """Since when it is below, and the last evaluation's: told apart."""
+    now = float(verdict.compute[-1])
+    return apart_texts(now if verdict.since_compute is None else verdict.since_compute, now)
+
+
 def _since(verdict: Watch) -> str:
     if verdict.since_compute is None:
         return "below it"
-    since = f"{compute_text(verdict.since_compute)} {verdict.unit}"
+    since = f"{_computes(verdict)[0]} {verdict.unit}"
     return f"below it since {since}" if verdict.back_since is None else f"below it from {since} on"
 
 

@@ -53,6 +53,25 @@ def gain_text(estimate: Estimate) -> str:
     return f"{estimate.median:+z.{decimals(estimate.width)}f} ({interval_text(estimate)})"
 
 
+def mean_text(value: float) -> str:
+    """An amount of reward without an interval: a sign and two significant digits.
+
+    >>> mean_text(0.0123), mean_text(-0.0000731), mean_text(157.3)
+    ('+0.012', '-0.000073', '+160')
+    """
+    return f"{'-' if value < 0 else '+'}{compute_text(abs(value))}"
+
+
+def short_of_text(value: float, limit: float) -> str:
+    """Two significant digits, or as many as show that it is below the limit.
+
+    >>> short_of_text(0.00121, 0.00534), short_of_text(0.001196, 0.0012), short_of_text(15.2, 130)
+    ('0.0012', '0.001196', '15')
+    """
+    enough = (digits for digits in range(2, _MOST_DIGITS) if float(f"{value:.{digits}g}") < limit)
+    return compute_text(value, next(enough, _MOST_DIGITS))
+
+
 def compute_text(value: float, digits: int = 2) -> str:
     """Two significant digits: `0.41`, `3.4`, `38`, `2,300`; with an exponent where that is shorter: `3.2e+25`."""
     if value == 0 or not np.isfinite(value) or not _PLAIN[0] <= abs(value) < _PLAIN[1]:
@@ -71,6 +90,17 @@ def further_text(to: float, start: float) -> str:
     least = max(start, float(f"{start:.2g}"))
     enough = (digits for digits in range(2, _MOST_DIGITS) if float(f"{to:.{digits}g}") > least)
     return compute_text(to, next(enough, _MOST_DIGITS))
+
+
+def apart_texts(*computes: float) -> list[str]:
+    """Computes of one sentence: two digits, or as many as the least difference between two of them has.
+
+    >>> apart_texts(480, 16_000), apart_texts(27_010, 27_130), apart_texts(5.0, 5.0)
+    (['480', '16,000'], ['27,000', '27,100'], ['5', '5'])
+    """
+    gap = min(np.diff(np.unique(computes)), default=np.inf)
+    beyond = 2 if not np.isfinite(gap) else int(np.floor(np.log10(max(computes))) - np.floor(np.log10(gap))) + 1
+    return [compute_text(compute, int(np.clip(beyond, 2, _MOST_DIGITS))) for compute in computes]
 
 
 def names_text(names: Sequence[str], most: int = 5) -> str:

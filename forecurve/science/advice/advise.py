@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from forecurve.digits import as_given
+
 from ..curves.margins import SURE
-from ..wording import compute_text, interval_text, share_text
-from .case import Case, case_of, not_to_stop, numbers_of
+from ..wording import interval_text, share_text
+from .case import Case, case_of, not_to_stop, numbers_of, too_dear, when_text
 from .misfit_verdict import Verdict, misfit_verdict
 
 if TYPE_CHECKING:
@@ -97,9 +99,9 @@ def _go_on(case: Case) -> str:
 
 
 def _target_reached(case: Case) -> Verdict:
-    if case.target is None or float((case.at_now >= case.target).mean()) < SURE:
+    if case.target is None or (sure := case.p_reached) < SURE:
         return None
-    return "stop", f"The target {case.target:g} is reached ({share_text((case.at_now >= case.target).mean())} sure)."
+    return "stop", f"The target {as_given(case.target)} is reached ({share_text(sure)} sure)."
 
 
 def _budget_spent(case: Case) -> Verdict:
@@ -113,6 +115,9 @@ def _budget_spent(case: Case) -> Verdict:
         return "stop", f"The budget is spent and {doubling}."
     if not case.known:
         return "undecided", f"The budget is spent and the ceiling is not identified ({_ceiling(case)}): {doubling}."
+    if case.price is not None and not case.beyond_pays:
+        dear = too_dear(float(case.beyond.mean()), case.beyond_span, case.price)
+        return "stop", f"The budget is spent; {doubling}, {dear}."
     return "stop", f"The budget is spent; {doubling}, which is not surely worth it."
 
 
@@ -128,11 +133,22 @@ def _too_small(case: Case) -> Verdict:
 def _not_identified(case: Case) -> Verdict:
     if case.known:
         return None
+    more = f"; {case.doubling_in_words}" if case.surely_small else ""  # else it would have been stopped
+    return (
+        "undecided",
+        f"Ceiling not identified yet ({_ceiling(case)}): {_until(case)}. {case.expected_in_words}{more}.",
+    )
+
+
+def _until(case: Case) -> str:
     when = case.fit.decide_at()
-    until = "keep going" if when is None else f"keep going until {compute_text(when)} {case.fit.unit}, then decide"
-    if when is not None and case.budget is not None and when >= case.budget:
-        until = f"keep going; it will not be known within {case.where}"
-    return "undecided", f"Ceiling not identified yet ({_ceiling(case)}): {until}. {case.expected_in_words}."
+    if when is None:
+        return "keep going"
+    if case.budget is not None and when >= case.budget:
+        return f"keep going; it will not be known within {case.where}"
+    if when <= case.now:
+        return "keep going to its next evaluation, then decide"
+    return f"keep going until {when_text(when, case.now, case.budget)} {case.fit.unit}, then decide"
 
 
 def _target_lost(case: Case) -> Verdict:
@@ -143,7 +159,7 @@ def _target_lost(case: Case) -> Verdict:
         return None
     return (
         "stop",
-        f"The target {case.target:g} is above the ceiling ({_ceiling(case)}): "
+        f"The target {as_given(case.target)} is above the ceiling ({_ceiling(case)}): "
         f"{share_text(above)} sure that its curve never reaches it.",
     )
 
@@ -151,8 +167,7 @@ def _target_lost(case: Case) -> Verdict:
 def _too_dear(case: Case) -> Verdict:
     if case.pays or case.price is None:
         return None
-    per_unit = case.told.mean() / (case.end - case.now)
-    dear = f"{per_unit:.2g} per unit of compute, below the price of {case.price:.2g}"
+    dear = too_dear(float(case.told.mean()), case.end - case.now, case.price)
     return "stop", f"{case.gain_in_words} to {case.where} is {dear}."
 
 

@@ -19,7 +19,7 @@ from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
 from ..posterior.evenly import Axis, normals
 from ..values import estimate_of, jsonable
-from ..wording import compute_text, gain_text, share_text
+from ..wording import apart_texts, compute_text, gain_text, mean_text, share_text, short_of_text
 from .growth import growth
 from .reaching import told_levels
 
@@ -45,7 +45,7 @@ class Case:
         told: the same as the forecast of the end has it, (K,): what is said of the gain, see `_told`.
         beyond: what more than the budget buys, (K,): from its end to twice as much, or where none of it is left, or
             there is none, from now on.
-        at_now, at_end: the curve there, (K,). With hindsight `at_end`, and so `gain`, is what past runs make of it.
+        at_end: the curve there, (K,). With hindsight it, and so `gain`, is what past runs make of it.
     """
 
     fit: Fit
@@ -61,7 +61,6 @@ class Case:
     gain: FloatArray
     told: FloatArray
     beyond: FloatArray
-    at_now: FloatArray
     at_end: FloatArray
 
     @property
@@ -85,6 +84,12 @@ class Case:
         return self.p_small >= SURE and float(self.gain.mean()) < self.delta
 
     @property
+    def p_reached(self) -> float:
+        """P(the run is at the target now), as `target_reach` has it."""
+        level = told_levels(self.fit, np.array([self.now]), self.budget, self.hindsight)[0]
+        return 0.0 if self.target is None else float((level >= self.target).mean())
+
+    @property
     def stands_still(self) -> bool:
         """Whether the run waits for something to happen: it fell, broke or never moved."""
         return self.fit.misfit in WAITING
@@ -102,9 +107,7 @@ class Case:
     @property
     def scales(self) -> bool:
         """More than the budget would buy more than delta with 80 %, at no less than the price."""
-        if self.budget is None or self.p_beyond < SCALE_SURE:
-            return False
-        return self.price is None or float(self.beyond.mean()) / self.beyond_span >= self.price
+        return self.budget is not None and self.p_beyond >= SCALE_SURE and self.beyond_pays
 
     @property
     def is_to_scale(self) -> bool:
@@ -134,6 +137,11 @@ class Case:
         """The mean gain per unit of compute is at least the price."""
         span = self.end - self.now
         return self.price is None or (span > 0 and float(self.told.mean()) / span >= self.price)
+
+    @property
+    def beyond_pays(self) -> bool:
+        """What more than the budget buys is worth its price on average."""
+        return self.price is None or float(self.beyond.mean()) / self.beyond_span >= self.price
 
     @property
     def decide_at(self) -> float | None:
@@ -213,7 +221,7 @@ def case_of(
     gain = last - level
     by_curve = later is not None or not open_budget or fit.withheld
     told = gain if by_curve else _told(fit, gain, delta, np.array([here, end]), past)
-    return Case(fit, here, budget, end, delta, price, target, later, since, past, gain, told, beyond, level, last)
+    return Case(fit, here, budget, end, delta, price, target, later, since, past, gain, told, beyond, last)
 
 
 def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: Hindsight | None) -> FloatArray:
@@ -236,7 +244,26 @@ def not_to_stop(p_small: float, mean: float) -> str:
     >>> not_to_stop(0.8, 0.004), not_to_stop(0.92, 0.0123)
     ('a stop takes 90 %', 'but it is +0.012 on average')
     """
-    return f"a stop takes {share_text(SURE)}" if p_small < SURE else f"but it is {mean:+.2g} on average"
+    return f"a stop takes {share_text(SURE)}" if p_small < SURE else f"but it is {mean_text(mean)} on average"
+
+
+def too_dear(gain: float, span: float, price: float) -> str:
+    """How far a mean gain in so much compute is below the price.
+
+    >>> too_dear(0.24, 686.0, 0.053)
+    '0.00035 per unit of compute, below the price of 0.053'
+    """
+    return f"{short_of_text(gain / span, price)} per unit of compute, below the price of {as_given(price)}"
+
+
+def when_text(when: float, now: float, budget: float | None) -> str:
+    """The compute at which to decide, told as later than now and, where it is, as within the budget.
+
+    >>> when_text(13_260, 13_000, None), when_text(10.7, 7.2, 10.8), when_text(17_301, 3_100, 3_300)
+    ('13,300', '10.7', '17,000')
+    """
+    ends = [now] if budget is None or budget <= when else [now, budget]
+    return max((apart_texts(end, when)[1] for end in ends), key=len)
 
 
 def short_of_sure(p_small: float) -> str:

@@ -281,7 +281,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
     verdict, direction = _decide(facts.rules, difference, certainty, p_same, multiplier, known)
     open_ = verdict == "undecided"
     seeds = _seeds_needed(facts, arm, difference) if open_ and known else None
-    run_to = _run_to(facts.base, arm) if open_ and not known else None
+    run_from, run_to = _run_to(facts.base, arm) if open_ and not known else (None, None)
     answer = ArmVerdict(
         arm=arm.name,
         seeds=len(arm.runs),
@@ -298,6 +298,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         run_to=run_to,
         seed_note=None,
         reason="",
+        run_from=run_from,
     )
     return wording.with_reason(answer, facts.rules.rope, facts.unit, _unknown_to(facts.base, arm), facts.design(arm))
 
@@ -333,11 +334,13 @@ def _seeds_needed(facts: _Facts, arm: _Arm, difference: Estimate) -> int | None:
     return seeds_to_decide(facts.effects(arm, difference), len(arm.runs), len(facts.base.runs))
 
 
-def _run_to(base: _Arm, arm: _Arm) -> float | None:
-    """Compute at which every ceiling of the pair will be known; None when that is not near for one of them."""
-    ends = [run.decide_at for run in (*base.runs, *arm.runs) if not run.identified]
-    reachable = [end for end in ends if end is not None]
-    return max(reachable) if len(reachable) == len(ends) else None
+def _run_to(base: _Arm, arm: _Arm) -> tuple[float, float | None]:
+    """The furthest of the pair's runs whose ceiling is unknown, and the compute at which all of these will be known;
+    None when that is not near for one of them."""
+    waited_for = [run for run in (*base.runs, *arm.runs) if not run.identified]
+    reachable = [run.decide_at for run in waited_for if run.decide_at is not None]
+    furthest = max(run.now for run in waited_for)
+    return furthest, max(reachable) if len(reachable) == len(waited_for) else None
 
 
 def _unreadable(facts: _Facts, arm: _Arm) -> ArmVerdict:
@@ -375,7 +378,7 @@ def _control_advice(facts: _Facts, judged: Sequence[_Arm], verdicts: Sequence[Ar
     if not facts.base.runs:
         return wording.no_control(facts.base.name)
     if not facts.base.identified:
-        return wording.control_first(_run_to(facts.base, facts.base), facts.unit)
+        return wording.control_first(*_run_to(facts.base, facts.base), facts.unit)
     said = {verdict.arm: verdict for verdict in verdicts}
     waiting = [
         (facts.effects(arm, difference), len(arm.runs))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from forecurve.digits import decimals
 
 from ..values import Estimate
-from ..wording import beside_text, compute_text, names_text, share_text
+from ..wording import apart_texts, beside_text, compute_text, names_text, share_text
 from .comparison import ArmVerdict, Comparison, Multiplier
 from .needs import MOST_SEEDS, Design
 from .seeds import SeedSpread
@@ -35,10 +35,20 @@ def _signed(value: float, places: int) -> str:
 
 def ratio_text(estimate: Estimate) -> str:
     """`1.63 (90 %: 1.45 to 1.84)` where it is narrow, else two significant digits: `0.41 (90 %: 0.03 to 1.2)`."""
-    narrow = estimate.width < 0.5 and estimate.lower >= 0.1
-    ends = (estimate.median, estimate.lower, estimate.upper)
-    median, lower, upper = (f"{end:.2f}" if narrow else compute_text(end) for end in ends)
-    return f"{median} (90 %: {lower} to {upper})"
+    lower, upper = _ratio(estimate.lower, estimate), _ratio(estimate.upper, estimate)
+    return f"{_ratio(estimate.median, estimate)} (90 %: {lower} to {upper})"
+
+
+def _ratio(value: float, estimate: Estimate) -> str:
+    """One of its three numbers. Where 1 is outside no end of it is told as 1.
+
+    >>> _ratio(1.04, Estimate(1.3, 1.04, 1.6)), _ratio(1.04, Estimate(1.04, 0.7, 1.6))
+    ('1.04', '1')
+    """
+    if estimate.width < 0.5 and estimate.lower >= 0.1:
+        return f"{value:.{decimals(estimate.width)}f}"
+    apart = not estimate.lower <= 1 <= estimate.upper
+    return compute_text(value, 3 if apart and compute_text(value) == "1" else 2)
 
 
 def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, design: Design) -> ArmVerdict:
@@ -84,8 +94,17 @@ def _undecided(arm: ArmVerdict, design: Design) -> str:
 
 def _unknown(arm: ArmVerdict, unit: str, unknown: str) -> str:
     head = f"{arm.arm}: undecided, {unknown} not identified yet"
-    where = "no compute near would settle it" if arm.run_to is None else f"run to {compute_text(arm.run_to)} {unit}"
+    where = (
+        "no compute near would settle it"
+        if arm.run_to is None
+        else f"run to {_run_to(arm.run_from, arm.run_to)} {unit}"
+    )
     return f"{head}: {where}{_and_speed(arm)}."
+
+
+def _run_to(run_from: float | None, run_to: float) -> str:
+    """Told as further than the run is that has to go there."""
+    return apart_texts(run_to if run_from is None else run_from, run_to)[1]
 
 
 def _and_speed(arm: ArmVerdict) -> str:
@@ -157,11 +176,11 @@ def no_control(control: str) -> str:
     return f"No ceiling can be read from any run of {control}: choose another control."
 
 
-def control_first(run_to: float | None, unit: str) -> str:
+def control_first(run_from: float, run_to: float | None, unit: str) -> str:
     """The control's ceiling is part of every comparison."""
     if run_to is None:
         return "The control's ceiling is not identified and no compute near would settle it: choose another control."
-    where = f"{compute_text(run_to)} {unit}"
+    where = f"{_run_to(run_from, run_to)} {unit}"
     return f"The control's ceiling is not identified yet and every arm waits for it: run it to {where}."
 
 
@@ -199,7 +218,7 @@ def _short(arm: ArmVerdict, unit: str) -> str:
         found = arm.difference
         return f"{arm.arm} ({shift_text(found.median, found.lower, found.upper)})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:
-        return f"{arm.arm} ({compute_text(arm.multiplier.ratio.median)}x)"
+        return f"{arm.arm} ({_ratio(arm.multiplier.ratio.median, arm.multiplier.ratio)}x)"
     if arm.verdict == "undecided":
         return f"{arm.arm} ({needs_text(arm, unit)})"
     return arm.arm
@@ -212,7 +231,7 @@ def needs_text(arm: ArmVerdict, unit: str) -> str:
     if arm.difference is None:
         return "no ceiling to read" if arm.seeds == 0 else "nothing to compare it with"
     if arm.run_to is not None:
-        return f"run to {compute_text(arm.run_to)} {unit}"
+        return f"run to {_run_to(arm.run_from, arm.run_to)} {unit}"
     if arm.p_same is None:
         return "ceiling out of reach"
     return f"over {MOST_SEEDS} seeds" if arm.seeds_needed is None else f"{arm.seeds_needed} seeds each"

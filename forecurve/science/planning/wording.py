@@ -8,7 +8,7 @@ from forecurve.digits import as_given
 
 from ..curves.margins import SETTLED
 from ..departures.misfit import HOLDS
-from ..wording import compute_text, further_text, gain_text, share_text
+from ..wording import compute_text, further_text, gain_text, mean_text, share_text
 
 if TYPE_CHECKING:
     from ..values import Estimate
@@ -28,7 +28,7 @@ def plan_sentence(plan: Plan) -> str:
         return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
-        act = f"choosing it now is expected to lose less than {SETTLED * plan.delta:g}"
+        act = f"choosing it now is expected to lose less than {as_given(SETTLED * plan.delta)}"
     elif plan.look_again is None:
         enough = "" if plan.price is None else " enough for its price"
         act = f"no look that the budget allows would change the choice{enough}"
@@ -75,7 +75,7 @@ def look_reason(arms: tuple[Outlook, ...], arm: int, best: int, value: float) ->
     own = arms[arm]
     odds = f"{share_text(own.p_best)} to end highest"
     role = f"the present choice ({odds})" if arm == best else f"may pass {arms[best].arm} ({odds})"
-    return f"{role}; knowing it better is worth {value:+.2g} of expected reward at the end{_caveat(own)}"
+    return f"{role}; knowing it better is worth {mean_text(value)} of expected reward at the end{_caveat(own)}"
 
 
 def _caveat(own: Outlook) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..wording import beside_text, compute_text, level_text
+from ..wording import apart_texts, beside_text, compute_text, level_text
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -17,26 +17,48 @@ def watch_sentence(watch: Watch) -> str:
 
 
 def _stands(watch: Watch) -> str:
-    predicted, now = watch.predicted, float(watch.compute[-1])
-    actual, below = beside_text(watch.actual, predicted), watch.actual < predicted.lower
-    here = f"{actual} at {compute_text(now)} {watch.unit}, forecast {level_text(predicted)}"
+    unit, below = watch.unit, watch.actual < watch.predicted.lower
     if watch.fall is not None and watch.level is None:
         left = "has hardly left" if below else "has not left"
-        return f"{watch.name} {left} its forecast, but has fallen by its own fit: {here}. {watch.fall}."
+        return f"{watch.name} {left} its forecast, but has fallen by its own fit: {_here(watch)}. {watch.fall} {unit}."
     if watch.fall is not None:
-        return f"{watch.name} may be falling below its own forecast: {here}. {watch.fall}."
+        return f"{watch.name} may be falling below its own forecast: {_here(watch)}. {watch.fall} {unit}."
     if watch.level is None or watch.since_compute is None:
-        return f"{watch.name} {_without_a_level(watch)}: {here}."
-    since = f"{compute_text(watch.since_compute)} {watch.unit}"
+        return f"{watch.name} {_without_a_level(watch)}: {_here(watch)}."
     if watch.back_since is not None:
-        back = f"{compute_text(watch.back_since)} {watch.unit}"
-        return f"{watch.name} was below its own forecast from {since} on and is back within it since {back}: {here}."
+        since, back, now = apart_texts(watch.since_compute, watch.back_since, _now(watch))
+        was = f"was below its own forecast from {since} {unit} on {_back(watch, back)}"
+        return f"{watch.name} {was}: {_here(watch, now)}."
+    since, now = apart_texts(watch.since_compute, _now(watch))
     verb = "fell below" if watch.level == "ALERT" else "may be falling below"
-    return f"{watch.name} {verb} its own forecast: {here}, since {since}."
+    together = "" if below else ", though by itself this evaluation is not below it"
+    return f"{watch.name} {verb} its own forecast: {_here(watch, now)}, since {since} {unit}{together}."
+
+
+def _now(watch: Watch) -> float:
+    return float(watch.compute[-1])
+
+
+def _here(watch: Watch, now: str | None = None) -> str:
+    """The last evaluation beside what was forecast of it."""
+    actual = beside_text(watch.actual, watch.predicted)
+    return f"{actual} at {now or compute_text(_now(watch))} {watch.unit}, forecast {level_text(watch.predicted)}"
+
+
+def _back(watch: Watch, since: str) -> str:
+    """Since when, and where the last evaluation is, which may be a single one off the interval."""
+    if watch.actual > watch.predicted.upper:
+        return f"and is back since {since} {watch.unit}, now above it"
+    last = ", but for its last evaluation" if watch.actual < watch.predicted.lower else ""
+    return f"and is back within it since {since} {watch.unit}{last}"
 
 
 def _without_a_level(watch: Watch) -> str:
-    """Where the last evaluation is; above is as good as within, and no word of an alarm."""
-    if watch.actual < watch.predicted.lower:
-        return "is below its forecast, which may be chance"
-    return "is above its forecast" if watch.actual > watch.predicted.upper else "follows its forecast"
+    """Where the last evaluation is; above is as good as within, and no word of an alarm. What has the same digits as
+    the end of the interval is just off it."""
+    predicted, actual = watch.predicted, watch.actual
+    end = predicted.lower if actual < predicted.lower else predicted.upper
+    just = "just " if beside_text(actual, predicted) == beside_text(end, predicted) else ""
+    if actual < predicted.lower:
+        return f"is {just}below its forecast, which may be chance"
+    return f"is {just}above its forecast" if actual > predicted.upper else "follows its forecast"

@@ -217,7 +217,7 @@ def test_a_person_gets_a_table_and_a_sentence_a_series(file: Path, capsys: pytes
     assert f"not known ({interval_text(Estimate(**young['A']))})" in row
     end = Estimate(*(young["ending"][name] for name in ("median", "lower", "upper")))
     assert level_text(end).replace("90 %: ", "") in row
-    assert "steps more would buy +0.01: stop." in out
+    assert "steps more would buy +0.01, the budget less: stop." in out
 
 
 @pytest.mark.parametrize("arguments", [[], ["--prior", "siblings"]])

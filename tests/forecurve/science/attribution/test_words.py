@@ -10,6 +10,7 @@ import pytest
 from forecurve.science import Curve, Fit, compare, fit
 
 from ..sweeps import noisy_run
+from ..synthetic import noisy_curve
 
 SEEDS = (-0.008, 0.001, 0.007)  # what three seeds do to a ceiling
 
@@ -52,3 +53,31 @@ def test_the_level_is_shown_as_it_was_asked() -> None:
     found = compare({"base": _arm(0.61, 0, 1), "up": _arm(0.65, 60, 1)}, "base", level=0.995)
     assert ", 99.5 % sure\n" in repr(found)
     assert ", 95 % sure\n" in repr(replace(found, level=0.95))
+
+
+def test_the_compute_to_run_to_is_told_as_further_than_the_run_is() -> None:
+    near = noisy_curve(1, last=4500, points=45).part(slice(0, 22))
+    found = compare({"base": [noisy_curve(0, last=16_000, points=40)], "near": [near]}, "base")
+    (arm,) = found.arms
+    assert arm.run_to is not None
+    assert 2100 < arm.run_to < 2200  # both are 2,100 or 2,200 in two digits
+    for said in (arm.reason, found.sentence, found.table[0]["would decide"]):
+        assert "run to 2,170 GPU-hours" in said
+    waiting = compare({"near": [near], "base": [noisy_curve(0, last=16_000, points=40)]}, "near")
+    assert waiting.control_advice is not None
+    assert waiting.control_advice.endswith(": run it to 2,170 GPU-hours.")
+
+
+def test_a_small_difference_in_speed_is_not_told_as_none() -> None:
+    arms = {"base": [noisy_curve(at, sd=0.001) for at in range(2)]}
+    arms |= {"fast": [noisy_curve(9 + at, C_mid=2420.0, sd=0.001) for at in range(2)]}
+    found = compare(arms, "base", seed_sd=0.0005, seed_sd_log_compute=0.002)
+    assert found.verdicts == {"fast": "efficiency faster"}
+    assert found.arms[0].multiplier is not None
+    ratio = found.arms[0].multiplier.ratio
+    assert 1.005 < ratio.lower < ratio.median < 1.05
+    assert f"fast ({ratio.median:.3f}x)" in found.sentence
+    assert (
+        f"faster, {ratio.median:.3f} (90 %: {ratio.lower:.3f} to {ratio.upper:.3f}) times as fast"
+        in found.arms[0].reason
+    )

@@ -140,7 +140,8 @@ def test_a_sentence_says_where_another_law_leads_beyond_the_ceiling() -> None:
     assert predict_ending(found, 16_000.0).median > found.A.upper
     assert re.fullmatch(
         r"Ceiling 0\.\d+ \(90 %: [0-9. to]+\) by a sigmoid, but a slower end than a sigmoid's is more probable "
-        r"\((over )?9\d %\) and leads beyond it; \+0\.\d+ expected to 16,000 GPU-hours: (scale|continue)\.",
+        r"\((over )?9\d %\) and leads beyond it; \+0\.\d+ \(0\.\d+ to 0\.\d+\) expected to "
+        r"16,000 GPU-hours: (scale|continue)\.",
         found.sentence(budget=16_000.0),
     )
     within = found.sentence(budget=4_400.0)  # so near an end says nothing against the ceiling

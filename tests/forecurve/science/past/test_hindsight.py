@@ -77,9 +77,13 @@ def test_a_spent_budget_has_no_end_to_come() -> None:
 
 def test_the_sentence_names_what_past_runs_had_on_top() -> None:
     hindsight = _told(0.03 + 0.003 * np.random.default_rng(0).normal(size=12))
-    assert PLATEAU.sentence(budget=BUDGET).endswith("GPU-hours more would buy +0.01: stop.")
+    assert PLATEAU.sentence(budget=BUDGET).endswith("GPU-hours more would buy +0.01, the budget less: stop.")
     told = PLATEAU.sentence(budget=BUDGET, hindsight=hindsight)
     assert told.endswith("more would buy +0.01 by its curve, +0.03 on top to the end by 12 past runs: continue.")
+    climbing, lower = fit(noisy_curve(0, last=6000, points=30)), 0.01 * np.random.default_rng(0).normal(size=12) - 0.06
+    less = climbing.sentence(budget=BUDGET, hindsight=_told(lower))
+    assert " more would buy +0.01 by its curve, 0.06 less to the end by 12 past runs (5" in less
+    assert less.endswith(" % sure that it gains less than 0.01, a stop takes 90 %): continue.")
 
 
 def test_what_is_shared_becomes_sure_with_many_runs_and_what_is_a_run_s_own_does_not() -> None:

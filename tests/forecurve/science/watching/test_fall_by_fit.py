@@ -37,7 +37,7 @@ def test_a_fall_that_the_fit_finds_is_a_warning_before_there_is_evidence_enough(
     assert told.since_compute == 160.0  # the evaluation after the last one that was not low
     assert told.fall is not None
     assert "fell by 0.9" in told.fall
-    assert told.sentence.endswith(f"{told.fall}.")
+    assert told.sentence.endswith(f"{told.fall} {told.unit}.")
     assert told.to_dict()["fall"] == told.fall
     assert told.e_value == alone.e_value < WARN_THRESHOLD
 

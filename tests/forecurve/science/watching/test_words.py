@@ -53,6 +53,41 @@ def test_a_sentence_does_not_contradict_its_figures() -> None:
         assert f" (90 %: {lower:.3f} to {upper:.3f})." in said
     fell = replace(watch(frozen, later, reward), fall="The pass rate fell by 0.07, beginning about 35")
     assert " has hardly left its forecast, but has fallen by its own fit: " in fell.sentence
+    assert fell.sentence.endswith("beginning about 35 GPU-hours.")
+    for last, stands in ((upper + 1e-6, "is just above its forecast:"), (lower - 1e-6, "is just below its forecast,")):
+        reward[-1] = last
+        assert f" {stands} " in watch(frozen, later, reward).sentence
+
+
+def test_where_the_last_evaluation_is_is_said_of_a_fall_too() -> None:
+    reward = sigmoid(LATER, 0.61, 1.9, 2500, 0.2)
+    reward[10:25] -= 0.1
+    upper = watch(WIDE, LATER, reward).upper[-1]
+    assert " on and is back within it since 8,200 GPU-hours: 0.60 at " in watch(WIDE, LATER, reward).sentence
+    reward[-1] = upper + 0.05
+    assert " on and is back since 8,200 GPU-hours, now above it: " in watch(WIDE, LATER, reward).sentence
+    reward[-1] = 0.1
+    last = watch(WIDE, LATER, reward)
+    assert " on and is back within it since 8,200 GPU-hours, but for its last evaluation: 0.10 at " in last.sentence
+    reward[25] = upper
+    alone = watch(WIDE, LATER[:26], reward[:26])
+    assert alone.back_since is None
+    assert alone.sentence.endswith(", since 5,800 GPU-hours, though by itself this evaluation is not below it.")
+    low = watch(WIDE, LATER[:25], reward[:25])
+    assert low.sentence.endswith(", since 5,800 GPU-hours.")
+
+
+def test_computes_that_differ_are_told_apart() -> None:
+    later = np.linspace(10_010, 10_120, 12)
+    frozen = freeze(fit(noisy_curve(0, last=10_000, points=61)))
+    reward = sigmoid(later, 0.61, 1.9, 2500, 0.2)
+    reward[4:6] -= 0.2
+    low = watch(frozen, later[:6], reward[:6])
+    assert low.sentence.endswith(", since 10,050 GPU-hours.")
+    assert " at 10,060 GPU-hours, forecast " in low.sentence
+    back = watch(frozen, later, reward).sentence
+    assert " from 10,050 GPU-hours on and is back within it since 10,070 GPU-hours: " in back
+    assert " at 10,120 GPU-hours, forecast " in back
 
 
 def test_evaluations_that_are_back_are_not_drawn_as_fallen() -> None:
