@@ -161,7 +161,7 @@ def worker_part(layout: Layout, env: dict[str, str], apps: Path, concurrency: in
         cwd=apps,
         log=layout.logs / "worker.log",
         ready=lambda part: part.has_said(" ready."),
-        note=f"Celery, {concurrency} processes",
+        note=f"Celery, {concurrency} process{'es' if concurrency > 1 else ''}",
         deep=True,
     )
 
