@@ -99,7 +99,7 @@ def _check_sendable(field: str, value: Any) -> None:
 def _check_unit(unit: str) -> None:
     """Here and not by the service alone: a run that is kept offline would hear of it when it is over."""
     if unit not in get_args(ComputeUnit):
-        raise ClientError(f"unit is {reprlib.repr(unit)}; it must be one of {', '.join(get_args(ComputeUnit))}")
+        raise ClientError(f"unit is {reprlib.repr(unit)}; it is one of {', '.join(get_args(ComputeUnit))}")
 
 
 def _seed(seed: Any) -> int:
