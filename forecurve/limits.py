@@ -1,8 +1,12 @@
-"""Bounds that are the same in every room: beyond them the science cannot compute, or the store not keep."""
+"""What is the same in every room: bounds beyond which the science cannot compute, or the store not keep, and units."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
+
+ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
+"""What a run's compute is counted in. A file of curves may have any other."""
 
 LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40
 """Of compute above 0, in any sensible unit; beyond, products in the science leave what a float can hold."""

@@ -123,6 +123,9 @@ def make_engine(url: str, patience: Patience = Patience(), **options: Any) -> En
     for prefix in ("postgresql://", "postgres://"):
         if url.startswith(prefix):
             url = "postgresql+psycopg://" + url.removeprefix(prefix)
+    if not url.startswith("postgresql+psycopg://"):
+        scheme = url.partition(":")[0]
+        raise ValueError(f"DATABASE_URL begins with {scheme}:; it must be postgresql://USER:PASSWORD@HOST/NAME")
     # Errors go to the log without the values of their statement: among them are secrets of channels.
     return create_engine(url, pool_pre_ping=True, hide_parameters=True, **options)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import AwareDatetime, Field, SecretStr
+from pydantic import AwareDatetime, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from forecurve.recipes.wording import in_words
 
 
 class Settings(BaseSettings):
@@ -90,7 +94,27 @@ class Settings(BaseSettings):
     )
 
 
+def variable(name: str, info: FieldInfo) -> str:
+    """Of the environment."""
+    return str(info.validation_alias or f"FORECURVE_{name.upper()}")
+
+
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The process's settings; tests call `get_settings.cache_clear()`."""
-    return Settings()
+    """The process's settings; tests call `get_settings.cache_clear()`.
+
+    Raises:
+        SystemExit: with each variable that cannot be meant. A process that has no settings can do nothing else.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise SystemExit("; ".join(_faults(error))) from None
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    variables = {name: variable(name, info) for name, info in Settings.model_fields.items()}
+    for fault in error.errors(include_url=False):
+        name = variables.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        said = in_words(fault["type"], fault.get("ctx", {}), fault["msg"])
+        yield f"{name} {said}" if fault["type"] == "missing" else f"{name} is {fault['input']!r}: {said}"

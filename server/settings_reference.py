@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from forecurve.recipes.reference import bounds
 
-from .settings import Settings
+from .settings import Settings, variable
 
 _HEAD = """\
 # Settings of the service
@@ -26,7 +26,8 @@ by itself what it starts (database, broker, Ray) and what follows from its flags
 _TAIL = """
 Clients, the command line among them, read `FORECURVE_URL` and `FORECURVE_TOKEN`; the command line also
 `FORECURVE_DATA_DIR`, by which it finds the `forecurve up` of that directory. Trainers keep base models in
-`FORECURVE_CACHE`, by default `.cache` beside the run's directory."""
+`FORECURVE_CACHE`, by default `.cache` beside the run's directory. Migrations wait for locks of other sessions for
+`FORECURVE_MIGRATION_LOCK_TIMEOUT`, by default `10s`."""
 
 
 def page() -> str:
@@ -39,11 +40,6 @@ def _rows() -> Iterator[str]:
         limits = bounds(info)
         meaning = f"{info.description} ({limits})" if limits else info.description
         yield f"| `{variable(name, info)}` | {_default(info)} | {meaning} |"
-
-
-def variable(name: str, info: FieldInfo) -> str:
-    """Of the environment."""
-    return str(info.validation_alias or f"FORECURVE_{name.upper()}")
 
 
 def _default(info: FieldInfo) -> str:

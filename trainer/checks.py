@@ -104,5 +104,5 @@ def describe(recipe: Recipe) -> dict[str, object]:
         interruption = control if isinstance(control, Interruption) else None
         body["chain_ceiling"] = task.ceiling(held_out, recipe.generation.max_tokens, interruption)
     if isinstance(task, DatasetTask):
-        body["training_prompts"], body["rows_left_out"] = task.training_count, task.left_out
+        body["training_prompts"], body["rows_left_out"] = task.trained_on, task.left_out
     return body

@@ -7,9 +7,9 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
+from typing import Any, get_args
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, is_compute
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, ComputeUnit, is_compute
 
 from .errors import ClientError
 from .values import as_number, plain
@@ -37,6 +37,8 @@ class Asked:
     def __post_init__(self) -> None:
         for field in ("name", "project", "recipe", "unit", "task", "arm"):
             _check_sendable(field, getattr(self, field))
+        if self.unit is not None:
+            _check_unit(self.unit)
         if self.budget is not None:
             _budget(self.budget)
         if self.seed is not None:
@@ -92,6 +94,12 @@ def _check_sendable(field: str, value: Any) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         way_out = "give finite numbers, text, lists and mappings"
         raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
+
+
+def _check_unit(unit: str) -> None:
+    """Here and not by the service alone: a run that is kept offline would hear of it when it is over."""
+    if unit not in get_args(ComputeUnit):
+        raise ClientError(f"unit is {reprlib.repr(unit)}; it is one of {', '.join(get_args(ComputeUnit))}")
 
 
 def _seed(seed: Any) -> int:

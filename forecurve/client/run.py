@@ -176,7 +176,7 @@ class Run:
         self._guard("log_evaluation", lambda: self._log_evaluation(evaluation))
 
     def log_checkpoint(self, *, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
-        """Report a checkpoint that is complete on disk."""
+        """Report a checkpoint that is complete on disk; `digest` is a sha256 in hexadecimal, of it or its manifest."""
         self._guard("log_checkpoint", lambda: self._log_checkpoint(step, compute, path, digest, size_bytes))
 
     def heartbeat(self, *, step: int, compute: float, message: str | None = None) -> None:

@@ -53,7 +53,8 @@ def init(
         name, project: what the run is called; with a project it is `project/name`.
         recipe: a preset's name or a whole recipe, when the run follows one.
         config: anything worth keeping beside the spool; the service does not read it.
-        unit: unit of every compute figure of the run; the recipe's, or GPU-hours when there is none.
+        unit: of every compute figure of the run: GPU-hours, CPU-hours, GPU-seconds, CPU-seconds or steps. By default
+            the recipe's, or GPU-hours when there is none.
         budget: compute the run may spend; the forecast is made for it.
         task: what is trained and evaluated, in words of your own. Runs of one task and unit that are over tell how
             this one will end, so their evaluations must mean the same: the same prompts, scored alike. Where there is a
@@ -82,11 +83,11 @@ def init(
 
     Raises:
         ClientError: an argument, or the variable of the environment in its place, cannot be meant: a URL without a
-            host, a budget that is no number, a token that no header can carry. Or no directory can be written at all.
-            Or the run to go on with is of another project, has ended, or another process reports for it.
-        ApiError: the service refused the run: an unknown unit, a faulty recipe, no access. Or it is no Forecurve. Or
-            the run to go on with is unknown there, over, about to stop, launched by the service, or has another unit,
-            budget or recipe.
+            host, an unknown unit, a budget that is no number, a token that no header can carry. Or no directory can be
+            written at all. Or the run to go on with is of another project, has ended, or another process reports for
+            it.
+        ApiError: the service refused the run: a faulty recipe, no access. Or it is no Forecurve. Or the run to go on
+            with is unknown there, over, about to stop, launched by the service, or has another unit, budget or recipe.
     """
     global _current
     if mode not in ("online", "offline", "disabled"):

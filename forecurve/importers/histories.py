@@ -36,7 +36,12 @@ def read_history(path: Path, rows: list[Row], series: str | None) -> Reading:
     if not columns:
         raise CurveFileError("file", path.name, "nothing is logged in it", "name a file that has rows")
     if set(REQUIRED) <= set(columns):
-        raise CurveFileError("file", path.name, "it is a curve file already", "give it to `forecurve fit` as it is")
+        raise CurveFileError(
+            "file",
+            path.name,
+            "it is a curve file already",
+            "give it to `forecurve fit` or `forecurve run import` as it is",
+        )
     if series is not None and series not in columns:
         known = ", ".join(list(columns)[:8])
         raise CurveFileError("series", series, f"{path.name} has no such column", f"it has {known}")

@@ -135,7 +135,7 @@ def _check_goes_on(parent: Run, begin: Checkpoint, recipe: Recipe) -> None:
     if spent is not None and spent >= budget.compute:
         message = (
             f"{spent:g} {budget.unit} were spent up to the checkpoint of step {begin.step}, and a fork counts on from "
-            "there; raise it by `changes`, or begin at an earlier one"
+            "there; raise it, or begin at an earlier one"
         )
         raise Invalid.field("budget.compute", budget.compute, message)
 

@@ -356,6 +356,16 @@ def test_the_files_of_a_run_as_they_were_are_gone_on_with(finished):
     assert main(finished[2]) == 0
 
 
+def test_a_dry_run_counts_the_prompts_that_are_trained_on(folder, tmp_path, capsys):
+    body = recipe(folder)
+    body["task"] |= {"mixture": {"even": 1, "odd": 0}, "held_out_share": 0.4}
+    (file := tmp_path / "recipe.json").write_text(json.dumps(body))
+    assert main(["--recipe", str(file), "--dry-run"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert 40 < said["training_prompts"] < 80, "three fifths of the even ones"
+    assert said["rows_left_out"]["without_weight"] == 100
+
+
 def test_a_mixture_is_judged_on_the_tasks_that_it_trains_on_each_told_apart(folder, tmp_path):
     rates = {}
     for name, mixture in (("both", {"even": 1, "odd": 1}), ("one", {"even": 1, "odd": 0})):

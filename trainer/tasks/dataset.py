@@ -25,7 +25,7 @@ class DatasetTask:
 
     The held-out set is a file of its own, or the share of the training rows whose prompt's hash is lowest: a rule, so
     that it is the same for every run. A prompt that is in it, or in a downstream set, is never trained on. `left_out`
-    counts the rows that are not used, by reason.
+    counts the rows that are not used, by reason, and `trained_on` the training prompts that the mixture gives a weight.
 
     Args:
         section: the recipe's `task`.
@@ -47,7 +47,7 @@ class DatasetTask:
                 "task.chat_template is true but the model's tokenizer has no chat template; set it to false, "
                 "or take a model that has one"
             )
-        self.left_out: dict[str, int] = {"duplicates": 0, "too_long": 0, "held_out_elsewhere": 0}
+        self.left_out: dict[str, int] = {"duplicates": 0, "too_long": 0, "held_out_elsewhere": 0, "without_weight": 0}
         rows = self._distinct(read_rows("task.train", section.train, section.verifiers))
         held_out, rows = self._split(rows)
         downstream = {name: self._distinct(self._read_downstream(name)) for name in section.downstream}
@@ -55,6 +55,8 @@ class DatasetTask:
         self._downstream = {name: self._prompts(rows, indexed=False) for name, rows in downstream.items()}
         self._training = self._prompts(self._unseen(rows, [held_out, *downstream.values()]), indexed=True)
         self.training_count: int | None = len(self._training)
+        self.trained_on = sum(self._has_weight(prompt.task) for prompt in self._training)
+        self.left_out["without_weight"] += len(self._training) - self.trained_on
         self.training_digest = _digest(self._training)
         self._refuse_empty()
         sets = (self._training, self._held_out, *self._downstream.values())
@@ -125,8 +127,13 @@ class DatasetTask:
     def _split(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
         """Held-out rows by rising hash, of tasks that the mixture trains on; and the others in their order."""
         held_out, kept = self._by_place(rows)
+        judged_on = [row for row in held_out if self._has_weight(row.task)]
+        self.left_out["without_weight"] += len(held_out) - len(judged_on)
+        return judged_on, kept
+
+    def _has_weight(self, task: str) -> bool:
         weights = self._section.mixture
-        return [row for row in held_out if not weights or weights.get(row.task, 0.0) > 0], kept
+        return not weights or weights.get(task, 0.0) > 0
 
     def _by_place(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
         section = self._section

@@ -58,7 +58,7 @@ def accept(
     if not yes:
         _ask_before_a_stop(service.api, advice_id)
     advice = service.api.accept_recommendation(advice_id, reason)
-    return Answer(advice, f"{advice['id']}  accepted; {_what_now(advice)}")
+    return Answer(advice, lambda: print(f"{advice['id']}  accepted; {_what_now(service.api, advice)}"))
 
 
 @app.command()
@@ -82,12 +82,18 @@ def _ask_before_a_stop(api: Api, advice_id: str) -> None:
         confirm(f"accepting this stops run {advice['run_id']}")
 
 
-def _what_now(advice: dict[str, Any]) -> str:
+def _what_now(api: Api, advice: dict[str, Any]) -> str:
     if advice["action"] == "stop":
         return f"run {advice['run_id']} is asked to stop"
     if advice["action"] == "scale":
-        return f"it is for you to carry out: forecurve run fork {advice['run_id']} --set budget.compute=..."
+        return f"it is for you to carry out: {_how_to_scale(api, advice['run_id'])}"
     return f"run {advice['run_id']} goes on as it does"
+
+
+def _how_to_scale(api: Api, run_id: str) -> str:
+    if api.run(run_id)["executor"] == "external":  # its checkpoints are where its trainer keeps them
+        return "train on from its checkpoint with your trainer, and report that as a run of its own"
+    return f"forecurve run fork {run_id} --set budget.compute=..."
 
 
 def _none_found(filtered: bool) -> str:

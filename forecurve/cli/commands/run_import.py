@@ -64,7 +64,12 @@ def _bodies(arms: dict[str, list[Curve]], task: str, project: str | None) -> Ite
 
     for arm, curves in arms.items():
         for curve in curves:
-            yield import_body(curve, task, name=f"{project}/{curve.name}" if project else None, arm=arm)
+            yield import_body(curve, task, name=_in_project(curve.name, project), arm=arm)
+
+
+def _in_project(name: str, project: str | None) -> str:
+    """What went out of the project has its name already."""
+    return f"{project}/{name}" if project and not name.startswith(f"{project}/") else name
 
 
 def _say(found: list[dict[str, Any]]) -> None:

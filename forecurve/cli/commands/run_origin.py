@@ -23,8 +23,14 @@ def forks(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
 
     found = newest(service.api.forks(run_id, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, f"No forks. Try: forecurve run fork {run_id} --set FIELD=VALUE")
+        return Answer(found, lambda: print(_no_forks(service.api.run(run_id))))
     return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
+
+
+def _no_forks(run: dict[str, Any]) -> str:
+    if run["executor"] == "external":
+        return "No forks: its trainer was launched by you and keeps its checkpoints itself."
+    return f"No forks. Try: forecurve run fork {run['id']} --set FIELD=VALUE"
 
 
 def _as_yaml(body: dict[str, Any]) -> str:

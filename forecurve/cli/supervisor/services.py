@@ -89,8 +89,15 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: 
             process.wait()
             raise
     if process.returncode:
-        raise CannotStart(f"`python -m {module}` failed with exit code {process.returncode}; see {log}")
+        raise CannotStart(f"`python -m {module}` failed: {_last_word(log, process.returncode)}; see {log}")
     return output.decode()
+
+
+def _last_word(log: Path, code: int) -> str:
+    """What went wrong, as the process said it: of a traceback the error, without its further lines."""
+    lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines()]
+    said = [line for line in lines if line and not line.startswith((" ", "\t", "(Background on this error"))]
+    return said[-1].rstrip(".") if said else f"exit code {code}"
 
 
 def _output(process: subprocess.Popen[bytes], meanwhile: Callable[[], None]) -> bytes:
@@ -154,7 +161,7 @@ def worker_part(layout: Layout, env: dict[str, str], apps: Path, concurrency: in
         cwd=apps,
         log=layout.logs / "worker.log",
         ready=lambda part: part.has_said(" ready."),
-        note=f"Celery, {concurrency} processes",
+        note=f"Celery, {concurrency} process{'es' if concurrency > 1 else ''}",
         deep=True,
     )
 

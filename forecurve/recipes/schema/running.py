@@ -8,11 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, ComputeUnit
 
 from .base import Conflict, Section, Steps
-
-ComputeUnit = Literal["GPU-hours", "CPU-hours", "GPU-seconds", "CPU-seconds", "steps"]
 
 SECONDS_PER_UNIT: dict[str, float] = {
     "GPU-hours": 3600.0,

@@ -17,11 +17,12 @@ def seeded_run(
     until: float = 40.0,
     status: str = "running",
     seed: int = 0,
+    executor: str = "ray",
 ) -> str:
     """Id of a run whose evaluations go up to `until`; none of them where that is 0."""
     with sessions.begin() as session:
         run = seeding.add_run(session, now=datetime.now(UTC), name=name, status=status)
-        run.seed = seed
+        run.seed, run.executor = seed, executor
         if until:
             seeding.add_evaluations(session, run, seeding.Truth(), until=until, now=datetime.now(UTC), seed=seed)
         return str(run.id)

@@ -87,6 +87,16 @@ def test_other_advice_is_accepted_without_a_question(
     assert _wanted(forecurve, run_id) == "run"
 
 
+def test_a_run_of_ones_own_is_scaled_by_its_own_trainer(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    run_id = seeded_run(sessions, executor="external")
+    accepted = forecurve("advice", "accept", seeded_advice(sessions, run_id, "scale"))
+    said = accepted.out + forecurve("run", "forks", run_id).out
+    assert "with your trainer" in said
+    assert "run fork" not in said, "the service has none of its checkpoints: a fork would be refused"
+
+
 def test_advice_is_dismissed_with_a_reason_and_answered_once(
     forecurve: Forecurve, service: str, sessions: sessionmaker[Session], run_id: str
 ) -> None:

@@ -72,11 +72,11 @@ def test_what_went_out_is_known_when_it_comes_in_again(
     assert {line.split(",")[0] for line in out.read_text().splitlines()[1:]} == {"base", "no-kl"}
 
 
-@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize(("seed", "project"), [(None, None), (3, None), (None, "lab"), (3, "lab")])
 def test_what_was_reported_here_is_known_when_it_comes_in_as_it_went_out(
-    seed: int | None, forecurve: Forecurve, service: str, tmp_path: Path
+    seed: int | None, project: str | None, forecurve: Forecurve, service: str, tmp_path: Path
 ) -> None:
-    run = init("mine", task=TASK, unit="GPU-hours", seed=seed, directory=tmp_path)
+    run = init("mine", project=project, task=TASK, unit="GPU-hours", seed=seed, directory=tmp_path)
     for step in (100, 200, 300, 400):
         run.log_evaluation(step=step, compute=step / 7, reward=0.1 + step / 1000, prompts=512, samples=4)
     run.finish()
@@ -84,6 +84,9 @@ def test_what_was_reported_here_is_known_when_it_comes_in_as_it_went_out(
     assert forecurve("run", "export", str(run.id), "-o", out).code == 0
     again = forecurve("run", "import", out, "--task", TASK, "--json").json["items"]
     assert [(one["id"], one["was_there"]) for one in again] == [(run.id, True)]
+    if project:
+        told = forecurve("run", "import", out, "--task", TASK, "--project", project)
+        assert "0 of 1 runs are new" in told.out, told.out
     lines = out.read_text().splitlines()
     other.write_text("\n".join([lines[0], *lines[2:]]))  # without its first evaluation it is another curve
     for changed in ((other, "--task", TASK), (out, "--task", "another")):

@@ -174,6 +174,21 @@ def test_logs_are_for_their_owner_only_also_those_of_before(tmp_path: Path) -> N
     assert [folder.stat().st_mode & 0o777 for folder in (layout.logs, layout.redis)] == [0o700, 0o700]
 
 
+def test_what_fails_at_the_start_is_said_in_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "faulty.py").write_text("raise SystemExit('FORECURVE_TICK_S is 0: must be more than 0')")
+    (tmp_path / "silent.py").write_text("raise SystemExit(3)")
+    long = "OSError('refused\\n\\tIs it running?\\n(Background on this error at ...)')"
+    (tmp_path / "long.py").write_text(f"raise {long}")
+    words = {
+        "faulty": "FORECURVE_TICK_S is 0: must be more than 0",
+        "silent": "exit code 3",
+        "long": "OSError: refused",
+    }
+    for module, said in words.items():
+        with pytest.raises(CannotStart, match=rf"`python -m {module}` failed: {said}; see .*{module}\.log"):
+            services.run_once(module, dict(os.environ), tmp_path, tmp_path / f"{module}.log", lambda _: None)
+
+
 def test_a_bootstrap_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     access = tmp_path / "server" / "access"
     access.mkdir(parents=True)

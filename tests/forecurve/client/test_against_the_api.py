@@ -213,8 +213,8 @@ def test_a_faulty_start_is_refused_with_field_value_and_way_out(service: tuple[s
     assert "algorithm.los" in caught.value.sentence()
     assert "did you mean `loss`" in caught.value.sentence()
 
-    with pytest.raises(ApiError, match="compute_unit"):
-        init(unit="parsecs", url=url, token=token)
+    with pytest.raises(ApiError, match="preset"):
+        init(recipe="parsecs", url=url, token=token)
 
 
 def test_only_rank_zero_reports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ def making(created: Any) -> Callable[[str, dict[str, Any]], Any]:
         ({"token": "secrét"}, ["token has 'é' as character 5 of 6", "FORECURVE_TOKEN"]),
         ({"token": "two words"}, ["token has ' ' as character 4 of 9"]),
         ({"name": 5}, ["name is 5", "must be text"]),
+        ({"unit": "tokens"}, ["unit is 'tokens'", "GPU-hours, CPU-hours, GPU-seconds, CPU-seconds, steps"]),
+        ({"unit": "tokens", "mode": "offline"}, ["unit is 'tokens'", "one of GPU-hours"]),
         ({"unit": "\ud800"}, ["unit is", "cannot be sent"]),
         ({"recipe": {"seed": float("nan")}}, ["recipe is", "cannot be sent"]),
         ({"task": 5}, ["task is 5", "must be text"]),
@@ -93,13 +95,13 @@ def test_another_service_that_answers_is_named_as_such(service: FaultyService, t
 
 
 def test_a_refused_run_leaves_no_folder(service: FaultyService, tmp_path: Path) -> None:
-    service.answer = lambda path, body: (422, {"detail": "no such unit"}, {})
-    with pytest.raises(ApiError, match="no such unit"):
-        init(unit="bananas", url=service.url)
+    service.answer = lambda path, body: (422, {"detail": "no such preset"}, {})
+    with pytest.raises(ApiError, match="no such preset"):
+        init(recipe="bananas", url=service.url)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / ".forecurve").mkdir()
-    with pytest.raises(ApiError, match="no such unit"):
-        init(unit="bananas", url=service.url, directory=".forecurve/deep/er")
+    with pytest.raises(ApiError, match="no such preset"):
+        init(recipe="bananas", url=service.url, directory=".forecurve/deep/er")
     assert list((tmp_path / ".forecurve").iterdir()) == [], "and nothing more than what was made for it goes"
 
 

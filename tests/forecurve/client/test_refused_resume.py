@@ -95,7 +95,7 @@ def test_where_no_service_says_so_the_client_refuses_what_one_would(
     assert len(kept(folder)) == 1
     assert not (folder / "a2").exists()
 
-    again, _ = offline(resume="auto", budget=200, unit=" GPU-hours")
+    again, _ = offline(resume="auto", budget=200, unit="GPU-hours")
     assert again.attempt == 2
 
 

@@ -89,7 +89,15 @@ def test_duplicates_and_too_long_prompts_are_left_out_and_counted(tokenizer, wri
     rows = [*sums(10), *sums(2), {"prompt": "x" * 100, "answer": "1"}]
     made = task(tokenizer, write(rows), max_prompt_tokens=60, held_out=write(sums(1), "held-out.jsonl"))
     assert len(training(made)) == 9
-    assert made.left_out == {"duplicates": 2, "too_long": 1, "held_out_elsewhere": 1}
+    assert made.left_out == {"duplicates": 2, "too_long": 1, "held_out_elsewhere": 1, "without_weight": 0}
+
+
+def test_rows_of_a_task_without_weight_are_left_out_and_counted(tokenizer, write):
+    rows = [*sums(40), *({"prompt": f"a riddle {i}", "answer": "cat", "task": "riddles"} for i in range(30))]
+    verifiers, mixture = {"math": "exact", "riddles": "exact"}, {"math": 3, "riddles": 0}
+    made = task(tokenizer, write(rows), held_out_share=0.3, verifiers=verifiers, mixture=mixture)
+    assert made.left_out["without_weight"] == 30
+    assert made.trained_on + len(made.held_out_prompts(70)) == 40
 
 
 def test_parquet_rows_are_those_of_json_lines(tokenizer, write, tmp_path):
