@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forecurve.digits import as_given
+
 from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_positive, whole_of
 from ..curves.alike import check_one_range, check_one_unit
@@ -23,7 +25,7 @@ from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
 from ..values import estimate_of, jsonable
-from ..wording import gain_text, share_text
+from ..wording import compute_text, gain_text, share_text
 from .belief import Look
 from .dominated import dominated, p_within
 from .outlook import Allocation, Outlook
@@ -289,7 +291,7 @@ def _finish(
         return [], little
     gain = here.told_gain(best, start, to)
     if price is not None and gain.mean() < price * (to - start):
-        asked = f"{price * (to - start):.2g}"
+        asked = compute_text(price * (to - start))
         return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {asked}"
     short = "" if reaches(to, here.horizon) else where
     reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
@@ -301,7 +303,7 @@ def _gains_little(here: Standing, delta: float) -> str | None:
     What is told of a gain allows for runs that leave their curves, and by that none would be left where it is; a curve
     that does not describe the run (`shape`) is not asked."""
     best, now = here.best, float(here.now[here.best])
-    sure = f"{share_text(SURE)} sure to gain less than {delta:g}"
+    sure = f"{share_text(SURE)} sure to gain less than {as_given(delta)}"
     if surely_below(here.told_gain(best, now, here.horizon), delta):
         return f"it is {sure}"
     if here.fits[best].misfit is None and surely_below(here.gain(best, now, here.horizon), delta):
@@ -344,7 +346,7 @@ def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float
     if horizon is not None and horizon < first.curve.now:
         raise PlanError(
             "horizon",
-            f"{as_float(horizon):g}",
-            f"every arm is past it: even {first.curve.name} is at {first.curve.now:g} {first.unit}",
+            as_given(as_float(horizon)),
+            f"every arm is past it: even {first.curve.name} is at {as_given(first.curve.now)} {first.unit}",
             "give the compute of a full run",
         )
