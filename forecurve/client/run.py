@@ -28,7 +28,7 @@ from .patience import retried
 from .pending import Pending
 from .spool import Spool
 from .transport import Transport
-from .values import Unreadable, as_number, flatten, mapping, number, plain, plain_evaluation, utc_now, whole
+from .values import Unreadable, as_number, flatten, mapping, number, plain, plain_evaluation, reports, utc_now, whole
 
 log = logging.getLogger("forecurve")
 
@@ -338,13 +338,13 @@ class Run:
         if left.on_disk and self._transport:
             later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
             kept = f"they are kept in {self.directory}; {later}"
-            self._say("left", f"{left.on_disk} reports were not taken in time; {kept}")
+            self._say("left", f"{reports(left.on_disk, 'were')} not taken in time; {kept}")
         if left.refused and self._spool:
             fate = f"they are in no curve, and no sync sends them again: {self._spool.rejected} keeps them"
-            self._say("refused-in-all", f"{left.refused} reports were refused ({left.refusal}); {fate}")
+            self._say("refused-in-all", f"{reports(left.refused, 'were')} refused ({left.refusal}); {fate}")
         if left.in_memory:
             fate = "they are lost unless the disk takes them before this process ends"
-            self._say("unsealed", f"{left.in_memory} reports are not on disk in {self.directory} yet; {fate}")
+            self._say("unsealed", f"{reports(left.in_memory)} not on disk in {self.directory} yet; {fate}")
 
     def _flush(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s

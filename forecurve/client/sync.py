@@ -13,6 +13,7 @@ from .folder import Meta, RunFolder
 from .patience import PATIENCE_S, Patience
 from .spool import Entry, Spool
 from .transport import Answer, Later, Refused, Transport
+from .values import reports
 
 _ASKS_AMISS = (400, 422)
 
@@ -113,7 +114,7 @@ def _send_all(spool: Spool, transport: Transport, again: str) -> tuple[int, list
         if isinstance(answer, Later):
             when = "" if answer.after_s is None else f" in {answer.after_s:.0f} s"
             raise ApiError(
-                f"{transport.url} did not take a report ({answer.reason}); {spool.waiting} reports are still in "
+                f"{transport.url} did not take a report ({answer.reason}); {reports(spool.waiting)} still in "
                 f"{spool.directory}, try again{when}: {again} (--url, if the service has moved)",
                 code="away",
             )

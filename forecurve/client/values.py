@@ -29,6 +29,12 @@ def plain(text: Any) -> str:
     return str(text).encode("utf-8", "replace").decode().replace("\0", "?")
 
 
+def reports(number: int, are: str = "are") -> str:
+    """Counted with its verb: `1 report is`, `3 reports are`, `1 report was`, `3 reports were`."""
+    one = {"are": "is", "were": "was"}[are]
+    return f"{number} report {one}" if number == 1 else f"{number} reports {are}"
+
+
 def as_number(value: Any) -> float | None:
     """A float from a Python, NumPy or torch scalar; None for what is no number."""
     if value is None or isinstance(value, str | bytes):

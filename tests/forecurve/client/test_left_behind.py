@@ -67,8 +67,9 @@ def test_what_is_logged_while_the_disk_is_busy_is_not_lost_at_the_end(monkeypatc
     assert on_disk(run) == ["step 1", "step 2", "outcome"]
 
 
+@pytest.mark.parametrize(("evaluations", "told"), [(1, "2 reports are not on disk"), (0, "1 report is not on disk")])
 def test_what_no_disk_took_is_counted_when_the_run_ends(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, evaluations: int, told: str
 ) -> None:
     run = init(mode="offline")
     monkeypatch.setattr("forecurve.client.outbox.SEAL_S", 0.1)
@@ -78,12 +79,13 @@ def test_what_no_disk_took_is_counted_when_the_run_ends(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        evaluate(run, 1)
+        for step in range(1, evaluations + 1):
+            evaluate(run, step)
         run.finish(deadline_s=0.1)
 
-        assert run.unsent == 2
-        assert "2 reports are not on disk" in caplog.text
-    wait_for(lambda: on_disk(run) == ["step 1", "outcome"])
+        assert run.unsent == evaluations + 1
+        assert told in caplog.text
+    wait_for(lambda: on_disk(run) == [*(f"step {step}" for step in range(1, evaluations + 1)), "outcome"])
 
 
 def test_a_run_that_still_logs_is_not_synced_and_loses_nothing(service: FaultyService) -> None:
