@@ -15,7 +15,7 @@ from .designs import (
 from .errors import RecipeError
 from .paths import check_path, diff, get_value, leaf_paths, load_recipe, other_course, other_weights, with_changes
 from .presets import PRESETS, SCALERL, SCALERL_REVERSIONS, preset
-from .schema import SECONDS_PER_UNIT, ComputeUnit, Name, Recipe
+from .schema import SECONDS_PER_UNIT, Name, Recipe
 
 __all__ = [
     "CONTROL",
@@ -24,7 +24,6 @@ __all__ = [
     "SCALERL_REVERSIONS",
     "SECONDS_PER_UNIT",
     "Arm",
-    "ComputeUnit",
     "Grid",
     "LeaveOneOut",
     "Name",

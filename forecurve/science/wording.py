@@ -82,7 +82,8 @@ def compute_text(value: float, digits: int = 2) -> str:
 
 
 def further_text(to: float, start: float) -> str:
-    """The compute to which a run goes on from `start`: two digits, or as many as lie beyond that, as it is and as told.
+    """The compute to which a run goes on from `start`: two digits, or as many as lie beyond that, as it is and as told
+    beside it in two digits (`apart_texts` tells both alike).
 
     >>> further_text(640, 510), further_text(12.398, 11.927), further_text(10_430, 10_400)
     ('640', '12.4', '10,430')

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from forecurve.limits import EARLIEST, LATEST, MAX_STEP
-from forecurve.recipes import ComputeUnit, Name
+from forecurve.limits import EARLIEST, LATEST, MAX_STEP, ComputeUnit
+from forecurve.recipes import Name
 from forecurve.reports import (
     MAX_DETAILS,
     MAX_NAME,

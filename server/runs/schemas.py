@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE
-from forecurve.recipes import ComputeUnit, Name
+from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE, ComputeUnit
+from forecurve.recipes import Name
 from server.recipes.schemas import RecipeChoice
 
 

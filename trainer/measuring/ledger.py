@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from forecurve.recipes import SECONDS_PER_UNIT, ComputeUnit
+from forecurve.limits import ComputeUnit
+from forecurve.recipes import SECONDS_PER_UNIT
 from trainer.types import Cost
 
 Role = Literal["generator", "learner", "evaluation", "waste"]

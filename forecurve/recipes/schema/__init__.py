@@ -4,8 +4,6 @@ Unknown keys fail, values are frozen after validation, and the digest of the res
 equation and figure numbers in the descriptions are those of the ScaleRL paper (arXiv 2510.13786).
 """
 
-from forecurve.limits import ComputeUnit
-
 from .algorithm import Algorithm, Rewards
 from .base import CONFLICT, Conflict, Section
 from .models import HuggingFaceModel, Model, TinyModel
@@ -30,7 +28,6 @@ __all__ = [
     "Batch",
     "Budget",
     "CheckpointPolicy",
-    "ComputeUnit",
     "Conflict",
     "Dataset",
     "Evaluation",

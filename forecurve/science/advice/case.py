@@ -86,8 +86,10 @@ class Case:
     @property
     def p_reached(self) -> float:
         """P(the run is at the target now), as `target_reach` has it."""
+        if self.target is None:
+            return 0.0
         level = told_levels(self.fit, np.array([self.now]), self.budget, self.hindsight)[0]
-        return 0.0 if self.target is None else float((level >= self.target).mean())
+        return float((level >= self.target).mean())
 
     @property
     def stands_still(self) -> bool:

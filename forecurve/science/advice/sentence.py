@@ -55,7 +55,8 @@ def sentence(
         return _doubted_sentence(fit, advice) + _set_apart(fit)
     reached = _share_reached(fit, here)
     by_target = advice is not None and _rests_on_target(fit, here, advice, hindsight)
-    more = _price_of_more(fit, here, advice) + ("" if by_target else _why_stop(fit, here, advice))
+    cost = _cost_of_more(fit, here)
+    more = _price_of_more(fit, cost, advice) + ("" if by_target else _why_stop(fit, cost, advice))
     action = "" if advice is None else f": {advice.action}"
     if by_target and target is not None:
         action += f", by its target of {as_given(as_float(target))}"
@@ -139,15 +140,14 @@ def _share_reached(fit: Fit, now: float) -> str:
     return f"{told} of it reached" if low == 0 else f"{told} of the way there from {low:g}"
 
 
-def _price_of_more(fit: Fit, now: float, advice: Advice | None) -> str:
-    """Compute that the next hundredth of the range costs, or that it is not to be had; and what past runs had on top.
+def _price_of_more(fit: Fit, cost: float | None, advice: Advice | None) -> str:
+    """What the next hundredth of the range costs, or that it is not to be had; and what past runs had on top.
 
     Where that alone does not explain why the advice is to go on: what does.
     """
     step, law = least_gain(None, fit.curve), fit.likelier_law
     if advice is not None and law is not None:
         return _by_other_law(fit, advice, law.words, step)
-    cost = _cost_of_more(fit, now)
     said = (
         f"less than +{step:g} is left" if cost is None else f"{compute_text(cost)} {fit.unit} more would buy +{step:g}"
     )
@@ -189,13 +189,13 @@ def _why_go_on(advice: Advice | None, *, left: bool) -> str:
     return "" if left else f" by its sigmoid alone, {gain_text(_gain(advice))} expected"
 
 
-def _why_stop(fit: Fit, now: float, advice: Advice | None) -> str:
+def _why_stop(fit: Fit, cost: float | None, advice: Advice | None) -> str:
     """Why the advice is to stop a run with something left to gain."""
     if advice is None or advice.action != "stop" or _by_past_runs(fit, advice):
         return ""
     numbers = advice.numbers
     small, by_law = numbers["p_gain_below_delta"] >= SURE, fit.likelier_law is not None
-    if small if by_law else _cost_of_more(fit, now) is None:
+    if small if by_law else cost is None:
         return ""  # as was said, next to nothing is left
     if numbers["now"] >= numbers["budget"]:
         return ", but the budget is spent"

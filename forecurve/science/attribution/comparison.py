@@ -59,7 +59,7 @@ class ArmVerdict:
         seed_note: "single seed, ..." where the spread between seeds is not the arm's own.
         reason: one sentence.
         paper: what the paper's procedure says; None when only draws were given.
-        run_from: compute of the furthest of the runs that have to go to `run_to`.
+        run_from: compute of the furthest of the runs that have to go to `run_to`; 0 where none has.
     """
 
     arm: str
@@ -78,7 +78,7 @@ class ArmVerdict:
     seed_note: str | None
     reason: str
     paper: PaperColumn | None = None
-    run_from: float | None = None
+    run_from: float = 0.0
 
     @property
     def label(self) -> str:

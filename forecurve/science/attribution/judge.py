@@ -281,7 +281,7 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
     verdict, direction = _decide(facts.rules, difference, certainty, p_same, multiplier, known)
     open_ = verdict == "undecided"
     seeds = _seeds_needed(facts, arm, difference) if open_ and known else None
-    run_from, run_to = _run_to(facts.base, arm) if open_ and not known else (None, None)
+    run_from, run_to = _run_to(facts.base, arm) if open_ and not known else (0.0, None)
     answer = ArmVerdict(
         arm=arm.name,
         seeds=len(arm.runs),

@@ -94,17 +94,9 @@ def _undecided(arm: ArmVerdict, design: Design) -> str:
 
 def _unknown(arm: ArmVerdict, unit: str, unknown: str) -> str:
     head = f"{arm.arm}: undecided, {unknown} not identified yet"
-    where = (
-        "no compute near would settle it"
-        if arm.run_to is None
-        else f"run to {_run_to(arm.run_from, arm.run_to)} {unit}"
-    )
+    further = None if arm.run_to is None else f"run to {apart_texts(arm.run_from, arm.run_to)[1]} {unit}"
+    where = further or "no compute near would settle it"
     return f"{head}: {where}{_and_speed(arm)}."
-
-
-def _run_to(run_from: float | None, run_to: float) -> str:
-    """Told as further than the run is that has to go there."""
-    return apart_texts(run_to if run_from is None else run_from, run_to)[1]
 
 
 def _and_speed(arm: ArmVerdict) -> str:
@@ -180,7 +172,7 @@ def control_first(run_from: float, run_to: float | None, unit: str) -> str:
     """The control's ceiling is part of every comparison."""
     if run_to is None:
         return "The control's ceiling is not identified and no compute near would settle it: choose another control."
-    where = f"{_run_to(run_from, run_to)} {unit}"
+    where = f"{apart_texts(run_from, run_to)[1]} {unit}"
     return f"The control's ceiling is not identified yet and every arm waits for it: run it to {where}."
 
 
@@ -231,7 +223,7 @@ def needs_text(arm: ArmVerdict, unit: str) -> str:
     if arm.difference is None:
         return "no ceiling to read" if arm.seeds == 0 else "nothing to compare it with"
     if arm.run_to is not None:
-        return f"run to {_run_to(arm.run_from, arm.run_to)} {unit}"
+        return f"run to {apart_texts(arm.run_from, arm.run_to)[1]} {unit}"
     if arm.p_same is None:
         return "ceiling out of reach"
     return f"over {MOST_SEEDS} seeds" if arm.seeds_needed is None else f"{arm.seeds_needed} seeds each"
