@@ -69,11 +69,12 @@ def measured(engine: VllmEngine, weights: dict[str, torch.Tensor], batches: int,
     generate(engine, 0)  # warm
     taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     for batch in range(batches):
-        note(f"batch {batch + 1} of {batches} ...")
         for name, way in ways.items():
             began, used = time.perf_counter(), engine.cpu_seconds()
             stood = way(batch)
-            taken[name].append((time.perf_counter() - began, stood, engine.cpu_seconds() - used))
+            seconds = time.perf_counter() - began
+            note(f"batch {batch + 1} of {batches}, {name}: {seconds:.1f} s")
+            taken[name].append((seconds, stood, engine.cpu_seconds() - used))
     middle = {name: np.median(batches_of, axis=0) for name, batches_of in taken.items()}
     return {
         name: {

@@ -6,6 +6,7 @@ Skipped where there is none. Tests of one vLLM engine, under `engines`, run on t
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from forecurve.recipes import with_changes
 from tests.trainer.closings import closes_with
 from tests.trainer.engines.vllm_parts import save_random
 from trainer.__main__ import main
+from trainer.algorithm.batching import training_batch
 from trainer.algorithm.logprobs import token_logprobs
 from trainer.engines import TorchEngine
 from trainer.engines.base import Interruption, SamplingConfig
@@ -25,12 +27,13 @@ from trainer.engines.vllm_adapter import missing
 from trainer.errors import OutOfMemory
 from trainer.launch import Launch, train
 from trainer.learner import Learner, join, leave
+from trainer.learner import learner as learner_module
 from trainer.models import huggingface
 from trainer.models.attention import after_prompts
 from trainer.models.base import PromptCache
 from trainer.records import checkpoint as checkpoints
 from trainer.tasks import TorusTask
-from trainer.types import Request
+from trainer.types import Prompt, Request
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -97,6 +100,33 @@ def test_a_sharded_learner_over_nccl_makes_the_weights_of_one_alone_and_goes_on_
             np.testing.assert_allclose(resumed.weights()[name], sharded.weights()[name], atol=2e-6, err_msg=name)
     finally:
         leave()
+
+
+def test_rows_end_to_end_are_as_near_to_the_gradient_in_float32_as_padded_rows(recipe, group, tmp_path, monkeypatch):
+    """In bfloat16 both round. What a wrong edge between rows would make is far larger."""
+    knobs, folder = recipe({"batch.micro_tokens": 64}), small_qwen(tmp_path / "qwen")
+    groups = [unlike(group(knobs, i, [1, 0, i % 2, 0]), i) for i in range(5)]
+    exact = gradient_of(Learner(knobs, huggingface.load(folder)), groups)
+    packing = Learner(knobs, huggingface.load(folder, "bf16"), "cuda")
+    packed = gradient_of(packing, groups)
+    monkeypatch.setattr(learner_module, "kernel_takes", lambda *_: False)
+    padded = gradient_of(Learner(knobs, huggingface.load(folder, "bf16"), "cuda"), groups)
+    assert len(packing.plan(training_batch(groups, knobs.algorithm))) > 1
+    off, usual = (np.linalg.norm(found - exact) / np.linalg.norm(exact) for found in (packed, padded))
+    assert usual < 0.1
+    assert off < 1.5 * usual
+
+
+def unlike(group, i):
+    """The same responses after a prompt of another length."""
+    return replace(group, prompt=Prompt("", "", np.arange(3 + 5 * i) % 40 + 3))
+
+
+def gradient_of(learner, groups):
+    """Of one step, as the optimiser keeps it."""
+    learner.step(groups)
+    moments = sorted((name, value) for name, value in learner.state().tensors.items() if name.startswith("first."))
+    return np.concatenate([value.ravel() for _, value in moments])
 
 
 def test_long_responses_take_no_memory_for_masks():

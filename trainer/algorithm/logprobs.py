@@ -60,9 +60,7 @@ class _TokenLogprobs(torch.autograd.Function):
         logprobs, entropy, normalisers = (hidden.new_empty(len(targets), dtype=torch.float32) for _ in range(3))
         for at in _chunks(len(targets), rows):
             logits = _logits(hidden[at], head, temperature, dtype)
-            normalisers[at] = logits.logsumexp(-1)
-            logprobs[at] = logits.gather(-1, targets[at, None])[:, 0] - normalisers[at]
-            entropy[at] = normalisers[at] - _expected(logits, normalisers[at])
+            logprobs[at], entropy[at], normalisers[at] = _reduced(logits, targets[at])
         ctx.save_for_backward(hidden, weight, targets, normalisers)
         ctx.settings = temperature, dtype, rows
         ctx.mark_non_differentiable(entropy)
@@ -77,10 +75,8 @@ class _TokenLogprobs(torch.autograd.Function):
         to_hidden = torch.empty_like(hidden) if need_hidden else None
         to_weight = torch.zeros_like(weight, dtype=torch.float32) if need_weight else None
         for at in _chunks(len(targets), rows):
-            to_logits = _to_logits(
-                _logits(hidden[at], head, temperature, dtype), normalisers[at], targets[at], gradients[0][at]
-            )
-            to_product, states = to_logits.mul_(1 / temperature), hidden[at]
+            logits, states = _logits(hidden[at], head, temperature, dtype), hidden[at]
+            to_product = _to_product(logits, normalisers[at], targets[at], gradients[0][at] / temperature)
             if dtype == torch.float32 and sums_wide(head, states):
                 to_product, states = halves(to_product), states.repeat(2, 1)
             to_product = to_product.to(head.dtype)
@@ -101,18 +97,24 @@ def _logits(hidden: Tensor, head: Tensor, temperature: float, dtype: torch.dtype
     return logits if temperature == 1.0 else logits.div_(temperature)
 
 
-def _expected(logits: Tensor, normalisers: Tensor) -> Tensor:
-    """Mean logit under the distribution: the entropy is the log normaliser minus this. One more chunk, no more."""
-    weights = (logits - normalisers[:, None]).exp_()
+def _reduced(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-prob of each target, entropy and log normaliser, in few passes over the logits, which are used up. One more
+    chunk of memory, no more."""
+    largest = logits.amax(-1, keepdim=True)
+    logits.sub_(largest)
+    weights = logits.exp()
+    total = weights.sum(-1)
+    logarithm, chosen = total.log(), logits.gather(-1, targets[:, None])[:, 0]
     # A vanishing share of an infinitely unlikely token is nothing, not NaN.
-    return weights.mul_(logits.clamp_min_(torch.finfo(torch.float32).min)).sum(-1)
+    expected = weights.mul_(logits).nansum(-1) / total
+    return chosen - logarithm, logarithm - expected, logarithm + largest[:, 0]
 
 
-def _to_logits(logits: Tensor, normalisers: Tensor, targets: Tensor, gradient: Tensor) -> Tensor:
-    """Gradient of the chosen log-probs to the scaled logits: g (one-hot - softmax), in the logits' memory."""
-    shares = logits.sub_(normalisers[:, None]).exp_().neg_()
-    shares.scatter_add_(1, targets[:, None], torch.ones_like(shares[:, :1]))
-    return shares.mul_(gradient[:, None])
+def _to_product(logits: Tensor, normalisers: Tensor, targets: Tensor, gradient: Tensor) -> Tensor:
+    """Gradient of the chosen log-probs to the head's product, g (one-hot - softmax), in the logits' memory."""
+    shares = logits.sub_(normalisers[:, None]).exp_()
+    shares.scatter_add_(1, targets[:, None], shares.new_full((len(targets), 1), -1.0))
+    return shares.mul_(-gradient[:, None])
 
 
 def _folded(gradient: Tensor, like: Tensor) -> Tensor:

@@ -84,7 +84,8 @@ def _differences(recipe: Recipe, policy: Policy, request: Request, found: Respon
     pad = ((0, 0), (0, width - found.tokens.shape[1]))
     tokens, sampled = np.pad(found.tokens, pad), np.pad(found.sampled, pad)
     bucket = Bucket(
-        owner=torch.zeros(len(tokens), dtype=torch.long, device=device),
+        owner=np.zeros(len(tokens), dtype=np.int64),
+        lengths=found.lengths,
         tokens=torch.from_numpy(tokens).to(device),
         trained=torch.from_numpy(sampled).to(device),
     )

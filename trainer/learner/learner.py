@@ -27,6 +27,7 @@ from trainer.learner.ranks import Ranks, shard, whole
 from trainer.measuring.clock import Stopwatch
 from trainer.memory import memory_named, suppress_out_of_memory
 from trainer.models.base import Policy, pad_left
+from trainer.models.packed import kernel_takes
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
 
 REHEARSED = 8192
@@ -99,7 +100,7 @@ class Learner:
         rows = max(1, tokens // longest)
         made_up = torch.zeros(rows, longest, dtype=torch.int64, device=self._device)
         parts = torch.split(made_up, self._rows_per_bucket)
-        buckets = [Bucket(part[:, 0], part, torch.ones_like(part, dtype=torch.bool)) for part in parts]
+        buckets = [_whole_rows(part) for part in parts]
         with suppress_out_of_memory():
             outputs = self._forward(made_up.new_zeros(1, self.policy.shortest_prompt), None, buckets)
             torch.stack([logprobs.sum() for logprobs, _ in outputs]).sum().backward()  # type: ignore[no-untyped-call]
@@ -130,8 +131,8 @@ class Learner:
     def plan(self, batch: TrainingBatch) -> list[MicroBatch]:
         """The micro-batches that this process runs."""
         if self._ranks.sharded:
-            return shares(batch, self._micro_tokens, self._ranks.count)[self._ranks.rank]
-        return micro_batches(batch, self._micro_tokens, self._rows_per_bucket)
+            return shares(batch, self._micro_tokens, self._ranks.count, self._packs)[self._ranks.rank]
+        return micro_batches(batch, self._micro_tokens, self._rows_per_bucket, self._packs)
 
     def gradients(self, batch: TrainingBatch, plan: Sequence[MicroBatch]) -> Tensor:
         """Gradients of the whole batch, left on the weights; the sums of `token_sums` over all ranks.
@@ -151,8 +152,9 @@ class Learner:
 
     def _module(self, policy: Policy) -> ResponseLogprobs:
         precision = self.recipe.algorithm.logits_precision
-        module = ResponseLogprobs(policy, self.recipe.generation.temperature, precision)
-        return module.to(self._device).eval()  # no dropout: the generator has none either
+        policy = policy.to(self._device).eval()  # no dropout: the generator has none either
+        self._packs = _packs(policy)
+        return ResponseLogprobs(policy, self.recipe.generation.temperature, precision, self._packs).eval()
 
     def _update(self, batch: TrainingBatch) -> dict[str, float]:
         rate = learning_rate(self.recipe.optimizer, self.version, self.recipe.budget.last_step)
@@ -202,7 +204,8 @@ class Learner:
         starts = np.searchsorted(alike.places, np.arange(len(rows)))  # of the rows that run as each
         trained = np.logical_or.reduceat(padded(batch.trained[alike.rows], longest), starts)
         return Bucket(
-            owner=self._tensor(np.searchsorted(owners, batch.prompt_of_row[rows])),
+            owner=np.searchsorted(owners, batch.prompt_of_row[rows]),
+            lengths=batch.lengths[rows],
             tokens=self._tensor(padded(batch.tokens[rows], longest)),
             trained=self._tensor(trained & counts),
         )
@@ -225,6 +228,20 @@ class Learner:
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
+
+
+def _whole_rows(tokens: Tensor) -> Bucket:
+    """Rows [N, T] after the only prompt, all of which count."""
+    owner, lengths = np.zeros(len(tokens), dtype=np.int64), np.full(len(tokens), tokens.shape[1])
+    return Bucket(owner, lengths, tokens, torch.ones_like(tokens, dtype=torch.bool))
+
+
+@torch.no_grad()
+def _packs(policy: Policy) -> bool:
+    """Whether rows can run end to end, by the keys and values of a prompt."""
+    prompt = torch.zeros(1, policy.shortest_prompt, dtype=torch.int64, device=policy.head_weight.device)
+    _, cache = policy.prefill(prompt)
+    return all(kernel_takes(*layer) for layer in cache.layers)
 
 
 def _portable(value: Tensor) -> Any:

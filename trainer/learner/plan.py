@@ -40,32 +40,34 @@ class MicroBatch:
         return np.concatenate(self.buckets)
 
 
-def micro_batches(batch: TrainingBatch, micro_tokens: int, rows_per_bucket: int = ROWS_PER_BUCKET) -> list[MicroBatch]:
-    """The whole batch for one process."""
+def micro_batches(
+    batch: TrainingBatch, micro_tokens: int, rows_per_bucket: int = ROWS_PER_BUCKET, packs: bool = False
+) -> list[MicroBatch]:
+    """The whole batch for one process. `packs`: rows run without their padding, which then takes no room."""
     everything = batch.distinct
-    if _cost(batch, everything) <= micro_tokens:
+    if _cost(batch, packs, everything) <= micro_tokens:
         return [_bucketed(batch, everything, rows_per_bucket)]
     packed: list[MicroBatch] = []
     for unit in _units(batch, micro_tokens):
         if packed:
             joined = _bucketed(batch, np.concatenate([packed[-1].rows, unit]), rows_per_bucket)
-            if _cost(batch, *joined.buckets) <= micro_tokens:
+            if _cost(batch, packs, *joined.buckets) <= micro_tokens:
                 packed[-1] = joined
                 continue
         packed.append(_bucketed(batch, unit, rows_per_bucket))
     return packed
 
 
-def shares(batch: TrainingBatch, micro_tokens: int, ranks: int) -> list[list[MicroBatch]]:
-    """The batch dealt out to ranks: by rank, equally many micro-batches of one bucket each."""
-    units = sorted(_units(batch, micro_tokens), key=lambda unit: _cost(batch, unit), reverse=True)
+def shares(batch: TrainingBatch, micro_tokens: int, ranks: int, packs: bool = False) -> list[list[MicroBatch]]:
+    """The batch dealt out to ranks: by rank, equally many micro-batches of one bucket each. `packs`: as above."""
+    units = sorted(_units(batch, micro_tokens), key=lambda unit: _cost(batch, packs, unit), reverse=True)
     dealt: list[list[Rows]] = [[] for _ in range(ranks)]
     load = [0] * ranks
     for unit in units:  # the largest first, to whoever has the least
         rank = load.index(min(load))
         dealt[rank].append(unit)
-        load[rank] += _cost(batch, unit)
-    plans = [[MicroBatch((rows,)) for rows in _packed_by_length(batch, units, micro_tokens)] for units in dealt]
+        load[rank] += _cost(batch, packs, unit)
+    plans = [[MicroBatch((rows,)) for rows in _packed_by_length(batch, units, micro_tokens, packs)] for units in dealt]
     most = max(map(len, plans))
     idle = MicroBatch((np.argsort(batch.lengths, kind="stable")[:1],), counts=False)
     return [plan + [idle] * (most - len(plan)) for plan in plans]
@@ -103,19 +105,21 @@ def _units(batch: TrainingBatch, limit: int) -> list[Rows]:
     return units
 
 
-def _packed_by_length(batch: TrainingBatch, units: list[Rows], limit: int) -> list[Rows]:
-    """Units joined while one rectangle of them all stays within the limit."""
+def _packed_by_length(batch: TrainingBatch, units: list[Rows], limit: int, packs: bool) -> list[Rows]:
+    """Units joined while what runs of them all stays within the limit."""
     packed: list[Rows] = []
     for unit in sorted(units, key=lambda unit: int(batch.lengths[unit].max())):
         joined = np.concatenate([packed[-1], unit]) if packed else unit
-        if packed and _cost(batch, joined) <= limit:
+        if packed and _cost(batch, packs, joined) <= limit:
             packed[-1] = joined
         else:
             packed.append(unit)
     return packed
 
 
-def _cost(batch: TrainingBatch, *buckets: Rows) -> int:
-    """Tokens that run, padding included: a rectangle of each bucket's rows, and one of all their prompts."""
+def _cost(batch: TrainingBatch, packs: bool, *buckets: Rows) -> int:
+    """Tokens that run: a rectangle of all prompts, and one of each bucket's rows, or these without their padding."""
+    lengths = [batch.lengths[rows] for rows in buckets]
     prompts = [len(batch.prompts[prompt]) for prompt in np.unique(batch.prompt_of_row[np.concatenate(buckets)])]
-    return len(prompts) * max(prompts) + sum(len(rows) * int(batch.lengths[rows].max()) for rows in buckets)
+    responses = sum(int(each.sum() if packs else len(each) * each.max()) for each in lengths)
+    return len(prompts) * max(prompts) + responses

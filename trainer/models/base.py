@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .products import product
+
+if TYPE_CHECKING:
+    from .packed import PackedRows
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(q [N, H', T, K], k and v [N, H, T, K]) -> [N, H', T, K]: how a layer's queries look at keys; scale 1/sqrt(K).
@@ -71,6 +74,11 @@ class Policy(nn.Module):
 
     def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
         """Whole responses [N, T], each after its own row of `cache` (N rows): hidden [N, T, D]."""
+        raise NotImplementedError
+
+    def respond_packed(self, tokens: Tensor, rows: PackedRows, cache: PromptCache) -> Tensor:
+        """The same of rows that lie end to end: tokens [M] -> hidden [M, D]. `cache` has the P prompts of `rows.owner`;
+        `packed.kernel_takes` says whether its keys and values can be looked at like that."""
         raise NotImplementedError
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:

@@ -25,6 +25,7 @@ from trainer.models.attention import after_prompts, causal
 from trainer.models.base import Attend, Policy, PromptCache
 from trainer.models.norms import write_out_norms
 from trainer.models.one_token import AttendProjected, usual
+from trainer.models.packed import PackedRows, after_prompts_packed, positions
 from trainer.models.rotary import rotate_in_one_pass
 
 ATTENTION = "forecurve"
@@ -91,6 +92,10 @@ class HuggingFacePolicy(Policy):
         """See `Policy`."""
         positions = cache.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         return self._run(tokens, positions, after_prompts(cache, tokens.shape[1]))
+
+    def respond_packed(self, tokens: Tensor, rows: PackedRows, cache: PromptCache) -> Tensor:
+        """See `Policy`."""
+        return self._run(tokens[None], positions(cache, rows)[None], after_prompts_packed(cache, rows))[0]
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
         """See `Policy`."""

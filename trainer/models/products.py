@@ -33,5 +33,8 @@ def sums_wide(*matrices: Tensor) -> bool:
 def halves(matrix: Tensor) -> Tensor:
     """Float32 [N, M] as two bfloat16 matrices, one under the other [2 N, M], whose sum it is to 16 bits. The matrix is
     used up."""
-    high = matrix.bfloat16()
-    return torch.cat([high, matrix.sub_(high).bfloat16()])
+    rows = len(matrix)
+    both = matrix.new_empty(2 * rows, matrix.shape[1], dtype=torch.bfloat16)
+    both[:rows] = matrix
+    both[rows:] = matrix.sub_(both[:rows])
+    return both

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from trainer.models.attention import after_prompts, causal
 from trainer.models.base import Attend, Policy, PromptCache
+from trainer.models.packed import PackedRows, after_prompts_packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,12 @@ class TinyDecoder(Policy):
     def respond(self, tokens: Tensor, cache: PromptCache) -> Tensor:
         """See `Policy`."""
         return self.run(self.embed_response(tokens), after_prompts(cache, tokens.shape[1]))
+
+    def respond_packed(self, tokens: Tensor, rows: PackedRows, cache: PromptCache) -> Tensor:
+        """See `Policy`."""
+        places = torch.from_numpy(rows.places).to(tokens.device)
+        embedded = self.embedding(tokens) + self.positions[places + 1] + self.segments[1]
+        return self.run(embedded[None], after_prompts_packed(cache, rows))[0]
 
     def decode(self, tokens: Tensor, places: Tensor, prompt_lengths: Tensor, attends: Sequence[Attend]) -> Tensor:
         """See `Policy`."""

@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.trainer.models.packing import pack_anywhere
 from trainer.algorithm.batching import TrainingBatch, training_batch
 from trainer.learner import Learner
 from trainer.learner.plan import micro_batches, shares
@@ -53,6 +54,19 @@ def gradient(learner, batch, plan):
 def same(ours, theirs):
     for mine, other in zip(ours, theirs, strict=True):
         assert float((mine - other).abs().max()) <= CLOSE * max(1.0, float(other.abs().max()))
+
+
+@cases
+@given(st.integers(0, 50), losses, st.integers(20, 400), st.integers(1, 9))
+def test_rows_end_to_end_give_the_gradient_of_rows_in_buckets(some, seed, loss, room, rows):
+    learner, batch = some(seed, loss)
+    whole = gradient(learner, batch, micro_batches(batch, ONE_RUN))
+    with pytest.MonkeyPatch.context() as patched:
+        pack_anywhere(patched)
+        packing, _ = some(seed, loss)
+        plan = micro_batches(batch, room, rows, packs=True)
+        same(gradient(packing, batch, plan), whole)
+        same(gradient(packing, batch, [part for rank in shares(batch, room, 2, packs=True) for part in rank]), whole)
 
 
 @cases
@@ -164,17 +178,24 @@ sizes = st.integers(1, 6).flatmap(
 
 
 @settings(deadline=None)
-@given(sizes, st.integers(30, 500), st.integers(1, 5))
-def test_every_row_is_run_once_and_within_the_room_unless_it_is_alone(sizes, room, ranks):
+@given(sizes, st.integers(30, 500), st.integers(1, 5), st.booleans())
+def test_every_row_is_run_once_and_within_the_room_unless_it_is_alone(sizes, room, ranks, packs):
     batch = rows_of(*sizes)
-    for plans in ([micro_batches(batch, room)], shares(batch, room, ranks)):
+    for plans in ([micro_batches(batch, room, packs=packs)], shares(batch, room, ranks, packs)):
         counted = [micro for plan in plans for micro in plan if micro.counts]
         assert sorted(np.concatenate([micro.rows for micro in counted])) == list(range(len(batch.lengths)))
         for micro in counted:
             owners = np.unique(batch.prompt_of_row[micro.rows])
             run = len(owners) * max(len(batch.prompts[owner]) for owner in owners)
-            run += sum(len(rows) * int(batch.lengths[rows].max()) for rows in micro.buckets)
+            lengths = [batch.lengths[rows] for rows in micro.buckets]
+            run += sum(int(each.sum()) if packs else len(each) * int(each.max()) for each in lengths)
             assert len(micro.rows) == 1 or run <= room
+
+
+def test_rows_end_to_end_take_no_room_for_padding():
+    batch = rows_of([10] * 3 + [50], [5])
+    assert len(micro_batches(batch, 5 + 80, packs=True)) == 1
+    assert len(micro_batches(batch, 5 + 80, rows_per_bucket=4)) == 2
 
 
 def test_long_rows_do_not_widen_short_ones():

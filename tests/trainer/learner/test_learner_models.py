@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from forecurve.recipes.schema import HuggingFaceModel
+from tests.trainer.models.packing import pack_anywhere
 from trainer.algorithm.batching import training_batch
 from trainer.errors import OutOfMemory
 from trainer.learner import Learner
@@ -93,7 +94,12 @@ def plain_gradient(made, knobs, groups):
 
 @pytest.mark.parametrize("kind", ["dense", "experts"])
 @pytest.mark.parametrize("micro_tokens", [None, 64])
-def test_prompts_of_unlike_length_give_the_gradient_of_rows_run_one_by_one(kind, micro_tokens, configs, knobs, groups):
+@pytest.mark.parametrize("packs", [False, True], ids=["padded", "packed"])
+def test_prompts_of_unlike_length_give_the_gradient_of_rows_run_one_by_one(
+    packs, kind, micro_tokens, configs, knobs, groups, monkeypatch
+):
+    if packs:
+        pack_anywhere(monkeypatch)
     cut = knobs({"batch.micro_tokens": micro_tokens})
     loss, found = gradient(Learner(cut, policy(configs[kind])), groups)
     expected_loss, expected = plain_gradient(policy(configs[kind]), cut, groups)
