@@ -78,6 +78,19 @@ def test_the_inbox_of_one_run_keeps_to_it(site: TestClient, long_lived: str, see
     assert site.get("/alerts?run=run_no").status_code == 404
 
 
+def test_the_inbox_leads_to_an_alert_that_is_older_than_those_its_run_shows(
+    site: TestClient, sessions: sessionmaker[Session], long_lived: str, seeded: Seeded
+) -> None:
+    inbox = site.get(f"/alerts?run={long_lived}&show=all").text
+    links = re.findall(rf'<a href="(/runs/{long_lived}[^"]*)#(alr_[^"]+)"', inbox)
+    assert len(links) == 26
+    for address, alert in (links[0], links[-1]):
+        page = site.get(unescape(address)).text
+        assert page.count(f'<div class="panel" id="{alert}"') == 1
+    assert f'id="{links[-1][1]}"' not in site.get(f"/runs/{long_lived}").text
+    assert f'id="{links[-1][1]}"' not in site.get(f"/runs/{seeded.control}?alert={links[-1][1]}").text
+
+
 def test_channels_that_are_too_many_to_list_are_counted(site: TestClient, sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
         values = {"kind": "slack", "url": "https://hooks.example.com/x", "secret": "whsec_eA=="}
