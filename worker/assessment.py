@@ -92,7 +92,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The run fell below its frozen forecast, and is `back_since` then, if it is; its last evaluation may be `above` it.
+    """The run fell below its frozen forecast, and is `back_since` then, if it is; its last evaluation may be `above`.
     `evidence` is JSON; compute in the run's unit."""
 
     level: str

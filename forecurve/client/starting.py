@@ -136,7 +136,7 @@ def _bound(folder: RunFolder, api: Api) -> Reached | None:
 
 @contextmanager
 def _waiting_is_said(url: str) -> Iterator[None]:
-    """A line for whoever looks at a training that does not begin. A thread says it: one answer may be long in coming."""
+    """A line for whoever looks at a training that does not begin; by a thread, as one answer may be long in coming."""
     said = f"forecurve: waiting for {url}; the run begins offline after about {AWAY_S + ANSWER_S:.0f} s at most"
     timer = threading.Timer(SAY_AFTER_S, log.warning, args=(said,))
     timer.daemon = True
