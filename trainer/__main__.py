@@ -69,7 +69,7 @@ def _alone(given: argparse.Namespace) -> int:
     recipe = recipe_of(given)
     if given.dry_run:
         check_recipe(recipe, ray=not given.no_ray)
-        print(json.dumps(describe(recipe), indent=2))
+        _print(json.dumps(describe(recipe), indent=2))
         return DONE
     source = Path(given.fork or given.resume) if given.fork or given.resume else None
     launch = Launch(
@@ -83,6 +83,14 @@ def _alone(given: argparse.Namespace) -> int:
     )
     train(recipe, launch)
     return DONE
+
+
+def _print(text: str) -> None:
+    """A reader who has enough of it (`... | head -1`) is no fault."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left when the process ends
 
 
 def _as_job(given: argparse.Namespace) -> int:

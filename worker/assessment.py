@@ -92,8 +92,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The run fell below its frozen forecast, and is `back_since` then, if it is. `evidence` is JSON; compute in the
-    run's unit."""
+    """The run fell below its frozen forecast, and is `back_since` then, if it is; its last evaluation may be `above`.
+    `evidence` is JSON; compute in the run's unit."""
 
     level: str
     title: str
@@ -102,6 +102,7 @@ class Alarm:
     back_since: float | None
     at_compute: float
     evidence: dict[str, Any]
+    above: bool = False
 
 
 @dataclass(frozen=True)
@@ -338,7 +339,7 @@ def _alarm(subject: Subject, judged: Sequence[Point], verdict: Watch) -> Alarm |
     title, text = fallen.words(subject.name, verdict)
     shown = json_safe(fallen.evidence(verdict, {point.compute: point.step for point in judged}))
     since, back = verdict.since_compute, verdict.back_since
-    return Alarm(verdict.level, title, text, since, back, judged[-1].compute, shown)
+    return Alarm(verdict.level, title, text, since, back, judged[-1].compute, shown, verdict.is_above)
 
 
 def _revised(subject: Subject, fitted: Fit, frozen: tuple[dict[str, Any], float] | None) -> Revision | None:

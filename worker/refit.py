@@ -267,7 +267,8 @@ def _tell(
     if assessment.has_no_fall:
         upto = subject.points[-1].compute
         since = partial(recovered_since, points=subject.points)
-        note_back(session, run, since, upto=upto, actor="watch", now=now)
+        above = assessment.verdict is not None and assessment.verdict.is_above
+        note_back(session, run, since, above=above, upto=upto, actor="watch", now=now)
     if assessment.revised is not None:
         _note_revision(session, run, assessment.revised)
     advice = assessment.advice
@@ -304,6 +305,7 @@ def _sound(session: Session, run: Run, kind: str, alarm: Alarm, points: Sequence
         now=now,
         since_compute=alarm.since_compute,
         back_since=alarm.back_since,
+        above=alarm.above,
         at_compute=alarm.at_compute,
         attempt=points[-1].attempt,
         evidence={"frozen_forecast": run.frozen_forecast_id, **alarm.evidence},

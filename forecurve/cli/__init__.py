@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 
 
@@ -12,9 +13,18 @@ def main(arguments: list[str] | None = None) -> int:
 
     docs/reference/cli.md says when which.
     """
+    code = _run(sys.argv[1:] if arguments is None else arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on (`... | head -1`), as the framework says of what is longer than a buffer
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left when the process ends
+        return code or 1
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     from .app import build
 
-    arguments = sys.argv[1:] if arguments is None else arguments
     _print_anything()
     try:
         code = build()(arguments, prog_name="forecurve", standalone_mode=False)

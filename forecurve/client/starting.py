@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ AWAY_S = 10.0
 """How long `init` tries a service that is away, as while it is restarted: a run that begins offline stays so."""
 ANSWER_S = AWAY_S
 """How long `init` waits for one answer: of a service that takes the request and says nothing."""
+SAY_AFTER_S = 2.0
+"""From when on `init` says that it waits."""
 _NOTHING_TO_GO_ON_WITH = ("over", "not-found")
 
 
@@ -122,11 +126,25 @@ class Start:
 def _bound(folder: RunFolder, api: Api) -> Reached | None:
     """As `bind`, and refuses what a service that is away would refuse later."""
     try:
-        return retried(lambda: folder.bind(api), AWAY_S)  # asks for no attempt twice
+        with _waiting_is_said(api.url):
+            return retried(lambda: folder.bind(api), AWAY_S)  # asks for no attempt twice
     except ApiError as error:
         if error.is_away:
             _check_newest(folder)
         raise
+
+
+@contextmanager
+def _waiting_is_said(url: str) -> Iterator[None]:
+    """A line for whoever looks at a training that does not begin; by a thread, as one answer may be long in coming."""
+    said = f"forecurve: waiting for {url}; the run begins offline after about {AWAY_S + ANSWER_S:.0f} s at most"
+    timer = threading.Timer(SAY_AFTER_S, log.warning, args=(said,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _check_newest(folder: RunFolder) -> None:

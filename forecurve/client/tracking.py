@@ -76,10 +76,11 @@ def init(
     `with run:` ends it as failed; `finish("lost")` leaves it open for the next attempt.
 
     Only rank 0 of a distributed job reports; the other ranks get a disabled run. The rank is that of `RANK`, or else of
-    Open MPI, of other MPIs, or of a Slurm step of several tasks. When the service is away, and
-    does not come back within 10 s, the run goes offline to its end with a warning, so that training starts anyway;
-    when the directory cannot be written, the spool is kept in a temporary one, and a warning says where. What the
-    service has not taken when the run ends, or is killed, `forecurve sync` sends later.
+    Open MPI, of other MPIs, or of a Slurm step of several tasks. When the service is away, and does not come back
+    within 10 s, the run goes offline to its end with a warning, so that training starts anyway (20 s where it takes
+    the last request and says nothing; after 2 s a line says what is waited for). When the directory cannot be written,
+    the spool is kept in a temporary one, and a warning says where. What the service has not taken when the run ends,
+    or is killed, `forecurve sync` sends later.
 
     Raises:
         ClientError: an argument, or the variable of the environment in its place, cannot be meant: a URL without a

@@ -29,7 +29,7 @@ class AlertRead(BaseModel):
     since_compute: float | None = Field(description="From which compute on it holds, in the run's unit.")
     at_compute: float | None = Field(description="At which compute it was seen, in the run's unit.")
     back_since: float | None = Field(
-        description="From which compute on the run is back within its forecast; null while it is not."
+        description="From which compute on the run is back within its forecast or above it; null while it is not."
     )
     evidence: dict[str, Any]
     opened_at: datetime

@@ -62,6 +62,7 @@ def open_alert(
     now: datetime,
     since_compute: float | None = None,
     back_since: float | None = None,
+    above: bool = False,
     at_compute: float | None = None,
     attempt: int | None = None,
     evidence: Mapping[str, Any] | None = None,
@@ -69,13 +70,13 @@ def open_alert(
 ) -> Alert:
     """Say once that something is wrong with `run`: an alert, its event, a delivery for every channel that wants it.
 
-    A run has at most one open alert of a kind. Saying it again changes nothing but whether the run is back; saying it
-    at a higher level raises the open alert (new words and evidence) and delivers it anew.
+    A run has at most one open alert of a kind. Saying it again changes nothing but whether the run is back, or `above`
+    its forecast even; saying it at a higher level raises the open alert (new words and evidence) and delivers it anew.
     """
     said = {
         "level": level,
         "title": title,
-        "text": text + _back_words(run, kind, back_since),
+        "text": text + _back_words(run, kind, back_since, above=above),
         "since_compute": since_compute,
         "back_since": back_since,
         "at_compute": at_compute,
@@ -89,26 +90,26 @@ def open_alert(
     mine = select(Alert).where(Alert.run_id == run.id, Alert.kind == kind, Alert.resolved_at.is_(None))
     alert = session.scalars(mine.with_for_update().execution_options(populate_existing=True)).one()
     if opened is not None:
-        _announce(session, run, alert, previous=None, now=now, actor=actor)
+        _announce(session, run, alert, previous=None, above=above, now=now, actor=actor)
     elif LEVELS.index(level) > LEVELS.index(alert.level):
         previous = alert.level
         for name, value in said.items():
             setattr(alert, name, value)
         alert.acknowledged_at = None  # who acknowledged a warning has not seen the alert
-        _announce(session, run, alert, previous=previous, now=now, actor=actor)
+        _announce(session, run, alert, previous=previous, above=above, now=now, actor=actor)
     else:
-        _note_back(session, run, alert, back_since, actor=actor, now=now)
+        _note_back(session, run, alert, back_since, above=above, actor=actor, now=now)
     return alert
 
 
 def note_back(
-    session: Session, run: Run, since: Callable[[Alert], float], *, upto: float, actor: str, now: datetime
+    session: Session, run: Run, since: Callable[[Alert], float], *, above: bool, upto: float, actor: str, now: datetime
 ) -> None:
     """Say in the open alerts of falls of `run` that nothing shows them any more, and `since` which compute. A curve
     that goes `upto` less than where one began, as while a log is sent anew, says nothing of it."""
-    reached = Alert.back_since.is_(None), func.coalesce(Alert.since_compute, Alert.at_compute) < upto
-    for alert in session.scalars(select(Alert).where(*_open_falls(run), *reached)):
-        _note_back(session, run, alert, since(alert), actor=actor, now=now)
+    reached = func.coalesce(Alert.since_compute, Alert.at_compute) < upto
+    for alert in session.scalars(select(Alert).where(*_open_falls(run), reached)):
+        _note_back(session, run, alert, since(alert), above=above, actor=actor, now=now)
 
 
 def list_alerts(
@@ -221,12 +222,16 @@ def _open_falls(run: Run) -> tuple[ColumnElement[bool], ...]:
     return Alert.run_id == run.id, Alert.kind.in_(FALLS), Alert.resolved_at.is_(None)
 
 
-def _note_back(session: Session, run: Run, alert: Alert, since: float | None, *, actor: str, now: datetime) -> None:
-    """Back, or down again. Where it has been back since does not move while it is."""
-    if (alert.back_since is None) == (since is None):
+def _note_back(
+    session: Session, run: Run, alert: Alert, since: float | None, *, above: bool, actor: str, now: datetime
+) -> None:
+    """Back, or down again. Where it has been back since does not move while it is; the text says where it is now."""
+    turned = (alert.back_since is None) != (since is None)
+    fall, back = _fall_words(run, alert), since if turned else alert.back_since
+    after = _back_words(run, alert.kind, back, above=above)
+    alert.back_since, alert.text = back, fall + after
+    if not turned:
         return
-    before, after = (_back_words(run, alert.kind, back) for back in (alert.back_since, since))
-    alert.back_since, alert.text = since, alert.text.removesuffix(before) + after
     if since is None:
         record_of(session, run, DOWN_AGAIN, actor=actor, alert=alert.id)
         tell_down_again(session, alert, now)
@@ -235,12 +240,22 @@ def _note_back(session: Session, run: Run, alert: Alert, since: float | None, *,
         tell_back(session, alert, after.strip(), now)
 
 
-def _back_words(run: Run, kind: str, since: float | None) -> str:
+def _fall_words(run: Run, alert: Alert) -> str:
+    """The text of an alert without what it ends with once the run is back."""
+    within, above = (_back_words(run, alert.kind, alert.back_since, above=above) for above in (False, True))
+    return alert.text.removesuffix(within).removesuffix(above)
+
+
+def _back_words(run: Run, kind: str, since: float | None, *, above: bool) -> str:
     """What the text of an alert ends with once the run is back."""
     if since is None:
         return ""
-    back = "It has been back within its forecast" if kind == BELOW_FORECAST else "It has recovered"
-    return f" {back} since {compute_text(since)} {run.compute_unit}."
+    then = f"since {compute_text(since)} {run.compute_unit}"
+    if kind != BELOW_FORECAST:
+        return f" It has recovered {then}."
+    if above:
+        return f" It has been back {then} and is above its forecast now."
+    return f" It has been back within its forecast {then}."
 
 
 def _resolve(session: Session, run: Run, alert: Alert, *, actor: str, reason: str | None, now: datetime) -> None:
@@ -263,7 +278,9 @@ def _unknown(alert_id: str) -> NotFound:
     return NotFound.field("alert_id", alert_id, "no such alert; `GET /v1/alerts` lists them")
 
 
-def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None, now: datetime, actor: str) -> None:
+def _announce(
+    session: Session, run: Run, alert: Alert, *, previous: str | None, above: bool, now: datetime, actor: str
+) -> None:
     """Event and deliveries of an alert that was opened or raised."""
     record_of(
         session,
@@ -278,4 +295,4 @@ def _announce(session: Session, run: Run, alert: Alert, *, previous: str | None,
     )
     tell_opened(session, alert, now)
     if alert.back_since is not None:
-        tell_back(session, alert, _back_words(run, alert.kind, alert.back_since).strip(), now)
+        tell_back(session, alert, _back_words(run, alert.kind, alert.back_since, above=above).strip(), now)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forecurve.science import CurveError, Fit, SeedSpread, compare, fit, rank
-from forecurve.science.attribution.comparison import ArmVerdict
+from forecurve.science.attribution.comparison import ArmVerdict, Comparison
 from forecurve.science.attribution.wording import needs_text
 from forecurve.science.planning.ranking import ranking_sentence
 from server.forecasts.fitted import MIN_POINTS, curve_of, rising
@@ -108,7 +108,7 @@ def find(compared: Compared) -> Found:
     seeds = seeds_of(compared.past, compared.unit)
     comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
-    needs = {arm.arm: _would_decide(arm, comparison.unit) for arm in comparison.arms}
+    needs = {arm.arm: _would_decide(arm, comparison) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
     result["ranking"] = _ranking(compared, arms, comparison.seed_spread)
     return Found(result, None, time.perf_counter() - began, left_out=left_out)
@@ -165,5 +165,5 @@ def _is_over(runs: Sequence[Entrant]) -> bool:
     return all(run.over for run in runs)
 
 
-def _would_decide(arm: ArmVerdict, unit: str) -> str | None:
-    return needs_text(arm, unit) if arm.verdict == "undecided" else None
+def _would_decide(arm: ArmVerdict, comparison: Comparison) -> str | None:
+    return needs_text(arm, comparison) if arm.verdict == "undecided" else None

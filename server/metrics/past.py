@@ -83,9 +83,12 @@ def _reported(session: Session, body: RunImport, told: Sequence[ColumnElement[bo
 
 
 def _is_called(run: Run, body: RunImport) -> bool:
-    """Whether the series as which it goes out is the same: another arm may have measured the same."""
-    series = {_series(run.name, run.seed), _series(run.name, run.seed) + f" ({run.id})"}
-    return not series.isdisjoint({body.arm, _series(body.name, body.seed)})
+    """Whether the series as which it goes out is the same, or comes into a project: another arm may have measured the
+    same."""
+    series, comes_as = _series(run.name, run.seed), _series(body.name, body.seed)
+    goes_out_as = series, f"{series} ({run.id})"
+    in_a_project = comes_as.endswith(tuple(f"/{one}" for one in goes_out_as))
+    return in_a_project or not {body.arm, comes_as}.isdisjoint(goes_out_as)
 
 
 def _series(name: str, seed: int | None) -> str:

@@ -88,7 +88,9 @@ class ArmVerdictView(BaseModel):
     certainty: float = Field(description="That the ceilings differ by more than `rope`, all claims accounted for.")
     p_same: float | None = Field(description="Probability that they differ by less than `rope`.")
     multiplier: MultiplierView | None
-    seeds_needed: int | None = Field(description="Seeds of it and of the control, each, that would decide.")
+    seeds_needed: int | None = Field(
+        description="Seeds of it and of the control, each, that would decide; those that are there count."
+    )
     run_to: float | None = Field(description="Compute to which runs with an unknown ceiling have to go.")
     would_decide: str | None = Field(description="What would decide it, in a few words; null when it is decided.")
     seed_note: str | None

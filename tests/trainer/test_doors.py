@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -195,6 +196,14 @@ def test_the_engine_is_a_field_of_the_recipe(capsys):
     assert "generation.engine = 'vllm': vllm cannot load the tiny model" in capsys.readouterr().err
     assert main(["--recipe", "preset:scalerl", "--dry-run", "--engine", "torch"]) == 0
     assert json.loads(capsys.readouterr().out)["recipe"]["generation"]["engine"] == "torch"
+
+
+def test_a_dry_run_whose_reader_has_gone_ends_quietly(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as piped:
+        monkeypatch.setattr("sys.stdout", piped)
+        assert main(["--recipe", "preset:scalerl", "--dry-run"]) == 0
 
 
 def test_a_dry_run_refuses_what_this_machine_cannot_run(capsys):

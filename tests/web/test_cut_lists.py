@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert, Channel
@@ -78,9 +78,33 @@ def test_the_inbox_of_one_run_keeps_to_it(site: TestClient, long_lived: str, see
     assert site.get("/alerts?run=run_no").status_code == 404
 
 
+def test_the_inbox_leads_to_an_alert_that_is_older_than_those_its_run_shows(
+    site: TestClient, sessions: sessionmaker[Session], long_lived: str, seeded: Seeded
+) -> None:
+    inbox = site.get(f"/alerts?run={long_lived}&show=all").text
+    links = re.findall(rf'<a href="(/runs/{long_lived}[^"]*)#(alr_[^"]+)"', inbox)
+    assert len(links) == 26
+    for address, alert in (links[0], links[-1]):
+        page = site.get(unescape(address)).text
+        assert page.count(f'<div class="panel" id="{alert}"') == 1
+    assert f'id="{links[-1][1]}"' not in site.get(f"/runs/{long_lived}").text
+    assert f'id="{links[-1][1]}"' not in site.get(f"/runs/{seeded.control}?alert={links[-1][1]}").text
+
+
 def test_channels_that_are_too_many_to_list_are_counted(site: TestClient, sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
         values = {"kind": "slack", "url": "https://hooks.example.com/x", "secret": "whsec_eA=="}
         session.add_all(Channel(name=f"channel {number}", **values) for number in range(201))
     page = site.get("/settings").text
     assert 'The newest 200 of 201: <a href="/v1/channels?limit=1000">all as JSON' in page.replace("&amp;", "&")
+
+
+@pytest.mark.parametrize(("more", "says"), [(975, "all as JSON"), (976, "the newest 1,000 as JSON")])
+def test_a_link_to_more_than_one_page_of_json_says_so(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, long_lived: str, more: int, says: str
+) -> None:
+    with sessions.begin() as session:
+        values = [{"run_id": long_lived, "number": 27 + at, "created_at": clock.now} for at in range(more - 1)]
+        session.execute(insert(Attempt), values)
+    page = site.get(f"/runs/{long_lived}").text
+    assert f'<a href="/v1/runs/{long_lived}/attempts?limit=1000">{says}</a>' in page

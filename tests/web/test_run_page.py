@@ -329,7 +329,7 @@ def test_checkpoints_that_are_not_shown_are_not_miscounted(
 
 @pytest.mark.parametrize(
     ("number", "said", "rest"),
-    [(30, "22 older events", ""), (90, "30 older events", "The newest 40 of 92: all as JSON")],
+    [(30, "22 older events", ""), (90, "30 older events", "The newest 40 of 92: events as JSON, 1,000 at a time")],
 )
 def test_events_that_are_not_shown_are_not_miscounted(
     site: TestClient, seeded: Seeded, sessions: sessionmaker[Session], number: int, said: str, rest: str

@@ -37,7 +37,7 @@ def test_an_open_alert_says_since_when_its_run_is_back(sessions: Sessions, setti
     run_id = grow(sessions, settings, DIPS, [18, 20, 36])
     low = alert_of(sessions)
     assert (low.level, low.back_since) == ("ALERT", None)
-    for before, after in ((36, 39), (39, 45)):  # one evaluation that is back says nothing
+    for before, after in ((36, 39), (39, 44)):  # one evaluation that is back says nothing
         ingest(sessions, run_id, DIPS, before, after, START + timedelta(hours=after))
         refit(sessions, settings, run_id, START + timedelta(hours=after))
         assert (alert_of(sessions).back_since is None) == (after == 39)
@@ -50,6 +50,20 @@ def test_an_open_alert_says_since_when_its_run_is_back(sessions: Sessions, setti
     view = ended(sessions, settings, run_id)
     assert view.fell_at is None
     assert "fell" not in view.sentence
+
+
+def test_an_open_alert_says_whether_its_run_is_above_its_forecast_now(sessions: Sessions, settings: Settings) -> None:
+    leaps = DIPS + 0.2 * ((COMPUTE >= 76.0) & (COMPUTE < 90.0))
+    run_id = grow(sessions, settings, leaps, [18, 20, 36, 41])
+    above = "It has been back since 76 GPU-hours and is above its forecast now."
+    assert alert_of(sessions).text.endswith(f"the checkpoint before is the way back. {above}")
+    ingest(sessions, run_id, leaps, 41, 49, START + timedelta(hours=41))
+    refit(sessions, settings, run_id, START + timedelta(hours=41))
+    within = "It has been back within its forecast since 76 GPU-hours."
+    assert alert_of(sessions).text.endswith(f"the checkpoint before is the way back. {within}")
+    with sessions() as session:  # told once
+        (event,) = events(session, run_of(sessions, run_id), "alert.back")
+    assert event.reason == above
 
 
 def test_a_run_that_falls_again_is_not_back(sessions: Sessions, settings: Settings) -> None:
@@ -70,7 +84,7 @@ def test_a_late_worker_tells_a_fall_that_is_over_as_one(sessions: Sessions, sett
     assert "; below it from 5" in alert.text
     assert alert.text.endswith(
         " GPU-hours on. Its training metrics of that time may tell why. "
-        "It has been back within its forecast since 76 GPU-hours."
+        "It has been back since 76 GPU-hours and is above its forecast now."
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
+from sqlalchemy.orm import Session
 
 from server.alerts.models import Alert
 from server.alerts.service import list_alerts
@@ -36,7 +37,8 @@ Field = tuple[str, Any, Any]
 
 
 @router.get("/runs/{run_id}")
-def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
+def show_run(page: AnyPage, run_id: str, alert: str | None = None) -> HTMLResponse:
+    """`alert` is one to show whether or not it is among the newest."""
     session = page.session
     run = get_run(session, run_id)
     sweep = get_sweep(session, run.sweep_id) if run.sweep_id else None
@@ -60,7 +62,7 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         recommendation=reads.open_recommendation(session, run_id),
         decisions=reads.decisions_of(session, run_id, MOST_DECISIONS),
         alerts=alerts,
-        alert_lines=reads.with_deliveries(session, alerts.rows),
+        alert_lines=reads.with_deliveries(session, _with(session, alerts.rows, alert, run_id)),
         points=points,
         error=standard_error(points[-1]) if points else None,
         most_evaluations=MOST_EVALUATIONS,
@@ -71,6 +73,12 @@ def show_run(page: AnyPage, run_id: str) -> HTMLResponse:
         actors=names_of_tokens(session, (event.actor for event in events.rows)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )
+
+
+def _with(session: Session, newest: Sequence[Alert], asked: str | None, run_id: str) -> list[Alert]:
+    """The newest alerts of a run, and after them the one that was asked for where it is older."""
+    found = None if asked is None or any(one.id == asked for one in newest) else session.get(Alert, asked)
+    return [*newest, found] if found is not None and found.run_id == run_id else list(newest)
 
 
 def _control(page: AnyPage, sweep: Sweep | None) -> dict[str, Any] | None:

@@ -91,7 +91,14 @@ def _what_now(api: Api, advice: dict[str, Any]) -> str:
 
 
 def _how_to_scale(api: Api, run_id: str) -> str:
-    if api.run(run_id)["executor"] == "external":  # its checkpoints are where its trainer keeps them
+    from forecurve.client.errors import ApiError
+
+    try:
+        run = api.run(run_id)
+    except ApiError as error:  # the advice is accepted all the same
+        typer.echo(f"How run {run_id} is scaled cannot be said now: {error}", err=True)
+        return f"forecurve run show {run_id} has the run"
+    if run["executor"] == "external":  # its checkpoints are where its trainer keeps them
         return "train on from its checkpoint with your trainer, and report that as a run of its own"
     return f"forecurve run fork {run_id} --set budget.compute=..."
 

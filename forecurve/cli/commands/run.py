@@ -80,6 +80,8 @@ def list_runs(
         list[str] | None, typer.Option(help="Only runs in this state; may be given several times.")
     ] = None,
     sweep: OfSweep = None,
+    arm: Annotated[str | None, typer.Option(help="Only runs of this arm.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only runs that are called exactly so.")] = None,
     task: Annotated[str | None, typer.Option(help="Only runs that named this task.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
@@ -88,16 +90,16 @@ def list_runs(
     from ..showing.output import newest, print_newest
     from ..showing.run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
 
-    listed = service.api.runs(status=status, sweep_id=sweep, task=task, archived=archived or None, limit=limit + 1)
-    found = newest(listed, limit)
+    filters = {"status": status, "sweep_id": sweep, "arm": arm, "name": name, "task": task}
+    found = newest(service.api.runs(**filters, archived=archived or None, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, _none_found(bool(status or sweep or task), archived))
+        return Answer(found, _none_found(any(filters.values()), archived))
     return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
 
 
 def _none_found(filtered: bool, archived: bool) -> str:
     if filtered:
-        return "No such runs. Without --status, --sweep and --task all are listed."
+        return "No such runs. Without --status, --sweep, --arm, --name and --task all are listed."
     return "No archived runs." if archived else NO_RUNS
 
 

@@ -300,7 +300,8 @@ def _verdict(facts: _Facts, arm: _Arm, column: int | None) -> ArmVerdict:
         reason="",
         run_from=run_from,
     )
-    return wording.with_reason(answer, facts.rules.rope, facts.unit, _unknown_to(facts.base, arm), facts.design(arm))
+    unknown, seeds_of_control = _unknown_to(facts.base, arm), len(facts.base.runs)
+    return wording.with_reason(answer, facts.rules.rope, facts.unit, unknown, facts.design(arm), seeds_of_control)
 
 
 def _decide(

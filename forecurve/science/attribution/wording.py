@@ -51,7 +51,9 @@ def _ratio(value: float, estimate: Estimate) -> str:
     return compute_text(value, 3 if apart and compute_text(value) == "1" else 2)
 
 
-def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, design: Design) -> ArmVerdict:
+def with_reason(
+    arm: ArmVerdict, rope: float, unit: str, unknown: str | None, design: Design, control_seeds: int
+) -> ArmVerdict:
     """The verdict with its sentence; `unknown` names the ceilings that are not identified."""
     if arm.verdict == "ceiling":
         reason = _ceiling(arm)
@@ -60,7 +62,7 @@ def with_reason(arm: ArmVerdict, rope: float, unit: str, unknown: str | None, de
     elif arm.verdict == "no difference shown":
         reason = _same(arm, rope)
     else:
-        reason = _undecided(arm, design) if unknown is None else _unknown(arm, unit, unknown)
+        reason = _undecided(arm, design, control_seeds) if unknown is None else _unknown(arm, unit, unknown)
     return replace(arm, reason=reason + _left_out(arm.left_out) + _waiting(arm.waiting))
 
 
@@ -83,13 +85,27 @@ def _same(arm: ArmVerdict, rope: float) -> str:
     return f"{head}{_and_speed(arm)}."
 
 
-def _undecided(arm: ArmVerdict, design: Design) -> str:
+def _undecided(arm: ArmVerdict, design: Design, control_seeds: int) -> str:
     assert arm.difference is not None
     head = f"{arm.arm}: undecided, ceiling {difference_text(arm.difference)}{_and_speed(arm)}"
     tail = ", or longer runs: their own noise counts for more" if design.noise > design.spread.sd else ""
     if arm.seeds_needed is None:
         return f"{head}; more than {MOST_SEEDS} seeds would be needed to tell it from {design.rope:g}{tail}."
-    return f"{head}; about {arm.seeds_needed} seeds of it and of the control would decide{tail}."
+    of_it, of_control = _further(arm.seeds_needed, arm, control_seeds)
+    if not of_it:
+        said = f"{_more_seeds(of_control)} of the control"
+    else:
+        said = f"{_more_seeds(of_it)} of it" + (f" and {of_control} of the control" if of_control else "")
+    return f"{head}; about {said} would decide{tail}."
+
+
+def _further(seeds_needed: int, arm: ArmVerdict, control_seeds: int) -> tuple[int, int]:
+    """How many more seeds of the arm and of the control that is; one of the two may have as many already."""
+    return max(seeds_needed - arm.seeds, 0), max(seeds_needed - control_seeds, 0)
+
+
+def _more_seeds(count: int) -> str:
+    return "1 more seed" if count == 1 else f"{count} more seeds"
 
 
 def _unknown(arm: ArmVerdict, unit: str, unknown: str) -> str:
@@ -158,9 +174,8 @@ def spread_note(spread: SeedSpread, replicates: int) -> str:
 
 def control_advice(more: int, decided: int, undecided: int) -> str:
     """`2 more seeds of the control would decide 3 of 5 undecided arms.`"""
-    seeds = "1 more seed" if more == 1 else f"{more} more seeds"
     arms = "the undecided arm" if undecided == 1 else f"{decided} of {undecided} undecided arms"
-    return f"{seeds} of the control would decide {arms}, if the differences are what they seem."
+    return f"{_more_seeds(more)} of the control would decide {arms}, if the differences are what they seem."
 
 
 def no_control(control: str) -> str:
@@ -192,41 +207,48 @@ def sentence(comparison: Comparison) -> str:
     groups: dict[str, list[ArmVerdict]] = {label: [] for label in _ORDER}
     for arm in comparison.arms:
         groups[arm.label].append(arm)
-    said = "; ".join(_group(label, arms, comparison.unit) for label, arms in groups.items() if arms)
+    said = "; ".join(_group(label, arms, comparison) for label, arms in groups.items() if arms)
     tail = f" {comparison.control_advice}" if comparison.control_advice else ""
     out = left_out_of_control(comparison.control_left_out)
     young = _waiting(comparison.control_waiting).replace("yet,", "yet of the control,")
     return f"Against {comparison.control}: {said}.{out}{young}{tail}"
 
 
-def _group(label: str, arms: Sequence[ArmVerdict], unit: str) -> str:
+def _group(label: str, arms: Sequence[ArmVerdict], comparison: Comparison) -> str:
     if label == "undecided" and len(arms) > _NAMED:
         return f"undecided: {len(arms)} arms"
-    return f"{label}: {names_text([_short(arm, unit) for arm in arms])}"
+    return f"{label}: {names_text([_short(arm, comparison) for arm in arms])}"
 
 
-def _short(arm: ArmVerdict, unit: str) -> str:
+def _short(arm: ArmVerdict, comparison: Comparison) -> str:
     if arm.verdict == "ceiling" and arm.difference is not None:
         found = arm.difference
         return f"{arm.arm} ({shift_text(found.median, found.lower, found.upper)})"
     if arm.verdict == "efficiency" and arm.multiplier is not None:
         return f"{arm.arm} ({_ratio(arm.multiplier.ratio.median, arm.multiplier.ratio)}x)"
     if arm.verdict == "undecided":
-        return f"{arm.arm} ({needs_text(arm, unit)})"
+        return f"{arm.arm} ({needs_text(arm, comparison)})"
     return arm.arm
 
 
-def needs_text(arm: ArmVerdict, unit: str) -> str:
-    """What would decide an arm, in a few words; a dash when it is decided."""
+def needs_text(arm: ArmVerdict, comparison: Comparison) -> str:
+    """What would decide an arm of the comparison, in a few words; a dash when it is decided."""
     if arm.verdict != "undecided":
         return DASH
     if arm.difference is None:
         return "no ceiling to read" if arm.seeds == 0 else "nothing to compare it with"
     if arm.run_to is not None:
-        return f"run to {apart_texts(arm.run_from, arm.run_to)[1]} {unit}"
+        return f"run to {apart_texts(arm.run_from, arm.run_to)[1]} {comparison.unit}"
     if arm.p_same is None:
         return "ceiling out of reach"
-    return f"over {MOST_SEEDS} seeds" if arm.seeds_needed is None else f"{arm.seeds_needed} seeds each"
+    if arm.seeds_needed is None:
+        return f"over {MOST_SEEDS} seeds"
+    of_it, of_control = _further(arm.seeds_needed, arm, comparison.control_seeds)
+    if of_it == of_control:
+        return f"{_more_seeds(of_it)} each"
+    if not of_it:
+        return f"{_more_seeds(of_control)} of the control"
+    return _more_seeds(of_it) + (f", {of_control} of the control" if of_control else "")
 
 
 def table(comparison: Comparison) -> list[dict[str, str]]:
@@ -240,7 +262,7 @@ def table(comparison: Comparison) -> list[dict[str, str]]:
             "sure": _sure(arm),
             "times as fast (90 %)": DASH if arm.multiplier is None else _plain(ratio_text(arm.multiplier.ratio)),
             "to": DASH if arm.multiplier is None else _level(arm, arm.multiplier),
-            "would decide": needs_text(arm, comparison.unit),
+            "would decide": needs_text(arm, comparison),
             "the paper's way": _paper(arm),
         }
         for arm in comparison.arms

@@ -99,6 +99,11 @@ class Watch:
         return float(self.reward[-1])
 
     @property
+    def is_above(self) -> bool:
+        """Whether the last evaluation is above its 90 %."""
+        return self.actual > self.predicted.upper
+
+    @property
     def back_since(self) -> float | None:
         """From which compute on the run is within its forecast again, or above it; None while it is not, or never left.
 

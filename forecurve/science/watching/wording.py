@@ -47,7 +47,7 @@ def _here(watch: Watch, now: str | None = None) -> str:
 
 def _back(watch: Watch, since: str) -> str:
     """Since when, and where the last evaluation is, which may be a single one off the interval."""
-    if watch.actual > watch.predicted.upper:
+    if watch.is_above:
         return f"and is back since {since} {watch.unit}, now above it"
     last = ", but for its last evaluation" if watch.actual < watch.predicted.lower else ""
     return f"and is back within it since {since} {watch.unit}{last}"
@@ -61,4 +61,4 @@ def _without_a_level(watch: Watch) -> str:
     just = "just " if beside_text(actual, predicted) == beside_text(end, predicted) else ""
     if actual < predicted.lower:
         return f"is {just}below its forecast, which may be chance"
-    return f"is {just}above its forecast" if actual > predicted.upper else "follows its forecast"
+    return f"is {just}above its forecast" if watch.is_above else "follows its forecast"

@@ -8,6 +8,9 @@ import sys
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from forecurve.client import ApiError
+from forecurve.client.api import Api
+
 from .conftest import Forecurve
 from .seeded import seeded_advice, seeded_run
 
@@ -95,6 +98,26 @@ def test_a_run_of_ones_own_is_scaled_by_its_own_trainer(
     said = accepted.out + forecurve("run", "forks", run_id).out
     assert "with your trainer" in said
     assert "run fork" not in said, "the service has none of its checkpoints: a fork would be refused"
+
+
+def test_advice_that_was_accepted_is_said_to_be_though_the_service_goes_away(
+    forecurve: Forecurve,
+    service: str,
+    sessions: sessionmaker[Session],
+    run_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(*_: object) -> None:
+        raise ApiError("no answer from the service", code="unreachable")
+
+    advice_id = seeded_advice(sessions, run_id, "scale")
+    with monkeypatch.context() as away:
+        away.setattr(Api, "run", gone)
+        accepted = forecurve("advice", "accept", advice_id)
+    assert accepted.code == 0
+    assert accepted.out.startswith(f"{advice_id}  accepted; it is for you to carry out: ")
+    assert "no answer from the service" in accepted.err
+    assert advice_id in forecurve("advice", "list", "--status", "accepted").out
 
 
 def test_advice_is_dismissed_with_a_reason_and_answered_once(

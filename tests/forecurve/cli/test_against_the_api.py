@@ -235,6 +235,11 @@ def test_lists_say_what_was_asked_for(
     assert forecurve("run", "list", "--status", "launching").out.startswith("No such runs.")
     both = forecurve("run", "list", "--status", "launching", "--status", "queued", "--json").json["items"]
     assert len(both) == 6
+    of_arm = forecurve("run", "list", "--arm", "no-cispo", "--json").json["items"]
+    assert [run["arm"] for run in of_arm] == ["no-cispo", "no-cispo"]
+    of_name = forecurve("run", "list", "--arm", "no-cispo", "--name", of_arm[0]["name"], "--json").json["items"]
+    assert of_name == of_arm[:1]
+    assert "--arm, --name" in forecurve("run", "list", "--name", "nobody's").out
     assert "6 of its 6 runs asked to stop" in forecurve("sweep", "stop", sweep).out
     with sessions.begin() as session:
         for run in both:

@@ -40,6 +40,18 @@ def test_a_wrong_option_is_one_line_with_the_way_out_and_exit_2() -> None:
     assert ended.stderr.strip() == "forecurve: No such option: --bogus (see `forecurve run list --help`)"
 
 
+@pytest.mark.parametrize("command", [("--version",), ("recipe", "presets", "--json")])
+def test_a_reader_who_has_enough_hears_nothing_more(command: tuple[str, ...]) -> None:
+    """Also of what fits into a buffer, and is written when the process ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    arguments = [sys.executable, "-m", "forecurve", *command]
+    ended = subprocess.run(arguments, stdout=writing, stderr=subprocess.PIPE, env=buffered, check=False, timeout=60)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
 def test_without_a_service_a_command_says_how_to_get_one(forecurve: Forecurve) -> None:
     result = forecurve("run", "list")
 

@@ -84,9 +84,9 @@ def test_what_was_reported_here_is_known_when_it_comes_in_as_it_went_out(
     assert forecurve("run", "export", str(run.id), "-o", out).code == 0
     again = forecurve("run", "import", out, "--task", TASK, "--json").json["items"]
     assert [(one["id"], one["was_there"]) for one in again] == [(run.id, True)]
-    if project:
-        told = forecurve("run", "import", out, "--task", TASK, "--project", project)
-        assert "0 of 1 runs are new" in told.out, told.out
+    for into in ("lab", "another lab"):
+        told = forecurve("run", "import", out, "--task", TASK, "--project", into)
+        assert f"{run.id}  {project + '/' if project else ''}mine  was there already" in told.out, told.out
     lines = out.read_text().splitlines()
     other.write_text("\n".join([lines[0], *lines[2:]]))  # without its first evaluation it is another curve
     for changed in ((other, "--task", TASK), (out, "--task", "another")):

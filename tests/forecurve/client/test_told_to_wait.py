@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -116,6 +117,27 @@ def test_a_run_that_begins_while_the_service_is_restarted_is_online(
     asked = [headers["Idempotency-Key"] for path, _, headers in service.requests if path == "/v1/runs"]
     assert len(asked) == 4
     assert len(set(asked)) == 1  # one run, whichever of them was taken
+
+
+def test_a_service_that_is_slow_to_answer_is_said_to_be_waited_for(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = threading.Event()
+    monkeypatch.setattr(caplog.handler, "emit", lambda record: said.set() if "waiting for" in record.msg else None)
+    monkeypatch.setattr(starting, "SAY_AFTER_S", 0.0)
+    service.answer = lambda path, body: (200 if said.wait(5) else 503, RUN, {})
+    run = init(url=service.url, token="t")
+    run.finish()
+    assert said.is_set()
+    assert run.id == RUN["id"]
+
+
+def test_a_service_that_answers_is_not_said_to_be_waited_for(
+    service: FaultyService, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.answer = lambda path, body: (200, RUN, {})
+    init(url=service.url, token="t").finish()
+    assert "waiting for" not in caplog.text
 
 
 def test_what_is_no_forecurve_is_not_waited_for(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> None:

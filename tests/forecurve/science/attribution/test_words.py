@@ -81,3 +81,26 @@ def test_a_small_difference_in_speed_is_not_told_as_none() -> None:
         f"faster, {ratio.median:.3f} (90 %: {ratio.lower:.3f} to {ratio.upper:.3f}) times as fast"
         in found.arms[0].reason
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reason", "short"),
+    [
+        (2, 2, "about 3 more seeds of it and 3 of the control would decide", "3 more seeds each"),
+        (1, 2, "about 2 more seeds of it and 3 of the control would decide", "2 more seeds, 3 of the control"),
+        (1, 3, "about 2 more seeds of the control would decide", "2 more seeds of the control"),
+    ],
+)
+def test_of_the_seeds_that_would_decide_those_are_told_that_are_not_there(
+    low: int, high: int, reason: str, short: str
+) -> None:
+    found = compare({"base": _arm(0.61, 0, low), "up": _arm(0.65, 60, high)}, "base")
+    assert reason in found.arms[0].reason
+    assert found.table[0]["would decide"] == short
+    assert f"({short})" in found.sentence
+
+
+def test_an_arm_with_fewer_seeds_than_its_control_is_told_how_many_more_it_needs() -> None:
+    found = compare({"base": _arm(0.65, 60, 3), "down": _arm(0.61, 0, 1)}, "base")
+    assert "; about 2 more seeds of it would decide." in found.arms[0].reason
+    assert found.table[0]["would decide"] == "2 more seeds"
