@@ -1,7 +1,8 @@
 """One rank of a sharded learner, for test_learner_ranks.py: `python rank_process.py JOB RANK` writes OUT.RANK.
 
 The job is trained straight through; then a second learner goes on from the state before the last batch, and last its
-weights on rank 1 turn to NaN. Then a mixture of experts is trained, its layers checkpointed and its head tied.
+weights on rank 1 turn to NaN. Then a mixture of experts is trained, its layers checkpointed and its head tied, with
+rows end to end as on a GPU.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from transformers import Qwen3MoeConfig
 
 from forecurve.recipes import Recipe
+from tests.trainer.models.packing import pack_anywhere
 from trainer.base_weights.weights import load_into
 from trainer.learner import Learner, join, leave
 from trainer.models import build_model
@@ -56,8 +59,10 @@ def run(job: Job, rank: int) -> dict[str, Any]:
         resumed.policy.head_weight.detach().to_local().fill_(float("nan"))
     broken = resumed.step(job.batches[0])
     held = sum(p.to_local().numel() for p in straight.policy.parameters())
-    experts = Learner(job.experts, experts_policy(), ranks=ranks)
-    of_experts = [experts.step(batch) for batch in job.batches]
+    with pytest.MonkeyPatch.context() as patched:
+        pack_anywhere(patched)
+        experts = Learner(job.experts, experts_policy(), ranks=ranks)
+        of_experts = [experts.step(batch) for batch in job.batches]
     found = {"results": results, "again": again, "broken": broken, "state": straight.state(), "held": held}
     found["experts"] = of_experts
     leave()
