@@ -6,7 +6,8 @@ Every file is a sweep of `--runs` series at most, evenly spread, that have gone 
 quarter and at a half of that compute they are planned to it as arms of their own. What came is the mean of the last
 tenth of a run's evaluations up to there (30 at most). Winkler's score is the interval's width and 20 times what lies
 outside of it; shares of the range of rewards. `told` is what is told of an end; `joint` are the draws by which arms are
-chosen, of curves that inform one another, with the noise of what came added; `alone` is each run's own forecast.
+chosen, of curves that inform one another, with the noise of what came added; `alone` is each run's own forecast, and
+`beside` that with the others, as they stood, as its prior.
 
 P(best) is of curves, and no curve's end is seen: which arm measures highest also depends on the noise of the mean that
 is its end. So the same draws with that noise added say how probable each arm is to measure highest (`as`: "measured"),
@@ -25,7 +26,7 @@ import common
 import numpy as np
 from real_curves import read_sets, some
 
-from forecurve.science import Curve, Estimate, Fit, fit, plan, predict_ending
+from forecurve.science import Curve, Estimate, Fit, fit, plan, predict_ending, sibling_prior
 from forecurve.science.fitting.horizon import evaluation_noise
 from forecurve.science.fitting.outcome import stood_at, tail_size
 from forecurve.science.planning.standing import Standing, enter, standing
@@ -95,6 +96,8 @@ def _of_sweep(curves: list[Curve], share: float) -> Iterator[Judged | Best]:
         yield _judged(share, "told", arm.end, one)
         yield _judged(share, "joint", estimate_of(joint.ends[:, at]), one)
         yield _judged(share, "alone", predict_ending(fits[arm.arm], horizon), one)
+        prior = sibling_prior([other for name, other in fits.items() if name != arm.arm], finished=0)
+        yield _judged(share, "beside", predict_ending(fit(one.early, prior=prior), horizon), one)
 
 
 def _seen(curve: Curve, share: float, horizon: float) -> Seen | None:
@@ -122,7 +125,7 @@ def _judged(share: float, by: str, said: Estimate, seen: Seen) -> Judged:
 
 def _rows(found: list[Judged]) -> Iterator[dict[str, Any]]:
     for share in SHARES:
-        for by in ("told", "joint", "alone"):
+        for by in ("told", "joint", "alone", "beside"):
             group = [one for one in found if (one.share, one.by) == (share, by)]
             if group:
                 means = {name: float(np.mean([getattr(one, name) for one in group])) for name in Judged._fields[2:]}

@@ -229,10 +229,12 @@ def _prior(subject: Subject, fitted: Fit) -> dict[str, Any] | None:
 
 def _hindsight(subject: Subject, points: Sequence[Point], fitted: Fit, budget: float) -> Hindsight:
     """The end at the budget, as it is scored later, and how past forecasts of theirs turned out."""
-    ending, fraction = predict_ending(fitted, budget), points[-1].compute / budget
-    finished, ahead = subject.finished, expected_ends(subject.siblings, subject.arm, subject.unit, budget)
+    now = points[-1].compute
+    ending, fraction = predict_ending(fitted, budget), now / budget
+    finished = subject.finished
+    ahead = expected_ends(subject.siblings, subject.arm, subject.unit, now=now, budget=budget)
     if fitted.prior.informative and (siblings := retold(finished, subject.unit)) is not None:
-        share = about(points[-1].compute / budget)
+        share = about(fraction)
         told = siblings.hindsight(fitted, budget, arm=subject.arm, share=share)
         if told is not None:  # as it is where the budget is spent
             return dataclasses.replace(told, ahead=tuple(ahead))

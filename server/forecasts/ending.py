@@ -34,7 +34,7 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
 
 
 def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs and 4 further along`,
+    """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs and 4 as far along`,
     where they are only its prior."""
     if runs := conformal["runs"]:
         return rests_on(runs, conformal.get("seeds", 0), conformal.get("ahead", 0))  # older forecasts do not say these

@@ -100,7 +100,8 @@ def telling_runs(
     """
     if run.budget_compute is None:
         return list(past)
-    least = least_to_tell(run.last_compute or 0.0, run.budget_compute)
+    finished = sum(one.tells_the_end(run.budget_compute) for one in past)
+    least = least_to_tell(run.last_compute or 0.0, run.budget_compute, finished)
     ahead = _comparable(run).where(Run.status != Status.FAILED, Run.last_compute >= least)
     return [one for one in _found(session, run, ahead, ours) if one.points[-1].compute >= least]
 
@@ -138,13 +139,13 @@ def _read(session: Session, versions: Sequence[Version]) -> dict[Version, PastRu
 
 
 def in_stages(points: Sequence[Point]) -> Sequence[Point]:
-    """The curve of a live run up to its last stage, of which there are four from one number of evaluations to twice as
-    many: what is worked out of it lasts until the next stage, and not for one evaluation.
+    """The curve of a live run up to its last stage, of which there are 16 from one number of evaluations to twice as
+    many: what is worked out of a long one lasts until the next stage, and not for one evaluation.
 
-    >>> [len(in_stages([None] * number)) for number in (7, 9, 47, 48, 200)]
-    [7, 8, 40, 48, 192]
+    >>> [len(in_stages([None] * number)) for number in (7, 31, 47, 48, 200)]
+    [7, 31, 46, 48, 200]
     """
-    return points[: len(points) >> (finer := max(len(points).bit_length() - 3, 0)) << finer]
+    return points[: len(points) >> (finer := max(len(points).bit_length() - 5, 0)) << finer]
 
 
 def has_seeds(past: Sequence[PastRun], arm: str | None) -> bool:

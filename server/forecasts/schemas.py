@@ -87,12 +87,12 @@ class MilestoneView(BaseModel):
 
 
 class PriorView(BaseModel):
-    """What other runs told before the run's own data: past ones, and those that are far ahead of it."""
+    """What other runs told before the run's own data: past ones, and those that are at least as far."""
 
     name: str = Field(description="E.g. `8 siblings`: so many runs are in it.")
     seeds: int = Field(description="How many of them are seeds of the run's own arm.")
     ahead: int = Field(
-        0, description="How many have not ended at this run's budget: they had spent half of it, and twice what it had."
+        0, description="How many have not ended at this run's budget, but told of it all the same: see Past runs."
     )
     runs: list[str] = Field([], description="Their ids, newest first; none in forecasts that were made before it was.")
 

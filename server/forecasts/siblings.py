@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from forecurve.science import CurveError, Estimate, Fit, PooledSeeds, Siblings, fit, pool_seeds, predict_ending
 from forecurve.science.past.family import is_member, sibling_prior
+from forecurve.science.past.telling import least_far_ahead
 from forecurve.science.posterior.prior import Prior
 
 from .fitted import MIN_POINTS, curve_of, rising
@@ -61,11 +62,15 @@ def _siblings(past: tuple[PastRun, ...], unit: str) -> Siblings:
     return Siblings([found.curve for run in past if (found := _alone(run, unit)) is not None])
 
 
-def expected_ends(siblings: Sequence[PastRun], arm: str | None, unit: str, budget: float) -> list[Estimate]:
-    """How the seeds of an arm are expected to end that have not ended where a run with this budget will."""
-    seeds = {one.seed: one for one in siblings if arm is not None and one.arm == arm}  # a fork has its parent's seed
-    ahead = (one for one in seeds.values() if not one.tells_the_end(budget))
-    return [predict_ending(found, budget) for one in ahead if (found := _alone(one, unit)) is not None]
+def expected_ends(
+    siblings: Sequence[PastRun], arm: str | None, unit: str, *, now: float, budget: float
+) -> list[Estimate]:
+    """How the seeds of an arm are expected to end that have not ended where a run will which has spent `now` of its
+    budget, but are far ahead of it."""
+    least = least_far_ahead(now, budget)
+    far = [one for one in siblings if one.points[-1].compute >= least and not one.tells_the_end(budget)]
+    seeds = {one.seed: one for one in far if arm is not None and one.arm == arm}  # a fork has its parent's seed
+    return [predict_ending(found, budget) for one in seeds.values() if (found := _alone(one, unit)) is not None]
 
 
 def seeds_of(past: Sequence[PastRun], unit: str) -> PooledSeeds:

@@ -153,8 +153,8 @@ def test_a_forecast_says_whom_it_was_told_by(site: TestClient, sessions: session
 
 @pytest.mark.parametrize(
     ("ahead", "said"),
-    [(0, "3 comparable runs that are over, beside"), (1, "that are over, or far ahead of it (1), beside"),
-     (3, "3 comparable runs that are far ahead of it, beside")],
+    [(0, "3 comparable runs that are over, beside"), (1, "that are over, or as far as it (1), beside"),
+     (3, "3 comparable runs that are as far as it, or further, beside")],
 )  # fmt: skip
 def test_a_forecast_says_how_many_of_the_runs_it_rests_on_are_only_ahead(
     site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, clock: Clock, ahead: int, said: str

@@ -172,13 +172,15 @@ def test_runs_that_ended_sooner_than_this_one_is_to_go_tell_while_they_are_far_a
         return refitted(sessions, settings, run_id)
 
     early, late, far, endless = told(6, 150.0), told(27, 150.0), told(6, 210.0), told(6, None)
-    assert prior(early) == prior(endless) == ("6 siblings", 0, 6)
+    assert prior(early) == prior(late) == prior(endless) == ("6 siblings", 0, 6)  # the late one is not yet beyond them
     assert (early.summary["prior"]["ahead"], endless.summary["prior"]["ahead"]) == (6, 0)
-    assert late.summary["prior"] is far.summary["prior"] is None
-    assert "with 6 runs further along: " in early.sentence
+    assert far.summary["prior"] is None
+    assert "with 6 runs as far along: " in early.sentence
 
 
-def test_live_runs_tell_of_those_that_are_far_behind_them(sessions: Sessions, settings: Settings) -> None:
+def test_live_runs_tell_of_those_that_are_far_behind_them_and_later_of_those_beside_them(
+    sessions: Sessions, settings: Settings
+) -> None:
     """Of the end itself nobody knows yet, and the interval says so."""
     live = family(sessions)
     ceiling = {"sweep_id": live, "points": 6}
@@ -192,12 +194,15 @@ def test_live_runs_tell_of_those_that_are_far_behind_them(sessions: Sessions, se
             run.last_compute = 60.0
     alone = refitted(sessions, settings, start_run(sessions, points=6))
     behind = refitted(sessions, settings, start_run(sessions, **ceiling))
-    close = refitted(sessions, settings, start_run(sessions, points=17, sweep_id=live))  # at 32: not half of theirs
-    assert prior(behind) == ("6 siblings", 0, 6)
-    assert (behind.summary["prior"]["ahead"], close.summary["prior"]) == (6, None)
+    near = refitted(sessions, settings, start_run(sessions, points=13, sweep_id=live))  # at 24 of 100
+    beside = refitted(sessions, settings, start_run(sessions, points=17, sweep_id=live))  # at 32: not half of theirs
+    beyond = refitted(sessions, settings, start_run(sessions, points=36, sweep_id=live))  # at 70
+    assert prior(behind) == prior(near) == prior(beside) == ("6 siblings", 0, 6)
+    assert (behind.summary["prior"]["ahead"], beside.summary["prior"]["ahead"]) == (6, 6)
+    assert beyond.summary["prior"] is None
     assert width(behind) < 0.5 * width(alone)
     assert behind.summary["A"]["lower"] < 0.78 < behind.summary["A"]["upper"]
-    assert "with 6 runs further along: " in behind.sentence
+    assert "with 6 runs as far along: " in behind.sentence
     ends = [one.summary["at_budget"]["ending"] for one in (finished, behind)]
     assert ends[1]["upper"] - ends[1]["lower"] > 2 * (ends[0]["upper"] - ends[0]["lower"])
     shown = ForecastView.of(behind).prior

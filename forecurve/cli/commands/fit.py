@@ -99,7 +99,7 @@ def _say_untold(names: list[str], budget: float | None) -> None:
 
     if not names:
         return
-    far = "" if budget is None else " and is over, or far enough ahead of it"
+    far = "" if budget is None else " and is over, or far enough along"
     why = f"no other series has risen{far}, or it tells nothing; fitted without a prior of the curve"
     typer.echo(f"{names_text(names)}: {why}", err=True)
 

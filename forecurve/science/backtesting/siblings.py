@@ -59,7 +59,7 @@ class Siblings:
             arm: of a run that is not one of them, where seeds of its arm may be.
             now: what a run that is not one of them has spent; needed with a budget.
             budget: what the run is to spend. Those tell of it that have spent 0.9 of that, or half of it and twice what
-                the run has: others err as it does.
+                the run has, and once the run has spent a quarter of it also those beside it: see `least_to_tell`.
 
         Raises:
             PriorError: a place, compute or budget that cannot be.

@@ -146,13 +146,13 @@ def in_prior(runs: int, ahead: int = 0) -> str:
     """What an interval rests on whose past runs are in its prior alone; `ahead`: those of them that are on their way.
 
     >>> in_prior(0), in_prior(1), in_prior(3, ahead=1), in_prior(2, ahead=2)
-    ('without past runs', 'with 1 past run', 'with 2 past runs and 1 further along', 'with 2 runs further along')
+    ('without past runs', 'with 1 past run', 'with 2 past runs and 1 as far along', 'with 2 runs as far along')
     """
     if not runs:
         return WITHOUT
     if ahead == runs:
-        return f"with {_counted(runs, 'run')} further along"
-    return f"with {_counted(runs - ahead, 'past run')}" + (f" and {ahead} further along" if ahead else "")
+        return f"with {_counted(runs, 'run')} as far along"
+    return f"with {_counted(runs - ahead, 'past run')}" + (f" and {ahead} as far along" if ahead else "")
 
 
 def _counted(number: int, what: str) -> str:

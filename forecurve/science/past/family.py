@@ -66,7 +66,7 @@ class Drawn:
 
 
 def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int | None = None) -> Prior:
-    """An empirical-Bayes prior from runs like this one that are finished, or far ahead of it (`telling`).
+    """An empirical-Bayes prior from runs like this one that are finished, or at least as far (`telling`).
 
     Args:
         fits: fits of the siblings as far as they went, in one unit of compute. Ranges of rewards may differ: a ceiling

@@ -12,7 +12,7 @@ from ..fitting.outcome import stood_at
 from ..posterior.prior import FLAT, Prior
 from .family import sibling_prior
 from .mates import Ends
-from .telling import is_finished, least_to_tell
+from .telling import is_finished, least_far_ahead, least_to_tell
 
 
 class Kin:
@@ -65,8 +65,9 @@ class Kin:
         if budget is None:
             return self._made_of(tuple(told), arm, len(told))
         went = {one: self.curves[one].now for one in told}
-        telling = tuple(one for one in told if went[one] >= least_to_tell(now, budget))
-        return self._made_of(telling, arm, sum(is_finished(went[one], budget) for one in telling))
+        finished = sum(is_finished(each, budget) for each in went.values())
+        least = least_to_tell(now, budget, finished)
+        return self._made_of(tuple(one for one in told if went[one] >= least), arm, finished)
 
     def _made_of(self, told: tuple[int, ...], arm: str | None, finished: int) -> Prior:
         key = told, arm, finished
@@ -95,13 +96,14 @@ class Kin:
         return tuple(one for one in stood if one is not None)
 
     def mates_ahead(self, at: int | None, now: float, budget: float, arm: str | None = None) -> list[int]:
-        """The places of the seeds of its arm that are not finished but tell of a run which has spent `now` of `budget`.
+        """The places of the seeds of its arm that are not finished but far ahead of a run which has spent `now` of
+        `budget`.
 
         Args:
             arm: of a run that is not one of them; without a meaning for one that is.
         """
         seeds = self._seeds.get(self._arm_of(at, arm), ())
-        told, least = set(self.others(at)).intersection(seeds), least_to_tell(now, budget)
+        told, least = set(self.others(at)).intersection(seeds), least_far_ahead(now, budget)
         far = [one for one in sorted(told) if self.curves[one].now >= least]
         return [one for one in far if not is_finished(self.curves[one].now, budget)]
 

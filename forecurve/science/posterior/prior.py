@@ -57,7 +57,7 @@ class Prior:
         answers: in each evaluation, where nobody says it of a run and its rewards may be of so many.
         runs: finished runs that it is made of, where it is made of runs. Fewer than 3 tell how runs lie to one another,
             and not how far they leave their curves (`drift`).
-        ahead: runs that are not finished but far ahead, of which it is made besides.
+        ahead: runs that are not finished, of which it is made besides.
 
     Raises:
         FieldError: one of these that cannot be.

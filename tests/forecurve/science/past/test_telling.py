@@ -1,4 +1,4 @@
-"""Which runs tell of one: those that are over where it will be, and those that are far ahead of it."""
+"""Which runs tell of one: those that are over where it will be, those that are far ahead of it or, later, beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecurve.science import Curve, Outcome, PriorError, Siblings, fit, predict_mean
-from forecurve.science.past.telling import is_finished, least_to_tell
+from forecurve.science.past.telling import is_finished, least_far_ahead, least_to_tell
 from forecurve.science.posterior.prior import FLAT
 
 from ..synthetic import noisy_curve
@@ -24,19 +24,32 @@ def _run(seed: int, ceiling: float = 0.6) -> Curve:
 def test_more_is_asked_of_others_the_further_a_run_is_and_never_more_than_to_be_finished(
     now: float, budget: float
 ) -> None:
-    least = least_to_tell(now, budget)
+    least = least_far_ahead(now, budget)
     assert 0.5 * budget <= least <= 0.9 * budget
-    assert least_to_tell(1.5 * now, budget) >= least
+    assert least_far_ahead(1.5 * now, budget) >= least
     assert is_finished(budget, budget)
     assert least >= 2 * now or is_finished(least, budget)
 
 
-def test_a_prior_is_made_of_those_that_are_over_or_far_ahead() -> None:
+@given(st.floats(0.0, 1e6), st.floats(1e-3, 1e6), st.integers(0, 5))
+def test_less_is_asked_of_those_beside_a_run_that_is_on_its_way_while_few_are_finished(
+    now: float, budget: float, finished: int
+) -> None:
+    least, far = least_to_tell(now, budget, finished), least_far_ahead(now, budget)
+    beside = now >= 0.25 * budget and finished < 3
+    assert least == (min(far, 0.9 * now) if beside else far)
+
+
+def test_a_prior_is_made_of_those_that_are_over_far_ahead_or_beside_it() -> None:
     whole, half, early = _run(0), [_run(seed).until(8_500) for seed in (1, 2, 3)], [_run(4).until(3_000)]
-    siblings = Siblings([whole, *half, *early])
-    young, later = siblings.prior(now=3_000, budget=BUDGET), siblings.prior(now=5_000, budget=BUDGET)
+    runs = [whole, *half, *early]
+    siblings = Siblings(runs)
+    young, later, last = (siblings.prior(now=now, budget=BUDGET) for now in (3_000, 8_000, 10_000))
     assert (young.name, young.runs, young.ahead) == ("4 siblings", 1, 3)  # only one has shown the end
-    assert (later.name, later.runs, later.ahead) == ("1 sibling", 1, 0)
+    assert (later.name, later.runs, later.ahead) == ("4 siblings", 1, 3)
+    assert (last.name, last.runs, last.ahead) == ("1 sibling", 1, 0)
+    of_more = Siblings([*runs, _run(5), _run(6)]).prior(now=8_000, budget=BUDGET)
+    assert (of_more.name, of_more.runs, of_more.ahead) == ("3 siblings", 3, 0)
     assert siblings.prior(now=3_000, budget=20 * BUDGET) == FLAT
     assert siblings.prior(now=1_000, budget=8_000).runs == 4
     assert siblings.prior(4, budget=BUDGET) == young
