@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
-from ..curves.curve import Curve
 from ..past.analogues import Course
 from ..past.conformal import Conformal
-from ..past.hindsight import Hindsight, Past
+from ..past.hindsight import Hindsight, Past, most_alike
 from ..past.kin import Kin
-from ..past.mates import Ends
 from ..posterior.prior import Prior
 from .one_run import early_part, rows_under
 from .rows import Row
@@ -31,41 +30,36 @@ def among_siblings(kin: Kin, fractions: Sequence[float], tick: Callable[[], None
     runs, where that would take minutes and a prior hardly hangs on any one.
     """
     few = len(kin.curves) <= _LEFT_OUT
+    prior = cache(kin.prior)
     like = [kin.past_like(kin.others(at), curve.arm) for at, curve in enumerate(kin.curves)]
-    asked: list[dict[Prior, None]] = [{kin.prior(at): None} for at in range(len(kin.curves))]
+    asked: list[dict[Prior, None]] = [{prior(at): None} for at in range(len(kin.curves))]
     under = [
-        {other: kin.prior(other, mates=mates, but=at if few else None) for other in others}
+        {other: prior(other, mates=mates, but=at if few else None) for other in others}
         for at, (others, mates) in enumerate(like)
     ]
     for each in under:
-        for other, prior in each.items():
-            asked[other][prior] = None
+        for other, one in each.items():
+            asked[other][one] = None
     made = [rows_under(curve, fractions, list(asked[at]), tick) for at, curve in enumerate(kin.curves)]
     courses = [Course.of(curve) for curve in kin.curves]
     scaled = []
-    for at, curve in enumerate(kin.curves):
-        ended = {other: kin.mates_ended(other, kin.curves[other].now, but=at) for other in under[at]}
-        told = [(made[other][prior], courses[other], ended[other]) for other, prior in under[at].items()]
-        own = kin.mates_ended(at, curve.now)
-        scaled.append(
-            [
-                _scaled(curve, row, [_past(rows[i], course, ends) for rows, course, ends in told], own)
-                for i, row in enumerate(made[at][kin.prior(at)])
-            ]
-        )
+    for at, told in enumerate(under):
+        rows = [{other: made[other][one][i] for other, one in told.items()} for i in range(len(fractions))]
+        scaled.append([_scaled(kin, at, row, rows[i], courses) for i, row in enumerate(made[at][prior(at)])])
     return scaled
 
 
-def _past(row: Row, course: Course, mates: Ends) -> Past | None:
-    return None if row.raw is None else Past(row.series, row.fraction, row.raw, row.actual, course, mates)
-
-
-def _scaled(curve: Curve, row: Row, others: Sequence[Past | None], mates: Ends) -> Row:
+def _scaled(kin: Kin, at: int, row: Row, told: dict[int, Row], courses: Sequence[Course]) -> Row:
+    """The forecast of the run at this place by those of others, by their places, and how they went."""
     if row.raw is None:
         return row
-    early = early_part(curve, row.fraction) or curve
-    past = [replace(one, run=str(at)) for at, one in enumerate(others) if one is not None]  # names need not be distinct
-    conformal = Conformal.of(Hindsight.of(past, row.raw, course=Course.of(early), width=curve.width, mates=mates))
+    curve = kin.curves[at]
+    course = Course.of(early_part(curve, row.fraction) or curve)
+    known = [other for other, one in told.items() if one.raw is not None]
+    asked, _ = most_alike([courses[other] for other in known], course)
+    past = [_past(kin, known[place], told[known[place]], courses, but=at) for place in asked]
+    mates = kin.mates_ended(at, curve.now)
+    conformal = Conformal.of(Hindsight.of(past, row.raw, course=course, width=curve.width, mates=mates))
     estimate = conformal.apply(row.raw, curve.bounds)
     return replace(
         row,
@@ -74,3 +68,9 @@ def _scaled(curve: Curve, row: Row, others: Sequence[Past | None], mates: Ends) 
         upper=estimate.upper,
         calibration=conformal.label,
     )
+
+
+def _past(kin: Kin, at: int, row: Row, courses: Sequence[Course], *, but: int) -> Past:
+    assert row.raw is not None
+    ended = kin.mates_ended(at, kin.curves[at].now, but=but)
+    return Past(str(at), row.fraction, row.raw, row.actual, courses[at], ended)  # names need not be distinct

@@ -24,19 +24,21 @@ unsure. Errors of runs left out are in closed form (Rasmussen and Williams 2006,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..checks import check_kind
 from ..curves.curve import Curve
 from ..errors import CurveError
 
 PLACES = 6
 """A path is the mean reward in so many equal parts of the compute seen."""
+_PATHS_KEPT = 16  # of one course
 
 _AMPLITUDES = (0.03, 0.1, 0.3)
 _LENGTHS = (0.02, 0.05, 0.1, 0.2)
@@ -97,6 +99,18 @@ class Course:
         >>> Course(np.array([0.0, 1.0, 2.0, 3.0, 9.0]), np.array([0.0, 0.1, 0.2, 0.3, 0.9])).path(3.0).round(3).tolist()
         [0.025, 0.1, 0.125, 0.2, 0.225, 0.3]
         """
+        if until not in self._paths:
+            if len(self._paths) == _PATHS_KEPT:
+                self._paths.clear()
+            self._paths[until] = self._path(until)
+        return self._paths[until]
+
+    @cached_property
+    def _paths(self) -> dict[float, FloatArray]:
+        """Runs of a backtest are as long as one another, or a few lengths: all are asked about the same places."""
+        return {}
+
+    def _path(self, until: float) -> FloatArray:
         edges = np.linspace(0.0, until, PLACES + 1)
         upto = np.searchsorted(self.compute, edges, side="right")
         sums = np.diff(np.concatenate([[0.0], np.cumsum(self.reward)])[upto])
@@ -116,33 +130,37 @@ def expected_errors(errors: FloatArray, medians: FloatArray, sds: FloatArray, pa
     knots = _knots(paths is not None)
     above = medians - np.median(medians[:-1])
     apart = None if paths is None else _apart(paths)
-    shared = _shared(knots, above, apart)
     noise = knots.spread[:, None] ** 2 + (knots.trust[:, None] * np.maximum(sds, _LEAST_SD)) ** 2
-    among = shared[:, :-1, :-1] + noise[:, :-1, None] * np.eye(len(errors))
-    inverse: FloatArray = np.linalg.inv(among).astype(np.float64)
+    alike = _of_likeness(knots, np.zeros((len(above), len(above))) if apart is None else apart)
     said = knots.by_ends[:, None] * above  # by forecasts, where they are taken to say nothing: (K, n + 1)
     told = errors + said[:, :-1]
-    pull = np.einsum("kij,kj->ki", inverse, told)
-    log_likelihood = -0.5 * (pull * told).sum(axis=1) - 0.5 * np.linalg.slogdet(among)[1]
+    shared = alike[knots.base, -1]  # of the new run with all
+    shared += knots.bias[:, None] ** 2 + knots.overstated[:, None] ** 2 * above[-1] * above
+    to_new = shared[:, :-1]
+    solved = _solved(knots, alike[:, :-1, :-1], noise[:, :-1], above[:-1], (told, to_new))
+    pull, of_new = solved.told
+    log_likelihood = -0.5 * (pull * told).sum(axis=1) - 0.5 * solved.log_det
     evidence = (log_likelihood + knots.log_weight)[:, None] - knots.by_ends[:, None] * _strangeness(apart, len(medians))
-    to_new = shared[:, -1, :-1]
-    mean = np.einsum("ki,ki->k", to_new, pull) - said[:, -1]
-    unsure = np.maximum(shared[:, -1, -1] - np.einsum("ki,kij,kj->k", to_new, inverse, to_new), 0.0)
+    mean = (to_new * pull).sum(axis=1) - said[:, -1]
+    unsure = np.maximum(shared[:, -1] - (to_new * of_new).sum(axis=1), 0.0)
     new = _averaged(evidence[:, -1], mean, unsure + noise[:, -1])
     common = _averaged(evidence[:, -1] + knots.doubt, mean, unsure)
-    variance = 1 / np.diagonal(inverse, axis1=1, axis2=2)
+    variance = 1 / solved.diagonal
     left_out = _left_out(told, pull, variance, said[:, :-1], evidence[:, :-1])
     return Errors(_pair(*new), _pair(*common), left_out)
 
 
 @dataclass(frozen=True)
 class _Knots:
-    """The lattice of what is not known, K knots; each field of shape (K,).
+    """The lattice of what is not known, K knots; each field but `bases` of shape (K,).
 
     `by_ends` is 1 where the end is told and not the error, else 0. `doubt` is added to the log weights where it is
-    asked what runs share: beforehand .95 are on nothing.
+    asked what runs share: beforehand .95 are on nothing. `base` says which of the `bases`, knots that differ in more
+    than bias and overstatement, each one is like but for these.
     """
 
+    base: IntArray
+    bases: IntArray
     amplitude: FloatArray
     length: FloatArray
     spread: FloatArray
@@ -176,7 +194,8 @@ def _knots(likeness: bool) -> _Knots:
     nothing = (columns[0] == 0) & (columns[4] == 0) & (columns[5] == 0)
     share = np.exp(columns[-1])[nothing].sum() / np.exp(columns[-1]).sum()
     doubt = np.log(np.where(nothing, _NOTHING_SHARED / share, (1 - _NOTHING_SHARED) / (1 - share)))
-    return _Knots(*np.vstack([columns, doubt]))
+    _, bases, base = np.unique(columns[:4], axis=1, return_index=True, return_inverse=True)
+    return _Knots(base.ravel(), bases, *np.vstack([columns, doubt]))
 
 
 def _alike(none: float) -> list[tuple[float, float, float]]:
@@ -185,14 +204,40 @@ def _alike(none: float) -> list[tuple[float, float, float]]:
     return [(0.0, 1.0, none), *((amplitude, length, each) for amplitude, length in product(_AMPLITUDES, _LENGTHS))]
 
 
-def _shared(knots: _Knots, overstated: FloatArray, apart: FloatArray | None) -> FloatArray:
-    """Covariance of errors between runs at each knot, noise aside: (K, n + 1, n + 1)."""
-    shared = knots.bias[:, None, None] ** 2 + knots.overstated[:, None, None] ** 2 * np.outer(overstated, overstated)
-    if apart is None:
-        return np.asarray(shared)
-    lengths, of_knot = np.unique(knots.length, return_inverse=True)  # a handful
-    alike = np.exp(-0.5 * apart / lengths[:, None, None] ** 2)[of_knot]
-    return np.asarray(shared + knots.amplitude[:, None, None] ** 2 * alike)
+def _of_likeness(knots: _Knots, apart: FloatArray) -> FloatArray:
+    """Covariance of w between runs at each base: (bases, n + 1, n + 1)."""
+    amplitude, length = (each[knots.bases, None, None] for each in (knots.amplitude, knots.length))
+    return np.asarray(amplitude**2 * np.exp(-0.5 * apart / length**2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Of the inverse of the covariance of past errors at each knot, (n, n): what it makes of some vectors, each of
+    shape (K, n), its diagonal, (K, n), and log |covariance|, (K,)."""
+
+    told: FloatArray
+    diagonal: FloatArray
+    log_det: FloatArray
+
+
+def _solved(
+    knots: _Knots, alike: FloatArray, noise: FloatArray, above: FloatArray, vectors: Sequence[FloatArray]
+) -> _Solved:
+    """Only bases are inverted: b and g lie in one direction each, and come in afterwards (Sherman and Morrison)."""
+    among = alike + noise[knots.bases, :, None] * np.eye(len(above))
+    inverse = np.linalg.inv(among)
+    log_det = np.linalg.slogdet(among)[1][knots.base]
+    diagonal = np.diagonal(inverse, axis1=1, axis2=2)[knots.base]
+    along = np.ones_like(above), above
+    every = np.stack([*vectors, *(np.broadcast_to(one, vectors[0].shape) for one in along)], axis=1)
+    solved = (every @ inverse[knots.base]).swapaxes(0, 1)
+    for size, direction, seen in zip((knots.bias, knots.overstated), along, solved[-2:], strict=True):
+        grown = 1 + size**2 * (seen @ direction)
+        share = size**2 / grown
+        diagonal -= share[:, None] * seen**2
+        solved -= (share * (solved @ direction))[..., None] * seen.copy()
+        log_det += np.log(grown)
+    return _Solved(solved[:-2], diagonal, log_det)
 
 
 def _apart(paths: FloatArray) -> FloatArray:

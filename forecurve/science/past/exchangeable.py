@@ -7,12 +7,14 @@ on a lattice of (mu, s), mu uniform; L_i is what the data of run i say of theta_
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ..arrays import FloatArray, IntArray
+from .mixtures import log_mixed
 
 WORTH = 3.0
 """Runs that what is usual counts for, before any is seen."""
@@ -30,22 +32,43 @@ def bins_over(low: float, high: float, spread: float) -> FloatArray:
 
 def share_in_bins(values: FloatArray, log_weight: FloatArray, bins: FloatArray) -> FloatArray:
     """The share of weighed draws (D,) in each bin: a likelihood where the weight is one over the prior's density."""
-    return np.asarray(shares_in_bins(values, log_weight, np.zeros(1, dtype=np.int64), bins)[0])
+    return np.asarray(InBins.of(values, np.zeros(1, dtype=np.int64), bins).shares(log_weight)[0])
 
 
-def shares_in_bins(values: FloatArray, log_weight: FloatArray, starts: IntArray, bins: FloatArray) -> FloatArray:
-    """The same of several runs at once, (R, bins); `starts` says where each one's draws begin among all, (R,)."""
-    runs, width = len(starts), len(bins)
-    each = np.repeat(np.arange(runs), np.diff(starts, append=len(values)))
-    weight = np.exp(log_weight - np.maximum.reduceat(log_weight, starts)[each])
-    place = np.clip((values - bins[0]) / (bins[1] - bins[0]), 0.0, width - 1.001)
-    below = place.astype(np.int64)
-    share = place - below  # of the bin above: the mean stays where it is
-    below += each * width
-    found = np.bincount(below, weight * (1 - share), runs * width)
-    found += np.bincount(below + 1, weight * share, runs * width)
-    found = found.reshape(runs, width)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+@dataclass(frozen=True, eq=False)
+class InBins:
+    """Where draws of R runs lie on a line of bins, to be weighed in one way or another.
+
+    Attributes:
+        starts: where each run's draws begin among all, (R,).
+        each: whose every draw is, (D,).
+        below: the bin below each, on the lines of all runs one after another, (D,).
+        share: of it that is in the bin above, so that the mean stays where it is, (D,).
+        width: the number of bins.
+    """
+
+    starts: IntArray
+    each: IntArray
+    below: IntArray
+    share: FloatArray
+    width: int
+
+    @classmethod
+    def of(cls, values: FloatArray, starts: IntArray, bins: FloatArray) -> InBins:
+        """Draws of all runs one after another, (D,)."""
+        each = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
+        place = np.clip((values - bins[0]) / (bins[1] - bins[0]), 0.0, len(bins) - 1.001)
+        below = place.astype(np.int64)
+        return cls(starts, each, below + each * len(bins), place - below, len(bins))
+
+    def shares(self, log_weight: FloatArray) -> FloatArray:
+        """The share of each run's weighed draws in each bin, (R, bins)."""
+        weight = np.exp(log_weight - np.maximum.reduceat(log_weight, self.starts)[self.each])
+        above, size = weight * self.share, len(self.starts) * self.width
+        found = np.bincount(self.below, weight * (1 - self.share), size)
+        found += np.bincount(self.below + 1, above, size)
+        found = found.reshape(-1, self.width)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def told_by_all(known: FloatArray, bins: FloatArray, spread: float) -> tuple[float, float]:
@@ -58,7 +81,7 @@ def told_by_all(known: FloatArray, bins: FloatArray, spread: float) -> tuple[flo
     """
     centres, spreads = bins[::BINS_A_CENTRE], spread * _SHARES
     normals = _normals(bins.tobytes(), spread)
-    log_lattice = np.stack([np.log(known @ normal + 1e-300).sum(axis=0) for normal in normals])
+    log_lattice = np.stack([mixed.sum(axis=0) for mixed in log_mixed(known, normals)])
     log_lattice += log_spread(_SHARES, WORTH)[:, None]
     share = np.exp(log_lattice - logsumexp(log_lattice))
     mean = float(share.sum(axis=0) @ centres)

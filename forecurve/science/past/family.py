@@ -14,7 +14,7 @@ seeds of one arm the family has two levels (`nested`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,10 +24,10 @@ from ..arrays import FloatArray, IntArray
 from ..checks import check_kind, whole_of
 from ..curves.alike import check_one_unit
 from ..curves.arms import told_apart
-from ..curves.order import place_of
+from ..curves.order import Place, place_of
 from ..fitting.fit import Fit
-from ..posterior.prior import FLAT, LOG_B_BOX, Prior, box_of
-from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, bins_over, shares_in_bins, told_by_all
+from ..posterior.prior import FLAT, LOG_B_BOX, Prior
+from .exchangeable import BINS_A_CENTRE, TOLD, WORTH, InBins, bins_over, told_by_all
 from .family_noise import noise_known
 from .nested import told_by_arms
 from .parameters import parameters_of
@@ -90,7 +90,7 @@ def sibling_prior(fits: Sequence[Fit], arm: str | None = None, *, finished: int 
         check_kind(f"fits[{at}]", one, Fit, "pass fit(curve)", errors.PriorError)
     if finished is not None:
         finished = whole_of("finished", finished, errors.PriorError, "say how many of them are, or leave it out")
-    fits = sorted(fits, key=lambda one: place_of(one.curve))  # sums hang on the order of what is summed
+    fits = sorted(fits, key=_place)  # sums hang on the order of what is summed
     answers = answers_of_all([fit.curve for fit in fits])
     fits = [of_answers(fit, answers) for fit in fits]
     prior = replace(parameter_prior(fits, arm), noise=noise_known(fits), answers=answers)
@@ -124,6 +124,11 @@ def parameter_prior(fits: Sequence[Fit], arm: str | None = None) -> Prior:
 
 
 @remembered
+def _place(fit: Fit) -> Place:
+    return place_of(fit.curve)
+
+
+@remembered
 def is_member(fit: Fit) -> bool:
     """Whether a sibling tells of others: it is one sigmoid that has risen. Of one that has not, only that is known."""
     if fit.misfit not in (None, "shape"):
@@ -145,33 +150,42 @@ def _drawn(family: Sequence[Fit]) -> Drawn:
 
 def _boxes(family: Sequence[Fit]) -> list[Pair]:
     """The range of each parameter under the flat prior of all of them."""
-    mids = np.array([box_of(FLAT, fit.curve.compute).log_mid for fit in family])
+    mids = np.array([parameters_of(fit).box.log_mid for fit in family])
     return [(0.0, 1.0), LOG_B_BOX, (float(mids[:, 0].min()), float(mids[:, 1].max()))]
 
 
 def _told_of(drawn: Drawn, boxes: Sequence[Pair], arms: Arms | None) -> list[Pair | None]:
     """(mean, sd) of each parameter for one more sibling; None where they leave it open."""
     told: list[Pair | None] = [None] * len(boxes)
+    lines = [bins_over(*box, spread) for box, spread in zip(boxes, SPREAD, strict=True)]
+    placed = [InBins.of(theta, drawn.starts, bins) for theta, bins in zip(drawn.theta, lines, strict=True)]
     for left in reversed(range(_ROUNDS)):  # what sharpens the others need not know of arms, which costs more
-        told = [_one(drawn, at, box, told, None if left else arms) for at, box in enumerate(boxes)]
+        weights = _log_weights(drawn, told)
+        known = [each.shares(weight) for each, weight in zip(placed, weights, strict=True)]
+        told = [_one(known[at], at, bins, None if left else arms) for at, bins in enumerate(lines)]
     return told
 
 
-def _one(drawn: Drawn, at: int, box: Pair, others: Sequence[Pair | None], arms: Arms | None) -> Pair | None:
-    bins = bins_over(*box, SPREAD[at])
-    known = _likelihoods(drawn, at, bins, others)
+def _log_weights(drawn: Drawn, told: Sequence[Pair | None]) -> Iterator[FloatArray]:
+    """For each parameter of every draw that with which its run's own data say of it, given what is told of the two
+    others: (D,)."""
+    away = [
+        None if pair is None else 0.5 * ((theta - pair[0]) / pair[1]) ** 2
+        for theta, pair in zip(drawn.theta, told, strict=True)
+    ]
+    for at in range(len(away)):
+        weight = -drawn.log_prior
+        for other, far in enumerate(away):
+            if other != at and far is not None:
+                weight -= far
+        yield weight
+
+
+def _one(known: FloatArray, at: int, bins: FloatArray, arms: Arms | None) -> Pair | None:
+    """Of the parameter at this place, from what is known of each sibling's, (R, bins)."""
     if arms is None:
         mean, variance = told_by_all(known, bins, SPREAD[at])
     else:
         spread, centres = (SPREAD[at], SEED_SPREAD[at], WORTH), bins[::BINS_A_CENTRE]
         mean, variance = told_by_arms(known, arms.of_each, arms.of_new, bins, centres, *spread)
-    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (box[1] - box[0]) ** 2 / 12 else None
-
-
-def _likelihoods(drawn: Drawn, at: int, bins: FloatArray, others: Sequence[Pair | None]) -> FloatArray:
-    """What the own data of each sibling say of one parameter: a share in each bin, (R, bins)."""
-    log_weight = -drawn.log_prior
-    for other, pair in enumerate(others):
-        if other != at and pair is not None:
-            log_weight = log_weight - 0.5 * ((drawn.theta[other] - pair[0]) / pair[1]) ** 2
-    return shares_in_bins(drawn.theta[at], log_weight, drawn.starts, bins)
+    return (mean, float(np.sqrt(variance))) if variance <= (1 - TOLD) * (bins[-1] - bins[0]) ** 2 / 12 else None

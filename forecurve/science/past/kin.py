@@ -61,7 +61,7 @@ class Kin:
         arm = self._arm_of(at, arm)
         told = self.others(at) if mates else self._of_other_arms(at, arm)
         if but is not None:
-            told = [one for one in told if self.curves[one].identity != self.curves[but].identity]
+            told = [one for one in told if self._first[one] != self._first[but]]
         if budget is None:
             return self._made_of(tuple(told), arm, len(told))
         went = {one: self.curves[one].now for one in told}
@@ -90,8 +90,8 @@ class Kin:
             but: the place of one more run that tells nothing.
         """
         mates = self._seeds.get(self._arm_of(at, arm), ())
-        apart = [self.curves[one].identity for one in (at, but) if one is not None]
-        told = [curve for one in mates if (curve := self.curves[one]).identity not in apart]
+        apart = [self._first[one] for one in (at, but) if one is not None]
+        told = [self.curves[one] for one in mates if one not in apart]
         stood = [stood_at(curve.compute, curve.reward, compute) for curve in told]
         return tuple(one for one in stood if one is not None)
 
@@ -121,15 +121,20 @@ class Kin:
         return seeds
 
     @cached_property
+    def _first(self) -> list[int]:
+        """For each the place of the first that is the same run."""
+        places: dict[tuple[object, ...], int] = {}
+        return [places.setdefault(curve.identity, at) for at, curve in enumerate(self.curves)]
+
+    @cached_property
     def _distinct(self) -> list[int]:
         """The first of each run."""
-        return list({curve.identity: at for at, curve in reversed(list(enumerate(self.curves)))}.values())
+        return list(dict.fromkeys(reversed(self._first)))
 
     @cached_property
     def _apart(self) -> list[list[int]]:
         """For each run the others that are other runs."""
-        runs = [curve.identity for curve in self.curves]
-        return [[other for other in self._distinct if runs[other] != own] for own in runs]
+        return [[other for other in self._distinct if other != own] for own in self._first]
 
     def _of_other_arms(self, at: int | None, arm: str | None) -> list[int]:
         return [other for other in self.others(at) if arm is None or self._arms[other] != arm]

@@ -20,8 +20,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from .exchangeable import log_spread
+from .mixtures import log_mixed
 
 _SHARES: FloatArray = np.geomspace(0.25, 16.0, 9)  # of a default spread
 
@@ -45,40 +46,45 @@ def told_by_arms(
         bins, centres: where theta, and alpha and mu, are looked at.
         between, within: spread of arms and of an arm's seeds before any is seen, worth `weight` arms, or seeds, each.
     """
-    names = list(dict.fromkeys(arms))
-    of_arm = [np.flatnonzero([arm == name for arm in arms]) for name in names]
+    of_arm: dict[str, list[int]] = {}
+    for at, arm in enumerate(arms):
+        of_arm.setdefault(arm, []).append(at)
+    own = [at for at, arm in enumerate(of_arm) if arm == of]  # one or none
     spreads_b, spreads_w = between * _SHARES, within * _SHARES
     kernel = _normals(centres.tobytes(), centres.tobytes(), between)  # [b, alpha, mu]
     within_arm = _normals(bins.tobytes(), centres.tobytes(), within)  # [w, bin, alpha]
-    log_g = np.stack([_log_together(known, of_arm, normal) for normal in within_arm])  # [w, arm, alpha]
+    log_g = _log_together(known, list(of_arm.values()), within_arm)  # [w, arm, alpha]
     log_seen = log_spread(_SHARES, weight)
-    log_m = _log_mixed(log_g, kernel)  # [b, w, arm, mu]
-    log_p = log_m.sum(axis=2) + log_seen[:, None, None] + log_seen[:, None]  # [b, w, mu]
+    log_all, log_own = _log_of_arms(log_g, kernel, own)
+    log_p = log_all + log_seen[:, None, None] + log_seen[:, None]  # [b, w, mu]
     log_p -= logsumexp(log_p)
-    if of not in names:
+    if not own:
         return _of_new_arm(np.exp(log_p), centres, spreads_b, spreads_w)
-    own = names.index(of)
-    log_rest = log_p - log_m[:, :, own]  # what the other arms say
+    log_rest = log_p - log_own[:, :, 0]  # what the other arms say
     top = log_rest.max()
     reached = np.einsum("bam,bwm->wa", kernel, np.exp(log_rest - top))
-    log_alpha = log_g[:, own] + np.log(reached + 1e-300)
+    log_alpha = log_g[:, own[0]] + np.log(reached + 1e-300)
     share = np.exp(log_alpha - logsumexp(log_alpha))  # [w, alpha]
     mean = float(share.sum(axis=0) @ centres)
     precision = float(share.sum(axis=1) @ spreads_w**-2)
     return mean, float(1 / precision + share.sum(axis=0) @ (centres - mean) ** 2)
 
 
-def _log_together(known: FloatArray, of_arm: Sequence[IntArray], normal: FloatArray) -> FloatArray:
-    """Log of G_i: (arms, alpha); `normal` is about each alpha, (bins, alpha)."""
-    log_f = np.log(known @ normal + 1e-300)
-    return np.array([log_f[members].sum(axis=0) for members in of_arm])
+def _log_together(known: FloatArray, of_arm: Sequence[Sequence[int]], within: FloatArray) -> FloatArray:
+    """Log of G_i: (w, arm, alpha)."""
+    log_f = np.stack(list(log_mixed(known, within)))
+    return np.stack([log_f[:, members].sum(axis=1) for members in of_arm], axis=1)
 
 
-def _log_mixed(log_g: FloatArray, kernel: FloatArray) -> FloatArray:
-    """Log of M_i: (b, w, arm, mu)."""
+def _log_of_arms(log_g: FloatArray, kernel: FloatArray, own: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Log of M_i: of all arms together, (b, w, mu), and of each of these, (b, w, own, mu)."""
     top = log_g.max(axis=2, keepdims=True)
-    mixed = np.exp(log_g - top) @ kernel[:, None]
-    return np.asarray(np.log(mixed + 1e-300) + top)
+    every, some = [], []
+    for log_m in log_mixed(np.exp(log_g - top), kernel):  # of all arms for one b, (w, arm, mu)
+        log_m += top
+        every.append(log_m.sum(axis=1))
+        some.append(log_m[:, own])
+    return np.stack(every), np.stack(some)
 
 
 def _of_new_arm(share: FloatArray, mus: FloatArray, between: FloatArray, within: FloatArray) -> tuple[float, float]:

@@ -6,7 +6,7 @@ With it the fit can be weighed anew under another prior, as a member of a family
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,8 @@ from .remembered import remembered
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
+
+_THIN_KEPT = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +37,20 @@ class Parameters:
     index: IntArray
 
     def thinned(self, most: int) -> Parameters:
-        """At most so many of the draws, evenly spread."""
-        at = _evenly(len(self.theta), min(most, len(self.theta)))
-        return Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
+        """At most so many of the draws, evenly spread. The last few are kept: families that a run is one of differ by
+        a run or two."""
+        if most >= len(self.theta):
+            return self
+        if most not in self._thin:
+            if len(self._thin) == _THIN_KEPT:
+                self._thin.clear()
+            at = _evenly(len(self.theta), most)
+            self._thin[most] = Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
+        return self._thin[most]
+
+    @cached_property
+    def _thin(self) -> dict[int, Parameters]:
+        return {}
 
 
 @lru_cache(maxsize=64)

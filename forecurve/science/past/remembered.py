@@ -19,8 +19,9 @@ def remembered(said_of: Callable[[Fit], Said]) -> Callable[[Fit], Said]:
 
     @wraps(said_of)
     def once(fit: Fit) -> Said:
-        if fit not in known:
-            known[fit] = said_of(fit)
-        return known[fit]
+        said = known.get(fit)
+        if said is None:
+            said = known[fit] = said_of(fit)
+        return said
 
     return once

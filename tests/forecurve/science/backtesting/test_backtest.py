@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,13 @@ import pytest
 
 from forecurve.science import Curve, CurveError, Outcome, PriorError, backtest, fit, predict_ending, predict_mean
 from forecurve.science.arrays import FloatArray
+from forecurve.science.backtesting import among_siblings
 from forecurve.science.backtesting.backtest import BASELINES
-from forecurve.science.backtesting.one_run import early_part
+from forecurve.science.backtesting.one_run import early_part, past_forecast
+from forecurve.science.backtesting.siblings import Siblings
+from forecurve.science.past import hindsight
+from forecurve.science.past.analogues import Course
+from forecurve.science.past.conformal import Conformal
 
 from ..synthetic import noisy_curve, sigmoid
 
@@ -138,6 +144,23 @@ def test_a_run_never_helps_to_forecast_itself(family: list[Curve]) -> None:
     )
     one, two = (backtest([each, *family[1:]], fractions=(0.5,), prior="siblings").rows[0] for each in (curve, ended))
     assert one.raw == two.raw
+
+
+def test_of_many_runs_a_row_is_what_its_siblings_say_one_by_one(
+    family: list[Curve], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than are asked, and so many that each has a part in the priors of the others."""
+    monkeypatch.setattr(among_siblings, "_LEFT_OUT", 2)
+    monkeypatch.setattr(hindsight, "MOST_RUNS", 4)
+    curves = family[:7]
+    row, siblings = backtest(curves, fractions=(0.5,), prior="siblings").rows[0], Siblings(curves)
+    own, *past = (past_forecast(curve, 0.5, siblings.prior(at)) for at, curve in enumerate(curves))
+    assert own is not None
+    course = Course.of(curves[0].until(8_000.0))
+    told = hindsight.Hindsight.of([one for one in past if one is not None], own.estimate, course=course)
+    expected = Conformal.of(told).apply(own.estimate)
+    assert (row.predicted, row.lower, row.upper) == astuple(expected)
+    assert (row.calibration, len(past)) == ("adjusted (4 past runs)", 6)
 
 
 def test_a_copy_of_a_run_is_no_sibling_of_it(family: list[Curve]) -> None:

@@ -8,11 +8,13 @@ import pytest
 from forecurve.science.past.analogues import Course, expected_errors
 
 
-def test_an_error_left_out_is_that_of_a_new_run() -> None:
+@pytest.mark.parametrize("apart", [0.0, 0.3])
+def test_an_error_left_out_is_that_of_a_new_run(apart: float) -> None:
     """In closed form for all past runs at once, or by forgetting each in turn: the same, sd included."""
     rng = np.random.default_rng(3)
     errors, sds, paths = 0.05 * rng.normal(size=12), rng.uniform(0.01, 0.1, 13), rng.uniform(0.2, 0.3, (13, 6))
-    medians = np.full(13, 0.6)  # the usual one must not depend on who is left out
+    medians = 0.6 + apart * np.repeat([-1.0, -0.5, 0.0, 0.5, 1.0], [2, 2, 5, 2, 2])[rng.permutation(13)]
+    assert np.median(medians[:-1]) == 0.6  # the usual one does not depend on who is left out
     found = expected_errors(errors, medians, sds, paths).left_out
     for at in range(12):
         order = [*(other for other in range(12) if other != at), at]
@@ -46,6 +48,13 @@ def test_the_path_of_a_run_stops_where_the_new_run_is() -> None:
     assert Course(compute, reward).path(12.0).tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     short = Course(compute[:2], reward[:2]).path(12.0)
     assert short.tolist() == pytest.approx([0.1] * 6)
+
+
+def test_a_path_is_the_same_however_many_were_asked_before() -> None:
+    compute, reward = np.linspace(0, 40, 21), np.linspace(0.1, 0.7, 21)
+    course, places = Course(compute, reward), [*range(1, 41), *range(1, 41)]
+    asked = [course.path(float(until)).tolist() for until in places]
+    assert asked == [Course(compute, reward).path(float(until)).tolist() for until in places]
 
 
 def _told_by_ends(new_path: float) -> tuple[float, float]:

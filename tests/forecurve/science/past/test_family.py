@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from forecurve.science import Curve, fit, sibling_prior
+from forecurve.science import Curve, Siblings, fit, sibling_prior
 from forecurve.science.arrays import FloatArray
 from forecurve.science.past.exchangeable import WORTH
 from forecurve.science.past.family import MEMBER, SPREAD, parameter_prior
@@ -80,6 +81,16 @@ def test_siblings_in_another_order_give_the_same_prior_to_the_last_digit() -> No
     """Sums differ by the order of their terms, and what is adaptive behind them may tip."""
     fits = [fit(noisy_curve(seed, A=0.5 + 0.03 * seed, last=16_000, points=40)) for seed in range(5)]
     assert sibling_prior([fits[at] for at in (3, 0, 4, 2, 1)]) == sibling_prior(fits)
+
+
+def test_a_prior_of_all_but_one_is_the_same_to_the_last_digit_when_it_is_made_alone() -> None:
+    """What runs say by themselves is kept from one such prior to the next."""
+    runs = [noisy_curve(seed, A=0.5 + 0.03 * seed, last=16_000, points=20) for seed in range(6)]
+    curves = [replace(run, name=f"arm {seed // 2}", seed=seed % 2) for seed, run in enumerate(runs)]
+    siblings = Siblings([*curves, curves[0]])  # a copy counts once
+    for at, curve in enumerate(curves):
+        others = [fit(other) for other in curves if other is not curve]
+        assert siblings.prior(at) == sibling_prior(others, curve.arm, finished=len(others))
 
 
 def test_runs_that_never_rose_lower_the_weight_and_say_nothing_else():
