@@ -99,11 +99,12 @@ class Course:
         >>> Course(np.array([0.0, 1.0, 2.0, 3.0, 9.0]), np.array([0.0, 0.1, 0.2, 0.3, 0.9])).path(3.0).round(3).tolist()
         [0.025, 0.1, 0.125, 0.2, 0.225, 0.3]
         """
-        if until not in self._paths:
+        path = self._paths.get(until)
+        if path is None:
             if len(self._paths) == _PATHS_KEPT:
                 self._paths.clear()
-            self._paths[until] = self._path(until)
-        return self._paths[until]
+            path = self._paths[until] = self._path(until)
+        return path
 
     @cached_property
     def _paths(self) -> dict[float, FloatArray]:

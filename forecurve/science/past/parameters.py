@@ -41,12 +41,14 @@ class Parameters:
         a run or two."""
         if most >= len(self.theta):
             return self
-        if most not in self._thin:
+        thin = self._thin.get(most)
+        if thin is None:
             if len(self._thin) == _THIN_KEPT:
                 self._thin.clear()
             at = _evenly(len(self.theta), most)
-            self._thin[most] = Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
-        return self._thin[most]
+            thin = Parameters(self.theta[at], self.log_prior[at], self.prior, self.box, self.index[at])
+            self._thin[most] = thin
+        return thin
 
     @cached_property
     def _thin(self) -> dict[int, Parameters]:
