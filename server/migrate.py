@@ -12,6 +12,8 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 
+from server.database import psycopg_url
+
 SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
 
 
@@ -32,6 +34,11 @@ def main() -> int:
     url = os.environ.get("DATABASE_URL")
     if not url:
         print("Set DATABASE_URL to the database to migrate.", file=sys.stderr)
+        return 2
+    try:
+        psycopg_url(url)
+    except ValueError as fault:
+        print(f"DATABASE_URL {fault}", file=sys.stderr)
         return 2
     upgrade(url)
     return 0

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def conf(tmp_path: Path) -> dict:
     return configuration(
-        Settings(DATABASE_URL="unused", REDIS_URL="redis://127.0.0.1:1/0", data_dir=tmp_path, tick_s=2)
+        Settings(DATABASE_URL="postgresql://unused", REDIS_URL="redis://127.0.0.1:1/0", data_dir=tmp_path, tick_s=2)
     )
 
 
@@ -53,7 +53,7 @@ def test_the_visibility_timeout_is_set_in_all_three_places(conf):
 
 
 def test_a_lease_outlives_no_task_by_much_and_no_task_outlives_its_lease(conf):
-    assert Settings(DATABASE_URL="unused").lease_s >= conf["task_time_limit"]
+    assert Settings(DATABASE_URL="postgresql://unused").lease_s >= conf["task_time_limit"]
 
 
 def test_ticks_of_an_idle_queue_expire(conf):
