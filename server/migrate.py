@@ -11,8 +11,10 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from sqlalchemy.pool import NullPool
 
-from server.database import psycopg_url
+from server.database import make_engine, psycopg_url
+from server.events.service import forget_numbers_ahead
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
 
@@ -30,6 +32,16 @@ def upgrade(url: str, revision: str = "head") -> None:
     command.upgrade(alembic_config(url), revision)
 
 
+def settle(url: str) -> None:
+    """Mend what a dump of another cluster brings that is true only there. The newest revision is in place."""
+    engine = make_engine(url, poolclass=NullPool)
+    try:
+        with engine.begin() as connection:
+            forget_numbers_ahead(connection)
+    finally:
+        engine.dispose()
+
+
 def main() -> int:
     url = os.environ.get("DATABASE_URL")
     if not url:
@@ -41,6 +53,7 @@ def main() -> int:
         print(f"DATABASE_URL {fault}", file=sys.stderr)
         return 2
     upgrade(url)
+    settle(url)
     return 0
 
 
