@@ -176,6 +176,22 @@ def test_events_of_a_dump_from_a_cluster_that_had_counted_further_are_seen(
     assert later.items == []
 
 
+def test_a_database_of_a_newer_version_is_left_alone_in_words(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY);
+            INSERT INTO alembic_version VALUES ('9999');
+        """)
+    assert migrate.main() == 1
+    said = capsys.readouterr().err
+    assert "'9999': the database is of another version of Forecurve, and this one knows" in said
+    assert f"up to {migrate.newest()}; start that one" in said
+    assert _tables(empty_database) == {"alembic_version"}
+
+
 def test_migrate_without_a_database_says_what_to_set(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
