@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from psycopg.errors import IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
+from psycopg.errors import DiskFull, IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -263,6 +263,11 @@ def _given_up(error: Exception, *, reads: bool) -> tuple[type[Unavailable], str]
         return TookTooLong, "This took too long on our side and was given up; nothing was changed. Send it again."
     if isinstance(cause, LockNotAvailable):
         return Unavailable, "Another request holds what this one needs; nothing was changed. Send it again."
+    if isinstance(cause, DiskFull):
+        return (
+            Unavailable,
+            "The database has no room left on its disk; nothing was changed. Free some, then send it again.",
+        )
     return Unavailable, "The database does not answer right now; nothing was changed. Send it again."
 
 
