@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import pytest
 from celery.beat import Scheduler
+from celery.signals import worker_init
 from kombu.utils.imports import symbol_by_name
 
 from server.clocks import CLOCKS_DIFFER
@@ -126,3 +127,13 @@ def test_every_task_that_is_rung_anywhere_is_registered(surroundings):
 def test_a_broker_that_is_down_is_said_to_be(surroundings):
     with pytest.raises(BrokerDown):
         ring("worker.tasks.tick")
+
+
+def test_a_worker_that_can_do_no_task_does_not_start(surroundings, monkeypatch: pytest.MonkeyPatch):
+    import worker.ringer  # noqa: F401
+    from worker.tasks import _context_of
+
+    _context_of.cache_clear()
+    monkeypatch.setenv("FORECURVE_RAY_URL", "http://ray-head.example.org:8265")
+    with pytest.raises(SystemExit, match="set FORECURVE_RAY_TOKEN"):
+        worker_init.send(sender=None)
