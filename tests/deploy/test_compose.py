@@ -65,3 +65,8 @@ def test_no_log_of_a_container_holds_a_token_or_a_login_link() -> None:
 def test_the_services_wait_for_the_migration() -> None:
     for name in ("api", "worker", "scheduler"):
         assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_no_log_fills_the_disk() -> None:
+    for name, service in SERVICES.items():
+        assert {"max-size", "max-file"} <= set(service["logging"]["options"]), name

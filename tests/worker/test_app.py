@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -137,3 +138,21 @@ def test_a_worker_that_can_do_no_task_does_not_start(surroundings, monkeypatch: 
     monkeypatch.setenv("FORECURVE_RAY_URL", "http://ray-head.example.org:8265")
     with pytest.raises(SystemExit, match="set FORECURVE_RAY_TOKEN"):
         worker_init.send(sender=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "told", "kept"),
+    [
+        ("celery.worker.strategy", logging.INFO, ({"id": "1", "name": TICK_TASK},), False),
+        ("celery.app.trace", logging.INFO, ({"id": "1", "name": SWEEP_TASK},), False),
+        ("celery.app.trace", logging.ERROR, ({"id": "1", "name": TICK_TASK},), True),
+        ("celery.app.trace", logging.INFO, ({"id": "1", "name": "worker.tasks.refit"},), True),
+        ("celery.beat", logging.INFO, ("tick", TICK_TASK), False),
+        ("celery.beat", logging.INFO, (), True),
+    ],
+)
+def test_what_comes_every_two_seconds_is_told_of_only_when_it_goes_wrong(
+    name: str, level: int, told: tuple[object, ...], kept: bool
+):
+    record = logging.LogRecord(name, level, __file__, 1, "told", told, None)
+    assert bool(logging.getLogger(name).filter(record)) is kept
