@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Engine, MetaData, cast, create_engine
+from sqlalchemy import DateTime, Engine, MetaData, cast, create_engine, make_url
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 from sqlalchemy.types import UserDefinedType
 
@@ -116,16 +116,36 @@ class Patience:
         return " ".join(f"-c {name}={math.ceil(1000 * seconds)}" for name, seconds in limits.items())
 
 
+def psycopg_url(url: str) -> str:
+    """The URL as SQLAlchemy's for psycopg 3, whatever spelling of it was given.
+
+    Raises:
+        ValueError: it is none of Postgres. Says no more of it than its scheme: it holds a password.
+    """
+    wanted = "it must be postgresql://USER:PASSWORD@HOST/NAME"
+    scheme, found, rest = url.partition("://")
+    if not found:
+        raise ValueError(f"is no URL; {wanted}")
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise ValueError(f"begins with {scheme}:; {wanted}")
+    ours = f"postgresql+psycopg://{rest}"
+    try:
+        holds = "@" not in (make_url(ours).host or "")  # else part of the password would be taken for the host
+    except (ArgumentError, ValueError):
+        holds = False
+    if not holds:
+        raise ValueError(f"cannot be read; {wanted}, with @ in its password as %40")
+    return ours
+
+
 def make_engine(url: str, patience: Patience = Patience(), **options: Any) -> Engine:
     """An engine on psycopg 3, whatever spelling of the Postgres URL was given. Times come back in UTC."""
     ours = {"connect_timeout": 5, "options": f"-c timezone=UTC {patience}"}
     options["connect_args"] = ours | options.get("connect_args", {})
-    for prefix in ("postgresql://", "postgres://"):
-        if url.startswith(prefix):
-            url = "postgresql+psycopg://" + url.removeprefix(prefix)
-    if not url.startswith("postgresql+psycopg://"):
-        scheme = url.partition(":")[0]
-        raise ValueError(f"DATABASE_URL begins with {scheme}:; it must be postgresql://USER:PASSWORD@HOST/NAME")
+    try:
+        url = psycopg_url(url)
+    except ValueError as fault:
+        raise ValueError(f"DATABASE_URL {fault}") from None
     # Errors go to the log without the values of their statement: among them are secrets of channels.
     return create_engine(url, pool_pre_ping=True, hide_parameters=True, **options)
 

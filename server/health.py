@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
-from sqlalchemy import text
 
 from server.dependencies import AppSettings
-from server.problems import problems
+from server.migrate import newest, revision_of
+from server.problems import Unavailable, problems
 
 TIMEOUT_S = 1.0
 
@@ -20,6 +20,14 @@ router = APIRouter(tags=["health"])
 
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
+
+
+class OtherVersion(Unavailable):
+    code, title, retry_after_s = "other-version", "The database is of another version", 30
+
+    def __init__(self, found: str | None):
+        told = f"The database is at revision {found or 'none'}, and this version of the service works with {newest()}"
+        super().__init__(f"{told}. Run `python -m server.migrate` of the newer version, and no process of the older.")
 
 
 class Readiness(BaseModel):
@@ -37,9 +45,11 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses=problems(503))
 def readyz(request: Request, settings: AppSettings) -> Readiness:
-    """503 when the database does not answer; `degraded` when only the broker does not."""
+    """503 when the database does not answer or is of another version; `degraded` when only the broker does not."""
     with request.app.state.sessions() as session:
-        session.execute(text("SELECT 1"))
+        found = revision_of(session)
+    if found != newest():
+        raise OtherVersion(found)
     broker = broker_answers(settings.redis_url)
     return Readiness(status="ok" if broker else "degraded", broker="ok" if broker else "unreachable")
 

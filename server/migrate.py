@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
+
+from server.database import make_engine, psycopg_url
+from server.events.service import forget_numbers_ahead
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
 
@@ -28,12 +37,45 @@ def upgrade(url: str, revision: str = "head") -> None:
     command.upgrade(alembic_config(url), revision)
 
 
+@cache
+def newest() -> str:
+    """The revision that this version of the service works with."""
+    return str(ScriptDirectory(str(SCRIPTS)).get_current_head())
+
+
+def revision_of(session: Session) -> str | None:
+    """The revision of the session's database; None where none was ever made there."""
+    there = session.scalar(text("SELECT to_regclass('alembic_version') IS NOT NULL"))
+    return session.scalar(text("SELECT version_num FROM alembic_version")) if there else None
+
+
+def settle(url: str) -> None:
+    """Mend what a dump of another cluster brings that is true only there. The newest revision is in place."""
+    engine = make_engine(url, poolclass=NullPool)
+    try:
+        with engine.begin() as connection:
+            forget_numbers_ahead(connection)
+    finally:
+        engine.dispose()
+
+
 def main() -> int:
     url = os.environ.get("DATABASE_URL")
     if not url:
         print("Set DATABASE_URL to the database to migrate.", file=sys.stderr)
         return 2
-    upgrade(url)
+    try:
+        psycopg_url(url)
+    except ValueError as fault:
+        print(f"DATABASE_URL {fault}", file=sys.stderr)
+        return 2
+    try:
+        upgrade(url)
+    except CommandError as error:  # revisions of a newer version are not known here
+        told = f"the database is of another version of Forecurve, and this one knows revisions up to {newest()}"
+        print(f"{error}: {told}; start that one, or restore a backup of before", file=sys.stderr)
+        return 1
+    settle(url)
     return 0
 
 

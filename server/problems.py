@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from psycopg.errors import IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
+from psycopg.errors import DiskFull, IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -33,6 +33,10 @@ MEDIA_TYPE = "application/problem+json"
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
 SHOWN_CHARACTERS = 200
 """Of an offending value; a fault in a batch of megabytes must not answer with megabytes."""
+SHOWN_TEXT = 2000
+"""Characters of what is said of it, which may hold a name that was sent."""
+SHOWN_FAULTS = 100
+"""A body of megabytes may have a million; all others are not even put into words."""
 
 
 class Fault(BaseModel):
@@ -94,9 +98,9 @@ def problem_response(problem: Problem) -> JSONResponse:
         "title": problem.title,
         "status": problem.status,
         "code": problem.code,
-        "detail": shown(problem.detail, 2000),
+        "detail": shown(problem.detail, SHOWN_TEXT),
         "request_id": request_id,
-        "errors": [fault | {"value": shown(fault.get("value"))} for fault in problem.errors],
+        "errors": [_shown_fault(fault) for fault in problem.errors[:SHOWN_FAULTS]],
         **problem.extra,
     }
     headers = {"X-Request-ID": request_id}
@@ -107,6 +111,11 @@ def problem_response(problem: Problem) -> JSONResponse:
     # What a caller sent stands in the detail, and must not forge lines of the log or command a terminal.
     log.info("%s %s: %s", problem.status, problem.code, visible(shown(problem.detail, 500)))
     return JSONResponse(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _shown_fault(fault: dict[str, Any]) -> dict[str, Any]:
+    field, message = shown(fault["field"]), shown(fault["message"], SHOWN_TEXT)
+    return fault | {"field": field, "value": shown(fault.get("value")), "message": message}
 
 
 def shown(value: Any, characters: int = SHOWN_CHARACTERS) -> Any:
@@ -144,11 +153,11 @@ def _recipe(_: Request, error: Exception) -> JSONResponse:
 
 def _unreadable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return problem_response(_several([_fault(dict(item)) for item in error.errors()]))
+    return problem_response(_several([_fault(dict(item)) for item in error.errors()[:SHOWN_FAULTS]]))
 
 
 def _several(faults: list[dict[str, Any]]) -> Invalid:
-    return Invalid("; ".join(f"{f['field']}: {f['message']}" for f in faults[:10]), errors=faults[:100])
+    return Invalid("; ".join(f"{f['field']}: {f['message']}" for f in faults[:10]), errors=faults)
 
 
 def _fault(item: dict[str, Any]) -> dict[str, Any]:
@@ -254,6 +263,11 @@ def _given_up(error: Exception, *, reads: bool) -> tuple[type[Unavailable], str]
         return TookTooLong, "This took too long on our side and was given up; nothing was changed. Send it again."
     if isinstance(cause, LockNotAvailable):
         return Unavailable, "Another request holds what this one needs; nothing was changed. Send it again."
+    if isinstance(cause, DiskFull):
+        return (
+            Unavailable,
+            "The database has no room left on its disk; nothing was changed. Free some, then send it again.",
+        )
     return Unavailable, "The database does not answer right now; nothing was changed. Send it again."
 
 

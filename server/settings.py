@@ -12,13 +12,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from forecurve.recipes.wording import in_words
 
+from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone
+
 
 class Settings(BaseSettings):
     """What a process of the service needs to know of its surroundings."""
 
     model_config = SettingsConfigDict(env_prefix="FORECURVE_", extra="ignore")
 
-    database_url: str = Field(
+    database_url: DatabaseUrl = Field(
         validation_alias="DATABASE_URL", description="PostgreSQL (tested with 18); no other database."
     )
     statement_timeout_s: float = Field(
@@ -30,7 +32,7 @@ class Settings(BaseSettings):
     idle_transaction_timeout_s: float = Field(
         60.0, ge=0, le=86_400, description="How long a transaction of the API or a worker may do nothing; 0: for ever."
     )
-    redis_url: str = Field(
+    redis_url: BrokerUrl = Field(
         "redis://127.0.0.1:6379/0",
         validation_alias="REDIS_URL",
         description="The broker. It may lose all it has: work is rows of the database.",
@@ -39,13 +41,13 @@ class Settings(BaseSettings):
     wrong_tokens_a_minute: int = Field(
         30, ge=1, description="Different unknown tokens or login links that one address may send."
     )
-    public_url: str = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
-    trainer_url: str = Field(
+    public_url: HttpUrl = Field("http://127.0.0.1:8400", description="Where people and trainers reach the API.")
+    trainer_url: HttpUrlOrNone = Field(
         "", description="Where launched trainers reach the API, when that is not FORECURVE_PUBLIC_URL."
     )
     data_dir: Path = Field(Path(".data"), description="What the service keeps on disk, beside its database.")
 
-    ray_url: str = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
+    ray_url: HttpUrl = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
     ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
     ray_since: AwareDatetime | None = Field(
         None, description="When the Ray head was started, where that is known: what was submitted before is gone."
@@ -70,8 +72,8 @@ class Settings(BaseSettings):
     max_concurrent_runs: int = Field(2, ge=1, description="Runs that may hold a place on the cluster at once.")
     max_attempts: int = Field(3, ge=1, description="Launches of a run that count before it is given up.")
     stop_grace_s: float = Field(30.0, gt=0, description="From the cooperative stop to Ray's stop.")
-    launch_deadline_s: float = Field(300.0, gt=0, description="From submission to the first heartbeat.")
-    heartbeat_interval_s: float = Field(5.0, gt=0, description="What trainers are told to keep.")
+    launch_deadline_s: float = Field(300.0, gt=0, le=30 * 86_400, description="From submission to the first heartbeat.")
+    heartbeat_interval_s: float = Field(5.0, gt=0, le=3_600, description="What trainers are told to keep.")
     suspect_after_s: float = Field(30.0, gt=0, description="Silence after which a run is suspect.")
     lost_after_s: float = Field(
         600.0, gt=0, description="Silence, with the executor unreachable too, after which an attempt is lost."
@@ -81,9 +83,13 @@ class Settings(BaseSettings):
         gt=0,
         description="Silence after which a run that its user launched counts as failed, begun or not.",
     )
-    tick_s: float = Field(2.0, gt=0, description="How often the scheduler rings the dispatcher and the reconciler.")
-    refit_every_s: float = Field(1.0, ge=0, description="Least time between two refits of a run.")
-    lease_s: float = Field(60.0, gt=0, description="How long a claimed row stays claimed when its worker dies.")
+    tick_s: float = Field(
+        2.0, gt=0, le=3_600, description="How often the scheduler rings the dispatcher and the reconciler."
+    )
+    refit_every_s: float = Field(1.0, ge=0, le=86_400, description="Least time between two refits of a run.")
+    lease_s: float = Field(
+        60.0, gt=0, le=86_400, description="How long a claimed row stays claimed when its worker dies."
+    )
 
     freeze_fraction: float = Field(
         0.35, gt=0, lt=1, description="Share of the budget at which a run's forecast is frozen."
@@ -112,9 +118,13 @@ def get_settings() -> Settings:
         raise SystemExit("; ".join(_faults(error))) from None
 
 
+_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL"})
+
+
 def _faults(error: ValidationError) -> Iterator[str]:
     variables = {name: variable(name, info) for name, info in Settings.model_fields.items()}
     for fault in error.errors(include_url=False):
         name = variables.get(str(fault["loc"][0]), str(fault["loc"][0]))
-        said = in_words(fault["type"], fault.get("ctx", {}), fault["msg"])
-        yield f"{name} {said}" if fault["type"] == "missing" else f"{name} is {fault['input']!r}: {said}"
+        said = in_words(fault["type"], fault.get("ctx", {}), fault["msg"].removeprefix("Value error, "))
+        unseen = fault["type"] == "missing" or name in _HOLD_SECRETS
+        yield f"{name} {said}" if unseen else f"{name} is {fault['input']!r}: {said}"

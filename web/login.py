@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
@@ -92,7 +93,7 @@ def _with_cookie(request: Request, secret: str, lifetime: timedelta, next: str, 
         max_age=int(lifetime.total_seconds()),
         httponly=True,
         samesite="lax",
-        secure=settings.public_url.startswith("https://"),
+        secure="https" in (request.url.scheme, urlsplit(settings.public_url).scheme),
     )
     return answer
 

@@ -19,6 +19,7 @@ from kombu.exceptions import OperationalError
 
 from server.settings import Settings, get_settings
 from worker.context import TASK_S, BrokerDown
+from worker.quiet import leave_out_no_news
 from worker.schedule import beat_schedule
 
 CONTROL, WORK = "control", "work"
@@ -74,6 +75,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
 
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log a line for every look at the executor
+leave_out_no_news()
 
 app.add_defaults(lambda: configuration(get_settings()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutting_down
 
 from worker.context import Context, utc_now
 from worker.dispatch import dispatch
@@ -46,6 +46,16 @@ class Ringer(threading.Thread):
 _running: list[Ringer] = []
 
 
+def _refuse_to_start(**_: object) -> None:
+    """Where no task could be done: a worker that is up and fails each would have to be noticed by what is not done."""
+    from worker.tasks import context
+
+    try:
+        context()
+    except ValueError as fault:
+        raise SystemExit(str(fault)) from None
+
+
 def _start(**_: object) -> None:
     from worker.tasks import context  # tasks import the application, which must not import them back
 
@@ -59,5 +69,6 @@ def _stop(**_: object) -> None:
         ringer.stop()
 
 
+worker_init.connect(_refuse_to_start)
 worker_ready.connect(_start)
 worker_shutting_down.connect(_stop)

@@ -44,13 +44,17 @@ def _print_anything() -> None:
 
 def _report(error: Exception, arguments: list[str]) -> int:
     """One line on stderr (or one object with --json) for what a caller can understand; else the traceback."""
+    from forecurve.signs import visible
+
     from .failures import describe
 
     failure = describe(error, arguments)
     if failure is None:
         raise error
     text, code, body = failure
-    if text:
-        line = text if "\n" in text else f"forecurve: {text}"  # a command's help, where nothing more was given
-        print(json.dumps({"error": text, **body}) if "--json" in arguments else line, file=sys.stderr)
+    if text and "--json" in arguments:
+        print(json.dumps({"error": text, **body}), file=sys.stderr)
+    elif text:
+        said = "\n".join(visible(line) for line in text.split("\n"))  # names of files and fields come from anywhere
+        print(said if "\n" in said else f"forecurve: {said}", file=sys.stderr)  # a command's help has several lines
     return code

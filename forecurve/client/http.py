@@ -78,13 +78,14 @@ def _cause(error: BaseException) -> BaseException:
 def checked_url(url: str) -> str:
     """The service's address without what a shell or a file left around it; ClientError when it is none."""
     found = str(url).strip().rstrip("/")
-    if fault := _url_fault(found):
+    if fault := url_fault(found):
         way_out = "it must be http:// or https:// and a host, such as http://127.0.0.1:8400"
         raise ClientError(f"url is {url!r}: {fault}; {way_out} (argument url, --url or FORECURVE_URL)")
     return found
 
 
-def _url_fault(url: str) -> str | None:
+def url_fault(url: str) -> str | None:
+    """Why it is no address of a service; None when it is one."""
     try:
         parts = urlsplit(url)
         httpx.URL(url)

@@ -23,6 +23,8 @@ from .schema import Recipe, Section
 
 MAX_RUNS = 2000
 CONTROL = "control"
+_WRITTEN_OUT = 10**12
+"""A grid of many fields has more arms than Python writes digits."""
 
 Changes = dict[str, Any]
 Seeds = Annotated[tuple[int, ...], Field(min_length=1, max_length=100)]
@@ -156,8 +158,9 @@ def _least_arms(design: LeaveOneOut | OneFactor | Grid) -> int:
 def _refuse_too_many(arms: int, design: LeaveOneOut | OneFactor | Grid) -> None:
     runs = arms * len(design.seeds)
     if runs > MAX_RUNS:
-        message = f"{arms} arms x {len(design.seeds)} seeds is more than {MAX_RUNS} runs; split the sweep"
-        raise RecipeError.one("design", runs, message)
+        told = f"{arms} arms x {len(design.seeds)} seeds" if runs <= _WRITTEN_OUT else "this"
+        message = f"{told} is more than {MAX_RUNS} runs; split the sweep"
+        raise RecipeError.one("design", min(runs, _WRITTEN_OUT), message)
 
 
 def plan_hash(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> str:

@@ -10,6 +10,9 @@ from pydantic import ValidationError
 from .schema import CONFLICT
 from .wording import in_words
 
+MOST_FAULTS = 50
+"""That are put into words: nobody reads more, and to look for what a name was meant to be takes time."""
+
 
 class Known(NamedTuple):
     """What exists in a schema, for errors to name: dotted section path to its field names, and to its kinds."""
@@ -48,8 +51,13 @@ def _shown(problem: dict[str, Any]) -> str:
 
 
 def from_validation(error: ValidationError, known: Known) -> RecipeError:
-    """Turn pydantic's report into ours, with suggestions from what is `known`."""
-    return RecipeError([problem for item in error.errors() for problem in _problems(dict(item), known)])
+    """Turn pydantic's report into ours, with suggestions from what is `known`; of very many faults the first."""
+    items = error.errors()
+    problems = [problem for item in items[:MOST_FAULTS] for problem in _problems(dict(item), known)]
+    if len(items) > MOST_FAULTS:
+        left = len(items) - MOST_FAULTS
+        problems.append({"field": "recipe", "value": None, "message": f"has {left:,} faults more"})
+    return RecipeError(problems)
 
 
 def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:

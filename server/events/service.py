@@ -5,8 +5,8 @@ A cursor is the number of a transaction, not of an event. Event ids are drawn be
 below the oldest one still running (in this database) have ended, and what they wrote is seen. Readers take whole
 transactions up to that line, in order; so a cursor, once given out, has nothing left behind it.
 
-After a restore from a logical dump into a new cluster, old rows carry numbers of the old one. Set them to zero then:
-`UPDATE events SET transaction = '0'`.
+After a restore from a logical dump into a new cluster, old rows carry numbers of the old one; see
+`forget_numbers_ahead`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import Connection, select, text
 from sqlalchemy.orm import Session
 
 from server.pagination import newest_first
@@ -98,6 +98,21 @@ def read_after(
     last = items[-1]
     items += session.scalars(query.where(Event.transaction == last.transaction, Event.id > last.id))
     return EventPage(items, last.transaction)
+
+
+_FORGET_AHEAD = text("""
+    UPDATE events SET transaction = '1' WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())
+""")
+
+
+def forget_numbers_ahead(connection: Connection) -> int:
+    """Let events be seen that a dump brought from a cluster that had counted further; how many there were.
+
+    What a statement sees was written by transactions before its snapshot's end, so a number beyond is of elsewhere:
+    readers would wait for it, and find the event among those of the day on which it is reached. 1 is no transaction's
+    (Postgres begins at 3), and after the cursor 0.
+    """
+    return connection.execute(_FORGET_AHEAD).rowcount
 
 
 def list_run_events(

@@ -51,7 +51,9 @@ def test_every_secret_comes_from_the_environment() -> None:
 
 @pytest.mark.parametrize("name", [".dockerignore", ".gitignore"])
 def test_the_secrets_get_neither_into_an_image_nor_into_the_history(name: str) -> None:
-    assert ".env" in Path(name).read_text().splitlines()
+    """Also those of the data directories that the commands and the pages name: their database and admin token."""
+    left_out = {line.rstrip("/") for line in Path(name).read_text().splitlines()}
+    assert {".env", ".data", ".demo"} <= left_out
 
 
 def test_no_log_of_a_container_holds_a_token_or_a_login_link() -> None:
@@ -63,3 +65,8 @@ def test_no_log_of_a_container_holds_a_token_or_a_login_link() -> None:
 def test_the_services_wait_for_the_migration() -> None:
     for name in ("api", "worker", "scheduler"):
         assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_no_log_fills_the_disk() -> None:
+    for name, service in SERVICES.items():
+        assert {"max-size", "max-file"} <= set(service["logging"]["options"]), name

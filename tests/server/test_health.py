@@ -5,14 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 from server.app import create_api
 from server.health import broker_answers
+from server.migrate import newest
 from server.settings import Settings
 
 NOWHERE = "postgresql://nobody@127.0.0.1:9/none"  # port 9 is discard: nothing listens there
@@ -52,6 +55,17 @@ def test_a_broker_that_is_down_only_delays(api: TestClient) -> None:
     api.app.state.settings.redis_url = f"redis://127.0.0.1:{_closed_port()}/0"  # type: ignore[attr-defined]
     answer = api.get("/readyz")
     assert (answer.status_code, answer.json()["status"], answer.json()["broker"]) == (200, "degraded", "unreachable")
+
+
+@pytest.mark.parametrize("change", ["UPDATE alembic_version SET version_num = '9999'", "DROP TABLE alembic_version"])
+def test_a_database_of_another_version_is_none_to_work_with(
+    change: str, session: Session, monkeypatch: pytest.MonkeyPatch, api: TestClient
+) -> None:
+    session.execute(text(change))  # is rolled back
+    monkeypatch.setattr(api.app.state, "sessions", lambda: nullcontext(session))  # type: ignore[attr-defined]
+    answer = api.get("/readyz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "other-version")
+    assert f"works with {newest()}. Run `python -m server.migrate`" in answer.json()["detail"]
 
 
 def test_without_a_database_the_process_is_up_but_not_ready() -> None:

@@ -15,6 +15,9 @@ import pytest
 from alembic import command
 from psycopg.types.json import Jsonb
 
+from server import migrate
+from server.database import make_engine, make_sessions
+from server.events.service import read_after
 from server.migrate import alembic_config, upgrade
 from tests.conftest import database_url
 
@@ -149,6 +152,44 @@ def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, 
         done = list(pool.map(migrate, range(2)))
     assert [process.returncode for process in done] == [0, 0], [process.stderr for process in done]
     assert "runs" in _tables(empty_database)
+
+
+def test_events_of_a_dump_from_a_cluster_that_had_counted_further_are_seen(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", empty_database)
+    assert migrate.main() == 0
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO events (kind, actor, evidence, transaction)
+              VALUES ('restored', 'a', '{}', (pg_current_xact_id()::text::bigint + 1000000)::text::xid8),
+                     ('own', 'a', '{}', pg_current_xact_id());
+        """)
+    assert migrate.main() == 0
+    engine = make_engine(empty_database)
+    with make_sessions(engine)() as session:
+        page = read_after(session, 0)
+        later = read_after(session, page.cursor)
+    engine.dispose()
+    assert [event.kind for event in page.items] == ["restored", "own"]
+    assert page.items[1].transaction > page.items[0].transaction == 1
+    assert later.items == []
+
+
+def test_a_database_of_a_newer_version_is_left_alone_in_words(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY);
+            INSERT INTO alembic_version VALUES ('9999');
+        """)
+    assert migrate.main() == 1
+    said = capsys.readouterr().err
+    assert "'9999': the database is of another version of Forecurve, and this one knows" in said
+    assert f"up to {migrate.newest()}; start that one" in said
+    assert _tables(empty_database) == {"alembic_version"}
 
 
 def test_migrate_without_a_database_says_what_to_set(tmp_path: Path) -> None:

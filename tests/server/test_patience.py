@@ -80,6 +80,17 @@ def test_a_request_that_idles_in_its_transaction_is_given_up(
         assert_given_up(api.get("/v1/runs", headers=headers["read"]), "took-too-long", "Send it again")
 
 
+def test_a_full_disk_of_the_database_is_named(
+    engine: Engine, headers: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import server.runs.endpoints as endpoints
+
+    full = text("DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$")
+    monkeypatch.setattr(endpoints.service, "list_runs", lambda session, **_: session.execute(full))
+    with impatient(engine) as api:
+        assert_given_up(api.get("/v1/runs", headers=headers["read"]), "unavailable", "no room left on its disk")
+
+
 def test_a_connection_that_is_lost_during_the_commit_is_not_said_to_have_changed_nothing(
     engine: Engine, sessions: Sessions, headers: Headers
 ) -> None:

@@ -237,3 +237,34 @@ def test_no_body_makes_the_server_fail(body: Any, api: TestClient, headers: Head
             answer = api.post(path, content=sent, headers=header)
             assert answer.status_code == 422, answer.text
             assert answer.json()["errors"]
+
+
+MANY = {f"field{number}": 1 for number in range(3000)}
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/recipes", {"body": MANY}),
+        ("/v1/recipes", {"preset": "scalerl", "changes": {LONG: 1}}),
+        ("/v1/sweeps", MANY | {LONG: 1}),
+        ("/v1/sweeps:plan", {"preset": "scalerl", "design": {"kind": "grid", "factors": {LONG: [1]} | MANY}}),
+    ],
+)
+def test_a_body_with_very_much_wrong_is_answered_in_short(
+    path: str, body: Any, api: TestClient, headers: Headers
+) -> None:
+    answer = api.post(path, json=body, headers=headers["operate"])
+    assert answer.status_code == 422, answer.text[:500]
+    assert len(answer.content) < 50_000
+    assert 1 <= len(faults(answer)) <= 100
+
+
+def test_only_faults_that_are_shown_are_put_into_words(
+    api: TestClient, headers: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("server.problems.in_words", lambda kind, context, otherwise: said.append(kind) or otherwise)
+    assert api.post("/v1/sweeps", json=MANY, headers=headers["operate"]).status_code == 422
+    assert 1 <= len(said) <= 100

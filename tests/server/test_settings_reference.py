@@ -43,6 +43,50 @@ def test_what_cannot_be_meant_is_said_by_variable_value_and_bound(monkeypatch) -
     }
 
 
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("DATABASE_URL", f"mysql://me:{SECRET}@here/x", "DATABASE_URL begins with mysql:; it must be postgresql://"),
+        ("DATABASE_URL", f"postgresql://me:{SECRET}@here:port/x", "DATABASE_URL cannot be read; it must be postgres"),
+        ("DATABASE_URL", f"postgresql://me:a@{SECRET}@here/x", "DATABASE_URL cannot be read; it must be postgresql://"),
+        ("DATABASE_URL", SECRET, "DATABASE_URL is no URL; it must be postgresql://"),
+        ("REDIS_URL", f"redis://:{SECRET}@here:port/0", "REDIS_URL cannot be read; it must be redis://"),
+        ("REDIS_URL", "localhost:6379", "REDIS_URL is no address of a Redis; it must be redis://"),
+        ("REDIS_URL", "", "REDIS_URL is no address of a Redis; it must be redis://"),
+        ("FORECURVE_PUBLIC_URL", "fc.example.org", "FORECURVE_PUBLIC_URL is 'fc.example.org': it does not begin with"),
+        ("FORECURVE_TRAINER_URL", "api:8400", "FORECURVE_TRAINER_URL is 'api:8400': it does not begin with http://"),
+        ("FORECURVE_RAY_URL", "ray://head:10001", "FORECURVE_RAY_URL is 'ray://head:10001': it does not begin with"),
+        ("FORECURVE_LEASE_S", "inf", "FORECURVE_LEASE_S is 'inf': must be at most 86400"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused_at_the_start_and_no_password_is_shown(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://here")
+    monkeypatch.setenv(name, value)
+    get_settings.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        get_settings()
+    assert said in str(ended.value)
+    assert SECRET not in str(ended.value)
+
+
+@pytest.mark.parametrize(
+    ("database", "broker"),
+    [
+        ("postgresql://postgres:@/postgres?host=/tmp/data/postgres", "redis+socket:///tmp/redis.sock"),
+        ("postgres://me:p%40ss@[::1]:5432/x?sslmode=require", "rediss://:p%2Fss@here:6380/1"),
+    ],
+)
+def test_addresses_that_can_be_meant_are_kept_as_they_are(database: str, broker: str) -> None:
+    found = Settings(DATABASE_URL=database, REDIS_URL=broker, public_url="HTTPS://fc.example.org/", trainer_url="")
+    assert (found.database_url, found.redis_url, found.trainer_url) == (database, broker, "")
+    assert found.public_url == "https://fc.example.org"  # by which cookies are for https only
+
+
 def test_another_database_is_refused_by_the_variable_without_its_password() -> None:
     with pytest.raises(ValueError, match="DATABASE_URL begins with mysql:; it must be postgresql://") as refused:
         make_engine("mysql://me:secret@here/there")

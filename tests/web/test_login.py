@@ -190,6 +190,12 @@ def test_the_cookie_is_for_https_only_where_the_service_is(app: FastAPI, visitor
     assert "secure" in visitor.get(f"/login?code={code}").headers["set-cookie"].lower()
 
 
+def test_the_cookie_is_for_https_only_where_the_browser_came_by_it(app: FastAPI, code: str) -> None:
+    """A proxy with TLS tells the scheme, also where nobody has set FORECURVE_PUBLIC_URL."""
+    with TestClient(app, base_url="https://forecurve.example.com", follow_redirects=False) as browser:
+        assert "secure" in browser.get(f"/login?code={code}").headers["set-cookie"].lower()
+
+
 def test_a_refresh_in_the_background_sends_the_whole_page_to_the_login(visitor: TestClient) -> None:
     answer = visitor.get("/runs", headers={"HX-Request": "true"})
     assert answer.status_code == 401

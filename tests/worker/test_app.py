@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 from celery.beat import Scheduler
+from celery.signals import worker_init
 from kombu.utils.imports import symbol_by_name
 
 from server.clocks import CLOCKS_DIFFER
@@ -25,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def conf(tmp_path: Path) -> dict:
     return configuration(
-        Settings(DATABASE_URL="unused", REDIS_URL="redis://127.0.0.1:1/0", data_dir=tmp_path, tick_s=2)
+        Settings(DATABASE_URL="postgresql://unused", REDIS_URL="redis://127.0.0.1:1/0", data_dir=tmp_path, tick_s=2)
     )
 
 
@@ -53,7 +55,7 @@ def test_the_visibility_timeout_is_set_in_all_three_places(conf):
 
 
 def test_a_lease_outlives_no_task_by_much_and_no_task_outlives_its_lease(conf):
-    assert Settings(DATABASE_URL="unused").lease_s >= conf["task_time_limit"]
+    assert Settings(DATABASE_URL="postgresql://unused").lease_s >= conf["task_time_limit"]
 
 
 def test_ticks_of_an_idle_queue_expire(conf):
@@ -126,3 +128,31 @@ def test_every_task_that_is_rung_anywhere_is_registered(surroundings):
 def test_a_broker_that_is_down_is_said_to_be(surroundings):
     with pytest.raises(BrokerDown):
         ring("worker.tasks.tick")
+
+
+def test_a_worker_that_can_do_no_task_does_not_start(surroundings, monkeypatch: pytest.MonkeyPatch):
+    import worker.ringer  # noqa: F401
+    from worker.tasks import _context_of
+
+    _context_of.cache_clear()
+    monkeypatch.setenv("FORECURVE_RAY_URL", "http://ray-head.example.org:8265")
+    with pytest.raises(SystemExit, match="set FORECURVE_RAY_TOKEN"):
+        worker_init.send(sender=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "told", "kept"),
+    [
+        ("celery.worker.strategy", logging.INFO, ({"id": "1", "name": TICK_TASK},), False),
+        ("celery.app.trace", logging.INFO, ({"id": "1", "name": SWEEP_TASK},), False),
+        ("celery.app.trace", logging.ERROR, ({"id": "1", "name": TICK_TASK},), True),
+        ("celery.app.trace", logging.INFO, ({"id": "1", "name": "worker.tasks.refit"},), True),
+        ("celery.beat", logging.INFO, ("tick", TICK_TASK), False),
+        ("celery.beat", logging.INFO, (), True),
+    ],
+)
+def test_what_comes_every_two_seconds_is_told_of_only_when_it_goes_wrong(
+    name: str, level: int, told: tuple[object, ...], kept: bool
+):
+    record = logging.LogRecord(name, level, __file__, 1, "told", told, None)
+    assert bool(logging.getLogger(name).filter(record)) is kept

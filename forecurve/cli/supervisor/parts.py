@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -119,6 +120,16 @@ class ProcessPart:
             file.seek(self._log_from)
             return text.encode() in file.read()
 
+    def keep_log_short(self) -> None:
+        """A log that has grown too long begins anew; what it held is the older one. The part writes on: it appends.
+        What it writes between the two steps is lost."""
+        try:
+            if self.log.stat().st_size > LOG_BYTES:
+                shutil.copy(self.log, _older(self.log))
+                os.truncate(self.log, 0)
+        except OSError:  # a full disk has no room for the older one; it is tried again
+            _older(self.log).unlink(missing_ok=True)
+
     def note_family(self, *, at_most_every_s: float = 0.0) -> None:
         """Remember the descendants: once the process is gone, nothing leads to them any more."""
         now = time.monotonic()
@@ -140,6 +151,10 @@ class ProcessPart:
 
 
 def _rotate(log: Path) -> None:
-    """Keep one older log; a log is cut only between two starts of its part."""
+    """Keep one older log."""
     if log.exists() and log.stat().st_size > LOG_BYTES:
-        log.replace(log.with_suffix(".log.1"))
+        log.replace(_older(log))
+
+
+def _older(log: Path) -> Path:
+    return log.with_suffix(".log.1")

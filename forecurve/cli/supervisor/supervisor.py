@@ -138,6 +138,7 @@ class Supervisor:
                 self._became_ready(part, now)
             elif isinstance(part, ProcessPart):
                 part.note_family(at_most_every_s=5.0)
+                part.keep_log_short()
 
     def _became_ready(self, part: Part, now: float) -> None:
         state = self._state.parts[part.name]

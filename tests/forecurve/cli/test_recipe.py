@@ -62,6 +62,16 @@ def test_an_unknown_key_is_bad_input_with_field_and_way_out_on_one_line(forecurv
     )
 
 
+def test_an_error_commands_no_terminal_by_what_a_file_is_called_or_holds(forecurve: Forecurve, tmp_path: Path) -> None:
+    recipe, missing = tmp_path / "r.yaml", tmp_path / "no\x1b[31m.yaml"
+    recipe.write_text('"fo\\e[31mo": 1\n')
+    for file in (recipe, missing):
+        result = forecurve("recipe", "validate", str(file))
+        assert result.code == 2
+        assert "\ufffd[31m" in result.err
+        assert "\x1b" not in result.err
+
+
 def test_with_json_an_error_is_an_object_with_every_fault(forecurve: Forecurve, tmp_path: Path) -> None:
     file = tmp_path / "recipe.yaml"
     file.write_text("algorithm: {los: cispo}\n")

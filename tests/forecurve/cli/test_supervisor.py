@@ -322,6 +322,36 @@ def test_a_part_that_ignores_sigterm_is_killed_with_its_family_after_the_grace(t
     assert [process.pid for process in family if leftovers.is_alive(process)] == []
 
 
+def test_a_log_that_grows_too_long_begins_anew_while_its_part_writes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "LOG_BYTES", 10)
+    echo = "import sys; [print(line, end='', flush=True) for line in sys.stdin]"
+    reads, writes = os.pipe()
+    part = ProcessPart(
+        "echo",
+        [sys.executable, "-S", "-c", f"import os, sys; sys.stdin = os.fdopen({reads}); {echo}"],
+        env=dict(os.environ),
+        cwd=tmp_path,
+        log=tmp_path / "echo.log",
+        inherits=(reads,),
+    )
+    part.start()
+    os.close(reads)
+    os.write(writes, b"before\n")
+    wait_until(lambda: part.has_said("before\n"))
+
+    part.keep_log_short()
+    os.write(writes, b"after\n")
+    os.close(writes)
+
+    wait_until(lambda: not part.is_alive())
+    assert part.log.read_text() == "after\n"
+    assert (tmp_path / "echo.log.1").read_text().endswith("start\nbefore\n")
+    assert (tmp_path / "echo.log.1").stat().st_mode & 0o777 == 0o600
+    part.stop(0.1)
+
+
 @pytest.mark.parametrize("command", ["up", "down"])
 def test_a_data_directory_that_is_none_is_bad_input(tmp_path: Path, forecurve: Forecurve, command: str) -> None:
     file = tmp_path / "file"

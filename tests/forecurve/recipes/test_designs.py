@@ -223,3 +223,8 @@ def test_the_plan_hash_names_exactly_what_would_run(ingredients: list[str]) -> N
     other = load_design({"kind": "leave_one_out", "ingredients": ingredients[:-1]})
     assert plan_hash(SCALERL, design) != plan_hash(SCALERL, other)
     assert plan_hash(SCALERL, design) != plan_hash(with_changes(SCALERL, {"seed": 1}), design)
+
+
+def test_a_grid_of_more_arms_than_can_be_written_out_is_refused_as_too_many() -> None:
+    factors = {f"field{number}": [1, 2] for number in range(20_000)}
+    assert "this is more than 2000 runs; split the sweep" in fault({"kind": "grid", "factors": factors})["message"]

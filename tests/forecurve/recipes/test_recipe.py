@@ -176,3 +176,11 @@ def test_beside_another_kind_the_difference_has_only_what_is_not_that_kinds_defa
 def test_diff_shows_the_fields_that_differ_and_only_those() -> None:
     other = with_changes(SCALERL, {"algorithm.loss": "dapo", "seed": 3, "name": "x"})
     assert diff(SCALERL, other) == {"algorithm.loss": ("cispo", "dapo"), "seed": (0, 3)}
+
+
+def test_of_very_many_faults_the_first_are_named_and_the_others_counted() -> None:
+    with pytest.raises(RecipeError) as refused:
+        load_recipe({f"field{number}": {} for number in range(1000)})
+    *named, rest = refused.value.problems
+    assert len(named) == 50
+    assert rest == {"field": "recipe", "value": None, "message": "has 950 faults more"}

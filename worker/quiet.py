@@ -1,0 +1,34 @@
+"""What comes every two seconds and went well is no news: without it, a log of a week is one of a day's work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from worker.schedule import SWEEP_TASK, TICK_TASK
+
+_PERIODIC = frozenset({TICK_TASK, SWEEP_TASK})
+_TELL = ("celery.worker.strategy", "celery.app.trace", "celery.beat")
+"""Celery's loggers that tell of every task: that it is due, came, and went well."""
+
+
+class NoNews(logging.Filter):
+    """Leaves out that a periodic task is due, came or went well; what goes wrong in one is above INFO."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno > logging.INFO or _task(record.args) not in _PERIODIC
+
+
+def _task(told: object) -> object:
+    """Its name: the worker tells it in a mapping, the scheduler last."""
+    if isinstance(told, Mapping):
+        return told.get("name")
+    return told[-1] if isinstance(told, tuple) and told else None
+
+
+def leave_out_no_news() -> None:
+    """For this process; doing it twice is doing it once."""
+    for name in _TELL:
+        logger = logging.getLogger(name)
+        if not any(isinstance(one, NoNews) for one in logger.filters):
+            logger.addFilter(NoNews())
