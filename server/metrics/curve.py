@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, exists, func, insert, literal, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from .models import Evaluation
@@ -96,9 +96,8 @@ def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step
     return taken[-1] if taken else None
 
 
-def in_curves(wanted: Sequence[str] | Select[Any], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
-    """Conditions for the evaluations that are on the curves of runs, named or selected by their ids; by what was known
-    in `last_attempt` when given."""
+def in_curves(wanted: Sequence[str], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the evaluations that are on the curves of runs; by what was known in `last_attempt` when given."""
     newer = aliased(Evaluation)
     ours: list[ColumnElement[bool]] = [Evaluation.run_id.in_(wanted)]
     theirs: list[ColumnElement[bool]] = [newer.run_id.in_(wanted), newer.attempt > INHERITED]
