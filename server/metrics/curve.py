@@ -51,12 +51,24 @@ def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool
     curves: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     if not curves:
         return curves
-    wanted = [each.name for each in fields(Point) if details or each.name != "details"]
-    columns = [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
-    kept = select(Evaluation.run_id, *columns).where(*in_curves(list(curves)))
+    kept = select(Evaluation.run_id, *_columns(details)).where(*in_curves(list(curves)))
     for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
         curves[run_id].append(Point(*values))
     return curves
+
+
+def end_of_curve(session: Session, run_id: str, most: int) -> tuple[list[Point], int]:
+    """The last points of one run's curve, the newest first, and how many it has: pages are read often, and a curve may
+    have thousands."""
+    whole = select(*_columns(details=False), func.count().over()).where(*in_curves([run_id]))
+    rows = session.execute(whole.order_by(Evaluation.step.desc()).limit(most)).all()
+    return [Point(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
+
+
+def _columns(details: bool) -> list[Any]:
+    """What a Point has, in its order."""
+    wanted = [each.name for each in fields(Point) if details or each.name != "details"]
+    return [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from server.runs.models import Run
 from server.runs.states import Status
 from server.settings import Settings
 from tests.server.forecasts.seeds import START, learned, make_forecast, make_run, make_sweep
+from web.reads import events_of
 from worker.reconcile import _orphans
 from worker.sweep_up import find_due, tidy
 
@@ -55,6 +56,14 @@ EVALUATED = """
     INSERT INTO evaluations (run_id, attempt, step, compute, reward, details, time)
       SELECT id, 1, step, step, 0.5, '{}', now() FROM runs, generate_series(1, 20) step;
     ANALYZE evaluations;
+"""
+
+HAPPENED = """
+    INSERT INTO events (kind, run_id, actor, evidence)
+      SELECT 'run.status', 'run_' || i, 'trainer', '{}' FROM generate_series(1, 5000) i;
+    INSERT INTO events (kind, run_id, actor, evidence)
+      SELECT 'evaluation', 'run_77', 'trainer', '{}' FROM generate_series(1, 5000);
+    ANALYZE events;
 """
 
 SETTINGS = Settings(DATABASE_URL="postgresql://nowhere/none")
@@ -131,3 +140,11 @@ def test_the_field_of_a_sweep_is_counted_without_reading_what_other_runs_were_ev
     found = plans(lambda: sweep_curves(session, sweep.id, []))
     assert "Scan on evaluations" in found
     assert "Seq Scan on evaluations" not in found
+
+
+def test_the_events_that_a_runs_page_lists_are_found_behind_thousands_of_its_evaluations(
+    session: Session, plans: Plans
+) -> None:
+    session.execute(text(HAPPENED))
+    found = plans(lambda: events_of(session, "run_77", 40))
+    assert "using ix_events_off_the_chart" in found
