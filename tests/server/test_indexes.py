@@ -54,7 +54,7 @@ FILL = f"""
 
 EVALUATED = """
     INSERT INTO evaluations (run_id, attempt, step, compute, reward, details, time)
-      SELECT id, 1, step, step, 0.5, '{}', now() FROM runs, generate_series(1, 20) step;
+      SELECT id, 1, step, step, 0.5, '{}', now() FROM runs, generate_series(1, 8) step;
     ANALYZE evaluations;
 """
 
