@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, case, func, or_
+from sqlalchemy import Select, func
 from sqlalchemy.orm import Session
 
-from forecurve.science.departures.misfit import HOLDS
-from server.forecasts.models import Forecast
 from server.pagination import newest_first
 from server.runs.models import Run
+from server.runs.service import get_runs
+from server.sweeps.outline import Said, said_of
 
-_said = Forecast.summary
-_known = and_(
-    _said["ceiling_known"].as_boolean(),
-    or_(_said["misfit"].as_string().is_(None), _said["misfit"].as_string().in_([name for name in HOLDS if name])),
-)
+from .formats import knows_ceiling
 
 COLUMNS: dict[str, Any] = {
     "name": func.lower(Run.name),
     "state": Run.status,
     "rate": Run.last_reward,
-    "ceiling": case((_known, _said["A"]["median"].as_float())),
+    "ceiling": Run.forecast_id,  # which says it: `_by_ceiling`
     "spent": Run.last_compute,
     "updated": Run.updated_at,
 }
@@ -50,14 +46,34 @@ def sorted_page(
     session: Session, query: Select[Any], sort: str | None, cursor: str | None, limit: int
 ) -> tuple[Sequence[Run], str | None]:
     """One page of the runs of `query`, and the cursor of the next: how many came before it, where `sort` is given."""
-    column = COLUMNS.get((sort or "").lstrip("-"))
+    wanted = (sort or "").lstrip("-")
+    column = COLUMNS.get(wanted)
     if column is None:
         return newest_first(session, query, Run.id, cursor, limit)
-    order = column.desc() if sort and sort.startswith("-") else column.asc()
+    falls = bool(sort and sort.startswith("-"))
     before = int(cursor) if cursor and cursor.isdecimal() and len(cursor) <= _DIGITS else 0
-    joined = query.outerjoin(Forecast, Forecast.id == Run.forecast_id)
-    rows = session.scalars(joined.order_by(order.nulls_last(), Run.id.desc()).offset(before).limit(limit + 1)).all()
+    if wanted == "ceiling":
+        rows = get_runs(session, _by_ceiling(session, query, falls)[before : before + limit + 1])
+    else:
+        order = column.desc() if falls else column.asc()
+        ordered = query.order_by(order.nulls_last(), Run.id.desc())
+        rows = list(session.scalars(ordered.offset(before).limit(limit + 1)))
     return rows[:limit], str(before + limit) if len(rows) > limit else None
+
+
+def _by_ceiling(session: Session, query: Select[Any], falls: bool) -> list[str]:
+    """The ids of all runs of `query`. What their forecasts say is kept in memory, for it is long and does not change:
+    to sort by it the database would read all that is said of each run, at every look at an open page."""
+    rows = session.execute(query.with_only_columns(Run.id, Run.forecast_id).order_by(Run.id.desc())).all()
+    said = said_of(session, (row.forecast_id for row in rows if row.forecast_id))
+    ceilings = [(row.id, _ceiling(said.get(row.forecast_id))) for row in rows]
+    known = [(id_, ceiling) for id_, ceiling in ceilings if ceiling is not None]
+    known.sort(key=lambda one: one[1], reverse=falls)
+    return [id_ for id_, _ in known] + [id_ for id_, ceiling in ceilings if ceiling is None]
+
+
+def _ceiling(said: Said | None) -> float | None:
+    return said.ceiling.median if said is not None and said.ceiling is not None and knows_ceiling(said) else None
 
 
 def next_sort(column: str, sort: str | None) -> str:

@@ -15,10 +15,10 @@ from server.access.service import living
 from server.alerts.models import Alert, Channel, Delivery
 from server.alerts.service import IN_SIGHT
 from server.errors import Invalid
-from server.events.models import Event
+from server.events.models import OFF_THE_CHART, Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
-from server.metrics.curve import Outline, Point, outlines
+from server.metrics.curve import Outline, Point, end_of_curve, outlines
 from server.metrics.models import Evaluation
 from server.metrics.variance import standard_error
 from server.recipes.models import RecipeRow
@@ -37,7 +37,6 @@ STATES = ("active", *(str(status) for status in Status), "alerting", "archived")
 
 _TOLD = ("step", "attempt", "compute", "reward", "prompts", "samples", "variance", "time")  # what every Point has
 _OVER = [str(status) for status in TERMINAL]
-_CHARTED = ("evaluation", "forecast")  # kinds of events that the chart shows better than a list
 _DECIDED = ("accepted", "dismissed")
 
 
@@ -183,6 +182,11 @@ def _newest_of(session: Session, query: Select[Row], order: Any, limit: int) -> 
     return Newest(rows[:limit], count_of(session, query) if len(rows) > limit else len(rows))
 
 
+def evaluations_of(session: Session, run_id: str, limit: int) -> Newest[Point]:
+    """The end of a run's curve, the newest first."""
+    return Newest(*end_of_curve(session, run_id, limit))
+
+
 def decisions_of(session: Session, run_id: str, limit: int) -> Newest[Recommendation]:
     """Advice that a person decided about, the newest decision first."""
     decided = Recommendation.run_id == run_id, Recommendation.status.in_(_DECIDED)
@@ -192,7 +196,7 @@ def decisions_of(session: Session, run_id: str, limit: int) -> Newest[Recommenda
 def events_of(session: Session, run_id: str, limit: int) -> Newest[Event]:
     """The newest events of a run that the chart and the advice do not show; of advice, what a person decided."""
     told = or_(Event.kind != "recommendation", Event.to_state.in_(_DECIDED))
-    query = select(Event).where(Event.run_id == run_id, Event.kind.not_in(_CHARTED), told)
+    query = select(Event).where(Event.run_id == run_id, OFF_THE_CHART, told)
     return _newest_of(session, query, Event.id, limit)
 
 

@@ -10,6 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from server.database import Base, TransactionId
 
+OFF_THE_CHART = text("kind NOT IN ('evaluation', 'forecast')")
+"""Of events: those that a chart of the run does not show better than a list. Written out, as the index has it."""
+
 
 class Event(Base):
     """Something that happened, by whom and why. Append-only.
@@ -23,6 +26,7 @@ class Event(Base):
         Index("ix_events_transaction_id", "transaction", "id"),
         Index("ix_events_run_id_transaction_id", "run_id", "transaction", "id"),
         Index("ix_events_run_id_id", "run_id", "id"),
+        Index("ix_events_off_the_chart", "run_id", "id", postgresql_where=OFF_THE_CHART),
         Index("ix_events_sweep_id_transaction_id", "sweep_id", "transaction", "id"),
     )
 

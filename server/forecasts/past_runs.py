@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Text, and_, case, cast, func, literal_column, select, text, union
 from sqlalchemy.dialects.postgresql import array
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
@@ -84,10 +84,10 @@ def past_runs(
     the run's own curve, where it has been read. Which they are is asked every time; how they went is kept in memory by
     version.
     """
-    whole = _comparable(run).where(Run.status.in_(OVER), Run.last_compute >= FINISHED_AT * Run.budget_compute)
+    whole = [Run.status.in_(OVER), Run.last_compute >= FINISHED_AT * Run.budget_compute]
     if not of_its_sweep and run.sweep_id is not None:
-        whole = whole.where(Run.sweep_id.is_distinct_from(run.sweep_id))
-    return _found(session, run, whole, ours)
+        whole.append(Run.sweep_id.is_distinct_from(run.sweep_id))
+    return _found(session, run, _comparable(session, run, *whole), ours)
 
 
 def telling_runs(
@@ -102,12 +102,11 @@ def telling_runs(
         return list(past)
     finished = sum(one.tells_the_end(run.budget_compute) for one in past)
     least = least_to_tell(run.last_compute or 0.0, run.budget_compute, finished)
-    ahead = _comparable(run).where(Run.status != Status.FAILED, Run.last_compute >= least)
+    ahead = _comparable(session, run, Run.status != Status.FAILED, Run.last_compute >= least)
     return [one for one in _found(session, run, ahead, ours) if one.points[-1].compute >= least]
 
 
-def _found(session: Session, run: Run, wanted: Select[str, str], ours: Sequence[Point] | None) -> list[PastRun]:
-    versions = [Version(*row) for row in session.execute(wanted)]
+def _found(session: Session, run: Run, versions: Sequence[Version], ours: Sequence[Point] | None) -> list[PastRun]:
     if not versions:
         return []
     found = KEPT.of(versions, lambda missing: _read(session, missing))
@@ -164,25 +163,29 @@ def arms_of(session: Session, run_ids: Sequence[str]) -> dict[str, str | None]:
     return {row.id: None if row.seed is None else row.arm for row in rows}
 
 
-def _comparable(run: Run) -> Select[str, str]:
-    own = aliased(RecipeRow)
-    task = select(own.body["task"]).where(own.id == run.recipe_id).scalar_subquery()
-    alike: ColumnElement[bool] = Run.recipe_id.in_(select(RecipeRow.id).where(RecipeRow.body["task"] == task))
-    if run.task is not None:
-        alike = Run.task == run.task
-    if run.sweep_id is not None:
-        alike = or_(alike, Run.sweep_id == run.sweep_id)
-    return (
-        select(Run.id, _row_version())
-        .where(
-            Run.id != run.id,
-            Run.archived_at.is_(None),
-            Run.compute_unit == run.compute_unit,
-            alike,
-        )
-        .order_by(Run.id.desc())
-        .limit(_MOST)
+def _comparable(session: Session, run: Run, *also: ColumnElement[bool]) -> list[Version]:
+    """The newest that are alike. Those of its task and those of its sweep are asked for apart: together they would be
+    looked for among all recipes of the task, of which a store may have thousands."""
+    newest = select(Run.id.label("id"), _row_version()).where(
+        Run.id != run.id, Run.archived_at.is_(None), Run.compute_unit == run.compute_unit, *also
     )
+    newest = newest.order_by(Run.id.desc()).limit(_MOST)
+    alike = [] if run.sweep_id is None else [newest.where(Run.sweep_id == run.sweep_id)]
+    if run.task is not None:
+        alike.append(newest.where(Run.task == run.task))
+    elif (task := _task_of(session, run)) is not None:
+        alike.append(newest.join(RecipeRow, RecipeRow.id == Run.recipe_id).where(RecipeRow.body["task"] == task))
+    if not alike:
+        return []
+    both = union(*alike).order_by(text("id DESC")).limit(_MOST) if len(alike) > 1 else alike[0]
+    return [Version(*row) for row in session.execute(both)]
+
+
+def _task_of(session: Session, run: Run) -> Any:
+    """By its recipe. As a value, for then the database knows whether few recipes have it or most."""
+    if run.recipe_id is None:
+        return None
+    return session.scalar(select(RecipeRow.body["task"]).where(RecipeRow.id == run.recipe_id))
 
 
 def _row_version() -> ColumnElement[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Invalid
@@ -29,12 +29,12 @@ def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run]) -> Sweep
         Invalid: a run that is asked for is none of the sweep.
     """
     sweep = get_sweep(session, sweep_id)
-    count = session.scalar(select(func.count()).where(Run.sweep_id == sweep_id)) or 0
-    runs, said = _shown(session, sweep_id, asked, count)
+    ids = session.scalars(select(Run.id).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+    runs, said = _shown(session, sweep_id, asked, len(ids))
     return SweepCurves(
         sweep=SweepRef.model_validate(sweep),
         said=said,
-        others=_others(session, sweep_id, runs, count),
+        others=_others(session, ids, runs),
         **dict(runs_curves(session, runs)),
     )
 
@@ -53,10 +53,12 @@ def _shown(session: Session, sweep_id: str, asked: Sequence[Run], count: int) ->
     return get_runs(session, drawn.ids), drawn.said
 
 
-def _others(session: Session, sweep_id: str, shown: Sequence[Run], count: int) -> OthersView | None:
-    """Where the others lie. All are in one unit of compute, by the plan of the sweep."""
-    if len(shown) == count:
+def _others(session: Session, ids: Sequence[str], shown: Sequence[Run]) -> OthersView | None:
+    """Where the others of a sweep's runs lie. All are in one unit of compute, by the plan of the sweep."""
+    alone = {run.id for run in shown}
+    others = [id_ for id_ in ids if id_ not in alone]
+    if not others:
         return None
-    places = spread(session, select(Run.id).where(Run.sweep_id == sweep_id, Run.id.not_in([run.id for run in shown])))
+    places = spread(session, others)
     figures = {name: [getattr(place, name) for place in places] for name in _FIGURES}
-    return OthersView(runs=count - len(shown), evaluated=[place.runs for place in places], **figures)
+    return OthersView(runs=len(others), evaluated=[place.runs for place in places], **figures)

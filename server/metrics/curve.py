@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, exists, func, insert, literal, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from .models import Evaluation
@@ -51,12 +51,24 @@ def validation_curves(session: Session, run_ids: Iterable[str], *, details: bool
     curves: dict[str, list[Point]] = {run_id: [] for run_id in run_ids}
     if not curves:
         return curves
-    wanted = [each.name for each in fields(Point) if details or each.name != "details"]
-    columns = [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
-    kept = select(Evaluation.run_id, *columns).where(*in_curves(list(curves)))
+    kept = select(Evaluation.run_id, *_columns(details)).where(*in_curves(list(curves)))
     for run_id, *values in session.execute(kept.order_by(Evaluation.run_id, Evaluation.step)):
         curves[run_id].append(Point(*values))
     return curves
+
+
+def end_of_curve(session: Session, run_id: str, most: int) -> tuple[list[Point], int]:
+    """The last points of one run's curve, the newest first, and how many it has: pages are read often, and a curve may
+    have thousands."""
+    whole = select(*_columns(details=False), func.count().over()).where(*in_curves([run_id]))
+    rows = session.execute(whole.order_by(Evaluation.step.desc()).limit(most)).all()
+    return [Point(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
+
+
+def _columns(details: bool) -> list[Any]:
+    """What a Point has, in its order."""
+    wanted = [each.name for each in fields(Point) if details or each.name != "details"]
+    return [_TOKENS if name == "tokens" else getattr(Evaluation, name) for name in wanted]
 
 
 @dataclass(frozen=True)
@@ -96,9 +108,8 @@ def inherit(session: Session, run_id: str, *, parent_id: str, attempt: int, step
     return taken[-1] if taken else None
 
 
-def in_curves(wanted: Sequence[str] | Select[Any], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
-    """Conditions for the evaluations that are on the curves of runs, named or selected by their ids; by what was known
-    in `last_attempt` when given."""
+def in_curves(wanted: Sequence[str], last_attempt: int | None = None) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the evaluations that are on the curves of runs; by what was known in `last_attempt` when given."""
     newer = aliased(Evaluation)
     ours: list[ColumnElement[bool]] = [Evaluation.run_id.in_(wanted)]
     theirs: list[ColumnElement[bool]] = [newer.run_id.in_(wanted), newer.attempt > INHERITED]

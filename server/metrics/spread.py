@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ARRAY, Float, Select, case, cast, func, literal, select
+from sqlalchemy import ARRAY, Float, case, cast, func, literal, select
 from sqlalchemy.orm import Session
 
 from .curve import in_curves
@@ -30,9 +30,12 @@ class Place:
     upper90: float
 
 
-def spread(session: Session, run_ids: Select[Any]) -> list[Place]:
-    """The places of the curves of runs, which are selected by their ids, along compute. Each run counts once a place,
-    by the mean of what it was evaluated to there; a start, at compute 0, is a place of its own."""
+def spread(session: Session, run_ids: Sequence[str]) -> list[Place]:
+    """The places of the curves of runs along compute. Each run counts once a place, by the mean of what it was
+    evaluated to there; a start, at compute 0, is a place of its own.
+
+    The runs are named, not selected: so the database sees how few of all evaluations are theirs, and reads no others.
+    """
     place = case((Evaluation.compute > 0, func.floor(A_DECADE * func.log(func.nullif(Evaluation.compute, 0)))))
     near = func.avg(Evaluation.compute).label("compute"), func.avg(Evaluation.reward).label("reward")
     each = (

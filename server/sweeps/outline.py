@@ -3,7 +3,7 @@ of runs, of which a page shows a part."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from server.runs.models import Run
 from server.runs.schemas import Interval
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
     """What a forecast tells of a run's place; the fields of RunView."""
 
     ceiling: Interval | None = None
@@ -54,16 +54,23 @@ _TOLD = (
     _SUMMARY["misfit"].as_string().label("misfit"),
     _SUMMARY["at_budget"]["curve"].label("at_budget"),
 )
-_REMEMBERED: Remembered[str, _Said] = Remembered(20_000)
+_REMEMBERED: Remembered[str, Said] = Remembered(20_000)
 """By the forecast's id, for a forecast never changes; some 10 MB."""
+_AT_ONCE = 10_000
+"""A statement takes 65,535 parameters."""
 
 
 def outlines(session: Session, sweep_id: str) -> list[RunOutline]:
     """Of all runs of a sweep, as they were planned."""
     found = select(*_RUN, Run.forecast_id).where(Run.sweep_id == sweep_id).order_by(Run.id)
     rows = session.execute(found).all()
-    said = _REMEMBERED.of((row.forecast_id for row in rows if row.forecast_id), lambda ids: _told(session, ids))
-    return [RunOutline(*row[:-1], **said.get(row.forecast_id, _Said())._asdict()) for row in rows]
+    said = said_of(session, (row.forecast_id for row in rows if row.forecast_id))
+    return [RunOutline(*row[:-1], **said.get(row.forecast_id, Said())._asdict()) for row in rows]
+
+
+def said_of(session: Session, forecast_ids: Iterable[str]) -> dict[str, Said]:
+    """What forecasts tell, by their ids; those that were asked for before are not read again."""
+    return _REMEMBERED.of(forecast_ids, lambda ids: _told(session, ids))
 
 
 def by_arm(runs: Sequence[RunOutline]) -> dict[str, list[RunOutline]]:
@@ -74,10 +81,12 @@ def by_arm(runs: Sequence[RunOutline]) -> dict[str, list[RunOutline]]:
     return arms
 
 
-def _told(session: Session, ids: Sequence[str]) -> dict[str, _Said]:
-    found: dict[str, _Said] = {}
-    for row in session.execute(select(Forecast.id, *_TOLD).where(Forecast.id.in_(ids))):
-        withheld = is_withheld({"misfit": row.misfit})
-        ceiling = None if withheld else Interval.of(row.ceiling)
-        found[row.id] = _Said(ceiling, bool(row.ceiling_known), withheld, Interval.of(row.at_budget))
+def _told(session: Session, ids: Sequence[str]) -> dict[str, Said]:
+    found: dict[str, Said] = {}
+    for first in range(0, len(ids), _AT_ONCE):
+        some = select(Forecast.id, *_TOLD).where(Forecast.id.in_(ids[first : first + _AT_ONCE]))
+        for row in session.execute(some):
+            withheld = is_withheld({"misfit": row.misfit})
+            ceiling = None if withheld else Interval.of(row.ceiling)
+            found[row.id] = Said(ceiling, bool(row.ceiling_known), withheld, Interval.of(row.at_budget))
     return found

@@ -1,4 +1,4 @@
-"""How many statements the database is sent."""
+"""How many statements the database is sent, and how many rows it answers."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def counted(engine: Engine) -> Iterator[list[str]]:
         yield statements
     finally:
         event.remove(engine, "before_cursor_execute", note)
+
+
+@contextmanager
+def rows_counted(engine: Engine) -> Iterator[list[int]]:
+    """How many rows each statement of the block gave or changed."""
+    rows: list[int] = []
+
+    def note(_: Any, cursor: Any, *___: Any) -> None:
+        rows.append(cursor.rowcount)
+
+    event.listen(engine, "after_cursor_execute", note)
+    try:
+        yield rows
+    finally:
+        event.remove(engine, "after_cursor_execute", note)

@@ -11,11 +11,13 @@ from sqlalchemy.orm import Session
 
 from server.alerts.service import list_alerts
 from server.forecasts.recommendations import recommend
+from server.forecasts.sweep_curves import sweep_curves
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.states import Status
 from server.settings import Settings
-from tests.server.forecasts.seeds import START, learned, make_forecast, make_run
+from tests.server.forecasts.seeds import START, learned, make_forecast, make_run, make_sweep
+from web.reads import events_of
 from worker.reconcile import _orphans
 from worker.sweep_up import find_due, tidy
 
@@ -48,6 +50,20 @@ FILL = f"""
     INSERT INTO outbox (task, args, published_at)
       SELECT 't', '[]', {LONG_AGO} + interval '2 days' - i * interval '1 second' FROM generate_series(1, 5000) i;
     ANALYZE;
+"""
+
+EVALUATED = """
+    INSERT INTO evaluations (run_id, attempt, step, compute, reward, details, time)
+      SELECT id, 1, step, step, 0.5, '{}', now() FROM runs, generate_series(1, 8) step;
+    ANALYZE evaluations;
+"""
+
+HAPPENED = """
+    INSERT INTO events (kind, run_id, actor, evidence)
+      SELECT 'run.status', 'run_' || i, 'trainer', '{}' FROM generate_series(1, 5000) i;
+    INSERT INTO events (kind, run_id, actor, evidence)
+      SELECT 'evaluation', 'run_77', 'trainer', '{}' FROM generate_series(1, 5000);
+    ANALYZE events;
 """
 
 SETTINGS = Settings(DATABASE_URL="postgresql://nowhere/none")
@@ -103,3 +119,32 @@ def test_runs_with_the_same_task_are_found_by_an_index(session: Session, plans: 
     found = plans(lambda: learned(session, run))
     assert "Seq Scan on recipes" not in found
     assert "Seq Scan on runs" not in found
+
+
+def test_runs_of_a_task_that_all_have_are_found_without_reading_every_recipe(session: Session, plans: Plans) -> None:
+    session.execute(text('UPDATE recipes SET body = \'{"task": {"name": "maths"}}\''))
+    session.execute(text("ANALYZE recipes"))
+    run = make_run(session, recipe_id="rec_77", last_compute=50.0, sweep_id=make_sweep(session).id)
+    found = plans(lambda: learned(session, run))
+    assert "Seq Scan on recipes" not in found
+    assert "Bitmap Heap Scan on recipes" not in found
+
+
+def test_the_field_of_a_sweep_is_counted_without_reading_what_other_runs_were_evaluated_to(
+    session: Session, plans: Plans
+) -> None:
+    session.execute(text(EVALUATED))
+    sweep = make_sweep(session)
+    session.execute(text(f"UPDATE runs SET sweep_id = '{sweep.id}' WHERE id ~ '^run_[123]..$'"))
+    session.execute(text("ANALYZE runs"))
+    found = plans(lambda: sweep_curves(session, sweep.id, []))
+    assert "Scan on evaluations" in found
+    assert "Seq Scan on evaluations" not in found
+
+
+def test_the_events_that_a_runs_page_lists_are_found_behind_thousands_of_its_evaluations(
+    session: Session, plans: Plans
+) -> None:
+    session.execute(text(HAPPENED))
+    found = plans(lambda: events_of(session, "run_77", 40))
+    assert "using ix_events_off_the_chart" in found

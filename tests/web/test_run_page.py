@@ -6,13 +6,14 @@ import re
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.events.service import record
 from server.forecasts.models import Forecast, Recommendation
 from server.runs.models import Run
 from tests.conftest import Clock
+from tests.server.counting import rows_counted
 from tests.web import seeding
 from tests.web.conftest import Login, Seeded
 from tests.web.reading import row_of, text_of
@@ -125,17 +126,21 @@ def test_open_advice_speaks_of_the_newest_forecast(
     assert before not in panel
 
 
-def test_of_a_long_run_the_newest_evaluations_are_listed(
-    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+def test_of_a_long_run_the_newest_evaluations_are_listed_and_no_others_read(
+    site: TestClient, sessions: sessionmaker[Session], engine: Engine, clock: Clock, seeded: Seeded
 ) -> None:
     with sessions.begin() as session:
         run = seeding.add_run(session, now=clock.now, name="long")
         seeding.add_evaluations(session, run, seeding.Truth(), until=800, now=clock.now)
         run_id = run.id
-    answer = site.get(f"/runs/{run_id}")
+    with rows_counted(engine) as rows:
+        answer = site.get(f"/runs/{run_id}")
+    assert max(rows) == 200
     table = answer.text[answer.text.index("evaluations as a table") :]
     assert "The newest 200 evaluations" in answer.text
-    assert table[: table.index("</table>")].count("<tr>") == 201
+    steps = re.findall(r'<tr><td class="number">(\d+)</td>', table[: table.index("</table>")])
+    assert steps == [str(10 * number) for number in range(400, 200, -1)]
+    assert "All 401: " in table
     assert f'<a href="/v1/runs/{run_id}/curve">as JSON</a>' in table
     assert answer.headers["content-encoding"] == "gzip"
 

@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Alert
@@ -15,6 +16,7 @@ from server.metrics.curve import validation_curve
 from server.metrics.models import Evaluation
 from server.runs.models import Run
 from tests.conftest import Clock
+from tests.server.counting import counted
 from tests.web import seeding
 from tests.web.conftest import Seeded
 from tests.web.reading import row_of, text_of
@@ -199,6 +201,28 @@ def test_a_sorted_list_is_turned_page_by_page(
     names = re.findall(r">(run-\d\d)<", first) + re.findall(r">(run-\d\d)<", site.get(following).text)
     assert names == [f"run-{k:02}" for k in reversed(range(60))]
     assert site.get("/runs?sort=name&cursor=run_x").status_code == 200
+
+
+def test_what_forecasts_say_of_ceilings_is_read_once_however_often_the_list_is_sorted_by_it(
+    site: TestClient, sessions: sessionmaker[Session], engine: Engine, clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        for k in range(60):
+            run = seeding.add_run(session, now=clock.now, name=f"run-{k:02}")
+            seeding.add_evaluations(session, run, seeding.Truth(A=0.5 + 0.004 * k), until=42, now=clock.now)
+            seeding.add_forecast(session, run, seeding.Truth(A=0.5 + 0.004 * k), at=42.0, now=clock.now)
+    best = [f"run-{k:02}" for k in reversed(range(60))]
+    first = site.get("/runs?sort=-ceiling").text
+    following = unescape(re.search(r'<a rel="next" href="([^"]+)"', first)[1])  # type: ignore[index]
+    assert re.findall(r">(run-\d\d)<", first) + re.findall(r">(run-\d\d)<", site.get(following).text) == best
+    with sessions.begin() as session:  # the lowest is the highest from now on
+        run = session.scalars(select(Run).where(Run.name == "run-00")).one()
+        seeding.add_forecast(session, run, seeding.Truth(A=0.79), at=43.0, now=clock.now)
+    with counted(engine) as statements:
+        assert re.findall(r">(run-\d\d)<", site.get("/runs?sort=-ceiling").text) == ["run-00", *best[:49]]
+    assert [statement for statement in statements if "JOIN forecasts" in statement] == []
+    read = [statement.count("%(id_1_") for statement in statements if "FROM forecasts" in statement]
+    assert sorted(read) == [1, 50, 50]  # what is new, what the rows say, and their bands
 
 
 @pytest.mark.parametrize("count", [1, 2, 39, 40, 41, 79, 80, 1000])

@@ -16,7 +16,6 @@ from server.checkpoints.service import list_checkpoints
 from server.events.views import names_of_tokens
 from server.forecasts.schemas import ForecastView
 from server.forecasts.service import get_forecast
-from server.metrics.curve import validation_curve
 from server.metrics.variance import standard_error
 from server.runs.forks import list_forks, on_disk
 from server.runs.models import Attempt, Run
@@ -48,7 +47,7 @@ def show_run(page: AnyPage, run_id: str, alert: str | None = None) -> HTMLRespon
     events = reads.events_of(session, run_id, MOST_EVENTS)
     checkpoints = reads.newest(session, list_checkpoints(session, run_id, **first), Checkpoint.run_id == run_id)
     forks = reads.newest(session, list_forks(session, run_id, **first), Run.parent_run_id == run_id)
-    points = validation_curve(session, run_id)
+    points = reads.evaluations_of(session, run_id, MOST_EVALUATIONS)
     return page.render(
         "run.html",
         run=run_view(session, run),
@@ -64,8 +63,7 @@ def show_run(page: AnyPage, run_id: str, alert: str | None = None) -> HTMLRespon
         alerts=alerts,
         alert_lines=reads.with_deliveries(session, _with(session, alerts.rows, alert, run_id)),
         points=points,
-        error=standard_error(points[-1]) if points else None,
-        most_evaluations=MOST_EVALUATIONS,
+        error=standard_error(points.rows[0]) if points.rows else None,
         checkpoints=checkpoints,
         on_disk=on_disk(session, run) if run.executor == "ray" and run.recipe_id else None,
         attempts=reads.newest(session, list_attempts(session, run_id, **first), Attempt.run_id == run_id),

@@ -409,3 +409,16 @@ def test_dark_is_a_switch_that_the_browser_remembers_and_the_chart_follows(page:
     assert dark[1] != light[1]
     opened(page, page.url)
     assert (page.evaluate(ink), page.evaluate(paper)) == dark
+
+
+def test_a_chart_makes_no_format_for_each_number_that_it_writes(page: Any, site: Site) -> None:
+    page.add_init_script("""window.formats = 0;
+        Intl.NumberFormat = class extends Intl.NumberFormat {
+            constructor(...how) { super(...how); window.formats += 1; }
+        };
+        const write = Number.prototype.toLocaleString; // it makes one each time
+        Number.prototype.toLocaleString = function (...how) { window.formats += 1; return write.apply(this, how); };""")
+    drawn = opened(page, f"/runs/{site.control}")
+    numbers = sum(len(trace["x"]) for trace in drawn.values())
+    assert numbers > 100
+    assert page.evaluate("window.formats") < numbers / 10

@@ -10,6 +10,8 @@ from tests.web.browsing import MARKS, Site
 
 pytestmark = MARKS
 BEAT = "() => window.streams.at(-1).dispatchEvent(new MessageEvent('beat', { data: '{}' }))"
+CHANGE = """() => window.streams.at(-1).dispatchEvent(
+    new MessageEvent("change", { data: JSON.stringify({ kind: "evaluation" }) }))"""
 
 
 def state(page: Any) -> str:
@@ -76,3 +78,28 @@ def test_a_tab_that_is_not_seen_has_no_stream_to_take_up(live: Any) -> None:
     }""")
     live.clock.fast_forward(60_000)
     assert live.evaluate("() => window.streams.map((stream) => stream.readyState)") == [2]
+
+
+@pytest.mark.parametrize(("took", "rests"), [(3_000, 12_000), (8_000, 20_000)])
+def test_a_page_that_took_long_to_refresh_rests_four_times_as_long(live: Any, took: int, rests: int) -> None:
+    live.clock.pause_at(live.evaluate("new Date(Date.now() + 1000).toISOString()"))
+    live.evaluate("""() => {
+        window.refreshes = 0;
+        document.body.addEventListener("forecurve:refresh", () => { window.refreshes += 1; });
+        window.answered = new Promise((done) => document.addEventListener("htmx:finally:request", done));
+    }""")
+    held: list[Any] = []
+    live.route("**/runs", lambda route: held.append(route))
+    with live.expect_request(lambda request: "hx-request" in request.headers):
+        live.evaluate(CHANGE)
+        live.clock.fast_forward(200)
+    live.evaluate(CHANGE)
+    live.clock.fast_forward(took)
+    assert live.evaluate("window.refreshes") == 1  # that one is not answered yet
+    live.evaluate(CHANGE)
+    held[0].continue_()
+    live.evaluate("window.answered")
+    for later, refreshes in ((rests - 100, 1), (200, 2)):
+        live.evaluate(BEAT)
+        live.clock.fast_forward(later)
+        assert live.evaluate("window.refreshes") == refreshes

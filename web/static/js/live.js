@@ -7,6 +7,9 @@ import { api } from "./api.js";
 import { answered } from "./notice.js";
 
 const LEAST_MS = 2000;
+const RESTS = 4; // times what a refresh took: a large page, or a busy server, is asked more seldom
+const LONGEST_REST_MS = 20_000; // a machine that slept meanwhile seems to have taken hours
+const LONGEST_MS = 30_000; // what takes longer is not waited for: its connection may be lost
 const RETRY_MS = 3000;
 const MISSED_BEATS = 2.5; // after so many the stream is taken to be cut
 const SETTLE_MS = 150; // an ingest writes several events at once; wait for the last of them
@@ -21,32 +24,51 @@ function concerns(change, page) {
   return page.live === "all";
 }
 
-/** @param {() => void} act @returns {() => void} calls `act` soon, never twice within LEAST_MS, never in a hidden tab */
+/**
+ * @param {() => Promise<unknown>} act
+ * @returns {() => void} calls `act` soon, never twice within LEAST_MS, never before it has rested from the last time, never in a hidden tab
+ */
 function throttled(act) {
-  let last = -Infinity;
+  let next = -Infinity;
   let timer = 0;
+  let acts = false;
   let waiting = false;
-  const run = () => {
+  const run = async () => {
     timer = 0;
     if (document.hidden) return void (waiting = true);
-    last = performance.now();
-    act();
+    [acts, waiting] = [true, false];
+    const began = performance.now();
+    await act();
+    acts = false;
+    const now = performance.now();
+    next = Math.max(began + LEAST_MS, now + Math.min(RESTS * (now - began), LONGEST_REST_MS));
+    if (waiting) soon();
+  };
+  const soon = () => {
+    if (acts) waiting = true;
+    else timer ||= setTimeout(run, Math.max(SETTLE_MS, next - performance.now()));
   };
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden || !waiting) return;
-    waiting = false;
+    if (document.hidden || acts || !waiting) return;
+    clearTimeout(timer);
     run();
   });
-  return () => {
-    if (timer) return;
-    timer = setTimeout(run, Math.max(SETTLE_MS, last + LEAST_MS - performance.now()));
-  };
+  return soon;
+}
+
+/** @returns {Promise<unknown>} until all parts of the page show what is new */
+function refreshed() {
+  const parts = [];
+  if (window.htmx) parts.push(new Promise((done) => document.addEventListener("htmx:finally:request", done, { once: true })));
+  document.body.dispatchEvent(new CustomEvent("forecurve:refresh", { detail: { parts } }));
+  const done = Promise.allSettled(parts).then((all) => all.forEach(({ reason }) => reason && reportError(reason)));
+  return Promise.race([done, new Promise((over) => setTimeout(over, LONGEST_MS))]);
 }
 
 export function startLive() {
   const page = document.body.dataset;
   if (!page.live) return;
-  const refresh = throttled(() => document.body.dispatchEvent(new CustomEvent("forecurve:refresh")));
+  const refresh = throttled(refreshed);
   let source = null;
   let cursor = page.cursor || "0";
   let lost = false;

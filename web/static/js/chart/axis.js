@@ -164,8 +164,12 @@ export function plain(value) {
   if (value === 0) return "0";
   const magnitude = Math.floor(Math.log10(Math.abs(value)));
   if (!everyday(magnitude)) return Number(value.toPrecision(3)).toExponential();
-  return value.toLocaleString("en-GB", { maximumFractionDigits: Math.max(0, 2 - magnitude) });
+  return upTo(Math.max(0, 2 - magnitude)).format(value);
 }
+
+const formats = [];
+/** By the most decimals. To make a format takes longer than to write a number, of which a chart has thousands. */
+const upTo = (digits) => (formats[digits] ??= new Intl.NumberFormat("en-GB", { maximumFractionDigits: digits }));
 
 /** What a person gave, a budget say, with all its digits (`as_given` of forecurve/digits.py). @param {number} value @returns {string} */
 export function asGiven(value) {

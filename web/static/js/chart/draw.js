@@ -119,7 +119,10 @@ export async function whenLive(plot, load, show, repaint) {
       if (mayPass(error)) setTimeout(() => number === asked && !document.hidden && attempt(), RETRY_MS);
     }
   };
-  document.body.addEventListener("forecurve:refresh", attempt);
+  document.body.addEventListener("forecurve:refresh", ({ detail }) => {
+    const done = attempt();
+    detail?.parts.push(done);
+  });
   document.addEventListener("forecurve:theme", repaint);
   startPrinting(plot, repaint);
   let width = plot.clientWidth;

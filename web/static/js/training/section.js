@@ -96,7 +96,10 @@ export async function startTraining(section) {
   });
   select.addEventListener("forecurve:chosen", () => select.value && choose([...fromUrl(), select.value]));
   document.addEventListener("change", (event) => event.target.name === "x" && state.metrics && show());
-  document.body.addEventListener("forecurve:refresh", load);
+  document.body.addEventListener("forecurve:refresh", ({ detail }) => {
+    const done = load();
+    detail?.parts.push(done);
+  });
 
   const choose = (names) => {
     toUrl(names);
