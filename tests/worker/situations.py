@@ -14,7 +14,7 @@ from worker.executors.base import Observation, State
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(days=1)
 SETTINGS = Settings(
-    DATABASE_URL="unused",
+    DATABASE_URL="postgresql://unused",
     stop_grace_s=30,
     launch_deadline_s=300,
     heartbeat_interval_s=4,
