@@ -157,6 +157,20 @@ def test_alerts_at_one_evaluation_share_a_bell(page: Any, site: Site) -> None:
     assert len(bells) == 1
 
 
+def test_a_bell_leads_to_its_alert_also_where_the_page_lists_only_newer_ones(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        oldest = session.scalars(select(Alert.id).where(Alert.run_id == site.arm)).one()
+        said = {"run_id": site.arm, "level": "ALERT", "title": "t", "text": "t", "evidence": {}, "opened_at": site.now}
+        session.add_all(Alert(kind="failed", resolved_at=site.now, **said) for _ in range(20))
+    opened(page, f"/runs/{site.arm}?x=steps")
+    marks = page.evaluate("() => document.querySelector('#plot').layout.annotations.filter(a => a.name)")
+    assert [mark["name"] for mark in marks] == [oldest]
+    assert page.locator(f"#{oldest}").count() == 0
+    page.locator("#plot .annotation-text-g", has_text="below forecast").click(timeout=5000)
+    page.wait_for_url(f"**/runs/{site.arm}?x=steps&alert={oldest}#{oldest}")
+    assert page.locator(f"#{oldest}").is_visible()
+
+
 def test_an_alert_that_is_settled_is_not_told_as_one_that_waits_where_the_run_came_back(page: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         session.execute(update(Alert).where(Alert.run_id == site.arm).values(resolved_at=site.now, back_since=30.0))

@@ -71,9 +71,17 @@ function follow(plot) {
     if (zoomed(plot, change)) retick(plot);
   });
   plot.on("plotly_doubleclick", () => unzoom(plot));
-  plot.on("plotly_clickannotation", ({ annotation }) => {
-    if (annotation.name) document.getElementById(annotation.name)?.scrollIntoView({ block: "center" });
-  });
+  plot.on("plotly_clickannotation", ({ annotation }) => annotation.name && leadTo(annotation.name));
+}
+
+/** To this alert; the page lists the newest, and any other that its address names. @param {string} alert */
+function leadTo(alert) {
+  const listed = document.getElementById(alert);
+  if (listed) return listed.scrollIntoView({ block: "center" });
+  const there = new URL(location.href);
+  there.searchParams.set("alert", alert);
+  there.hash = alert;
+  location.assign(there);
 }
 
 /** How many ticks, and how many letters of their labels, find room along the axis. */
