@@ -12,9 +12,8 @@ import os
 from alembic import context
 from sqlalchemy import Connection, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
-from sqlalchemy.pool import NullPool
 
-from server.database import TransactionId, make_engine
+from server.database import TransactionId, connected_once
 from server.models import Base
 
 ADVISORY_LOCK = 0x466F7265  # "Fore": any number that nothing else in this database uses
@@ -27,12 +26,8 @@ def main() -> None:
     url = context.config.attributes.get("url") or os.environ.get("DATABASE_URL")
     if not url:
         raise SystemExit("No database to migrate: set DATABASE_URL.")
-    engine = make_engine(url, poolclass=NullPool)
-    try:
-        with engine.connect() as connection:
-            _migrate_alone(connection)
-    finally:
-        engine.dispose()
+    with connected_once(url) as connection:
+        _migrate_alone(connection)
 
 
 def _migrate_alone(connection: Connection) -> None:

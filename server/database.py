@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Engine, MetaData, cast, create_engine, make_url
+from sqlalchemy import Connection, DateTime, Engine, MetaData, cast, create_engine, make_url
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
+from sqlalchemy.pool import NullPool
 from sqlalchemy.types import UserDefinedType
 
 _NAMING = {
@@ -148,6 +149,17 @@ def make_engine(url: str, patience: Patience = Patience(), **options: Any) -> En
         raise ValueError(f"DATABASE_URL {fault}") from None
     # Errors go to the log without the values of their statement: among them are secrets of channels.
     return create_engine(url, pool_pre_ping=True, hide_parameters=True, **options)
+
+
+@contextmanager
+def connected_once(url: str) -> Iterator[Connection]:
+    """One connection to this database, and nothing left of it."""
+    engine = make_engine(url, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def make_sessions(engine: Engine) -> sessionmaker[Session]:

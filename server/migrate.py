@@ -16,9 +16,8 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
 
-from server.database import make_engine, psycopg_url
+from server.database import connected_once, psycopg_url
 from server.events.service import forget_numbers_ahead
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
@@ -51,12 +50,8 @@ def revision_of(session: Session) -> str | None:
 
 def settle(url: str) -> None:
     """Mend what a dump of another cluster brings that is true only there. The newest revision is in place."""
-    engine = make_engine(url, poolclass=NullPool)
-    try:
-        with engine.begin() as connection:
-            forget_numbers_ahead(connection)
-    finally:
-        engine.dispose()
+    with connected_once(url) as connection, connection.begin():
+        forget_numbers_ahead(connection)
 
 
 def main() -> int:

@@ -53,7 +53,9 @@ class Learner:
         self.recipe, self.version = recipe, 0
         self._device, self._ranks, self._rows_per_bucket = torch.device(device), ranks or Ranks(), rows_per_bucket
         self._micro_tokens = recipe.batch.micro_tokens or MICRO_TOKENS
-        self._forward = self._module(policy)
+        policy = policy.to(self._device).eval()  # no dropout: the generator has none either
+        self._packs, precision = _packs(policy), recipe.algorithm.logits_precision
+        self._forward = ResponseLogprobs(policy, recipe.generation.temperature, precision, self._packs).eval()
         # Copied before the layers' forward methods are replaced: a replaced one belongs to its own module.
         self._reference = copy.deepcopy(self._forward).requires_grad_(False) if self._with_kl else None
         self._dtype = self._forward.policy.head_weight.dtype
@@ -149,12 +151,6 @@ class Learner:
     @property
     def _with_kl(self) -> bool:
         return self.recipe.algorithm.kl_coefficient > 0
-
-    def _module(self, policy: Policy) -> ResponseLogprobs:
-        precision = self.recipe.algorithm.logits_precision
-        policy = policy.to(self._device).eval()  # no dropout: the generator has none either
-        self._packs = _packs(policy)
-        return ResponseLogprobs(policy, self.recipe.generation.temperature, precision, self._packs).eval()
 
     def _update(self, batch: TrainingBatch) -> dict[str, float]:
         rate = learning_rate(self.recipe.optimizer, self.version, self.recipe.budget.last_step)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trainer.algorithm.batching import TrainingBatch
 
 MICRO_TOKENS = 32_768
-"""Tokens, padding included, that run at once when the recipe leaves `batch.micro_tokens` open."""
+"""Tokens, padding that runs included, that run at once when the recipe leaves `batch.micro_tokens` open."""
 
 ROWS_PER_BUCKET = 128
 """Responses run together: few enough to stay in a CPU's cache and to pad little."""
