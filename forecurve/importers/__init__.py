@@ -1,6 +1,7 @@
 """What other tools leave of runs, as curves: W&B, transformers and TRL, verl, TensorBoard, trackio, plain tables.
 
-`logs` says what every reader gives: `wandb_charts`, `histories`, `trainer_states`, `event_files`, a kind of file each.
+`logs` says what every reader gives: `wandb_files`, `wandb_charts`, `histories`, `trainer_states`, `event_files`, a kind
+of file each.
 `sources` knows by the content which of them a file is for, `reading` puts it all together.
 """
 

@@ -15,14 +15,14 @@ from .logs import Reading
 from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows, unfinished
 from .trainer_states import is_trainer_state, newest_state, read_trainer_state
 from .wandb_charts import is_chart, read_chart
+from .wandb_files import is_wandb_file, read_wandb, wandb_files_in
 
 _START = 4096  # bytes by which a file is known
 _UTF16 = ("it is text in UTF-16, as what a spreadsheet calls Unicode text", "save it as CSV UTF-8")
-_KNOWN = "name CSV, JSON, JSONL, Parquet, a trainer_state.json or TensorBoard's event files"
+_KNOWN = "name CSV, JSON, JSONL, Parquet, a trainer_state.json, TensorBoard's event files or W&B's"
 _FOREIGN = {
     codecs.BOM_UTF16_LE: _UTF16,
     codecs.BOM_UTF16_BE: _UTF16,
-    b":W&B": ("it is W&B's own file of a run", "export the run's history or a chart as CSV on its page"),
     b"SQLite format 3": (
         "it is a database",
         "export it as Parquet or CSV (for trackio the guide from-other-trackers says how)",
@@ -46,7 +46,9 @@ def read_source(path: Path, metric: str | None, series: str | None, *, growing: 
     if not path.exists():
         raise CurveFileError("file", str(path), "no such file", "check the path")
     try:
-        return _read_folder(path) if path.is_dir() else _read_file(path, metric, series, growing=growing)
+        if path.is_dir():
+            return _read_folder(path, growing=growing)
+        return _read_file(path, metric, series, growing=growing)
     except OSError as error:
         raise CurveFileError("file", str(path), f"it cannot be read ({error.strerror})", "check the file") from error
 
@@ -59,6 +61,8 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
     if is_event_file(start):
         folder = path.resolve().parent
         return read_events(folder.name, path, [path], folder.parent)
+    if is_wandb_file(start):
+        return read_wandb([path], growing=growing)
     if start.startswith(b"PAR1"):
         return read_history(path, parquet_rows(path), series)
     _refuse_foreign(path, start)
@@ -116,9 +120,10 @@ def _decoded(found: bytes) -> str:
     return io.TextIOWrapper(io.BytesIO(found), encoding="utf-8-sig").read()
 
 
-def _read_folder(folder: Path) -> Reading:
-    """Every run below: folders with a Trainer's state, and of the others those with event files."""
+def _read_folder(folder: Path, *, growing: bool) -> Reading:
+    """Every run below: folders with a Trainer's state, and of the others those with event files or W&B's files."""
     reading = Reading()
+    wandb: list[Path] = []
     names: list[str] = []
     links: list[Path] = []
     for place, below, files in os.walk(folder, onerror=_give_up):
@@ -131,11 +136,13 @@ def _read_folder(folder: Path) -> Reading:
         below.sort()
         links += [here / name for name in below if _leads_out(here / name, folder)]
         names += [str(here / name) for name in files]
+        wandb += wandb_files_in(here)
         events = event_files_in(here)
         if events:
             top = folder.resolve()
             run, home = (top.name, top.parent) if here == folder else (here.relative_to(folder).as_posix(), top)
             reading.add(read_events(run, here, events, home))
+    reading.add(read_wandb(wandb, growing=growing))
     if not reading.logs:
         raise _nothing_in(folder, names, links)
     if links:
@@ -155,11 +162,9 @@ def _give_up(error: OSError) -> None:
 
 
 def _nothing_in(folder: Path, names: list[str], links: list[Path]) -> CurveFileError:
-    way_out = "name a folder with TensorBoard's event files or a trainer_state.json, or a file"
+    way_out = "name a folder with TensorBoard's event files, W&B's files or a trainer_state.json, or a file"
     tables = sorted(name for name in names if name.endswith((".csv", ".jsonl", ".parquet")))
-    if any(name.endswith(".wandb") for name in names):
-        way_out = "W&B's own files are not read: export the run's history or a chart as CSV on its page"
-    elif links:
+    if links:
         way_out = f"links to folders are not followed: name them one by one, such as {links[0]}"
     elif tables:
         way_out = f"name its tables one by one, such as {tables[0]}"

@@ -21,7 +21,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="W&B's CSV of a chart or a history, trainer_state.json, TensorBoard's event files, "
+            help="W&B's folder, its CSV of a chart or a history, trainer_state.json, TensorBoard's event files, "
             "JSONL, Parquet; or a folder of runs. - is stdin.",
         ),
     ],

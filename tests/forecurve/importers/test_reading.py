@@ -66,7 +66,7 @@ def test_an_unknown_metric_is_told_what_there_is(tmp_path: Path) -> None:
         (b"", "it is empty"),
         (b" \n ", "it is empty"),
         (b"\x7fELF\x00\x00\x01", "it is binary"),
-        (b":W&B\x00\x00", "W&B's own file of a run"),
+        (b":W&B\x00\x00\x01", "it begins unlike the files"),
         (b"SQLite format 3\x00", "it is a database"),
         (b"PAR1 and nothing", "it is not Parquet"),
         ("step\teval/acc\n1\t.1\n".encode("utf-16"), "text in UTF-16, .*; save it as CSV UTF-8"),
@@ -98,9 +98,6 @@ def test_folders_without_logs_are_told(tmp_path: Path) -> None:
         read(tmp_path)
     (tmp_path / "a.csv").write_text("step,eval/acc\n1,.1\n")
     with pytest.raises(CurveFileError, match=r"name its tables one by one, such as .*a\.csv"):
-        read(tmp_path)
-    (tmp_path / "run-1.wandb").write_bytes(b":W&B")
-    with pytest.raises(CurveFileError, match="W&B's own files are not read"):
         read(tmp_path)
 
 
