@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def _logs(name: str, runs: list[_Run]) -> list[Log]:
 
 
 def _with_seeds(row: Row, run: _Run, part: int) -> Row:
-    return Row(row.where, run.seeds | row.cells, part)
+    return Row(row.where, {**run.seeds, **row.cells}, part)
 
 
 def _read(file: Path, notes: list[str], *, growing: bool) -> _Run:
@@ -179,7 +180,12 @@ def _flat(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, float]]:
         for name, inner in value.items():
             yield from _flat((*path, name), inner)
     elif is_number(value) and not isinstance(value, str):
-        yield visible(".".join(path)), value
+        yield _name(path), value
+
+
+@lru_cache(maxsize=4096)  # a run logs the same names over and over
+def _name(path: tuple[str, ...]) -> str:
+    return visible(".".join(path))
 
 
 def _item(message: bytes) -> tuple[tuple[str, ...], Any]:
@@ -203,7 +209,7 @@ def _parsed(text: bytes) -> Any:
     if text[:1] == b"[":
         return None
     try:
-        return json.loads(text)
+        return json.loads(_text(text))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"a value in it is no JSON ({text[:20]!r})") from error
 

@@ -109,6 +109,8 @@ def fields_of(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     """A whole number in groups of seven bits, least first; and where it ends."""
+    if at < len(message) and message[at] < 0x80:  # most are as short as that
+        return message[at], at + 1
     value = shift = 0
     while True:
         if at >= len(message) or shift > 63:
