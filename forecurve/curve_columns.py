@@ -18,10 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forecurve.curve_cells import name_of, seed_of, unit_of
-from forecurve.curve_formats import FORMATS, OPTIONAL, REQUIRED, check_header, check_once, column_of, delimiter_of
+from forecurve.curve_formats import (
+    FORMATS,
+    OPTIONAL,
+    REQUIRED,
+    TEXTS,
+    check_header,
+    check_once,
+    column_of,
+    delimiter_of,
+)
 from forecurve.parquet_files import parquet_file
 from forecurve.science import checks
 from forecurve.science.arrays import FloatArray, IntArray
+from forecurve.spreadsheets import unguarded
 
 if TYPE_CHECKING:
     import pyarrow
@@ -131,7 +141,8 @@ def _csv_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
         check_once(header)
         check_header(header)
         while rows := list(islice(reader, _ROWS_AT_ONCE)):
-            yield _batch_of(dict(zip(header, zip(*filter(None, rows), strict=True), strict=True)), codes)
+            cells: dict[str, Sequence[str]] = dict(zip(header, zip(*filter(None, rows), strict=True), strict=True))
+            yield _batch_of(cells | {name: [*map(unguarded, cells[name])] for name in TEXTS if name in cells}, codes)
 
 
 def _jsonl_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:

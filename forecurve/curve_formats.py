@@ -13,9 +13,11 @@ from forecurve.curve_cells import CurveFileError
 from forecurve.parquet_files import parquet_file
 from forecurve.science.checks import short
 from forecurve.signs import visible
+from forecurve.spreadsheets import unguarded
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
+TEXTS = ("series", "unit")
 FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 _PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
@@ -61,7 +63,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                     f"line {reader.line_num}", short(beyond), "more cells than columns", "mend the line"
                 )
             if any(cell and cell.strip() for cell in row.values()):  # spreadsheets leave blank lines at the end
-                yield f"line {reader.line_num}", row
+                yield f"line {reader.line_num}", row | {name: unguarded(row[name]) for name in TEXTS if row.get(name)}
 
 
 class CsvLines(Iterator[str]):
