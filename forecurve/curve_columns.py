@@ -18,10 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forecurve.curve_cells import name_of, seed_of, unit_of
-from forecurve.curve_formats import FORMATS, OPTIONAL, REQUIRED, check_header, check_once, column_of, delimiter_of
-from forecurve.parquet_files import parquet_file
+from forecurve.curve_formats import (
+    FORMATS,
+    OPTIONAL,
+    REQUIRED,
+    TEXTS,
+    check_header,
+    check_once,
+    column_of,
+    delimiter_of,
+    json_text,
+    lines_of,
+)
+from forecurve.parquet_files import parquet_file, refuse_large
 from forecurve.science import checks
 from forecurve.science.arrays import FloatArray, IntArray
+from forecurve.spreadsheets import unguarded
 
 if TYPE_CHECKING:
     import pyarrow
@@ -126,25 +138,28 @@ class _Gathering:
 
 def _csv_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, strict=True, skipinitialspace=True, delimiter=delimiter_of(stream))
+        delimiter = delimiter_of(stream)
+        reader = csv.reader(lines_of(stream), strict=True, skipinitialspace=True, delimiter=delimiter)
         header = [column_of(name) for name in next(reader, [])]
         check_once(header)
         check_header(header)
         while rows := list(islice(reader, _ROWS_AT_ONCE)):
-            yield _batch_of(dict(zip(header, zip(*filter(None, rows), strict=True), strict=True)), codes)
+            cells: dict[str, Sequence[str]] = dict(zip(header, zip(*filter(None, rows), strict=True), strict=True))
+            yield _batch_of(cells | {name: [*map(unguarded, cells[name])] for name in TEXTS if name in cells}, codes)
 
 
 def _jsonl_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
     decode = json.JSONDecoder(object_pairs_hook=_once_each).decode
     with path.open(encoding="utf-8-sig") as stream:
-        while lines := list(islice(stream, _ROWS_AT_ONCE)):
+        all_lines = lines_of(stream)
+        while lines := list(islice(all_lines, _ROWS_AT_ONCE)):
             rows = [decode(line) for line in lines if not line.isspace()]
             if rows:
                 yield _batch_of(_cells(rows), codes)
 
 
 def _json_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
-    document = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once_each)
+    document = json.loads(json_text(path), object_pairs_hook=_once_each)
     rows = document["items"] if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise TypeError("no list")
@@ -211,6 +226,7 @@ def _parquet_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
         check_once([column_of(name) for name in file.schema_arrow.names])
         check_header(list(spelled))
         present = {column: spelled[column] for column in (*REQUIRED, *OPTIONAL) if column in spelled}
+        refuse_large(path, file, list(present.values()))
         for batch in file.iter_batches(columns=list(present.values())):
             if batch.num_rows:
                 yield _arrow_batch({column: batch.column(name) for column, name in present.items()}, codes)

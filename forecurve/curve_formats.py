@@ -6,18 +6,25 @@ import csv
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from forecurve.curve_cells import CurveFileError
-from forecurve.parquet_files import parquet_file
+from forecurve.parquet_files import parquet_file, refuse_large
 from forecurve.science.checks import short
 from forecurve.signs import visible
+from forecurve.spreadsheets import unguarded
 
 REQUIRED = ("series", "compute", "reward")
 OPTIONAL = ("prompts", "samples", "seed", "unit")
+TEXTS = ("series", "unit")
 FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 _PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
+MOST_IN_A_LINE = 4 << 20
+"""Characters. A file without ends of lines would be read into memory as its first one."""
+MOST_JSON_BYTES = 256 << 20
+"""Of a document, which is in memory as a whole, some ten times as large."""
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 
@@ -47,7 +54,7 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        lines = CsvLines(stream, delimiter_of(stream))
+        lines = CsvLines(lines_of(stream), delimiter_of(stream))
         reader = csv.DictReader(lines, skipinitialspace=True, delimiter=lines.delimiter)
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
         lines.check_row()
@@ -61,7 +68,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                     f"line {reader.line_num}", short(beyond), "more cells than columns", "mend the line"
                 )
             if any(cell and cell.strip() for cell in row.values()):  # spreadsheets leave blank lines at the end
-                yield f"line {reader.line_num}", row
+                yield f"line {reader.line_num}", row | {name: unguarded(row[name]) for name in TEXTS if row.get(name)}
 
 
 class CsvLines(Iterator[str]):
@@ -103,12 +110,21 @@ class CsvLines(Iterator[str]):
             raise CurveFileError(f"{self._file}line {number}", short(line.strip()), told, way_out) from error
 
 
+def lines_of(stream: TextIO) -> Iterator[str]:
+    """The lines of a file. CurveFileError names one that is too long to be of an evaluation."""
+    for number, line in enumerate(iter(partial(stream.readline, MOST_IN_A_LINE + 1), ""), start=1):
+        if len(line) > MOST_IN_A_LINE:
+            told = f"more than {MOST_IN_A_LINE:,} characters"
+            raise CurveFileError(f"line {number}", told, "this is too long for an evaluation", "write one a line")
+        yield line
+
+
 def delimiter_of(stream: TextIO) -> str:
     """What stands between the cells of a CSV file: a spreadsheet copies tabs, and in some countries saves semicolons.
 
     It is known by the header; the stream is at its beginning before and after.
     """
-    header = stream.readline()
+    header = stream.readline(MOST_IN_A_LINE)
     stream.seek(0)
     for sign in "\t;":
         if set(REQUIRED) <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
@@ -118,7 +134,7 @@ def delimiter_of(stream: TextIO) -> str:
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(lines_of(stream), start=1):
             if line.strip():
                 where = f"line {number}"
                 row = _json_value(line, where, "one object a line")
@@ -130,7 +146,7 @@ def _jsonl_rows(path: Path) -> Iterator[Row]:
 def _json_rows(path: Path) -> Iterator[Row]:
     """A list of rows, or an object that has it as `items`, which is how the exports write it."""
     way_out = 'one list of objects, or {"items": [...]}'
-    document = _json_value(path.read_text(encoding="utf-8-sig"), "file", way_out)
+    document = _json_value(json_text(path), "file", way_out)
     rows = document.get("items") if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise CurveFileError("file", path.name, "a list of evaluations is needed", way_out)
@@ -139,6 +155,15 @@ def _json_rows(path: Path) -> Iterator[Row]:
         if not isinstance(row, _Object):
             raise CurveFileError(where, short(row), "a JSON object is needed", way_out)
         yield where, row.columns(where)
+
+
+def json_text(path: Path) -> str:
+    """What a file of JSON says. CurveFileError where it is too large to be taken as a whole."""
+    size = path.stat().st_size
+    if size > MOST_JSON_BYTES:
+        told = f"JSON of more than {MOST_JSON_BYTES >> 20} MB is not taken as a whole"
+        raise CurveFileError("file", f"{size >> 20:,} MB", told, "write it as JSONL, an object a line")
+    return path.read_text(encoding="utf-8-sig")
 
 
 class _Object(dict[str, Any]):
@@ -172,6 +197,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         check_once(names)
         check_header(names)
         present = [name for name in file.schema_arrow.names if column_of(name) in (*REQUIRED, *OPTIONAL)]
+        refuse_large(path, file, present)
         number = 0
         for batch in file.iter_batches(columns=present):
             for row in batch.to_pylist():

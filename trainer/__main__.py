@@ -7,6 +7,8 @@ The first works without any service. The second is a job of the service: it atta
 names, takes its recipe from there, reports to it and obeys it; with --fork, it begins there until it has a checkpoint
 of its own.
 
+SIGTERM or Ctrl-C ends a run with a checkpoint. A terminal that is closed does not end it: see `terminal.py`.
+
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
 used; 75 a worker or its machine was lost, and another attempt may go better; 130 interrupted at once, by a second
 Ctrl-C.
@@ -28,6 +30,7 @@ from trainer.errors import ConfigurationError, TrainerError, WorkerLost
 from trainer.faults import may_go_better
 from trainer.launch import Launch, train
 from trainer.records.reporting import RunClient
+from trainer.terminal import leave, outlive_it, say
 
 DONE, FAILED, REFUSED, LOST, INTERRUPTED = 0, 1, 2, 75, 130
 LEAVING_S = 60.0
@@ -51,17 +54,17 @@ def main(arguments: list[str] | None = None) -> int:
         return _as_job(given) if given.run else _alone(given)
     except RecipeError as error:
         for line in error.lines:
-            print(f"error: {line}", file=sys.stderr)
+            say(f"error: {line}", sys.stderr)
         return REFUSED
     except ConfigurationError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", sys.stderr)
         return REFUSED
     except TrainerError as error:
         lost = may_go_better(error)
-        print(f"{'lost' if lost else 'failed'}: {error}", file=sys.stderr)
+        say(f"{'lost' if lost else 'failed'}: {error}", sys.stderr)
         return LOST if lost else FAILED
     except KeyboardInterrupt:
-        print("interrupted at once; go on from the newest checkpoint with --resume", file=sys.stderr)
+        say("interrupted at once; go on from the newest checkpoint with --resume", sys.stderr)
         return INTERRUPTED
 
 
@@ -69,7 +72,7 @@ def _alone(given: argparse.Namespace) -> int:
     recipe = recipe_of(given)
     if given.dry_run:
         check_recipe(recipe, ray=not given.no_ray)
-        _print(json.dumps(describe(recipe), indent=2))
+        say(json.dumps(describe(recipe), indent=2), sys.stdout)
         return DONE
     source = Path(given.fork or given.resume) if given.fork or given.resume else None
     launch = Launch(
@@ -83,14 +86,6 @@ def _alone(given: argparse.Namespace) -> int:
     )
     train(recipe, launch)
     return DONE
-
-
-def _print(text: str) -> None:
-    """A reader who has enough of it (`... | head -1`) is no fault."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left when the process ends
 
 
 def _as_job(given: argparse.Namespace) -> int:
@@ -139,4 +134,8 @@ def _asked_for(run: RunClient) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    outlive_it()
+    try:
+        sys.exit(main())
+    finally:
+        leave()

@@ -22,6 +22,8 @@ examples:
   python -m trainer --fork runs/a --out runs/b --no-ray --set optimizer.learning_rate=1e-4
       go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
 
+SIGTERM or Ctrl-C ends a run with a checkpoint; a terminal that is closed does not end it.
+
 exit codes: 0 done or stopped on request, 1 failed, 2 the recipe or the arguments cannot be used,
 75 a worker or its machine was lost: try again with --resume, 130 interrupted twice
 """

@@ -36,6 +36,8 @@ def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
         return str(error), BAD_INPUT, _body(_code(BAD_INPUT))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"could not be written: {error.strerror}", FAILURE, _body(_code(FAILURE))
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give it less at once", FAILURE, _body(_code(FAILURE))
     return _usage(error, arguments)
 
 

@@ -8,9 +8,10 @@ A directory per attempt:
     writer.lock     locked by the process that writes here, which it names
 
 An entry is replayed with the same body and the same batch number, so the service can tell a replay from news. A batch
-that was refused is divided: its halves are written at the end of the file, "of" the entry whose place they take. A
-damaged line leaves an entry of kind "damaged" behind, and a large queue that was all taken one of kind "emptied": they
-keep numbers from being given again.
+that was refused is divided: its halves are written at the end of the file, "of" the entry whose place they take and
+"half_of" the one that was divided. Where both are there, that one is not sent again; a half without the other never is.
+A damaged line leaves an entry of kind "damaged" behind, and a large queue that was all taken one of kind "emptied":
+they keep numbers from being given again.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ import os
 import shutil
 import threading
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,17 +49,25 @@ Waiting = tuple[Place, int, int]
 @dataclass(frozen=True)
 class Entry:
     """One thing to send: `kind` is metrics, checkpoint or outcome; `n` counts entries of the attempt from 1; `of` is
-    the entry that this one is a part of."""
+    the entry that this one is a part of, `half_of` the part of that which was divided last."""
 
     n: int
     kind: str
     body: dict[str, Any]
     of: int | None = None
+    half_of: int | None = None
 
     @property
     def place(self) -> Place:
         """Where it stands in the queue."""
         return (self.n, 0) if self.of is None else (self.of, self.n)
+
+    @property
+    def whole(self) -> Place | None:
+        """The place of what it is a half of."""
+        if self.of is None or self.half_of is None:
+            return None
+        return (self.of, 0 if self.half_of == self.of else self.half_of)
 
 
 class Spool:
@@ -89,7 +99,7 @@ class Spool:
         self._waiting: list[Waiting] = []  # in order of place
         self._size = 0
         self._recover()
-        self._file = self._path.open("a+b", buffering=0)  # appending: no other process can make it leave a hole
+        self._file = self._opened()
 
     @property
     def rejected(self) -> Path:
@@ -105,9 +115,9 @@ class Spool:
     def is_full(self) -> bool:
         return self._size >= self.limit_bytes
 
-    def seal_batch(self, body: dict[str, Any], of: int | None = None) -> Entry:
+    def seal_batch(self, body: dict[str, Any]) -> Entry:
         """Number a metric batch and put it on disk."""
-        return self._seal_batches([body], of)[0]
+        return self._seal_batches([body])[0]
 
     def seal(self, kind: str, body: dict[str, Any]) -> Entry:
         """Put an entry on disk (fsync) and in the queue.
@@ -154,7 +164,7 @@ class Spool:
             halves = _halves(entry.body) if entry.kind == "metrics" and divisions < MAX_DIVISIONS else []
             if not halves:
                 return False
-            self._seal_batches(halves, of=root)
+            self._seal_batches(halves, of=root, half_of=entry.n)
             self._divisions = root, divisions + 1
             self.settle(entry)
             return True
@@ -184,12 +194,12 @@ class Spool:
                 shutil.rmtree(self.directory, ignore_errors=True)
             self.close()
 
-    def _seal_batches(self, bodies: Sequence[dict[str, Any]], of: int | None) -> list[Entry]:
+    def _seal_batches(self, bodies: Sequence[dict[str, Any]], **parts: int) -> list[Entry]:
         """Number batches and put them on disk: all of them, or none where the disk refuses."""
         with self._lock:
             numbered = enumerate(bodies, 1)
             entries = [
-                Entry(self._last_n + place, "metrics", body | {"seq": self._last_seq + place}, of)
+                Entry(self._last_n + place, "metrics", body | {"seq": self._last_seq + place}, **parts)
                 for place, body in numbered
             ]
             self._put(entries)
@@ -207,9 +217,10 @@ class Spool:
     def _empty(self) -> None:
         """Leave nothing in the queue but the numbers that were given: a crash of the machine may cost the other note of
         them."""
-        self._file.truncate(0)
-        self._size = 0
-        self._append(_line(Entry(self._last_n, "emptied", {"seq": self._last_seq})))
+        line = _line(Entry(self._last_n, "emptied", {"seq": self._last_seq}))
+        self._write_anew([line])
+        self._file.close()
+        self._file, self._size = self._opened(), len(line)
 
     def _append(self, lines: bytes) -> int:
         """Write lines at the end and wait for the disk; where the first begins."""
@@ -232,6 +243,18 @@ class Spool:
             left = left[self._file.write(left) :]
         os.fsync(self._file.fileno())
 
+    def _opened(self) -> FileIO:
+        return self._path.open("a+b", buffering=0)  # appending: no other process can make it leave a hole
+
+    def _write_anew(self, lines: Iterable[bytes]) -> None:
+        """Replace the queue; a crash leaves the old one or the new one."""
+        temporary = self._path.with_suffix(".tmp")
+        with temporary.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+
     def _recover(self) -> None:
         """Find what is still to be sent, put damaged lines aside, cut off a line that a crash left half-written."""
         if not self._path.exists():
@@ -246,14 +269,26 @@ class Spool:
         """Read the queue up to a last line without an end; true when a line in it is damaged."""
         self._waiting, self._size = [], 0
         damaged = False
+        halves: dict[Place, list[Place]] = {}  # by what was divided
         with self._path.open("rb") as file:
             for line in _whole_lines(file):
                 entry = _parse(line)
                 damaged |= entry is None
                 if entry is not None:
                     self._note(entry, len(line))
+                if entry is not None and entry.whole is not None:
+                    halves.setdefault(entry.whole, []).append(entry.place)
                 self._size += len(line)
+        for whole, places in halves.items():
+            self._leave_one_of(whole, places)
         return damaged
+
+    def _leave_one_of(self, whole: Place, halves: Sequence[Place]) -> None:
+        """Of a batch that waits beside its halves, because its process ended before it could note that it divided it,
+        let only them be sent; or only the batch, where one of them is missing."""
+        if any(place == whole for place, *_ in self._waiting):
+            gone = {whole} if len(halves) == 2 else set(halves)
+            self._waiting = [waiting for waiting in self._waiting if waiting[0] not in gone]
 
     def _note(self, entry: Entry, length: int) -> None:
         """Count an entry of the queue, which begins at the size so far."""
@@ -265,21 +300,20 @@ class Spool:
     def _bury_damaged(self) -> None:
         """Put damaged lines aside and write the queue anew, with an entry in each one's place that keeps its numbers:
         the service may have seen them, and takes none twice."""
+        with self._path.open("rb") as file:
+            self._write_anew(self._mended(file))
+
+    def _mended(self, file: BinaryIO) -> Iterator[bytes]:
         n, seq = max(self._settled), self._last_seq
-        temporary = self._path.with_suffix(".tmp")
-        with self._path.open("rb") as file, temporary.open("wb") as mended:
-            for line in _whole_lines(file):
-                entry = _parse(line)
-                if entry is None:
-                    entry = Entry(n + 1, "damaged", {"seq": seq + 1})
-                    if entry.place > self._settled:
-                        self._put_line_aside(line)
-                    line = _line(entry)
-                mended.write(line)
-                n, seq = max(n, entry.n), max(seq, _seq(entry))
-            mended.flush()
-            os.fsync(mended.fileno())
-        temporary.replace(self._path)
+        for line in _whole_lines(file):
+            entry = _parse(line)
+            if entry is None:
+                entry = Entry(n + 1, "damaged", {"seq": seq + 1})
+                if entry.place > self._settled:
+                    self._put_line_aside(line)
+                line = _line(entry)
+            yield line
+            n, seq = max(n, entry.n), max(seq, _seq(entry))
 
     def _put_line_aside(self, line: bytes) -> None:
         text = line.decode("utf-8", "backslashreplace").rstrip("\n")
@@ -304,7 +338,7 @@ def _read_settled(path: Path) -> tuple[Place, int]:
 def _line(entry: Entry) -> bytes:
     body: dict[str, Any] = {"n": entry.n, "kind": entry.kind, "body": entry.body}
     if entry.of is not None:
-        body["of"] = entry.of
+        body |= {"of": entry.of, "half_of": entry.half_of}
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
@@ -316,14 +350,14 @@ def _parse(line: bytes) -> Entry | None:
     """The entry of a line; None when the line is damaged."""
     try:
         body = json.loads(line)
-        entry = Entry(body["n"], body["kind"], body["body"], body.get("of"))
+        entry = Entry(body["n"], body["kind"], body["body"], body.get("of"), body.get("half_of"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return entry if _holds(entry) else None
 
 
 def _holds(entry: Entry) -> bool:
-    numbers = isinstance(entry.n, int) and isinstance(entry.of, int | None)
+    numbers = isinstance(entry.n, int) and isinstance(entry.of, int | None) and isinstance(entry.half_of, int | None)
     return numbers and entry.kind in KINDS | {"damaged", "emptied"} and isinstance(entry.body, dict)
 
 

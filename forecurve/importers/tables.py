@@ -15,12 +15,14 @@ from typing import Any
 
 from forecurve.curve_cells import CurveFileError, as_people_write
 from forecurve.curve_formats import CsvLines
-from forecurve.parquet_files import parquet_file
+from forecurve.parquet_files import parquet_file, refuse_large
 from forecurve.science.checks import short
 from forecurve.signs import visible
 
 from .logs import Row, cells_of, is_number
 
+MOST_CELLS = 50_000_000
+"""Of a Parquet file; they are in memory at once."""
 Lines = list[tuple[int, list[str]]]  # each with the number of its line
 _PART_OF_NUMBER = re.compile(r"[-+]|[-+]?(\d*\.|[\d.]*\d\.?[eE][-+]?)")  # `0.`, `1.5e-`: digits are to come
 
@@ -194,8 +196,18 @@ def parquet_rows(path: Path) -> list[Row]:
             if count > 1:  # a row, which has each name once, would have the last
                 where = f"{visible(name)} in {path.name}"
                 raise CurveFileError(where, f"{count} columns", "this column is needed once", "rename the others")
+        _refuse_too_many(path, file.metadata.num_rows, len(file.schema_arrow.names))
+        refuse_large(path, file)
         found = file.read().to_pylist()
     return [Row(f"{path.name}, row {number}", _parquet_cells(row)) for number, row in enumerate(found, 1)]
+
+
+def _refuse_too_many(path: Path, rows: int, columns: int) -> None:
+    """The same value a thousand million times is a file of some kilobytes."""
+    if rows * columns > MOST_CELLS:
+        told = f"{rows:,} rows of {columns:,} columns"
+        way_out = "write the columns that are needed, or fewer rows"
+        raise CurveFileError("file", told, f"more than {MOST_CELLS:,} cells are not taken", way_out)
 
 
 def _parquet_cells(row: Mapping[str, Any]) -> dict[str, Any]:

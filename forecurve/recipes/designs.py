@@ -93,10 +93,11 @@ def load_design(body: Any) -> LeaveOneOut | OneFactor | Grid:
     kind = body.get("kind")
     if kind not in _KINDS:
         raise RecipeError.one("design.kind", kind, f"must be one of {', '.join(_KINDS)}")
+    model = _KINDS[kind]
     try:
-        return _KINDS[kind].model_validate(body)
+        return model.model_validate(body)
     except ValidationError as error:
-        faults = from_validation(error, Known({"": list(_KINDS[kind].model_fields)})).problems
+        faults = from_validation(error, model, body, Known({"": list(model.model_fields)})).problems
         raise RecipeError([fault | {"field": f"design.{fault['field']}"} for fault in faults]) from None
 
 

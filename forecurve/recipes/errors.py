@@ -5,7 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+
+from forecurve.first_faults import first_errors
 
 from .schema import CONFLICT
 from .wording import in_words
@@ -50,12 +52,12 @@ def _shown(problem: dict[str, Any]) -> str:
     return "" if value is None or value == problem["field"] else f" = {value!r:.80}"
 
 
-def from_validation(error: ValidationError, known: Known) -> RecipeError:
-    """Turn pydantic's report into ours, with suggestions from what is `known`; of very many faults the first."""
-    items = error.errors()
-    problems = [problem for item in items[:MOST_FAULTS] for problem in _problems(dict(item), known)]
-    if len(items) > MOST_FAULTS:
-        left = len(items) - MOST_FAULTS
+def from_validation(error: ValidationError, model: type[BaseModel], body: Any, known: Known) -> RecipeError:
+    """Turn pydantic's report of a model's body into ours, with suggestions from what is `known`; of very many faults
+    the first."""
+    items = first_errors(error, model, body, model.model_validate)[:MOST_FAULTS]
+    problems = [problem for item in items for problem in _problems(dict(item), known)]
+    if left := error.error_count() - len(items):
         problems.append({"field": "recipe", "value": None, "message": f"has {left:,} faults more"})
     return RecipeError(problems)
 

@@ -69,7 +69,7 @@ def load_recipe(body: Any) -> Recipe:
     try:
         return Recipe.model_validate(body)
     except ValidationError as error:
-        raise from_validation(error, _known()) from None
+        raise from_validation(error, Recipe, body, _known()) from None
 
 
 def with_changes(recipe: Recipe, changes: dict[str, Any]) -> Recipe:

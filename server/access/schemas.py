@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from forecurve.recipes import Name
+from server.bodies import Body
 
 Scope = Literal["read", "operate", "admin"]
 
@@ -22,10 +23,8 @@ Kind = Literal["api", "session", "login", "ingest"]
 Scopes = Annotated[list[Scope], AfterValidator(_some), Field(json_schema_extra={"minItems": 1})]
 
 
-class TokenCreate(BaseModel):
+class TokenCreate(Body):
     """A token for the API. `operate` may also read, `admin` may do everything but report for a run."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Name, Field(max_length=100)]
     scopes: Scopes

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from forecurve.recipes import Name
+from server.bodies import Body
 
 from .channels import shown_url
 from .models import Channel
@@ -44,10 +45,8 @@ class AlertRead(BaseModel):
     )
 
 
-class ChannelCreate(BaseModel):
+class ChannelCreate(Body):
     """A place to send alerts to."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Name, Field(max_length=100)]
     kind: Literal["slack", "webhook"]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from forecurve.science.backtesting.track_record import Scored
+from server.bodies import Body
 from server.runs.schemas import RunView
 
 from .ending import is_withheld
@@ -240,16 +241,12 @@ class RecommendationView(BaseModel):
     created_at: datetime
 
 
-class Acceptance(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Acceptance(Body):
     reason: str | None = Field(None, max_length=1000)
 
 
-class Dismissal(BaseModel):
+class Dismissal(Body):
     """Why the advice is not followed; later advice is judged against it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str = Field(min_length=1, max_length=1000, pattern=r"\S")
 

@@ -31,22 +31,38 @@ def thinned(session: Session, run_id: str, metrics: Sequence[str], buckets: int)
 _COLUMNS = "step", "compute", "mean", "least", "greatest"
 
 _BUCKETS = text("""
-    -- MATERIALIZED: else it is made anew for every point, as long as the table's statistics do not know the run
-    WITH begins AS MATERIALIZED (
-      SELECT metric, attempt, min(step) AS step FROM metric_points
-      WHERE run_id = :run_id AND metric = ANY(:metrics) GROUP BY metric, attempt
-    ), standing AS (
-      SELECT metric, step, compute, value, value NOT IN ('NaN', 'Infinity', '-Infinity') AS finite,
-             ntile(:buckets) OVER (PARTITION BY metric ORDER BY step) AS bucket
-      FROM metric_points AS point
-      WHERE run_id = :run_id AND metric = ANY(:metrics) AND NOT EXISTS (
-        SELECT FROM begins AS newer
-        WHERE newer.metric = point.metric AND newer.attempt > point.attempt AND newer.step <= point.step
-      )
-    )
-    SELECT metric, count(*), count(*) FILTER (WHERE finite), max(step), max(compute),
-           -- clipped, for avg() squares what it is given and fails beyond the largest number
-           avg(least(greatest(value, -1e150), 1e150)) FILTER (WHERE finite),
-           min(value) FILTER (WHERE finite), max(value) FILTER (WHERE finite)
-    FROM standing GROUP BY metric, bucket ORDER BY metric, bucket
+    -- metric by metric, in the order of the primary key: by attempt and step, which is that of steps alone where each
+    -- attempt counts up to the first step of those after it. So nothing is sorted.
+    SELECT asked.metric, bucketed.points, bucketed.finite, bucketed.step, bucketed.compute, mean, least, greatest
+    FROM unnest(CAST(:metrics AS text[])) AS asked (metric)
+    CROSS JOIN LATERAL (
+      SELECT array_agg(step ORDER BY attempt) AS step FROM (
+        SELECT attempt, min(first) OVER (ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS step
+        FROM (
+          SELECT attempt, (
+            SELECT min(step) FROM metric_points AS point
+            WHERE run_id = :run_id AND point.metric = asked.metric AND point.attempt = made.attempt
+          ) AS first
+          FROM generate_series(0, (
+            SELECT max(attempt) FROM metric_points AS point WHERE run_id = :run_id AND point.metric = asked.metric
+          )) AS made (attempt)
+        ) AS begins
+      ) AS ends
+    ) AS until
+    CROSS JOIN LATERAL (
+      SELECT bucket, count(*) AS points, count(*) FILTER (WHERE finite) AS finite, max(step) AS step,
+             max(compute) AS compute,
+             -- clipped, for avg() squares what it is given and fails beyond the largest number
+             avg(least(greatest(value, -1e150), 1e150)) FILTER (WHERE finite) AS mean,
+             min(value) FILTER (WHERE finite) AS least, max(value) FILTER (WHERE finite) AS greatest
+      FROM (
+        SELECT step, compute, value, value NOT IN ('NaN', 'Infinity', '-Infinity') AS finite,
+               ntile(:buckets) OVER (ORDER BY attempt, step) AS bucket
+        FROM metric_points AS point
+        WHERE run_id = :run_id AND point.metric = asked.metric
+          AND (until.step[attempt + 1] IS NULL OR point.step < until.step[attempt + 1])
+      ) AS standing
+      GROUP BY bucket
+    ) AS bucketed
+    ORDER BY asked.metric, bucketed.bucket
 """)

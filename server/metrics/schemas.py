@@ -18,6 +18,7 @@ from forecurve.reports import (
     NAMES,
     as_json_number,
 )
+from server.bodies import Body
 from server.runs.schemas import Arm, Budget, LateReport, RunCreate, RunView, Seed, Task
 
 
@@ -92,10 +93,8 @@ class Batch(LateReport):
     evaluations: list[EvaluationIn] = Field([], max_length=MOST_EVALUATIONS)
 
 
-class RunImport(BaseModel):
+class RunImport(Body):
     """A run that is over elsewhere, with its whole validation curve. It becomes a succeeded run of its own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name
     compute_unit: ComputeUnit

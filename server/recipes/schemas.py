@@ -8,12 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from forecurve.recipes import Name
+from server.bodies import Body
 
 
-class RecipeChoice(BaseModel):
+class RecipeChoice(Body):
     """Which recipe is meant: given in full, by id, or a preset; with changes on top."""
-
-    model_config = ConfigDict(extra="forbid")
 
     recipe: dict[str, Any] | None = Field(None, description="A recipe in full; what is left out takes its default.")
     recipe_id: str | None = None
@@ -21,10 +20,8 @@ class RecipeChoice(BaseModel):
     changes: dict[str, Any] = Field({}, description="Dotted field to value, e.g. `optimizer.learning_rate`.")
 
 
-class RecipeCreate(BaseModel):
+class RecipeCreate(Body):
     """A recipe in full (`body`), or a preset with changes."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[Name, Field(max_length=120)] | None = None
     body: dict[str, Any] | None = None

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE, ComputeUnit
 from forecurve.recipes import Name
+from server.bodies import Body
 from server.recipes.schemas import RecipeChoice
 
 
@@ -163,10 +164,8 @@ class RunCreated(RunView):
     ingest_token: str | None
 
 
-class RunChange(BaseModel):
+class RunChange(Body):
     """What of a run can be changed; what is left out stays."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name = Field("", validate_default=False)
     task: Task | None = None
@@ -178,10 +177,8 @@ class RunChange(BaseModel):
         return self
 
 
-class ForkCreate(BaseModel):
+class ForkCreate(Body):
     """Which checkpoint a fork begins at, and what its recipe changes against the parent's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     step: int | None = Field(
         None,
@@ -197,18 +194,14 @@ class ForkCreate(BaseModel):
     name: Name | None = None
 
 
-class StopRequest(BaseModel):
+class StopRequest(Body):
     """Why, for the run's audit log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str | None = Field(None, max_length=1000)
 
 
-class Report(BaseModel):
+class Report(Body):
     """What every report of a trainer begins with."""
-
-    model_config = ConfigDict(extra="forbid")
 
     attempt: int = Field(ge=1, le=2**31 - 1, strict=True, description="Number of the attempt that reports.")
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from server.alerts.service import list_alerts
 from server.forecasts.recommendations import recommend
 from server.forecasts.sweep_curves import sweep_curves
+from server.forecasts.track_record import _waiting
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.states import Status
@@ -111,6 +112,15 @@ def test_what_a_run_has_is_found_by_an_index(session: Session, plans: Plans) -> 
     assert "Seq Scan on recommendations" not in advised
     assert "Seq Scan on alerts" not in alerts
     assert "Seq Scan on tokens" not in ended
+
+
+def test_forecasts_that_wait_are_counted_by_an_index(session: Session, plans: Plans) -> None:
+    session.execute(text("UPDATE runs SET status = 'running' WHERE id ~ '^run_[12]..$'"))
+    session.execute(text("ANALYZE runs"))
+    counted = plans(lambda: _waiting(session, None))
+    assert _waiting(session, None) == 200
+    assert "on forecasts" in counted
+    assert "Seq Scan on forecasts" not in counted
 
 
 def test_runs_with_the_same_task_are_found_by_an_index(session: Session, plans: Plans) -> None:

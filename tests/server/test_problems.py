@@ -9,10 +9,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.app import ROOMS
+from server.bodies import Body
 from server.problems import shown
 from server.request_id import RequestIdFilter
 from tests.server.reporting import Headers, bearer, evaluation, external_run, faults
@@ -268,3 +271,32 @@ def test_only_faults_that_are_shown_are_put_into_words(
     monkeypatch.setattr("server.problems.in_words", lambda kind, context, otherwise: said.append(kind) or otherwise)
     assert api.post("/v1/sweeps", json=MANY, headers=headers["operate"]).status_code == 422
     assert 1 <= len(said) <= 100
+
+
+def test_of_a_flood_of_faults_the_first_are_told_and_how_many_there_are(api: TestClient, headers: Headers) -> None:
+    """All of them would be ten seconds of the process that serves, and a gigabyte."""
+    run = external_run(api, headers)
+    flood = {"a": [{"seq": 1}]} | {f"field{number}": 1 for number in range(20_000)}
+    answer = run.post("metrics", flood | {"points": [{"metric": "loss", "step": "x"}] * 10, "seq": 1})
+    told = faults(answer)
+    assert answer.status_code == 422
+    assert len(answer.content) < 50_000
+    assert told["body"] == "has 20,021 faults, the first are named here"
+    assert told["field7"] == "unknown field; the schema is at /openapi.json"
+    assert {"points.0.step", "points.0.value"} < set(told)
+    assert "seq" not in told, "it is there, behind all that is unknown"
+
+
+def test_a_flood_far_from_the_beginning_is_counted(api: TestClient, headers: Headers) -> None:
+    run = external_run(api, headers)
+    points = [{"metric": "loss", "step": step, "value": 1} for step in range(200)] + [{}] * 1000
+    told = faults(run.post("metrics", {"seq": 1, "points": points}))
+    assert told == {"body": "has 3,000 faults, none of them near its beginning; send a part of it to see them"}
+
+
+def test_every_body_of_the_api_is_spared_a_flood() -> None:
+    fields = [route.body_field for room in ROOMS for route in room.routes if isinstance(route, APIRoute)]
+    taken = [field.field_info.annotation for field in fields if field is not None]
+    bodies = [next(iter(get_args(one)), one) for one in taken]
+    assert len(bodies) > 15
+    assert [body for body in bodies if not issubclass(body, Body)] == []

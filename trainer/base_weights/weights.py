@@ -22,6 +22,7 @@ from trainer.errors import ConfigurationError
 from trainer.models import Policy, TinyConfig, model_config
 from trainer.tasks import TorusTask, torus_task
 from trainer.tasks.walks import MAX_MOVES
+from trainer.terminal import say
 
 ASSETS = Path(__file__).parents[1] / "assets"
 SHIPPED = {
@@ -116,4 +117,4 @@ def _read(path: Path) -> Weights | None:
 
 
 def _to_stderr(message: str) -> None:
-    print(message, file=sys.stderr)
+    say(message, sys.stderr)

@@ -18,6 +18,7 @@ from trainer.measuring.ledger import spent_in
 from trainer.records.checkpoint import Checkpoint
 from trainer.records.json_lines import JsonLines
 from trainer.records.progress import Progress
+from trainer.terminal import say
 from trainer.types import EvaluationResult
 
 ROLLOUTS_LIMIT = 64 * 2**20
@@ -147,7 +148,7 @@ class DirectoryReporter:
             partial.write_text(json.dumps(body) + "\n")
             partial.replace(self._outcome)
         except OSError as error:
-            print(f"{self._outcome} cannot be written ({error}): {outcome}, {reason}", file=sys.stderr)
+            say(f"{self._outcome} cannot be written ({error}): {outcome}, {reason}", sys.stderr)
 
     def _last_step(self) -> int:
         last = self._metrics.last()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import TrainerError
+from trainer.terminal import say
 
 MOST_WAITING = 10_000
 """Lines kept in memory while the disk refuses; with more the run ends, for its curve would have a hole."""
@@ -83,6 +84,6 @@ class JsonLines:
     def _undo(self, error: OSError) -> None:
         """Take back half a line; say so once for every run of refusals."""
         if len(self._waiting) == 1:
-            print(f"{self.path} cannot be written ({error}); its lines wait in memory", file=sys.stderr)
+            say(f"{self.path} cannot be written ({error}); its lines wait in memory", sys.stderr)
         if self.path.exists():
             os.truncate(self.path, self.size)

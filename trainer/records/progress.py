@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from forecurve.recipes.schema import Budget
+from trainer.terminal import say
 
 BAR_WIDTH = 24
 
@@ -23,12 +24,7 @@ class Progress:
         """What is going on now; only a terminal sees it."""
         if self._live:
             spent = f"{compute:.1f} of {self._budget.compute:g} {self._budget.unit}"
-            print(
-                f"\r\033[K{self._bar(step, compute)}  step {step}  {spent}  {text}",
-                end="",
-                file=self._stream,
-                flush=True,
-            )
+            say(f"\r\033[K{self._bar(step, compute)}  step {step}  {spent}  {text}", self._stream, end="")
 
     def evaluation(self, step: int, compute: float, reward: float) -> None:
         """A validation point, for good."""
@@ -46,4 +42,4 @@ class Progress:
         return f"[{'#' * full}{'.' * (BAR_WIDTH - full)}] {share:4.0%}"
 
     def _line(self, text: str) -> None:
-        print(f"\r\033[K{text}" if self._live else text, file=self._stream, flush=True)
+        say(f"\r\033[K{text}" if self._live else text, self._stream)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -17,8 +18,12 @@ from trainer.errors import ConfigurationError
 from trainer.verifiers.code import unit_tests
 
 DEFAULT_TASK = "math"
+_ROWS_AT_ONCE = 1000  # the tests of a program may be megabytes
 
-
+MOST_ROWS = 10_000_000
+"""Of a file, all of which are in memory. The same row a thousand million times is Parquet of some kilobytes."""
+MOST_IN_A_LINE = 256 << 20
+"""Bytes of a row of JSONL; a file without ends of lines would be read as one."""
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -52,7 +57,11 @@ def read_rows(field: str, path: str, verifiers: Mapping[str, str]) -> list[Row]:
         raise ConfigurationError(f"{field} is {path!r}, and there is no such file")
     _refuse_ending(field, file)
     read = _parquet if file.suffix.lower() == ".parquet" else _json_lines
-    rows = [_row(f"{path}, row {number}", cells, verifiers) for number, cells in read(file)]
+    rows = []
+    for number, cells in read(file):
+        if number > MOST_ROWS:
+            raise ConfigurationError(f"{field} is {path!r}, which has more than {MOST_ROWS:,} rows; give fewer")
+        rows.append(_row(f"{path}, row {number}", cells, verifiers))
     if not rows:
         raise ConfigurationError(f"{field} is {path!r}, which has no rows")
     return rows
@@ -65,7 +74,10 @@ def _refuse_ending(field: str, file: Path) -> None:
 
 def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(iter(partial(lines.readline, MOST_IN_A_LINE + 1), b""), start=1):
+            if len(line) > MOST_IN_A_LINE:
+                more = f"more than {MOST_IN_A_LINE:,} bytes"
+                raise ConfigurationError(f"{file}, row {number}: has {more}; one object a line")
             if not line.strip():
                 continue
             try:
@@ -84,7 +96,7 @@ def _parquet(file: Path) -> Iterator[tuple[int, Any]]:
             f"{file} is Parquet, and pyarrow is not installed: pip install 'forecurve[parquet]', or give JSONL"
         ) from None
     try:
-        batches = parquet.ParquetFile(file).iter_batches()
+        batches = parquet.ParquetFile(file).iter_batches(batch_size=_ROWS_AT_ONCE)
         cells = (row for batch in batches for row in batch.to_pylist())
         yield from enumerate(cells, start=1)
     except (ArrowException, OSError) as error:

@@ -14,6 +14,8 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from forecurve.spreadsheets import guarded
+
 from ..asking.service import Answer
 from ..errors import bad_input
 
@@ -86,7 +88,7 @@ def _write_csv(stream: TextIO, columns: Sequence[str], rows: Iterable[Row]) -> i
     writer.writerow(columns)
     written = 0
     for row in rows:
-        writer.writerow([row[column] for column in columns])
+        writer.writerow([guarded(cell) if isinstance(cell := row[column], str) else cell for column in columns])
         written += 1
     return written
 

@@ -39,14 +39,14 @@ def _read(session: Session, table: str) -> int:
     return session.scalar(READ, {"table": table}) or 0
 
 
-def test_thinning_reads_each_point_no_more_than_a_few_times(session: Session) -> None:
+def test_thinning_reads_each_point_once(session: Session) -> None:
     run = make_run(session)
     session.execute(FILL, {"run_id": run.id, "metrics": METRICS, "attempts": ATTEMPTS, "steps": STEPS})
     points = session.scalar(text("SELECT count(*) FROM metric_points")) or 0
     before = _read(session, "metric_points")
     found = thinned(session, run.id, METRICS, 10)
     assert [(one.points, len(one.buckets)) for one in found] == [(STEPS + 1, 10)] * 2
-    assert _read(session, "metric_points") - before <= 3 * points
+    assert _read(session, "metric_points") - before <= 1.1 * points
 
 
 def test_one_more_evaluation_of_a_long_run_reads_a_few_of_those_before_it(session: Session) -> None:

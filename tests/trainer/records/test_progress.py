@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 
 import pytest
@@ -45,3 +46,20 @@ def test_elsewhere_there_is_a_line_an_evaluation_and_nothing_else():
     assert first.startswith("step    10  compute      2.0  pass rate 0.250")
     assert last == "succeeded: last step 10 reached"
     assert "\r" not in stream.getvalue()
+
+
+def test_whoever_reads_may_leave():
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream:
+        progress = Progress(Budget(), stream)
+        progress.evaluation(10, 2.0, 0.25)
+        os.close(reading)
+        progress.evaluation(20, 4.0, 0.25)
+        print("somebody else's line", file=stream, flush=True)
+
+
+def test_a_full_disk_costs_lines_and_no_more():
+    with open("/dev/full", "w") as stream:
+        Progress(Budget(), stream).evaluation(10, 2.0, 0.25)
+        assert os.fstat(stream.fileno()).st_rdev == os.stat("/dev/full").st_rdev, "it may have room again"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet
 import pytest
 import torch
 from tokenizers import AddedToken
@@ -365,3 +367,18 @@ def test_a_run_trains_a_model_on_a_mixture_and_judges_it_on_sets_apart(tokenizer
     assert all(line["details"]["downstream/easy/prompts"] == 3 for line in evaluations)
     rewards = [line.get("metrics", line).get("train/pass_rate_all") for line in metrics]
     assert max(rate for rate in rewards if rate is not None) > 0
+
+
+def test_more_than_memory_holds_is_refused_while_it_is_read(write, tmp_path, monkeypatch):
+    from trainer.tasks import rows
+
+    path = write([{"prompt": f"{number}?", "answer": "1"} for number in range(3)])
+    many = tmp_path / "many.parquet"
+    arrow.parquet.write_table(arrow.table({"prompt": ["1?"] * 3, "answer": ["1"] * 3}), many)
+    monkeypatch.setattr(rows, "MOST_ROWS", 2)
+    for file in (path, str(many)):
+        with pytest.raises(ConfigurationError, match="which has more than 2 rows; give fewer"):
+            rows.read_rows("task.train", file, {"math": "math"})
+    monkeypatch.setattr(rows, "MOST_IN_A_LINE", 20)
+    with pytest.raises(ConfigurationError, match="row 1: has more than 20 bytes; one object a line"):
+        rows.read_rows("task.train", path, {"math": "math"})
