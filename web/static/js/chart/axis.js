@@ -107,11 +107,15 @@ function apart(one, next, letters) {
 }
 
 function linearTicks(low, high, most) {
-  const rough = (high - low) / most;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const step = roundStep((high - low) / most);
   const tickvals = multiples(step, low, high);
   return { tickvals, ticktext: tickvals.map((value) => inSteps(value, step)) };
+}
+
+/** The next 1, 2 or 5 times a power of ten. */
+function roundStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
 }
 
 function multiples(step, low, high) {
@@ -120,13 +124,14 @@ function multiples(step, low, high) {
   return values;
 }
 
-const LENGTHS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]; // seconds
+const DAY = 86400;
+const LENGTHS = [[DAY, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]; // seconds
 
-/** Round times: minutes and hours have other round numbers than steps have. */
+/** Round times: minutes and hours have other round numbers than steps and days have. */
 function timeTicks(low, high, most) {
   const rough = (high - low) / most;
-  const round = rough > 0.5 ? ROUND.find((size) => size >= rough) : undefined;
+  const round = rough > 0.5 ? ROUND.find((size) => size >= rough) ?? DAY * roundStep(Math.max(1, rough / DAY)) : undefined;
   const tickvals = round ? multiples(round, low, high) : linearTicks(low, high, most).tickvals;
   const step = round ?? (tickvals.length > 1 ? tickvals[1] - tickvals[0] : 1);
   return { tickvals, ticktext: tickvals.map((seconds) => lasting(seconds, step)) };
