@@ -2,7 +2,7 @@
 
 import { ApiError } from "../api.js";
 import { say as tell } from "../notice.js";
-import { startPrinting } from "./printing.js";
+import { drawnWidth, startPrinting } from "./printing.js";
 import { widthOf } from "./words.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
@@ -40,8 +40,8 @@ export async function draw(plot, traces, layout, ticks) {
   keepZoom(plot, layout);
   if (touched()) leaveDragsToThePage(plot, layout);
   Object.assign(layout.xaxis, ticks(layout.xaxis.range, ...roomOf(plot, layout)));
-  if (plot.paperWidth) layout.width = plot.paperWidth;
-  layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(layout.width ?? plot.clientWidth, layout.margin));
+  if (plot.paperWidth) layout.width = plot.paperWidth; // else it follows its element
+  layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(drawnWidth(plot), layout.margin));
   plot.ticks = ticks;
   const first = !plot.data;
   await Plotly.react(plot, traces, layout, first ? config(Plotly) : undefined);
@@ -85,8 +85,9 @@ function leadTo(alert) {
 }
 
 /** How many ticks, and how many letters of their labels, find room along the axis. */
-function roomOf({ clientWidth }, { margin }) {
-  return [Math.max(3, Math.floor(clientWidth / PX_PER_TICK)), (clientWidth - margin.l - margin.r) / PX_PER_LETTER];
+function roomOf(plot, { margin }) {
+  const width = drawnWidth(plot);
+  return [Math.max(3, Math.floor(width / PX_PER_TICK)), (width - margin.l - margin.r) / PX_PER_LETTER];
 }
 
 /** A title stands below the middle of the axis, which wide words in one margin put aside. */

@@ -10,6 +10,7 @@ import { draw, whenLive } from "./draw.js";
 import { fieldOf, fieldTraces } from "./field.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, nameColour, seriesColour, seriesMarks, tokens } from "./palette.js";
+import { drawnWidth } from "./printing.js";
 import { shortNames } from "./short-names.js";
 import { startStepping } from "./stepping.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
@@ -118,7 +119,7 @@ function paint(plot, state) {
   const axis = computeAxis(mode, [...withPoints.flatMap((view) => computesOf(view).map(paceOf(mode, view.points))), ...(field?.compute ?? [])]);
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
-  const named = plot.clientWidth >= NAMES.least;
+  const named = drawnWidth(plot) >= NAMES.least;
   layout.margin.r = named ? NAMES.width : 12;
   layout.yaxis.range = rateRange([...withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...["median", "lower90", "upper90"].flatMap((column) => bandOf(view)?.[column] ?? [])]), ...(field ? [...field.lower90, ...field.upper90] : [])]);
   const budget = budgets(withPoints, axis, ink);
