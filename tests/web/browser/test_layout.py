@@ -237,6 +237,8 @@ def test_a_printed_page_has_its_tables_whole_on_white_and_nothing_to_press(page:
     page.goto(path.format(control=site.control, arm=site.arm, sweep=site.sweep))
     wide = "() => [...document.querySelectorAll('main table')].map(t => t.getBoundingClientRect().right)"
     assert max(page.evaluate(wide), default=0) <= PRINTED
+    names = [cell.bounding_box()["width"] for cell in page.locator("td.name").filter(visible=True).all()]
+    assert min(names, default=PRINTED) >= 96  # a name of some words has not a line for each of them
     assert page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("() => getComputedStyle(document.body).color") == "rgb(28, 33, 38)"
     assert page.locator(PRESSED).filter(visible=True).count() == 0
