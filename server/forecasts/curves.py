@@ -125,10 +125,15 @@ def _point(point: Point) -> PointView:
         attempt=point.attempt,
         compute=point.compute,
         reward=point.reward,
-        se=standard_error(point),
+        se=_short(standard_error(point)),
         time=point.time,
         tokens=point.tokens,
     )
+
+
+def _short(error: float | None) -> float | None:
+    """Four significant digits, of which two are shown: the others would be a third of what a long curve weighs."""
+    return None if error is None else float(f"{error:.4g}")
 
 
 def _restarts(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:
