@@ -39,7 +39,7 @@ function paint(plot, { view, past, mode: asked }) {
   const scene = { view, forecast: shown, replay: past !== null, axis, width: drawnWidth(plot), height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = !holds(shown);
-  return draw(plot, curveTraces(scene), curveLayout(scene), (range, most, letters) => computeTicks(axis, range, most, letters));
+  return draw(plot, () => curveTraces(scene), curveLayout(scene), (range, most, letters) => computeTicks(axis, range, most, letters));
 }
 
 /** The forecast on show: the newest, or that of the slider; none while it has no band. */

@@ -30,7 +30,7 @@ function plotly(url) {
 
 /**
  * @param {HTMLElement} plot
- * @param {object[]} traces
+ * @param {(range: [number, number]) => object[]} traces of what is in sight
  * @param {object} layout
  * @param {(range: [number, number], most: number, letters: number) => {tickvals: number[], ticktext: string[]}} ticks
  */
@@ -44,7 +44,7 @@ export async function draw(plot, traces, layout, ticks) {
   layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(drawnWidth(plot), layout.margin));
   plot.ticks = ticks;
   const first = !plot.data;
-  await Plotly.react(plot, traces, layout, first ? config(Plotly) : undefined);
+  await Plotly.react(plot, traces(layout.xaxis.range), layout, first ? config(Plotly) : undefined);
   if (first) follow(plot);
   plot.dataset.drawn = String(Number(plot.dataset.drawn || 0) + 1);
 }
@@ -68,7 +68,7 @@ function config(Plotly) {
 
 function follow(plot) {
   plot.on("plotly_relayout", (change) => {
-    if (zoomed(plot, change)) retick(plot);
+    if (zoomed(plot, change) && plot.dispatchEvent(new Event("zoomed", { cancelable: true }))) retick(plot);
   });
   plot.on("plotly_doubleclick", () => unzoom(plot));
   plot.on("plotly_clickannotation", ({ annotation }) => annotation.name && leadTo(annotation.name));

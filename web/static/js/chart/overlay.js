@@ -13,6 +13,7 @@ import { fade, nameColour, seriesColour, seriesMarks, tokens } from "./palette.j
 import { drawnWidth } from "./printing.js";
 import { shortNames } from "./short-names.js";
 import { startStepping } from "./stepping.js";
+import { thinned } from "./thinned.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
 import { escaped, predicted, reading, readings } from "./words.js";
 
@@ -34,6 +35,11 @@ export async function startOverlay(plot) {
   takeAlong(["x", "show"]);
   startDrawing(state);
   document.addEventListener("htmx:after:swap", () => state.view && name(state.view.runs) && show());
+  plot.addEventListener("zoomed", (event) => {
+    if (!state.thinned) return;
+    event.preventDefault(); // drawn anew, with its ticks
+    show();
+  });
   startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
   await whenLive(plot, () => api(plot.dataset.curves), (view) => {
     state.view = view;
@@ -125,9 +131,24 @@ function paint(plot, state) {
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
   layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
-  const traces = [...(field ? fieldTraces(field, axis, state.view.unit, ink) : []), ...withPoints.flatMap((view) => armTraces(view, along(axis, view.points), state, ink))];
+  const axes = withPoints.map((view) => along(axis, view.points));
+  const traces = (range) => {
+    const { kept, near } = thinned(withPoints.map(({ points }) => points), axes, range);
+    state.thinned = countIn(kept) < countIn(withPoints.map(({ points }) => points));
+    tellThinned(countIn(kept), near);
+    return [...(field ? fieldTraces(field, axis, state.view.unit, ink) : []), ...withPoints.flatMap((view, at) => armTraces(view, kept[at], axes[at], state, ink))];
+  };
   return draw(plot, traces, layout, (range, most) => computeTicks(axis, range, most));
 }
+
+/** Says when not all evaluations are drawn, beside what the signs mean. */
+function tellThinned(drawn, near) {
+  const said = document.querySelector("[data-thinned]");
+  said.hidden = drawn === near;
+  said.textContent = `${drawn.toLocaleString("en-GB")} of ${near.toLocaleString("en-GB")} evaluations drawn: zoom in for the others`;
+}
+
+const countIn = (lists) => lists.reduce((sum, list) => sum + list.length, 0);
 
 function pressKeys(drawn, total) {
   const said = document.querySelector("[data-drawn-count]");
@@ -139,8 +160,10 @@ function pressKeys(drawn, total) {
 const bandOf = ({ forecast }) => (forecast?.band?.compute?.length && !forecast.withheld ? forecast.band : null);
 const computesOf = (view) => [...view.points.map((point) => point.compute), ...(bandOf(view)?.compute ?? []), ...(view.budget ? [view.budget] : [])];
 
-function armTraces(view, axis, state, ink) {
-  const { run, points } = view;
+/** @param {number[]} kept the places of the evaluations to draw */
+function armTraces(view, kept, axis, state, ink) {
+  const { run } = view;
+  const points = kept.map((at) => view.points[at]);
   const series = state.series[run.id] ?? null;
   const colour = seriesColour(series);
   const dim = state.focus !== null && state.focus !== run.id && state.series[state.focus] !== undefined;
@@ -157,7 +180,7 @@ function armTraces(view, axis, state, ink) {
     meta: run.id,
     x: points.map((point) => axis.place(point.compute)),
     y: points.map((point) => point.reward),
-    ids: points.map((_, at) => `${run.id} ${at}`),
+    ids: kept.map((at) => `${run.id} ${at}`),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
     customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),

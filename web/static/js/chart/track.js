@@ -59,7 +59,7 @@ function paint(plot, { forecasts, table, scored }) {
   const crowd = Math.min(1, Math.sqrt(CROWD / Math.max(1, forecasts.length)));
   const places = besideOneAnother(forecasts);
   const traces = KINDS.map((kind) => trace(kind, forecasts.filter(kind.of), places, crowd, ink)).filter(({ x }) => x.length > 0);
-  return draw(plot, traces, layout, (range, most) => computeTicks({ ...AXIS, mode: "linear" }, range, most));
+  return draw(plot, () => traces, layout, (range, most) => computeTicks({ ...AXIS, mode: "linear" }, range, most));
 }
 
 /** Forecasts made at the same share, as those of a sweep's runs are, stand beside one another, around it. @returns {Map<string, number>} */
