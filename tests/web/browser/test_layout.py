@@ -346,9 +346,7 @@ def test_the_labels_of_an_axis_keep_apart_on_paper_too(page: Any, site: Site) ->
     with site.sessions.begin() as session:
         run = seeding.add_run(session, now=site.now, name="counted in FLOPs", budget=6e21)
         seeding.add_evaluations(session, run, TRUTH, until=40, every=1.0, now=site.now)
-        session.execute(
-            update(Evaluation).where(Evaluation.run_id == run.id).values(compute=8e19 * Evaluation.compute)
-        )
+        session.execute(update(Evaluation).where(Evaluation.run_id == run.id).values(compute=8e19 * Evaluation.compute))
         path = f"/runs/{run.id}"
     page.set_viewport_size({"width": 1440, "height": 900})
     opened(page, path)
