@@ -125,3 +125,15 @@ def test_without_scripts_a_page_says_so_and_shows_nothing_that_does_nothing(
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**state=queued**")
     page.context.close()
+
+
+def test_a_phone_does_not_zoom_in_on_what_is_typed(chromium: Any, server: Server, site: Site) -> None:
+    page = windowed(chromium, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    for path in ("/runs", f"/runs/{site.control}"):  # iOS does where letters are smaller than 16 pixels
+        page.goto(path)
+        sizes = page.locator("input[type=search], input[type=text], input[type=number], select, textarea").evaluate_all(
+            "all => all.map(each => parseFloat(getComputedStyle(each).fontSize))"
+        )
+        assert len(sizes) > 2
+        assert min(sizes) >= 16, path
+    page.context.close()
