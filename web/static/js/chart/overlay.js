@@ -184,7 +184,7 @@ function armTraces(view, kept, axis, state, ink) {
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
     customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
-    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
+    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>the curve, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
 }
@@ -196,7 +196,7 @@ function words({ runs }, id) {
   const point = view?.points[at];
   if (!point) return "";
   const seen = `${view.run.name}, ${plain(point.compute)} ${view.unit}, step ${point.step}: pass rate ${point.reward.toFixed(3)}`;
-  return bandOf(view) ? `${seen}; predicted, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
+  return bandOf(view) ? `${seen}; the curve, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
 }
 
 /** Evaluations: a seed's sign is larger than an arm's, for the shape alone tells it from the others of its colour. */
