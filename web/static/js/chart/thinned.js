@@ -3,8 +3,8 @@
 
 import { toAxis } from "./axis.js";
 
-const MOST = 4000; // of all runs together
-const OF_EACH = 4; // that are kept of a part of the axis
+const MOST = 4000; // of all runs together, in sight
+const OF_EACH = 3; // that are kept of a part of the axis
 
 /**
  * @param {{compute: number, reward: number}[][]} runs evaluations, their compute rising
@@ -20,7 +20,8 @@ export function thinned(runs, axes, range) {
   if (near <= MOST) return { kept: beside, near };
   const parts = Math.max(1, Math.floor(MOST / OF_EACH / runs.length));
   const partOf = (run) => (at) => Math.floor(shares[run][at] * parts);
-  return { kept: beside.map((places, run) => grouped(places, partOf(run)).flatMap((part) => ends(part, runs[run]))), near };
+  const chosen = (places, run) => rising([places[0], ...grouped(places, partOf(run)).flatMap((part) => telling(part, runs[run])), places.at(-1)]);
+  return { kept: beside.map((places, run) => (places.length > 0 ? chosen(places, run) : [])), near };
 }
 
 /** How far across what is in sight: 0 at its left edge, 1 at its right. */
@@ -39,9 +40,12 @@ function grouped(places, partOf) {
   return [...parts.values()];
 }
 
-/** The first, the last, the lowest and the highest: in a part that is a few pixels wide the others lie between them. */
-function ends(part, points) {
+/** The lowest, the highest and the one in the middle of the part: those at its edges would stand in stripes. */
+function telling(part, points) {
   if (part.length <= OF_EACH) return part;
   const [lowest, highest] = [(a, b) => a < b, (a, b) => a > b].map((before) => part.reduce((best, at) => (before(points[at].reward, points[best].reward) ? at : best)));
-  return [...new Set([part[0], lowest, highest, part.at(-1)])].sort((one, other) => one - other);
+  return [lowest, highest, part[part.length >> 1]];
 }
+
+/** Each once, in its place. */
+const rising = (places) => [...new Set(places)].sort((one, other) => one - other);
