@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -154,6 +154,12 @@ def estimated(value: float, unit: str = "") -> str:
 def when(value: float | None) -> str:
     """The compute at which something is reached; None is never."""
     return "never" if value is None else estimated(value)
+
+
+def column(values: Sequence[float]) -> list[str]:
+    """Round numbers that stand below one another, all with the decimals of the finest: `0.88`, `0.90`."""
+    places = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+    return [f"{value:.{places}f}" for value in values]
 
 
 def change(estimate: Any) -> str:

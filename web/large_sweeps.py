@@ -77,14 +77,14 @@ class Part:
 def drawing_of(found: SweepOutline, show: str | None, drawn: str | None = None) -> Drawing:
     """All curves of a sweep; of a large one those that `show` names, the last ones if they are too many, else those
     that a page which asks again has `drawn` already, else the few that stand for it."""
-    curves = f"/v1/sweeps/{found.sweep.id}/curves"
+    curves = f"/v1/sweeps/{found.sweep.id}/curves?frozen=false"
     if len(found.runs) <= WHOLE:
         return Drawing(curves)
     known = {run.id: run for run in found.runs}
     asked, before = ([id_ for id_ in _ids(named) if id_ in known][-MOST_RUNS:] for named in (show, drawn))
     chosen = drawn_of(found.runs)
     ids = asked or before or chosen.ids
-    named = f"{curves}?{urlencode([('run_id', id_) for id_ in ids])}"
+    named = f"{curves}&{urlencode([('run_id', id_) for id_ in ids])}"
     said = "" if asked else chosen.said
     return Drawing(named, [known[id_] for id_ in ids], said, ",".join(asked), len(found.runs) - len(ids))
 

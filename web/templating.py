@@ -30,6 +30,7 @@ _FILTERS = {
     "given": formats.given,
     "estimated": formats.estimated,
     "when": formats.when,
+    "column": formats.column,
     "significant": formats.significant,
     "ago": formats.ago,
     "change": formats.change,

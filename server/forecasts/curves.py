@@ -42,17 +42,17 @@ def run_curve(session: Session, run_id: str) -> CurveView:
     return curve_views(session, [get_run(session, run_id)])[0]
 
 
-def runs_curves(session: Session, runs: Sequence[Run]) -> RunsCurves:
-    """The curves of any runs, in their order."""
+def runs_curves(session: Session, runs: Sequence[Run], *, frozen: bool = True) -> RunsCurves:
+    """The curves of any runs, in their order; without `frozen`, no frozen forecasts."""
     units = {run.compute_unit for run in runs}
-    return RunsCurves(unit=units.pop() if len(units) == 1 else None, runs=curve_views(session, runs))
+    return RunsCurves(unit=units.pop() if len(units) == 1 else None, runs=curve_views(session, runs, frozen=frozen))
 
 
-def curve_views(session: Session, runs: Sequence[Run]) -> list[CurveView]:
-    """CurveViews in the order of `runs`."""
+def curve_views(session: Session, runs: Sequence[Run], *, frozen: bool = True) -> list[CurveView]:
+    """CurveViews in the order of `runs`; without `frozen`, no frozen forecasts."""
     # The cursor is read first: what commits while we read is then seen again by who follows the stream from here.
     cursor = current_cursor(session)
-    material = _Material.read(session, runs)
+    material = _Material.read(session, runs, frozen)
     return [_view(run, view, material, cursor) for run, view in zip(runs, run_views(session, runs), strict=True)]
 
 
@@ -62,16 +62,18 @@ class _Material:
 
     points: dict[str, list[Point]]
     forecasts: dict[str, ForecastView]
+    frozen: dict[str, str]  # the id of its frozen forecast, where that is asked for
     checkpoints: dict[str, list[Checkpoint]] = field(default_factory=lambda: defaultdict(list))
     refits: dict[str, list[RefitMark]] = field(default_factory=lambda: defaultdict(list))
     alerts: dict[str, list[AlertMark]] = field(default_factory=lambda: defaultdict(list))
     recommendations: dict[str, RecommendationView] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, session: Session, runs: Sequence[Run]) -> _Material:
+    def read(cls, session: Session, runs: Sequence[Run], with_frozen: bool) -> _Material:
         ids = [run.id for run in runs]
-        shown = {id_ for run in runs for id_ in (run.forecast_id, run.frozen_forecast_id) if id_}
-        found = cls(points=validation_curves(session, ids), forecasts=_forecasts(session, shown))
+        frozen = {run.id: run.frozen_forecast_id for run in runs if with_frozen and run.frozen_forecast_id}
+        shown = {run.forecast_id for run in runs if run.forecast_id} | set(frozen.values())
+        found = cls(validation_curves(session, ids), _forecasts(session, shown), frozen)
         steps = Checkpoint.run_id, Checkpoint.step, Checkpoint.attempt
         for checkpoint in session.scalars(select(Checkpoint).where(Checkpoint.run_id.in_(ids)).order_by(*steps)):
             found.checkpoints[checkpoint.run_id].append(checkpoint)
@@ -109,7 +111,7 @@ def _view(run: Run, view: Any, material: _Material, cursor: int) -> CurveView:
         budget=run.budget_compute,
         points=[_point(point) for point in points],
         forecast=material.forecasts.get(run.forecast_id or ""),
-        frozen=material.forecasts.get(run.frozen_forecast_id or ""),
+        frozen=material.forecasts.get(material.frozen.get(run.id, "")),
         checkpoints=[CheckpointMark(step=c.step, compute=c.compute, digest=c.digest) for c in checkpoints],
         restarts=_restarts(points, checkpoints),
         refits=_refits(material.refits[run.id], run.frozen_forecast_id),
@@ -125,10 +127,15 @@ def _point(point: Point) -> PointView:
         attempt=point.attempt,
         compute=point.compute,
         reward=point.reward,
-        se=standard_error(point),
+        se=_short(standard_error(point)),
         time=point.time,
         tokens=point.tokens,
     )
+
+
+def _short(error: float | None) -> float | None:
+    """Four significant digits, of which two are shown: the others would be a third of what a long curve weighs."""
+    return None if error is None else float(f"{error:.4g}")
 
 
 def _restarts(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:

@@ -29,6 +29,7 @@ from .track_record import told
 
 router = APIRouter(tags=["forecasts"], route_class=IdempotentRoute)
 
+WithFrozen = Annotated[bool, Query(description="Without, `frozen` is null: it is half of what a short curve weighs.")]
 Status = Literal["open", "accepted", "dismissed", "superseded"]
 
 
@@ -39,16 +40,18 @@ def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
 
 
 @router.get("/runs:curves", responses=problems(404))
-def read_curves(runs: SomeRuns, session: DbSession, _: Reader) -> RunsCurves:
+def read_curves(runs: SomeRuns, session: DbSession, _: Reader, frozen: WithFrozen = True) -> RunsCurves:
     """The curves of up to 20 runs, in the order asked for."""
-    return curves.runs_curves(session, runs)
+    return curves.runs_curves(session, runs, frozen=frozen)
 
 
 @router.get("/sweeps/{sweep_id:id}/curves", responses=problems(404))
-def read_sweep_curves(sweep_id: str, runs: AnyRuns, session: DbSession, _: Reader) -> SweepCurves:
+def read_sweep_curves(
+    sweep_id: str, runs: AnyRuns, session: DbSession, _: Reader, frozen: WithFrozen = True
+) -> SweepCurves:
     """The curves of every run of a sweep of up to 100; of more, those of a few and where the others lie. With `run_id`
     the curves of those runs of it, and where the others lie."""
-    return sweep_curves(session, sweep_id, runs)
+    return sweep_curves(session, sweep_id, runs, frozen=frozen)
 
 
 @router.get("/runs/{run_id:id}/forecasts", responses=problems(404))

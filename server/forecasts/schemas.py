@@ -256,7 +256,7 @@ class PointView(BaseModel):
     attempt: int = Field(description="0 for what a fork has of its parent's curve.")
     compute: float
     reward: float
-    se: float | None = Field(description="Standard error of the reward.")
+    se: float | None = Field(description="Standard error of the reward, to four significant digits.")
     time: datetime
     tokens: float | None = Field(description="Sampled in training so far: `details.tokens` of the evaluation.")
 

@@ -21,9 +21,9 @@ from .schemas import OthersView, SweepCurves, SweepRef
 _FIGURES = ("compute", "median", "lower50", "upper50", "lower90", "upper90")
 
 
-def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run]) -> SweepCurves:
+def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run], *, frozen: bool = True) -> SweepCurves:
     """The curves of the runs of a sweep that are asked for, in their order; else of all, as they were planned, or of a
-    large sweep those by which it is drawn. The others are summed up.
+    large sweep those by which it is drawn. The others are summed up. Without `frozen`, no frozen forecasts.
 
     Raises:
         Invalid: a run that is asked for is none of the sweep.
@@ -35,7 +35,7 @@ def sweep_curves(session: Session, sweep_id: str, asked: Sequence[Run]) -> Sweep
         sweep=SweepRef.model_validate(sweep),
         said=said,
         others=_others(session, ids, runs),
-        **dict(runs_curves(session, runs)),
+        **dict(runs_curves(session, runs, frozen=frozen)),
     )
 
 

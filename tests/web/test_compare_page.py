@@ -59,7 +59,7 @@ def test_runs_of_any_sweep_are_compared_with_the_control(site: TestClient, seede
     assert "control" in row_of(html, seeded.control)
     assert re.search(r"optimizer\.learning_rate 0\.0003 0\.001", said)
     assert f'data-live-runs="{seeded.control} {lower}"' in html
-    assert f'data-curves="/v1/runs:curves?run_id={seeded.control}&amp;run_id={lower}"' in html
+    assert f'data-curves="/v1/runs:curves?frozen=false&amp;run_id={seeded.control}&amp;run_id={lower}"' in html
 
 
 def _failed(sessions: Sessions, clock: Clock) -> str:

@@ -100,10 +100,12 @@ def test_the_next_levels_say_when_they_are_reached_and_how_surely(
     )
     with sessions.begin() as session:
         forecast = session.get_one(Forecast, session.get_one(Run, seeded.control).forecast_id)
+        late = {"target": 0.88, "median": 72.0, "lower": 66.0, "upper": None, "p_never": 0.3, "p_by_budget": None}
         never = {"target": 0.9, "median": None, "lower": 81.0, "upper": None, "p_never": 0.6, "p_by_budget": None}
-        forecast.summary = forecast.summary | {"milestones": [never]}
+        forecast.summary = forecast.summary | {"milestones": [late, never]}
         session.get_one(Run, seeded.control).budget_compute = None
-    assert "90 % Ever 0.9 never CPU-seconds 81.0 to never 40 %" in text_of(site.get(address).text)
+    said = "90 % Ever 0.88 72.0 CPU-seconds 66.0 to never 70 % 0.90 never 81.0 to never 40 %"
+    assert said in text_of(site.get(address).text)
     with sessions.begin() as session:
         session.get_one(Run, seeded.control).budget_compute = 60.0
         session.get_one(Run, seeded.control).last_compute = 60.0  # the budget, and beyond it nothing is to come

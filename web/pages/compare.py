@@ -86,7 +86,7 @@ def arms_of(found: RunsComparison, sort: str | None = None) -> Arms:
     ids = [run.id for run in found.runs]
     others = {id_: [one for one in ids if one != id_] for id_ in ids}
     return Arms(
-        curves=f"/v1/runs:curves?{urlencode([('run_id', id_) for id_ in ids])}",
+        curves=f"/v1/runs:curves?frozen=false&{urlencode([('run_id', id_) for id_ in ids])}",
         runs=found.runs,
         names=found.names,
         arms=found.arms,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -70,7 +69,7 @@ def test_a_curve_view_has_everything_the_contract_names(api: TestClient, headers
     assert (view["run"]["id"], view["unit"], view["budget"]) == (run.id, "GPU-hours", 100.0)
     assert len(view["points"]) == 21
     assert without(view["points"][1], "time") == {
-        "step": 10, "attempt": 1, "compute": 2.0, "reward": pytest.approx(float(sigmoid(2.0))), "se": math.sqrt(6e-5),
+        "step": 10, "attempt": 1, "compute": 2.0, "reward": pytest.approx(float(sigmoid(2.0))), "se": 0.007746,
         "tokens": None,
     }  # fmt: skip
     forecast = view["forecast"]
@@ -205,6 +204,22 @@ def test_a_sweep_of_fifty_runs_costs_as_many_queries_as_a_sweep_of_one(
     assert {len(run["points"]) for run in view["runs"]} == {80}
     print(f"{queries[1]} queries, {took:.2f} s, {len(answers[1].content)} bytes")
     assert took < 5.0, f"{took:.2f} s for {len(answers[1].content)} bytes"
+
+
+def test_frozen_forecasts_are_left_out_where_nobody_draws_them(
+    api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    with sessions.begin() as session:
+        sweep = make_sweep(session)
+        first, second = (full_run(session, name, sweep_id=sweep.id) for name in ("a", "b"))
+        second.frozen_forecast_id = second.forecast_id  # its newest is the frozen one
+        some = f"run_id={first.id}&run_id={second.id}"
+    for path in (f"/v1/sweeps/{sweep.id}/curves?", f"/v1/runs:curves?{some}&"):
+        whole, drawn = (
+            api.get(f"{path}frozen={asked}", headers=headers["read"]).json()["runs"] for asked in ("true", "false")
+        )
+        assert None not in [view["frozen"] for view in whole]
+        assert [without(view, "frozen", "cursor") for view in whole] == [without(v, "frozen", "cursor") for v in drawn]
 
 
 def test_runs_in_different_units_have_no_common_one(api: TestClient, headers: Headers, sessions: Sessions) -> None:

@@ -45,7 +45,7 @@ def test_the_arrow_keys_go_along_an_arm_and_from_arm_to_arm(page: Any, site: Sit
     assert said.text_content().startswith("control, 4 CPU-seconds, step 20: ")
     page.keyboard.press("ArrowDown")
     assert said.text_content().startswith("no-<b>cispo</b>, 4 CPU-seconds, step 20: ")
-    assert "; predicted, 90 %: 0." in said.text_content()
+    assert "; the curve, 90 %: 0." in said.text_content()
     page.wait_for_selector("#plot .hoverlayer .hovertext:has-text('no-<b>cispo</b>')")
     page.keyboard.press("ArrowDown")
     assert said.text_content().startswith("no-<b>cispo</b>, 4 CPU-seconds"), "there is no further arm"

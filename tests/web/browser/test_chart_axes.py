@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -55,6 +56,14 @@ def test_steps_and_time_stand_in_for_compute_and_go_on_at_the_pace_of_the_run(pa
     page.focus("#x-time")
     page.keyboard.press("ArrowLeft")
     page.wait_for_function(f"() => ({AXIS})().title.startsWith('steps')")
+
+
+def test_a_run_of_weeks_has_whole_days_on_its_time_axis(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        for evaluation in session.scalars(select(Evaluation).where(Evaluation.run_id == site.control)):
+            evaluation.time = site.now + timedelta(hours=0.9 * evaluation.step)  # eight days
+    opened(page, f"/runs/{site.control}?x=time")
+    assert page.evaluate(AXIS)["ticktext"] == ["0 s", "2 d", "4 d", "6 d", "8 d", "10 d", "12 d", "14 d", "16 d"]
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_an_early_regime_is_grey_an_outlier_hollow_and_both_say_so(page: Any, si
     assert fills[3] == fills[5] == fills[7]
     assert "does not follow the curve" in hovered(page, "evaluations", computes[1])
     assert "outlier: hardly counts" in hovered(page, "evaluations", computes[6])
-    assert "curve" not in hovered(page, "evaluations", computes[8])
+    assert "does not follow the curve" not in hovered(page, "evaluations", computes[8])
 
 
 def test_in_a_sweep_the_forecast_beyond_the_data_can_be_read(page: Any, site: Site) -> None:
@@ -282,7 +282,7 @@ def test_the_arrow_keys_go_from_evaluation_to_evaluation_and_read_them_out(page:
     page.keyboard.press("ArrowRight")
     second = said(page)
     assert second.startswith("2 CPU-seconds, step 10: ")
-    assert "; predicted, 90 %: 0." in second
+    assert "; the curve, 90 %: 0." in second
     page.wait_for_selector("#plot .hoverlayer .hovertext:has-text('2 CPU-seconds · step 10pass rate')")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")

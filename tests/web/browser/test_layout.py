@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -236,6 +237,8 @@ def test_a_printed_page_has_its_tables_whole_on_white_and_nothing_to_press(page:
     page.goto(path.format(control=site.control, arm=site.arm, sweep=site.sweep))
     wide = "() => [...document.querySelectorAll('main table')].map(t => t.getBoundingClientRect().right)"
     assert max(page.evaluate(wide), default=0) <= PRINTED
+    names = [cell.bounding_box()["width"] for cell in page.locator("td.name").filter(visible=True).all()]
+    assert min(names, default=PRINTED) >= 96  # a name of some words has not a line for each of them
     assert page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("() => getComputedStyle(document.body).color") == "rgb(28, 33, 38)"
     assert page.locator(PRESSED).filter(visible=True).count() == 0
@@ -337,3 +340,19 @@ def test_a_chart_is_as_wide_as_the_paper_and_light_on_it(page: Any, site: Site) 
     page.evaluate("() => dispatchEvent(new Event('afterprint'))")
     page.wait_for_function(f"() => ({look})()[0] === {on_screen[0]}")
     assert page.evaluate(look) == on_screen
+
+
+def test_the_labels_of_an_axis_keep_apart_on_paper_too(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="counted in FLOPs", budget=6e21)
+        seeding.add_evaluations(session, run, TRUTH, until=40, every=1.0, now=site.now)
+        session.execute(update(Evaluation).where(Evaluation.run_id == run.id).values(compute=8e19 * Evaluation.compute))
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": 1440, "height": 900})
+    opened(page, path)
+    page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("() => document.querySelector('#plot')._fullLayout.width === 680")
+    boxes = [label.bounding_box() for label in page.locator("#plot .xtick text").all()]
+    assert len(boxes) > 2
+    for left, right in pairwise(sorted(boxes, key=lambda box: box["x"])):
+        assert left["x"] + left["width"] + 2 < right["x"]

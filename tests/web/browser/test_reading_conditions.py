@@ -1,4 +1,4 @@
-"""Pages where less shows: a phone's chart, a tablet's cards, the colours of a person's own system."""
+"""Pages where less shows: a phone's chart, a tablet's cards, the colours of a person's own system, no scripts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from server.dependencies import session_cookie
 from tests.web import seeding
 from tests.web.browser.test_layout import overlap
-from tests.web.browsing import MARKS, TRUTH, Site, opened, widths
+from tests.web.browsing import MARKS, TRUTH, Server, Site, opened, widths
 
 pytestmark = MARKS
 
@@ -101,3 +102,38 @@ def test_with_colours_of_ones_own_what_is_chosen_and_whose_a_line_is_can_be_seen
     assert chosen.evaluate(PAINTED) != page.locator(".segments input:not(:checked) + label").first.evaluate(PAINTED)
     signs = page.locator(".keys .swatch").evaluate_all("all => all.map(s => getComputedStyle(s).borderTopColor)")
     assert len(signs) == len(set(signs)) == 2
+
+
+def windowed(chromium: Any, server: Server, **settings: Any) -> Any:
+    """A tab in a window of its own, that is logged in."""
+    context = chromium.new_context(base_url=server.url, **settings)
+    context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
+    return context.new_page()
+
+
+def test_without_scripts_a_page_says_so_and_shows_nothing_that_does_nothing(
+    chromium: Any, server: Server, site: Site
+) -> None:
+    page = windowed(chromium, server, java_script_enabled=False)
+    for path in (f"/runs/{site.control}", f"/sweeps/{site.sweep}", "/alerts"):
+        page.goto(path)
+        assert page.locator(".notice:visible").inner_text().startswith("Without JavaScript no chart is drawn"), path
+        assert page.locator("button:visible").all_inner_texts() == ["Log out"], path
+        assert page.locator("[data-chart]:visible, .segments:visible").count() == 0, path
+    page.goto("/runs")
+    page.select_option("[name=state]", "queued")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**state=queued**")
+    page.context.close()
+
+
+def test_a_phone_does_not_zoom_in_on_what_is_typed(chromium: Any, server: Server, site: Site) -> None:
+    page = windowed(chromium, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    for path in ("/runs", f"/runs/{site.control}"):  # iOS does where letters are smaller than 16 pixels
+        page.goto(path)
+        sizes = page.locator("input[type=search], input[type=text], input[type=number], select, textarea").evaluate_all(
+            "all => all.map(each => parseFloat(getComputedStyle(each).fontSize))"
+        )
+        assert len(sizes) > 2
+        assert min(sizes) >= 16, path
+    page.context.close()

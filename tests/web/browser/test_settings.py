@@ -60,6 +60,9 @@ def test_a_token_may_be_made_for_a_while(administrator: Any, site: Site) -> None
         row = page.locator("tr", has_text=name)
         row.wait_for()
         assert row.locator("[data-label=Expires]").inner_text().startswith(expires)
+    secret = page.locator("#new-token [data-secret] code")
+    secret.click()  # one press marks it whole
+    assert page.evaluate("() => getSelection().toString()") == secret.inner_text()
 
 
 def test_a_form_that_no_script_takes_yet_keeps_what_is_secret(administrator: Any, faults: list[str]) -> None:

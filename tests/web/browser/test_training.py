@@ -59,6 +59,7 @@ def test_the_overview_shows_what_matters_with_units_and_what_it_is(page: Any, lo
     label = chart.get_attribute("aria-label")
     assert label.startswith("Truncated, responses cut at the length limit: 8.08 % now, between")
     assert "8.08 %" in chart.inner_text()
+    assert page.locator("figure:has(figcaption)[role]").count() == 0  # HTML allows it none, and an image has no button
     assert "1 not finite" in page.locator("[data-metric=loss]").inner_text()
     assert page.locator("[data-metric=loss] polyline").count() == 1  # a mean of its neighbours, no gap
     assert "up to 40 CPU-seconds" in page.inner_text("#training-head")

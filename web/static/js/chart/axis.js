@@ -25,11 +25,11 @@ const [LEAST, MOST] = [1e-30, 1e40]; // what the science takes as compute; what 
 export function computeAxis(mode, computes) {
   const within = (compute) => (compute > 0 ? Math.min(Math.max(compute, LEAST), MOST) : compute);
   const positive = computes.filter((compute) => compute > 0).map(within);
-  const last = positive.length > 0 ? Math.max(...positive) : 1;
+  const [least, last] = positive.length > 0 ? extent(positive) : [1, 1];
   if (mode !== "log" || positive.length === 0) {
     return { mode: mode === "log" ? "linear" : mode, place: within, start: null, rule: null, range: [-0.015 * last, last * 1.03] };
   }
-  const [first, end] = widened(Math.min(...positive), last);
+  const [first, end] = widened(least, last);
   const span = Math.log10(end / first);
   const margin = 0.02 * span;
   if (!computes.includes(0)) return { mode, place: within, start: null, rule: null, range: [Math.log10(first) - margin, Math.log10(end) + margin] };
@@ -42,6 +42,9 @@ export function computeAxis(mode, computes) {
     range: [Math.log10(start) - margin, Math.log10(end) + margin],
   };
 }
+
+/** The least and the greatest. Of any number of values, where a call of Math.min takes some 100,000. @param {number[]} values @returns {[number, number]} */
+const extent = (values) => values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
 
 /** A place in the terms of ranges and annotations, which on a log axis are powers of ten. @param {ComputeAxis} axis @param {number} place */
 export const toAxis = (axis, place) => (axis.mode === "log" ? Math.log10(place) : place);
@@ -107,11 +110,15 @@ function apart(one, next, letters) {
 }
 
 function linearTicks(low, high, most) {
-  const rough = (high - low) / most;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const step = roundStep((high - low) / most);
   const tickvals = multiples(step, low, high);
   return { tickvals, ticktext: tickvals.map((value) => inSteps(value, step)) };
+}
+
+/** The next 1, 2 or 5 times a power of ten. */
+function roundStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
 }
 
 function multiples(step, low, high) {
@@ -120,13 +127,14 @@ function multiples(step, low, high) {
   return values;
 }
 
-const LENGTHS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]; // seconds
+const DAY = 86400;
+const LENGTHS = [[DAY, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]; // seconds
 
-/** Round times: minutes and hours have other round numbers than steps have. */
+/** Round times: minutes and hours have other round numbers than steps and days have. */
 function timeTicks(low, high, most) {
   const rough = (high - low) / most;
-  const round = rough > 0.5 ? ROUND.find((size) => size >= rough) : undefined;
+  const round = rough > 0.5 ? ROUND.find((size) => size >= rough) ?? DAY * roundStep(Math.max(1, rough / DAY)) : undefined;
   const tickvals = round ? multiples(round, low, high) : linearTicks(low, high, most).tickvals;
   const step = round ?? (tickvals.length > 1 ? tickvals[1] - tickvals[0] : 1);
   return { tickvals, ticktext: tickvals.map((seconds) => lasting(seconds, step)) };
@@ -184,8 +192,7 @@ const AIR = 0.012; // of a range that ends at 0 or at 1, so that points there ar
 export function rateRange(values) {
   const known = values.filter(Number.isFinite);
   if (known.length === 0) return [0, 1];
-  const low = Math.min(...known);
-  const high = Math.max(...known);
+  const [low, high] = extent(known);
   const margin = Math.max(0.015, 0.04 * (high - low));
   const [bottom, top] = [Math.max(0, Math.floor((low - margin) * 20) / 20), Math.min(1, Math.ceil((high + margin) * 20) / 20)];
   const air = AIR * (top - bottom);

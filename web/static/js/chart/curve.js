@@ -8,6 +8,7 @@ import { curveTraces, evaluationWords, holds, showsFrozen } from "./curve-traces
 import { draw, whenLive } from "./draw.js";
 import { along, paceOf } from "./pace.js";
 import { tokens } from "./palette.js";
+import { drawnWidth } from "./printing.js";
 import { startReplay } from "./replay.js";
 import { startStepping } from "./stepping.js";
 import { modeFromUrl, offered, startModeSwitch } from "./view.js";
@@ -35,10 +36,10 @@ function paint(plot, { view, past, mode: asked }) {
   const shown = shownOf({ view, past });
   const computes = [...view.points.map((point) => point.compute), ...(holds(shown) ? shown.band.compute : []), ...(view.budget ? [view.budget] : [])];
   const axis = along(computeAxis(mode, computes.map(paceOf(mode, view.points))), view.points);
-  const scene = { view, forecast: shown, replay: past !== null, axis, width: plot.clientWidth, height: plot.clientHeight, ink: tokens() };
+  const scene = { view, forecast: shown, replay: past !== null, axis, width: drawnWidth(plot), height: plot.clientHeight, ink: tokens() };
   nameFrozen(scene);
   for (const key of document.querySelectorAll("[data-fit-key]")) key.hidden = !holds(shown);
-  return draw(plot, curveTraces(scene), curveLayout(scene), (range, most, letters) => computeTicks(axis, range, most, letters));
+  return draw(plot, () => curveTraces(scene), curveLayout(scene), (range, most, letters) => computeTicks(axis, range, most, letters));
 }
 
 /** The forecast on show: the newest, or that of the slider; none while it has no band. */

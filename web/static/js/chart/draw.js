@@ -2,7 +2,7 @@
 
 import { ApiError } from "../api.js";
 import { say as tell } from "../notice.js";
-import { startPrinting } from "./printing.js";
+import { drawnWidth, startPrinting } from "./printing.js";
 import { widthOf } from "./words.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
@@ -30,7 +30,7 @@ function plotly(url) {
 
 /**
  * @param {HTMLElement} plot
- * @param {object[]} traces
+ * @param {(range: [number, number]) => object[]} traces of what is in sight
  * @param {object} layout
  * @param {(range: [number, number], most: number, letters: number) => {tickvals: number[], ticktext: string[]}} ticks
  */
@@ -40,11 +40,11 @@ export async function draw(plot, traces, layout, ticks) {
   keepZoom(plot, layout);
   if (touched()) leaveDragsToThePage(plot, layout);
   Object.assign(layout.xaxis, ticks(layout.xaxis.range, ...roomOf(plot, layout)));
-  if (plot.paperWidth) layout.width = plot.paperWidth;
-  layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(layout.width ?? plot.clientWidth, layout.margin));
+  if (plot.paperWidth) layout.width = plot.paperWidth; // else it follows its element
+  layout.xaxis.title.text = inLines(layout.xaxis.title.text, roomOfTitle(drawnWidth(plot), layout.margin));
   plot.ticks = ticks;
   const first = !plot.data;
-  await Plotly.react(plot, traces, layout, first ? config(Plotly) : undefined);
+  await Plotly.react(plot, traces(layout.xaxis.range), layout, first ? config(Plotly) : undefined);
   if (first) follow(plot);
   plot.dataset.drawn = String(Number(plot.dataset.drawn || 0) + 1);
 }
@@ -68,7 +68,7 @@ function config(Plotly) {
 
 function follow(plot) {
   plot.on("plotly_relayout", (change) => {
-    if (zoomed(plot, change)) retick(plot);
+    if (zoomed(plot, change) && plot.dispatchEvent(new Event("zoomed", { cancelable: true }))) retick(plot);
   });
   plot.on("plotly_doubleclick", () => unzoom(plot));
   plot.on("plotly_clickannotation", ({ annotation }) => annotation.name && leadTo(annotation.name));
@@ -85,8 +85,9 @@ function leadTo(alert) {
 }
 
 /** How many ticks, and how many letters of their labels, find room along the axis. */
-function roomOf({ clientWidth }, { margin }) {
-  return [Math.max(3, Math.floor(clientWidth / PX_PER_TICK)), (clientWidth - margin.l - margin.r) / PX_PER_LETTER];
+function roomOf(plot, { margin }) {
+  const width = drawnWidth(plot);
+  return [Math.max(3, Math.floor(width / PX_PER_TICK)), (width - margin.l - margin.r) / PX_PER_LETTER];
 }
 
 /** A title stands below the middle of the axis, which wide words in one margin put aside. */

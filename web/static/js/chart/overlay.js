@@ -10,8 +10,10 @@ import { draw, whenLive } from "./draw.js";
 import { fieldOf, fieldTraces } from "./field.js";
 import { along, countsOtherwise, paceOf } from "./pace.js";
 import { fade, nameColour, seriesColour, seriesMarks, tokens } from "./palette.js";
+import { drawnWidth } from "./printing.js";
 import { shortNames } from "./short-names.js";
 import { startStepping } from "./stepping.js";
+import { thinned } from "./thinned.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
 import { escaped, predicted, reading, readings } from "./words.js";
 
@@ -33,6 +35,11 @@ export async function startOverlay(plot) {
   takeAlong(["x", "show"]);
   startDrawing(state);
   document.addEventListener("htmx:after:swap", () => state.view && name(state.view.runs) && show());
+  plot.addEventListener("zoomed", (event) => {
+    if (!state.thinned) return;
+    event.preventDefault(); // drawn anew, with its ticks
+    show();
+  });
   startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
   await whenLive(plot, () => api(plot.dataset.curves), (view) => {
     state.view = view;
@@ -118,15 +125,30 @@ function paint(plot, state) {
   const axis = computeAxis(mode, [...withPoints.flatMap((view) => computesOf(view).map(paceOf(mode, view.points))), ...(field?.compute ?? [])]);
   const ink = tokens();
   const layout = baseLayout(axis, state.view.unit ?? "the runs have different units", ink);
-  const named = plot.clientWidth >= NAMES.least;
+  const named = drawnWidth(plot) >= NAMES.least;
   layout.margin.r = named ? NAMES.width : 12;
   layout.yaxis.range = rateRange([...withPoints.flatMap((view) => [...view.points.map((p) => p.reward), ...["median", "lower90", "upper90"].flatMap((column) => bandOf(view)?.[column] ?? [])]), ...(field ? [...field.lower90, ...field.upper90] : [])]);
   const budget = budgets(withPoints, axis, ink);
   layout.shapes = [...(gutter(axis, ink)?.shapes ?? []), ...budget.shapes];
   layout.annotations = [...(named ? names(withPoints, layout.yaxis.range, plot.clientHeight, state, ink) : []), ...budget.annotations];
-  const traces = [...(field ? fieldTraces(field, axis, state.view.unit, ink) : []), ...withPoints.flatMap((view) => armTraces(view, along(axis, view.points), state, ink))];
+  const axes = withPoints.map((view) => along(axis, view.points));
+  const traces = (range) => {
+    const { kept, near } = thinned(withPoints.map(({ points }) => points), axes, range);
+    state.thinned = countIn(kept) < countIn(withPoints.map(({ points }) => points));
+    tellThinned(countIn(kept), near);
+    return [...(field ? fieldTraces(field, axis, state.view.unit, ink) : []), ...withPoints.flatMap((view, at) => armTraces(view, kept[at], axes[at], state, ink))];
+  };
   return draw(plot, traces, layout, (range, most) => computeTicks(axis, range, most));
 }
+
+/** Says when not all evaluations are drawn, beside what the signs mean. */
+function tellThinned(drawn, near) {
+  const said = document.querySelector("[data-thinned]");
+  said.hidden = drawn === near;
+  said.textContent = `${drawn.toLocaleString("en-GB")} of ${near.toLocaleString("en-GB")} evaluations drawn: zoom in for the others`;
+}
+
+const countIn = (lists) => lists.reduce((sum, list) => sum + list.length, 0);
 
 function pressKeys(drawn, total) {
   const said = document.querySelector("[data-drawn-count]");
@@ -138,8 +160,10 @@ function pressKeys(drawn, total) {
 const bandOf = ({ forecast }) => (forecast?.band?.compute?.length && !forecast.withheld ? forecast.band : null);
 const computesOf = (view) => [...view.points.map((point) => point.compute), ...(bandOf(view)?.compute ?? []), ...(view.budget ? [view.budget] : [])];
 
-function armTraces(view, axis, state, ink) {
-  const { run, points } = view;
+/** @param {number[]} kept the places of the evaluations to draw */
+function armTraces(view, kept, axis, state, ink) {
+  const { run } = view;
+  const points = kept.map((at) => view.points[at]);
   const series = state.series[run.id] ?? null;
   const colour = seriesColour(series);
   const dim = state.focus !== null && state.focus !== run.id && state.series[state.focus] !== undefined;
@@ -156,11 +180,11 @@ function armTraces(view, axis, state, ink) {
     meta: run.id,
     x: points.map((point) => axis.place(point.compute)),
     y: points.map((point) => point.reward),
-    ids: points.map((_, at) => `${run.id} ${at}`),
+    ids: kept.map((at) => `${run.id} ${at}`),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
     customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
-    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>predicted, 90 %: %{customdata[2]}<extra></extra>`,
+    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>the curve, 90 %: %{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
 }
@@ -172,7 +196,7 @@ function words({ runs }, id) {
   const point = view?.points[at];
   if (!point) return "";
   const seen = `${view.run.name}, ${plain(point.compute)} ${view.unit}, step ${point.step}: pass rate ${point.reward.toFixed(3)}`;
-  return bandOf(view) ? `${seen}; predicted, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
+  return bandOf(view) ? `${seen}; the curve, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
 }
 
 /** Evaluations: a seed's sign is larger than an arm's, for the shape alone tells it from the others of its colour. */

@@ -16,11 +16,22 @@ export function paceOf(mode, points) {
   const pace = compute[last] > compute[half] ? (reached[last] - reached[half]) / (compute[last] - compute[half]) : 0;
   return (at) => {
     if (at >= compute[last]) return reached[last] + pace * (at - compute[last]);
-    const above = compute.findIndex((each) => each >= at);
+    const above = firstNotBelow(compute, at);
     if (above === 0) return compute[0] > 0 ? (reached[0] * at) / compute[0] : reached[0];
     const share = (at - compute[above - 1]) / (compute[above] - compute[above - 1]);
     return reached[above - 1] + share * (reached[above] - reached[above - 1]);
   };
+}
+
+/** The first place of rising numbers, the last of which is not below, by halves: an axis asks for each of thousands. */
+function firstNotBelow(rising, at) {
+  let [low, high] = [0, rising.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rising[middle] >= at) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** What a point had done, by mode, and from which point on. */

@@ -3,6 +3,9 @@
 
 const PAPER_PX = 680; // A4 and letter, within their margins
 
+/** How wide a chart is to be drawn, in pixels: the element keeps the screen's width until it is on paper. @param {HTMLElement} plot */
+export const drawnWidth = (plot) => plot.paperWidth ?? plot.clientWidth;
+
 /** @param {HTMLElement} plot `paperWidth` is what `draw` makes its width @param {() => void} repaint */
 export function startPrinting(plot, repaint) {
   const root = document.documentElement;

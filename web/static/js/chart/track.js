@@ -6,6 +6,7 @@ import { computeTicks } from "./axis.js";
 import { baseLayout, DIFFERENCES } from "./curve-layout.js";
 import { draw, whenLive } from "./draw.js";
 import { fade, tokens } from "./palette.js";
+import { drawnWidth } from "./printing.js";
 import { startStepping } from "./stepping.js";
 import { between, escaped } from "./words.js";
 
@@ -53,12 +54,12 @@ function paint(plot, { forecasts, table, scored }) {
   layout.margin.t = 36;
   Object.assign(layout.yaxis, { zeroline: true, zerolinecolor: ink.quiet, zerolinewidth: 1 });
   layout.shapes = RANGES.slice(1).map(([above]) => border(above, ink));
-  layout.annotations = RANGES.flatMap((range) => named(range, table, plot.clientWidth >= NARROW, ink));
+  layout.annotations = RANGES.flatMap((range) => named(range, table, drawnWidth(plot) >= NARROW, ink));
   document.querySelector("[data-withheld-key]").hidden = !forecasts.some(({ withheld }) => withheld);
   const crowd = Math.min(1, Math.sqrt(CROWD / Math.max(1, forecasts.length)));
   const places = besideOneAnother(forecasts);
   const traces = KINDS.map((kind) => trace(kind, forecasts.filter(kind.of), places, crowd, ink)).filter(({ x }) => x.length > 0);
-  return draw(plot, traces, layout, (range, most) => computeTicks({ ...AXIS, mode: "linear" }, range, most));
+  return draw(plot, () => traces, layout, (range, most) => computeTicks({ ...AXIS, mode: "linear" }, range, most));
 }
 
 /** Forecasts made at the same share, as those of a sweep's runs are, stand beside one another, around it. @returns {Map<string, number>} */

@@ -27,7 +27,7 @@ export function smallChart(panel, series, places) {
   const [low, high] = range(buckets, panel.unit === "share" ? 1 : Infinity);
   const drawing = vector("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
   drawing.append(...shapes(buckets, places, low, high), rule);
-  const figure = element("figure", { class: "small-chart", tabindex: "0", role: "img", title: `${panel.metric}, ${series.points} points`, "data-metric": panel.metric });
+  const figure = element("figure", { class: "small-chart", tabindex: "0", title: `${panel.metric}, ${series.points} points`, "data-metric": panel.metric });
   const faults = series.not_finite ? [element("span", { class: "alarm" }, `${series.not_finite} not finite`)] : [];
   const scale = element("div", { class: "scale", "aria-hidden": "true" });
   if (newest >= 0) scale.append(...[high, low].map((end) => element("span", {}, panel.unit === "share" ? written(end, "share") : plain(end))));
