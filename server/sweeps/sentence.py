@@ -45,12 +45,14 @@ def sweep_sentence(runs: Sequence[Standing], best: str | None = None, compared: 
 
 def afterwards(comparison: ComparisonView) -> str:
     """What the comparison says once no run goes on: what its arms changed and what stays open, without a demand."""
+    control_out = [(one.series, one.misfit) for one in comparison.control_left_out]
+    if not comparison.control_seeds:
+        return no_control(comparison.control, control_out)
     groups: dict[str, list[str]] = {}
     for arm in comparison.arms:
         groups.setdefault(" ".join(filter(None, (arm.verdict, arm.direction))), []).append(_arm(arm))
     found = "; ".join(f"{verdict}: {names_text(arms)}" for verdict, arms in groups.items())
-    out = left_out_of_control([(one.series, one.misfit) for one in comparison.control_left_out])
-    return f"Against {comparison.control}: {found}.{out}{_way_out(comparison)}"
+    return f"Against {comparison.control}: {found}.{left_out_of_control(control_out)}{_way_out(comparison)}"
 
 
 def _way_out(comparison: ComparisonView) -> str:
@@ -58,8 +60,6 @@ def _way_out(comparison: ComparisonView) -> str:
     undecided = [arm for arm in comparison.arms if arm.verdict == "undecided"]
     if not undecided:
         return ""
-    if not comparison.control_seeds:
-        return f" {no_control(comparison.control)}"
     if not any(arm.seeds for arm in undecided):
         return " More seeds of them would tell."
     return " Forks with a larger budget, or more seeds, would tell."

@@ -377,7 +377,7 @@ def _unknown_to(base: _Arm, arm: _Arm) -> str | None:
 def _control_advice(facts: _Facts, judged: Sequence[_Arm], verdicts: Sequence[ArmVerdict]) -> str | None:
     """What the control should do next, which serves every arm."""
     if not facts.base.runs:
-        return wording.no_control(facts.base.name)
+        return wording.no_control(facts.base.name, facts.base.left_out)
     if not facts.base.identified:
         return wording.control_first(*_run_to(facts.base, facts.base), facts.unit)
     said = {verdict.arm: verdict for verdict in verdicts}

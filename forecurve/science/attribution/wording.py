@@ -178,9 +178,14 @@ def control_advice(more: int, decided: int, undecided: int) -> str:
     return f"{_more_seeds(more)} of the control would decide {arms}, if the differences are what they seem."
 
 
-def no_control(control: str) -> str:
-    """Nothing can be compared with a control that has no ceiling."""
-    return f"No ceiling can be read from any run of {control}: choose another control."
+def no_control(control: str, left_out: Sequence[tuple[str, str]]) -> str:
+    """`Nothing can be compared with base: no ceiling can be read from base (collapse). Choose another control.`
+
+    Args:
+        left_out: the control's runs that have no ceiling, each with the reason.
+    """
+    runs = names_text([f"{name} ({misfit})" for name, misfit in left_out]) or "any of its runs"
+    return f"Nothing can be compared with {control}: no ceiling can be read from {runs}. Choose another control."
 
 
 def control_first(run_from: float, run_to: float | None, unit: str) -> str:
@@ -203,14 +208,16 @@ _NAMED = 4  # more undecided arms than this are counted, not listed
 
 
 def sentence(comparison: Comparison) -> str:
-    """Who did what, in groups; then what would decide the rest."""
+    """Who did what, in groups; then what would decide the rest. Without a control's ceiling, what to do about that."""
+    young = _waiting(comparison.control_waiting).replace("yet,", "yet of the control,")
+    if not comparison.control_seeds:
+        return f"{comparison.control_advice}{young}"
     groups: dict[str, list[ArmVerdict]] = {label: [] for label in _ORDER}
     for arm in comparison.arms:
         groups[arm.label].append(arm)
     said = "; ".join(_group(label, arms, comparison) for label, arms in groups.items() if arms)
     tail = f" {comparison.control_advice}" if comparison.control_advice else ""
     out = left_out_of_control(comparison.control_left_out)
-    young = _waiting(comparison.control_waiting).replace("yet,", "yet of the control,")
     return f"Against {comparison.control}: {said}.{out}{young}{tail}"
 
 

@@ -237,7 +237,8 @@ def test_a_collapsed_run_is_left_out_and_named() -> None:
     assert every.difference is None
     reversed_ = compare({"fell": collapsed, "base": _arm(0.61)}, "fell")
     assert reversed_.verdicts == {"base": "undecided"}
-    assert "choose another control" in reversed_.sentence
+    read_from = f"no ceiling can be read from fell ({misfit})"
+    assert reversed_.sentence == f"Nothing can be compared with fell: {read_from}. Choose another control."
 
 
 def test_fits_with_a_shared_prior_are_made_again_without_it() -> None:
