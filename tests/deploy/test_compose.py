@@ -1,7 +1,9 @@
-"""docker-compose.yml says what the service can read, and binds nothing to the world."""
+"""docker-compose.yml says what the service can read, and binds nothing to the world; its images hold what is needed."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from server.settings import Settings
 
 COMPOSE: dict[str, Any] = yaml.safe_load(Path("docker-compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
+PYPROJECT: dict[str, Any] = tomllib.loads(Path("pyproject.toml").read_text())
 
 
 def _known_variables() -> set[str]:
@@ -49,11 +52,46 @@ def test_every_secret_comes_from_the_environment() -> None:
         assert f"{secret}=\n" in example, "the example must leave secrets empty"
 
 
-@pytest.mark.parametrize("name", [".dockerignore", ".gitignore"])
-def test_the_secrets_get_neither_into_an_image_nor_into_the_history(name: str) -> None:
+def test_the_secrets_do_not_get_into_the_history() -> None:
     """Also those of the data directories that the commands and the pages name: their database and admin token."""
-    left_out = {line.rstrip("/") for line in Path(name).read_text().splitlines()}
+    left_out = {line.rstrip("/") for line in Path(".gitignore").read_text().splitlines()}
     assert {".env", ".data", ".demo"} <= left_out
+
+
+def test_only_sources_get_into_an_image() -> None:
+    """No secret, no data directory and no dump that lies beside them, and none of the packages is forgotten."""
+    rules = [rule for rule in Path(".dockerignore").read_text().splitlines() if not rule.startswith("#")]
+    assert rules[0] == "*"
+    let_in = {rule[1:] for rule in rules if rule.startswith("!")}
+    wheel = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    packages = {*wheel["packages"], *wheel["force-include"]}
+    run = {word for service in SERVICES.values() for word in service.get("command", []) if word.startswith("deploy/")}
+    assert let_in == packages | run | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
+
+
+def test_images_carry_what_makes_fits_and_training_fast() -> None:
+    extras = re.findall(r"pip install .*'\.\[(.*)\]'", Path("deploy/Dockerfile").read_text())
+    assert len(extras) == 2
+    assert all({"fast"} < set(each.split(",")) <= set(PYPROJECT["project"]["optional-dependencies"]) for each in extras)
+
+
+def test_the_image_of_the_service_is_built_once_and_never_pulled() -> None:
+    of_service = {name: service for name, service in SERVICES.items() if service.get("image") == "forecurve-service"}
+    assert set(of_service) == {"migrate", "api", "worker", "scheduler"}
+    assert [name for name, service in of_service.items() if "build" in service] == ["migrate"]
+    assert all(service["pull_policy"] == "never" for service in of_service.values())
+
+
+def test_the_cluster_ends_before_the_api_and_after_its_jobs() -> None:
+    head = SERVICES["ray-head"]
+    assert "api" in head["depends_on"], "what depends on it is stopped before it"
+    jobs_have = float(head["environment"]["RAY_JOB_STOP_WAIT_TIME_S"])
+    assert float(head["stop_grace_period"].removesuffix("s")) >= jobs_have + 10
+
+
+def test_ended_jobs_leave_no_zombies() -> None:
+    """Each run left two behind that nobody waited for, under a head that was the container's first process."""
+    assert SERVICES["ray-head"]["init"] is True
 
 
 def test_no_log_of_a_container_holds_a_token_or_a_login_link() -> None:
