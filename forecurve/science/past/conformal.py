@@ -1,7 +1,7 @@
 """Conformal scaling: an interval is moved and stretched as past forecasts say it should have been.
 
 Past runs say what the new forecast is expected to get wrong, mean and sd, those most that went like it so far; and the
-same of each past forecast, as if it were the new one (`hindsight`). Of this a share is taken (`_share`): all where it
+same of each past forecast, as if it were the new one (`hindsight`). Of this a share is taken (`gains`): all where it
 would clearly have made past forecasts better, nothing where not. From n past runs come
 
     shift    the share of the new forecast's expected error

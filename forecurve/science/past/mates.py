@@ -24,7 +24,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..posterior.prior import TELLING_RUNS
-from .gains import share_taken
+from .gains import careful_share
 
 _APART: FloatArray = np.geomspace(0.003, 0.4, 8)  # seeds of an arm, of the range of rewards
 _LEAST_ERROR = 1e-4
@@ -82,5 +82,5 @@ def drawn_to_ends(
     belief = np.exp(belief - belief.max())
     belief /= belief.sum()
     move, narrower = belief @ (weight * away), belief @ np.sqrt(1 - weight)
-    share = share_taken(wrong, move[known])
+    share = careful_share(wrong, move[known])
     return Drawn(share * move, narrower**share, share * (1 - narrower**2))
