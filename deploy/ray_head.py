@@ -10,20 +10,24 @@ import os
 import signal
 import subprocess
 import sys
-from types import FrameType
+from contextlib import suppress
 
 from forecurve.cli.supervisor.jobs import end_jobs
 
+LOOK_EVERY_S = 0.5
+
 
 def main(flags: list[str]) -> int:
+    told: list[int] = []
+    # Set before there is a head, which would outlive a signal that comes in between.
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
     head = subprocess.Popen(["ray", "start", "--head", "--block", *flags])
-
-    def end(number: int, frame: FrameType | None) -> None:
-        jobs_api = os.environ.get("RAY_API_SERVER_ADDRESS", "http://127.0.0.1:8265")
-        end_jobs(jobs_api, os.environ["RAY_AUTH_TOKEN"], float(os.environ["RAY_JOB_STOP_WAIT_TIME_S"]))
-        head.terminate()
-
-    signal.signal(signal.SIGTERM, end)
+    while not told:
+        with suppress(subprocess.TimeoutExpired):
+            return head.wait(LOOK_EVERY_S)
+    jobs_api = os.environ.get("RAY_API_SERVER_ADDRESS", "http://127.0.0.1:8265")
+    end_jobs(jobs_api, os.environ["RAY_AUTH_TOKEN"], float(os.environ["RAY_JOB_STOP_WAIT_TIME_S"]))
+    head.terminate()
     return head.wait()
 
 
