@@ -70,6 +70,7 @@ def test_a_broker_that_is_emptied_again_and_again_costs_no_run(processes: Proces
     assert sorted(world.ray.submissions) == sorted(f"{run}-a1" for run in runs)
 
 
+@pytest.mark.slow
 def test_a_broker_that_was_away_is_listened_to_again(processes: Processes, record_property):
     world = processes.world
     processes.worker()

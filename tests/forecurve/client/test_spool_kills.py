@@ -108,8 +108,9 @@ def crashed_with_the_note(directory: Path, before: str) -> None:
         note.write_text("")
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_wherever_its_process_ends_what_is_on_disk_is_taken_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     monkeypatch.setattr(spools, "COMPACT_BYTES", 400)
     step = 1
@@ -124,7 +125,7 @@ def test_wherever_its_process_ends_what_is_on_disk_is_taken_once(
 
             assert refusals == [], directory
             assert service.steps == sorted({*logged, 9}), directory
-        step += 1
+        step += every
     assert step > 40
 
 
