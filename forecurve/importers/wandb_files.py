@@ -100,13 +100,12 @@ def _logs(name: str, runs: list[_Run]) -> list[Log]:
     """A log for each run, or one of all of them where their seeds tell them apart."""
     seeds = [run.seeds.get(_SEED) for run in runs]
     if len(runs) == 1 or None in seeds or len(set(seeds)) < len(runs):
-        return [Log(name, run.file, [_with_seeds(row, run, 0) for row in run.rows]) for run in runs]
-    rows = [_with_seeds(row, run, part) for part, run in enumerate(runs) for row in run.rows]
-    return [Log(name, runs[0].file, rows, said=True)]
+        return [Log(name, run.file, _with_seeds(run)) for run in runs]
+    return [Log(name, runs[0].file, [row for run in runs for row in _with_seeds(run)], said=True)]
 
 
-def _with_seeds(row: Row, run: _Run, part: int) -> Row:
-    return Row(row.where, {**run.seeds, **row.cells}, part)
+def _with_seeds(run: _Run) -> list[Row]:
+    return [Row(row.where, {**run.seeds, **row.cells}) for row in run.rows]
 
 
 def _read(file: Path, notes: list[str], *, growing: bool) -> _Run:
