@@ -56,9 +56,9 @@ def _tell_apart(logs: list[Log], taken: set[str]) -> None:
     bare = [log.run for log in logs]
     homes = [log.home.resolve().parts[1:] for log in logs]
     for folders in range(1, 1 + max(map(len, homes), default=0)):
-        times = Counter([*taken, *(log.run for log in logs)])
+        times = Counter([*((name, None) for name in taken), *((log.run, log.seed) for log in logs)])
         for log, name, home in zip(logs, bare, homes, strict=True):
-            if times[log.run] > 1:
+            if times[log.run, log.seed] > 1:
                 log.run = "/".join([*home[-folders:], name])
 
 
@@ -107,11 +107,11 @@ def seed_in_name(log: Log) -> None:
 
 def refuse_twins(logs: Iterable[tuple[str, Log]]) -> None:
     """Two runs cannot be the same seed of the same series; each comes with the name that it had."""
-    first: dict[tuple[str, int | None], str] = {}
+    first: dict[tuple[str, int | None], tuple[str, Log]] = {}
     for name, log in logs:
         name_of(log.run, str(log.path))
-        other = first.setdefault((log.run, log.seed), name)
-        if other != name:
+        other, known = first.setdefault((log.run, log.seed), (name, log))
+        if known is not log:
             twin = f"{short(log.run)} with seed {'none' if log.seed is None else log.seed}"
             way_out = "choose one with --run, or rename one"
             raise CurveFileError("seed", twin, f"{short(other)} and {short(name)} are both called so", way_out)

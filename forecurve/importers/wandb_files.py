@@ -7,6 +7,7 @@ A file has the run's name, its configuration and a record for each `log`. Number
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 from forecurve.curve_cells import CurveFileError
 from forecurve.signs import visible
 
-from .logs import Log, Reading, Row, is_number
+from .logs import Log, Reading, Row, is_finite, is_number
 from .wandb_records import HEAD, DamagedFile, Records, fields_of
 
 _HISTORY, _CONFIG, _RUN = 2, 5, 17  # of a record
@@ -59,14 +60,8 @@ def read_wandb(files: Sequence[Path], *, growing: bool) -> Reading:
         known = runs.setdefault(part.id, part)
         if known is not part:
             known.go_on(part)
-    named: dict[str, list[_Run]] = {}
-    for run in runs.values():
-        if run.rows:
-            named.setdefault(run.name or run.id, []).append(run)
-        else:
-            reading.notes.append(f"{run.file.name}: no numbers are logged in it")
-    for name, same in named.items():
-        reading.logs += _logs(name, same)
+    reading.logs = [_log(run) for run in runs.values() if run.rows]
+    reading.notes += [f"{run.file.name}: no numbers are logged in it" for run in runs.values() if not run.rows]
     return reading
 
 
@@ -96,16 +91,12 @@ class _Run:
         self.rows += later.rows
 
 
-def _logs(name: str, runs: list[_Run]) -> list[Log]:
-    """A log for each run, or one of all of them where their seeds tell them apart."""
-    seeds = [run.seeds.get(_SEED) for run in runs]
-    if len(runs) == 1 or None in seeds or len(set(seeds)) < len(runs):
-        return [Log(name, run.file, _with_seeds(run)) for run in runs]
-    return [Log(name, runs[0].file, [row for run in runs for row in _with_seeds(run)], said=True)]
-
-
-def _with_seeds(run: _Run) -> list[Row]:
-    return [Row(row.where, {**run.seeds, **row.cells}) for row in run.rows]
+def _log(run: _Run) -> Log:
+    told = run.seeds.get(_SEED, math.nan)
+    seed = int(told) if is_finite(told) and float(told).is_integer() else None
+    return Log(
+        run.name or run.id, run.file, [Row(row.where, {**run.seeds, **row.cells}) for row in run.rows], seed=seed
+    )
 
 
 def _read(file: Path, notes: list[str], *, growing: bool) -> _Run:

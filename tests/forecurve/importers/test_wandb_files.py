@@ -107,6 +107,16 @@ def test_runs_of_one_name_are_its_seeds(tmp_path: Path) -> None:
     ]
 
 
+def test_a_seed_that_does_not_tell_runs_of_one_name_apart_is_refused(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        rows = [_logged(at, eval__acc=at / 10) for at in (1, 2, 3)]
+        config = _run(f"id{seed}", "grpo", seed, **{"seed": seed, "data.seed": 7})
+        _file(tmp_path / f"run-id{seed}/run-id{seed}.wandb", [config, *rows])
+    assert {row["seed"] for row in read(tmp_path, seeds_in_names=True).rows} == {1, 2}
+    with pytest.raises(CurveFileError, match="both called so"):
+        read(tmp_path, seed="data.seed")
+
+
 def test_runs_of_one_name_and_seed_have_their_folders_before_it(tmp_path: Path) -> None:
     for run in ("aa", "bb"):
         rows = [_logged(at, eval__acc=at / 10) for at in (1, 2, 3)]
