@@ -130,6 +130,8 @@ def test_what_is_not_judged_alike_is_not_laid_over_one_another(
     assert "By itself: walls – walls is judged by another task than the control control : task.layout differs" in said
     links = [runs_of(href) for href in re.findall(r'<li><a href="([^"]+)">', html)]
     assert links == [[seeded.control, lower], [run.id for run in others]]
+    for run in (*others, alone):
+        assert f'<a href="/runs/{run.id}">{run.name}</a>' in html
     assert "data-chart" not in html
 
 

@@ -32,7 +32,7 @@ router = APIRouter(include_in_schema=False)
 class Part:
     """Runs that can be compared with one another, where not all of those chosen can."""
 
-    names: Sequence[str]
+    names: dict[str, str]  # by run
     why: str  # it is not judged as the control is; empty for the control's own
     href: str | None  # none for a single run
 
@@ -137,7 +137,7 @@ def _parts(page: Page, runs: Sequence[Run], control: Run) -> list[Part]:
         unlike = misfits(left, first, recipes)
         alike = [run for run in left if run.id not in unlike]
         href = compare_url([run.id for run in alike], first.id) if len(alike) > 1 else None
-        parts.append(Part([names[run.id] for run in alike], why, href))
+        parts.append(Part({run.id: names[run.id] for run in alike}, why, href))
         left = [run for run in left if run.id in unlike]
         if left:
             first, why = left[0], reasons[left[0].id]

@@ -242,6 +242,10 @@ def test_a_run_with_its_start_alone_is_drawn_on_a_phone(page: Any, site: Site) -
     assert len(drawn["evaluations"]["y"]) == 1
     assert page.locator("#plot .annotation-text", has_text="at the budget").count() == 1
     assert page.locator("summary", has_text="1 evaluation as a table").count() == 1
+    page.focus("#plot")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#plot .hoverlayer .hovertext:has-text('pass rate 0.')")
+    assert "the curve" not in page.locator("#plot .hoverlayer .hovertext").text_content()  # there is none yet
 
 
 def test_a_thumb_on_the_chart_scrolls_the_page(browser: Any, site: Site) -> None:

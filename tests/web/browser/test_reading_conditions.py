@@ -137,3 +137,35 @@ def test_a_phone_does_not_zoom_in_on_what_is_typed(chromium: Any, server: Server
         assert len(sizes) > 2
         assert min(sizes) >= 16, path
     page.context.close()
+
+
+def test_a_finger_reads_what_a_mouse_is_held_over(chromium: Any, server: Server, site: Site) -> None:
+    page = windowed(chromium, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    opened(page, f"/runs/{site.control}")
+    hint = page.locator("#hint:popover-open")
+    page.locator(".facts dt[title]", has_text="Ceiling A").tap()
+    assert hint.inner_text() == "The pass rate that the curve approaches with ever more compute"
+    box = hint.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert not overlap(box, page.locator(".facts dt[title]", has_text="Ceiling A").bounding_box())
+    page.locator("h1").tap()
+    assert hint.count() == 0
+    page.get_by_role("button", name="Switch between light and dark").tap()  # what acts when it is pressed says no more
+    assert hint.count() == 0
+    page.context.close()
+
+
+def test_a_phone_gives_its_chart_to_the_curve(page: Any, site: Site) -> None:
+    with site.sessions.begin() as session:
+        run = seeding.add_run(session, now=site.now, name="early")
+        seeding.add_evaluations(session, run, TRUTH, until=6, now=site.now)
+        seeding.add_forecast(session, run, TRUTH, at=6.0, now=site.now)  # its ceiling is not identified
+        path = f"/runs/{run.id}"
+    page.set_viewport_size({"width": 390, "height": 844})
+    for each in (path, f"/runs/{site.control}"):
+        opened(page, each)
+        whole, inner = page.evaluate("() => [plot.clientWidth, plot._fullLayout._size.w]")
+        assert inner > 0.6 * whole
+        label = page.locator("#plot .annotation-text-g", has_text="ceiling").bounding_box()
+        assert label["x"] + label["width"] <= 390

@@ -3,6 +3,7 @@
 import { startActions } from "./actions.js";
 import { startChoosing } from "./choosing.js";
 import { startFocus } from "./focus.js";
+import { startHints } from "./hints.js";
 import { startLive } from "./live.js";
 import { startOrigin } from "./origin.js";
 import { startTicking } from "./ticking.js";
@@ -13,6 +14,7 @@ startOrigin();
 startActions();
 startChoosing();
 startFocus();
+startHints();
 startTicking();
 startThemeSwitch();
 

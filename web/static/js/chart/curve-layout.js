@@ -9,6 +9,7 @@ import { violin } from "./violin.js";
 
 const MARGIN = { left: 56, right: 96 };
 const CEILING = { rule: 16, half: 9, text: 30 }; // pixels right of the plot; half the violin's width
+const PHONE = { widest: 480, left: 40, ceiling: { rule: 10, half: 6, text: 18 } }; // a chart no wider gives its margins to the curve
 const LINE = 16; // the height of a line of text, in pixels
 const STRIP = 0.07; // of the plot's height, at the foot, for the marks on the axis
 
@@ -48,12 +49,15 @@ function titleOf({ mode }, unit) {
 /** @param {import("./curve-traces.js").Scene} given @returns {object} Plotly layout */
 export function curveLayout(given) {
   const { view, forecast, axis, ink } = given;
+  const phone = given.width <= PHONE.widest;
   const layout = baseLayout(axis, view.unit, ink);
+  if (phone) standTitleUp(layout, ink);
   Object.assign(layout.yaxis, { range: rateRange(ratesOf(given)), domain: [STRIP, 1] });
   Object.assign(layout.xaxis, { anchor: "free", position: 0 }); // at the foot of the strip, also while it is empty
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
-  if (holds(forecast)) layout.margin.r = Math.max(MARGIN.right, CEILING.text + 12 + widthOf(ceilingLines(forecast)));
-  const scene = inside(given, layout.margin);
+  const beside = phone ? PHONE.ceiling : CEILING;
+  if (holds(forecast)) layout.margin.r = Math.max(phone ? 0 : MARGIN.right, beside.text + 12 + widthOf(ceilingLines(forecast)));
+  const scene = { ...inside(given, layout.margin), beside };
   const [low, high] = layout.yaxis.range;
   const above = (rate) => (scene.height * (1 - STRIP) * (rate - low)) / (high - low);
   const pieces = [gutter(axis, ink), budget({ ...scene, taken: wordsAt(scene, above) }), holds(forecast) ? ceiling(scene) : null, holds(forecast) ? start(scene) : null, ...bells(scene, above)];
@@ -62,6 +66,13 @@ export function curveLayout(given) {
     layout.annotations.push(...(piece.annotations ?? []));
   }
   return layout;
+}
+
+/** The rates' name above their axis, where turned beside it it would take a tenth of a phone. */
+function standTitleUp(layout, ink) {
+  layout.margin = { ...layout.margin, l: PHONE.left, t: 24 };
+  delete layout.yaxis.title; // an empty one keeps its room
+  layout.annotations.push({ xref: "paper", x: 0, xshift: -PHONE.left, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false, text: "pass rate", font: { size: 12, color: ink.quiet } });
 }
 
 /** The room that texts have: the plot inside its margins, and the one on its right. */
@@ -162,26 +173,26 @@ function emptyHeight(scene, [from, to], lines) {
 
 /** The ceiling's posterior, median and 90 % interval in the right margin; without a median where the data cannot tell it. */
 function ceiling(scene) {
-  const { forecast, ink } = scene;
+  const { forecast, ink, beside } = scene;
   const { A, ceiling_known: known } = forecast;
-  const beside = { xsizemode: "pixel", xanchor: 1 };
+  const inPixels = { xsizemode: "pixel", xanchor: 1 };
   const rule = (x0, x1, y0, y1, line) => ({ type: "line", xref: "paper", yref: "y", x0, x1, y0, y1, line: { color: ink.accent, ...line } });
-  const interval = { ...rule(CEILING.rule, CEILING.rule, A.lower, A.upper, known ? { width: 2 } : { width: 2, dash: "2px,3px" }), ...beside };
+  const interval = { ...rule(beside.rule, beside.rule, A.lower, A.upper, known ? { width: 2 } : { width: 2, dash: "2px,3px" }), ...inPixels };
   const across = { ...rule(0, 1, A.median, A.median, { color: fade(ink.accent, 0.45), width: 1, dash: "1px,4px" }), layer: "below" };
-  const tick = { ...rule(CEILING.rule - 6, CEILING.rule + 6, A.median, A.median, { width: 2 }), ...beside };
-  const [said, range] = ceilingLines(forecast);
-  const text = `ceiling<br>${known ? `<b>${said}</b>` : said.replace(" ", "<br>")}<br><span style="color:${ink.quiet}">${range}</span>`;
+  const tick = { ...rule(beside.rule - 6, beside.rule + 6, A.median, A.median, { width: 2 }), ...inPixels };
+  const lines = ceilingLines(forecast);
+  const text = [...lines.slice(0, -1), quietly(lines.at(-1), ink)].join("<br>");
   return {
     shapes: [...posterior(scene), ...(known ? [interval, tick, across] : [interval])],
-    annotations: [{ xref: "paper", x: 1, xshift: CEILING.text, xanchor: "left", y: A.median, yref: "y", yshift: kept(scene, A.median, text.split("<br>").length), showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
+    annotations: [{ xref: "paper", x: 1, xshift: beside.text, xanchor: "left", y: A.median, yref: "y", yshift: kept(scene, A.median, lines.length), showarrow: false, align: "left", text, font: { size: 12, color: ink.accent } }],
   };
 }
 
 /** The violin behind the interval; none of a forecast that was made before its quantiles were kept. */
-function posterior({ forecast: { ceiling_quantiles: quantiles, ceiling_known: known }, ink }) {
-  const outline = quantiles ? violin(quantiles, CEILING.half) : [];
+function posterior({ forecast: { ceiling_quantiles: quantiles, ceiling_known: known }, ink, beside }) {
+  const outline = quantiles ? violin(quantiles, beside.half) : [];
   if (outline.length === 0) return [];
-  const side = (sign) => outline.map(([half, rate]) => `${(CEILING.rule + sign * half).toFixed(2)},${rate}`);
+  const side = (sign) => outline.map(([half, rate]) => `${(beside.rule + sign * half).toFixed(2)},${rate}`);
   const path = `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
   return [{ type: "path", path, name: "ceiling", xref: "paper", xsizemode: "pixel", xanchor: 1, yref: "y", fillcolor: fade(ink.accent, known ? 0.32 : 0.18), line: { width: 0 } }];
 }
@@ -194,9 +205,9 @@ function kept(scene, rate, lines) {
   return Math.max(half - up, 0) + Math.min(height - half - up, 0);
 }
 
-/** The ceiling's median, or that there is none, and its interval. */
+/** The ceiling's name, its median, or that there is none, and its interval. */
 function ceilingLines({ A, ceiling_known: known }) {
-  return [known ? middle(A) : "not identified", between(A.lower, A.upper).replace(" to ", "–")];
+  return ["ceiling", ...(known ? [`<b>${middle(A)}</b>`] : ["not", "identified"]), between(A.lower, A.upper).replace(" to ", "–")];
 }
 
 const START = { rule: 0.06, text: 52, half: 9, most: 72 }; // a share of the plot; its name's width, half its height and how far from R0 it may stand, in pixels

@@ -2,7 +2,7 @@
 
 import { asGiven, interpolate, plain } from "./axis.js";
 import { fade } from "./palette.js";
-import { ending, escaped, estimate, predicted, reading, readings } from "./words.js";
+import { curveThere, ending, escaped, estimate, inOneLine, reading, readings } from "./words.js";
 import { clock } from "../times.js";
 
 const INHERITED = 0; // the attempt of what a fork has of its parent's curve
@@ -158,8 +158,8 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       mode: "markers",
       marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) && !isEarly(p, forecast) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), predicted(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast)]),
-      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}<br>the curve, 90 %: %{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
+      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), curveThere(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast)]),
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}%{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
@@ -168,8 +168,8 @@ function evaluations({ view, forecast, replay, axis, ink }) {
 export function evaluationWords(view, forecast, id) {
   const point = view.points.find((one) => idOf(one) === id);
   if (!point) return "";
-  const expected = drawnBand(forecast) ? `; the curve, 90 %: ${predicted(forecast.band, point.compute)}` : "";
-  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${expected}${weighed(point, forecast).replace("<br>", "; ")}; ${clock(point.time)}.`;
+  const beside = inOneLine(curveThere(drawnBand(forecast), point.compute) + weighed(point, forecast));
+  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${beside}; ${clock(point.time)}.`;
 }
 
 const idOf = ({ attempt, step }) => `${attempt}-${step}`;

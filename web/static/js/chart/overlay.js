@@ -15,7 +15,7 @@ import { shortNames } from "./short-names.js";
 import { startStepping } from "./stepping.js";
 import { thinned } from "./thinned.js";
 import { fromUrl, modeFromUrl, offered, startModeSwitch, takeAlong, toUrl } from "./view.js";
-import { escaped, predicted, reading, readings } from "./words.js";
+import { curveThere, escaped, inOneLine, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
 const NAMES = { width: 180, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
@@ -183,8 +183,8 @@ function armTraces(view, kept, axis, state, ink) {
     ids: kept.map((at) => `${run.id} ${at}`),
     mode: "markers",
     marker: { color: fade(colour, dim ? 0.15 : 0.75), ...sign(state.seeds[run.id], series) },
-    customdata: points.map((point) => [plain(point.compute), point.step, predicted(band, point.compute)]),
-    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}<br>the curve, 90 %: %{customdata[2]}<extra></extra>`,
+    customdata: points.map((point) => [plain(point.compute), point.step, curveThere(band, point.compute)]),
+    hovertemplate: `<b>${escaped(run.name)}</b><br>%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}<br>pass rate %{y:.3f}%{customdata[2]}<extra></extra>`,
   });
   return traces.map((trace) => ({ ...trace, hoverlabel: { bordercolor: colour, bgcolor: ink.paper } }));
 }
@@ -196,7 +196,7 @@ function words({ runs }, id) {
   const point = view?.points[at];
   if (!point) return "";
   const seen = `${view.run.name}, ${plain(point.compute)} ${view.unit}, step ${point.step}: pass rate ${point.reward.toFixed(3)}`;
-  return bandOf(view) ? `${seen}; the curve, 90 %: ${predicted(bandOf(view), point.compute)}` : seen;
+  return seen + inOneLine(curveThere(bandOf(view), point.compute));
 }
 
 /** Evaluations: a seed's sign is larger than an arm's, for the shape alone tells it from the others of its colour. */

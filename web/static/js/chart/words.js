@@ -31,11 +31,14 @@ export function ending({ calibrated, curve, conformal }) {
   return { end: calibrated ?? curve, restsOn: runs ? `${how === "adjusted" ? "adjusted by" : "calibrated on"} ${runs} past runs` : "" };
 }
 
-/** What a band says of a compute, 90 %. @param {any} band @param {number} compute @returns {string} */
-export function predicted(band, compute) {
+/** What a curve's band says of a compute, a line of a hover; none where no curve is drawn. @param {any} band @param {number} compute @returns {string} */
+export function curveThere(band, compute) {
   const at = band && bandAt(band, compute, "90");
-  return at ? between(at.lower, at.upper) : "–";
+  return at ? `<br>the curve, 90 %: ${between(at.lower, at.upper)}` : "";
 }
+
+/** What a hover says, in one line for a reader of the screen. @param {string} text */
+export const inOneLine = (text) => text.replaceAll("<br>", "; ");
 
 /** @returns {Estimate | null} null outside of what the band covers */
 function bandAt(band, compute, level) {
