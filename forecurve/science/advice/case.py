@@ -14,7 +14,7 @@ from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, number, short
 from ..curves.margins import SURE, least_gain, surely_below
 from ..departures.misfit import CHANGED, SHAPELESS
-from ..fitting.aftermath import aftermath, p_lasts, sure_from
+from ..fitting.aftermath import p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
 from ..posterior.evenly import Axis, normals
@@ -212,7 +212,7 @@ def case_of(
     end = budget if budget is not None and open_budget else 2 * here
     change = _change_of(fit)
     since = change or 0.0
-    later = None if change is None else aftermath(fit, change)
+    later = None if change is None or fit.change is None else fit.change.later
     origin = 0.0 if later is None else since
     level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
     beyond = to_twice - to_end if open_budget else to_end

@@ -10,6 +10,8 @@ succession, m / (k + m + 1)). It does not depend on how often the run is evaluat
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +20,10 @@ from forecurve.limits import LEAST_COMPUTE
 
 from ..checks import MIN_POINTS
 from ..curves.curve import Curve
+from ..posterior.prior import Prior
 
 if TYPE_CHECKING:
     from .fit import Fit
-
 
 LAST = 3
 
@@ -44,36 +46,50 @@ def sure_from(since: float, end: float, sure: float) -> float:
     return since + sure * (end - since)
 
 
-def aftermath(fit: Fit, since: float) -> Fit | None:
-    """The forecast of what came after `since` under the flat prior, its compute counted from there.
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Where a run left its curve, and what was before and after it; each is forecast once, when it is asked for.
 
-    Args:
-        fit: of the whole run.
+    Attributes:
+        curve: the whole.
         since: compute of the last evaluation before the change.
-
-    Returns:
-        None while there are fewer than 3 evaluations after it, or no compute that can be told from none.
+        prior: under which the run was forecast.
     """
-    from .fit import fit as refit
 
-    later = _after(fit.curve, since)
-    return None if later is None else refit(later)
+    curve: Curve
+    since: float
+    prior: Prior
+
+    @cached_property
+    def later(self) -> Fit | None:
+        """The forecast of what came after it under the flat prior, its compute counted from there; None while there are
+        fewer than 3 evaluations after it, or no compute that can be told from none."""
+        from .fit import fit
+
+        curve = self.curve
+        if curve.points - self.before < MIN_POINTS or curve.compute[self.before] - self.since < LEAST_COMPUTE:
+            return None
+        return fit(curve.part(slice(self.before, None), self.since))
+
+    @cached_property
+    def earlier(self) -> Fit | None:
+        """The forecast as it stood before; None where there were fewer than 3 evaluations."""
+        from .fit import fit
+
+        return fit(self.curve.until(self.since), prior=self.prior) if self.before >= MIN_POINTS else None
+
+    @property
+    def before(self) -> int:
+        """How many evaluations lie before it."""
+        return int(np.searchsorted(self.curve.compute, self.since, side="right"))
+
+    def last_level(self) -> tuple[float, float]:
+        """The mean of the last evaluations after it, three at most, and the variance of one of them, from how far
+        neighbours lie apart: a fall that goes on is part of it."""
+        reward = self.curve.reward[self.before :]
+        return float(reward[-LAST:].mean()), float((np.diff(reward) ** 2).mean()) / 2
 
 
 def falls_on(later: Fit) -> bool:
     """Whether what came after a change still falls: a run that goes down for long has no level yet but its last one."""
     return later.misfit_detail is not None and later.misfit_detail.fallen
-
-
-def last_level(curve: Curve, since: float) -> tuple[float, float]:
-    """The mean of the last evaluations after a change, three at most, and the variance of one of them, from how far
-    neighbours lie apart: a fall that goes on is part of it."""
-    reward = curve.reward[int(np.searchsorted(curve.compute, since, side="right")) :]
-    return float(reward[-LAST:].mean()), float((np.diff(reward) ** 2).mean()) / 2
-
-
-def _after(curve: Curve, since: float) -> Curve | None:
-    first = int(np.searchsorted(curve.compute, since, side="right"))
-    if curve.points - first < MIN_POINTS or curve.compute[first] - since < LEAST_COMPUTE:
-        return None
-    return curve.part(slice(first, None), since)

@@ -29,6 +29,7 @@ from ..posterior.prior import Prior, named_prior
 from ..posterior.problem import Problem, Setting
 from ..posterior.streaming import Stream, updated
 from ..values import Band, Estimate, Reach, band_at, estimate_of
+from .aftermath import Change
 from .cutoff import Cutoff
 from .evaluations import evaluations_on_curve
 from .identification import identified_shares
@@ -144,6 +145,13 @@ class Fit:
         if found is not None and found.withheld:
             return found
         return lost_all(self.curve) or lost_at_last(self.curve) or found
+
+    @cached_property
+    def change(self) -> Change | None:
+        """Where it fell, broke or rose anew, None where it did not."""
+        found = self.misfit_detail
+        since = None if found is None or not found.withheld else found.since
+        return None if since is None else Change(self.curve, since, self.prior)
 
     @cached_property
     def late_start(self) -> LateStart | None:

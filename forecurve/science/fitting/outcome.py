@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +12,13 @@ import numpy.typing as npt
 
 from .. import errors
 from ..arrays import FloatArray
-from ..checks import MIN_POINTS, as_float, check_compute, check_kind, computes_of
+from ..checks import as_float, check_compute, check_kind, computes_of
 from ..curves.curve import Curve
 from ..curves.noise import FORGOTTEN, TICKS, clock_ahead
 from ..departures.drift import drift
-from ..departures.misfit import Misfit
 from ..posterior.evenly import Axis, normals, uniforms
 from ..values import Estimate, estimate_of, spread
-from .aftermath import LAST, aftermath, falls_on, last_level, p_lasts
+from .aftermath import LAST, Change, falls_on, p_lasts
 from .evaluations import sampling_variance
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
+_FEW = 8  # places stand for up to 30
 _BACK = 0.2  # of runs that fell within their last two evaluations: these may be broken
 
 
@@ -96,7 +97,7 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
     where it was last seen, so that its covariance between places i and j is alpha v (eta rho^|u_i - u_j| + (p - eta)
     d_i d_j) with d the decay since then and p what is unknown of its last state; and sampling noise, which shrinks as
     1/m. Where a run bends otherwise than a sigmoid the interval is wider by `Fit.widening`. After a fall, a break or a
-    second rise it is that of what came since (`aftermath`), as far as that state lasts; else the run ends somewhere
+    second rise it is that of what came since (`Change`), as far as that state lasts; else the run ends somewhere
     between there and where its whole curve would lead.
 
     Args:
@@ -113,35 +114,30 @@ def predict_mean(fit: Fit, compute: npt.ArrayLike) -> Estimate:
 
 def _mean_draws(fit: Fit, x: FloatArray) -> FloatArray:
     """Draws of the mean of evaluations at x, increasing, (K,)."""
-    draws, found = _by_all(fit, x), fit.misfit_detail
-    if found is not None and found.since is not None and found.withheld:
-        draws = _after_change(fit, x, found, draws)
+    draws = _by_all(fit, x)
+    if fit.change is not None:
+        draws = _after_change(fit, x, fit.change, draws)
     draws = np.clip(draws + drift(fit, x).mean(axis=0), *fit.curve.bounds)
     return np.clip(spread(draws, fit.widening), *fit.curve.bounds)
 
 
-def _after_change(fit: Fit, x: FloatArray, found: Misfit, whole: FloatArray) -> FloatArray:
+def _after_change(fit: Fit, x: FloatArray, change: Change, whole: FloatArray) -> FloatArray:
     """Draws of where a run ends that fell, broke or rose anew, given those of its whole curve.
 
     A fall that goes on lasts at its last evaluations. Where it has fewer than 3 yet, their mean is the level that may
     last, and the evaluations before it, or all where these are fewer than 3 too, say where the run was going.
     """
-    from .fit import fit as refit
-
-    since = float(found.since or 0.0)
-    lasts = p_lasts(fit.curve.now - since, max(float(x.mean()) - fit.curve.now, 0.0))
-    later = aftermath(fit, since)
-    if later is not None and falls_on(later):
-        level, variance = last_level(fit.curve, since)
+    lasts = p_lasts(fit.curve.now - change.since, max(float(x.mean()) - fit.curve.now, 0.0))
+    if change.later is not None and falls_on(change.later):
+        level, variance = change.last_level()
         return _mixed(level + np.sqrt(variance / LAST) * normals(Axis.NOISE, len(whole)), whole, lasts)
-    if later is not None:
-        return _mixed(_by_all(later, np.maximum(x - since, 0.0)), whole, lasts)
-    if not found.fallen:
+    if change.later is not None:
+        return _mixed(_by_all(change.later, np.maximum(x - change.since, 0.0)), whole, lasts)
+    if fit.misfit_detail is None or not fit.misfit_detail.fallen:
         return whole
-    upto = int(np.searchsorted(fit.curve.compute, since, side="right"))
-    before = refit(fit.curve.until(since), prior=fit.prior) if upto >= MIN_POINTS else fit
-    level = float(fit.curve.reward[upto:].mean())
-    noise = np.sqrt(sampling_variance(before, np.full((1, len(whole)), level))[0] / (fit.curve.points - upto))
+    before = change.earlier or fit
+    level = float(fit.curve.reward[change.before :].mean())
+    noise = np.sqrt(sampling_variance(before, np.full((1, len(whole)), level))[0] / (fit.curve.points - change.before))
     still = level + noise * normals(Axis.NOISE, len(whole))
     return _mixed(still, whole if before is fit else _by_all(before, x), lasts, _BACK)
 
@@ -171,19 +167,42 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     p, width = fit.posterior, fit.curve.width
     ahead = np.maximum(np.maximum(x - fit.curve.now, 0.0) / fit.setting.usual_gap, TICKS[0])
     ahead[fit.curve.resumed_before(x)] = FORGOTTEN
-    clock, hypotheses = clock_ahead(x, fit.setting.usual_gap, fit.curve.restarts_ahead), fit.setting.hypotheses
-    decay = np.array([(h.rho**ahead).mean() for h in hypotheses])[p.hypothesis]
-    spread = np.array([h.eta * _shared(h.rho, clock) for h in hypotheses])[p.hypothesis]
-    eta = np.array([h.eta for h in hypotheses])[p.hypothesis]
+    clock = clock_ahead(x, fit.setting.usual_gap, fit.curve.restarts_ahead)
+    eta, rho = fit.setting.wandering
+    decay = (rho[:, None] ** ahead).mean(axis=1)[p.hypothesis]
+    spread, eta = (eta * _shared(rho, clock))[p.hypothesis], eta[p.hypothesis]
     unit = p.alpha * fit.setting.unit_variance * width**2
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
-    curve = fit.all_draws.reward_at(x)
-    sampling = sampling_variance(fit, curve).mean(axis=0) / len(x)
+    places, weights = _standing_for(x)
+    curve = fit.all_draws.reward_at(places)
+    sampling = weights @ sampling_variance(fit, curve) / len(x)
     z = normals(Axis.NOISE, len(p.A))
-    draws = curve.mean(axis=0) + width * p.state_mean * decay
+    draws = weights @ curve + width * p.state_mean * decay
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
 
-def _shared(rho: float, clock: FloatArray) -> float:
-    """The mean of rho^|u_i - u_j| over all pairs: the variance of a mean of m places, relative to that of one."""
-    return float((rho ** np.abs(clock[:, None] - clock)).mean())
+def _shared(rho: FloatArray, clock: FloatArray) -> FloatArray:
+    """For each rho, (H,), the mean of rho^|u_i - u_j| over all pairs: the variance of a mean of m places, relative to
+    that of one."""
+    lags = np.abs(clock[:, None] - clock)
+    each, of = np.unique(rho, return_inverse=True)  # few are told apart: 25 hypotheses share them
+    return np.asarray((each[:, None, None] ** lags).mean(axis=(1, 2))[of])
+
+
+def _standing_for(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Places whose weighted mean is that of a curve at all of x: few where these are many and evenly spaced."""
+    gaps = np.diff(x)
+    if len(x) <= _FEW or np.ptp(gaps) > _ROUNDING * x[-1]:
+        return x, np.full(len(x), 1.0 / len(x))
+    nodes, weights = _gauss_rule(len(x))
+    return (x[0] + x[-1]) / 2 + gaps.mean() * nodes, weights
+
+
+@cache
+def _gauss_rule(size: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes about the middle, in gaps, and weights of the Gaussian rule for the mean over so many evenly spaced places:
+    exact for polynomials of degree 2 x 8 - 1 (Golub and Welsch 1969, from the recurrence of Gram's polynomials)."""
+    k = np.arange(1, _FEW)
+    beside = np.sqrt(k**2 * (size**2 - k**2) / (4.0 * (4 * k**2 - 1)))
+    nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
+    return nodes, vectors[0] ** 2

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..curves.order import place_of
-from ..fitting.aftermath import LAST, aftermath, falls_on, last_level
+from ..fitting.aftermath import LAST, falls_on
 from ..fitting.horizon import evaluation_noise
 from ..fitting.level import levels
 from ..fitting.outcome import ending_draws
@@ -188,13 +188,12 @@ def _is_there(fit: Fit, horizon: float) -> bool:
 def _noise_now(fit: Fit) -> float:
     """Variance of one evaluation. Where the curve changed, or rose anew, the sigmoid takes that for noise: what came
     since says it then, or the sampling alone."""
-    found = fit.misfit_detail
-    if found is None or not found.withheld or found.since is None:
+    change = fit.change
+    if change is None:
         return evaluation_noise(fit)
-    later = aftermath(fit, found.since)
-    if later is None:
+    if change.later is None:
         return float(fit.curve.noise.variance[-1])
-    return last_level(fit.curve, found.since)[1] if falls_on(later) else evaluation_noise(later)
+    return change.last_level()[1] if falls_on(change.later) else evaluation_noise(change.later)
 
 
 def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
