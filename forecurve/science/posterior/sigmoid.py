@@ -36,7 +36,7 @@ def burr_rise(log_c: FloatArray, log_b: FloatArray, log_mid: FloatArray) -> Floa
     """1 - (1 + (C / C_mid)^B)^(-1/3), Burr's law: it begins as g does and ends more slowly. As `rise`."""
     with np.errstate(over="ignore", divide="ignore"):
         grown = 1.0 + np.exp(np.exp(log_b) * (log_c[:, None] - log_mid))
-        return np.asarray(1.0 - np.exp(np.log(grown) / -3.0))  # a third of the time that np.cbrt takes
+        return np.asarray(1.0 - np.exp(np.log(grown) / -3.0))  # faster than np.cbrt by a fifth
 
 
 def reward_at(
