@@ -23,8 +23,9 @@ from sqlalchemy.orm import Session, sessionmaker
 if TYPE_CHECKING:
     from server.settings import Settings
 
-# Tests run as many at once as there are cores: a second thread of OpenBLAS in each spins for a core that it never gets.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Tests run as many at once as there are cores: a second thread of OpenBLAS or torch spins for a core it never gets.
+for library in ("OPENBLAS", "OMP"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # The same examples in every run: what is found does not depend on luck. `make test-all` draws new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -27,6 +27,14 @@ SECRET = "whsec_" + "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0IQ=="
 
 
 def make_run(session: Session, name: str = "no-cispo", **columns: Any) -> Run:
+    """`new_run`, stored."""
+    run = new_run(name, **columns)
+    session.add(run)
+    session.flush()
+    return run
+
+
+def new_run(name: str = "no-cispo", **columns: Any) -> Run:
     """A running run with a budget of 100 GPU-hours, unless `columns` say otherwise."""
     columns = {
         "arm": name,
@@ -35,10 +43,7 @@ def make_run(session: Session, name: str = "no-cispo", **columns: Any) -> Run:
         "status": "running",
         "attempt": 1,
     } | columns
-    run = Run(name=name, changes={}, **columns)
-    session.add(run)
-    session.flush()
-    return run
+    return Run(name=name, changes={}, **columns)
 
 
 def make_sweep(session: Session, policy: str = "advise") -> Sweep:
@@ -79,25 +84,38 @@ def add_evaluations(
 
     Without a variance nothing is told of how many prompts they are of.
     """
+    session.add_all(new_evaluations(run, compute, reward, attempt=attempt, first_step=first_step, variance=variance))
+    session.flush()
+
+
+def new_evaluations(
+    run: Run,
+    compute: Sequence[float],
+    reward: Sequence[float],
+    *,
+    attempt: int = 1,
+    first_step: int = 0,
+    variance: float | None = 6e-5,
+) -> list[Evaluation]:
+    """Of a run that has its id; see `add_evaluations`."""
     first = START + timedelta(seconds=first_step)
-    for number, (c, r) in enumerate(zip(compute, reward, strict=True)):
-        session.add(
-            Evaluation(
-                run_id=run.id,
-                attempt=attempt,
-                step=first_step + 10 * number,
-                compute=float(c),
-                reward=float(r),
-                prompts=None if variance is None else 256,
-                samples=None if variance is None else 4,
-                variance=variance,
-                time=first + timedelta(seconds=number),
-            )
-        )
     run.last_step = first_step + 10 * (len(compute) - 1)
     run.last_compute, run.last_reward = float(compute[-1]), float(reward[-1])
     run.dirty_at = START
-    session.flush()
+    return [
+        Evaluation(
+            run_id=run.id,
+            attempt=attempt,
+            step=first_step + 10 * number,
+            compute=float(c),
+            reward=float(r),
+            prompts=None if variance is None else 256,
+            samples=None if variance is None else 4,
+            variance=variance,
+            time=first + timedelta(seconds=number),
+        )
+        for number, (c, r) in enumerate(zip(compute, reward, strict=True))
+    ]
 
 
 def learned(session: Session, run: Run, *, informed: bool = False, known: bool = False) -> list[Past]:
@@ -128,7 +146,16 @@ def ends_like(band: Mapping[str, list[float]]) -> dict[str, list[float]]:
 
 
 def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **columns: Any) -> Forecast:
-    """A stored forecast with a band of 80 points, as a refit leaves it, and ends like it."""
+    """`new_forecast`, stored as the run's newest."""
+    forecast = new_forecast(run, at_compute, **columns)
+    session.add(forecast)
+    session.flush()
+    run.forecast_id = forecast.id
+    return forecast
+
+
+def new_forecast(run: Run, at_compute: float = 40.0, **columns: Any) -> Forecast:
+    """A forecast with a band of 80 points, as a refit leaves it, and ends like it."""
     grid = np.geomspace(1.0, 125.0, 80)
     middle = sigmoid(grid)
     offsets = {"median": 0.0, "lower50": -0.01, "upper50": 0.01, "lower90": -0.02, "upper90": 0.02}
@@ -158,8 +185,4 @@ def make_forecast(session: Session, run: Run, at_compute: float = 40.0, **column
         "sentence": "Ceiling 0.78 (90 %: 0.76 to 0.81).",
         "seconds": 0.01,
     }
-    forecast = Forecast(run_id=run.id, at_compute=at_compute, **(values | columns))
-    session.add(forecast)
-    session.flush()
-    run.forecast_id = forecast.id
-    return forecast
+    return Forecast(run_id=run.id, at_compute=at_compute, **(values | columns))
