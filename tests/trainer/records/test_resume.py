@@ -161,9 +161,9 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
-@pytest.mark.parametrize("apart", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("apart", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_run_killed_before_any_write_resumes_to_the_same_end(recipe, tmp_path, apart):
-    """What lies on disk before each write of a whole run is kept, and each, or every third, is resumed once. That a
+    """What lies on disk before each write of a whole run is kept, and each, or every fifth, is resumed once. That a
     real kill -9 leaves just that is checked in the middle of the first checkpoint."""
     wanted = recipe(TINY)
     assert watched(wanted, tmp_path, fatal=0) == 0
