@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.client import Run, starting, tracking
+from forecurve.client.heart import Heart
 from server.access.service import mint
 from tests.conftest import Clock
 from tests.forecurve.serving import served
@@ -99,14 +100,25 @@ def real_service(application: FastAPI, sessions: sessionmaker[Session], clock: C
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new process: no run, no setting of the environment, and a working directory of the test's own."""
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As in a new process: no run, no setting of the environment, and a working directory of the test's own. Hearts
+    end with the test: they would else beat on, one day at a port that another test's server has got."""
     launchers = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID")
     for name in [*(name for name in os.environ if name.startswith("FORECURVE_")), *launchers]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tracking, "_current", None)
     monkeypatch.setattr(starting, "AWAY_S", 0.0)
+    hearts, start = [], Heart.start
+
+    def noted(heart: Heart) -> None:
+        hearts.append(heart)
+        start(heart)
+
+    monkeypatch.setattr(Heart, "start", noted)
+    yield
+    for heart in hearts:
+        heart.close(0.0)
 
 
 @pytest.fixture
