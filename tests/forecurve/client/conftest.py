@@ -99,16 +99,9 @@ def real_service(application: FastAPI, sessions: sessionmaker[Session], clock: C
         yield url, secret
 
 
-@pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As in a new process: no run, no setting of the environment, and a working directory of the test's own. Hearts
-    end with the test: they would else beat on, one day at a port that another test's server has got."""
-    launchers = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID")
-    for name in [*(name for name in os.environ if name.startswith("FORECURVE_")), *launchers]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tracking, "_current", None)
-    monkeypatch.setattr(starting, "AWAY_S", 0.0)
+@pytest.fixture(autouse=True)
+def hearts_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With their test: they would else beat on, one day at a port that another test's server has got."""
     hearts, start = [], Heart.start
 
     def noted(heart: Heart) -> None:
@@ -119,6 +112,17 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for heart in hearts:
         heart.close(0.0)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: no run, no setting of the environment, and a working directory of the test's own."""
+    launchers = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "SLURM_NTASKS", "SLURM_PROCID")
+    for name in [*(name for name in os.environ if name.startswith("FORECURVE_")), *launchers]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tracking, "_current", None)
+    monkeypatch.setattr(starting, "AWAY_S", 0.0)
 
 
 @pytest.fixture
