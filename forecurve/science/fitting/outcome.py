@@ -175,9 +175,9 @@ def _draws(fit: Fit, x: FloatArray) -> FloatArray:
     wandering = unit * np.maximum(spread + (p.state_variance - eta) * decay**2, 0.0)
     places, weights = _standing_for(x)
     curve = fit.all_draws.reward_at(places)
-    sampling = weights @ sampling_variance(fit, curve) / len(x)
+    sampling = np.einsum("m,mk->k", weights, sampling_variance(fit, curve)) / len(x)
     z = normals(Axis.NOISE, len(p.A))
-    draws = weights @ curve + width * p.state_mean * decay
+    draws = np.einsum("m,mk->k", weights, curve) + width * p.state_mean * decay
     return np.asarray(draws + np.sqrt(wandering + sampling) * z)
 
 
