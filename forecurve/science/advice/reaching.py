@@ -118,11 +118,11 @@ def _paths(fit: Fit, budget: float | None, hindsight: Hindsight | None) -> _Path
     ahead = _ahead(fit, budget)
     compute = np.geomspace(now, max(FURTHEST * now, ahead or now), _PLACES)
     compute = compute if ahead is None else np.unique(np.append(compute, ahead))
-    on_curve, curve = on_curves(fit, compute), _parameters(fit)
+    curve = _parameters(fit)
     if other is not None:
         curve = other.mixed(curve, _parameters)
     level = told_levels(fit, compute, budget, hindsight)
-    return _Paths(compute, level, curve, level[-1] - on_curve[-1])
+    return _Paths(compute, level, curve, level[-1] - on_curves(fit, compute[-1:])[0])
 
 
 def told_levels(fit: Fit, compute: FloatArray, budget: float | None, hindsight: Hindsight | None) -> FloatArray:
