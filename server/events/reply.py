@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +25,22 @@ class StreamReply(EventSourceResponse):
     def __init__(
         self, content: Any, status_code: int = 200, *, unread_s: float = UNREAD_S, beat_every_s: float = BEAT_EVERY_S
     ) -> None:
-        super().__init__(content, status_code, ping=beat_every_s, ping_message_factory=_beat, send_timeout=unread_s)
+        super().__init__(content, status_code, ping=beat_every_s, ping_message_factory=_beat)
+        self._unread_s = unread_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the stream ends, the reader goes, or takes nothing any more."""
+
+        async def send_in_time(message: Message) -> None:
+            """Also the last one, on which the library's own `send_timeout` waits for ever."""
+            try:
+                async with asyncio.timeout(self._unread_s):
+                    await send(message)
+            except TimeoutError as error:
+                raise SendTimeoutError from error
+
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send_in_time)
         except SendTimeoutError:
             log.info("a stream ends: nobody has read it for a while; it may be resumed")
 

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
+from sse_starlette import ServerSentEvent
 from starlette.types import Message
 
 from server.events.models import Event
@@ -237,10 +238,21 @@ def test_a_cursor_that_is_ahead_of_the_streams_own_gives_nothing_twice(sessions:
 
 
 def test_a_stream_that_nobody_reads_ends_and_is_forgotten(sessions: Sessions, clock: Clock) -> None:
-    asyncio.run(_unread(EventFeed(sessions, clock, poll_every_s=0.01), sessions))
+    with sessions.begin() as session:
+        record(session, "test", actor="test")
+    feed = EventFeed(sessions, clock, poll_every_s=0.01)
+    asyncio.run(_unread(feed.changes(0, "tok_x")))
+    assert not feed._listeners
 
 
-async def _unread(feed: EventFeed, sessions: Sessions) -> None:
+def test_a_stream_that_ends_itself_does_not_wait_for_who_does_not_read(sessions: Sessions, clock: Clock) -> None:
+    feed = EventFeed(sessions, clock, poll_every_s=0.01)
+    asyncio.run(_unread(feed.changes(None, "no token")))  # so it is let go
+    assert not feed._listeners
+
+
+async def _unread(changes: AsyncIterator[ServerSentEvent]) -> None:
+    """The reply that carries these ends, though what it sends first, or last, is never taken."""
     never = asyncio.Event()
     sent: list[str] = []
 
@@ -253,12 +265,9 @@ async def _unread(feed: EventFeed, sessions: Sessions) -> None:
         if message["type"] == "http.response.body":
             await never.wait()  # its buffers are full
 
-    with sessions.begin() as session:
-        record(session, "test", actor="test")
-    reply = StreamReply(feed.changes(0, "tok_x"), unread_s=0.05)
+    reply = StreamReply(changes, unread_s=0.05)
     await asyncio.wait_for(reply({"type": "http", "method": "GET"}, receive, send), LONG_ENOUGH_S)
     assert sent == ["http.response.start", "http.response.body"]
-    assert not feed._listeners
 
 
 def test_a_quiet_stream_has_a_beat_that_a_browser_hears_and_that_moves_no_cursor(
