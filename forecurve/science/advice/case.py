@@ -14,7 +14,7 @@ from ..arrays import FloatArray
 from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, number, short
 from ..curves.margins import SURE, least_gain, surely_below
 from ..departures.misfit import CHANGED, SHAPELESS
-from ..fitting.aftermath import p_lasts, sure_from
+from ..fitting.aftermath import Change, p_lasts, sure_from
 from ..fitting.fit import Fit
 from ..past.hindsight import Hindsight, told_by
 from ..posterior.evenly import Axis, normals
@@ -211,8 +211,7 @@ def case_of(
     open_budget = budget is not None and budget > here
     end = budget if budget is not None and open_budget else 2 * here
     change = _change_of(fit)
-    since = change or 0.0
-    later = None if change is None or fit.change is None else fit.change.later
+    since, later = (0.0, None) if change is None else (change.since, change.later)
     origin = 0.0 if later is None else since
     level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
     beyond = to_twice - to_end if open_budget else to_end
@@ -310,10 +309,9 @@ def check_target(fit: Fit, target: float | None) -> None:
         raise errors.AdviceError("target", target, "no reward can be that", way_out)
 
 
-def _change_of(fit: Fit) -> float | None:
-    """The compute of the last evaluation before a fall or break, None without one."""
-    found = fit.misfit_detail
-    return found.since if found is not None and found.name in CHANGED else None
+def _change_of(fit: Fit) -> Change | None:
+    """The fall or break of a run, None without one; a second rise is none."""
+    return fit.change if fit.misfit in CHANGED else None
 
 
 def numbers_of(case: Case) -> dict[str, Any]:

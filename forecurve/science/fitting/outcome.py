@@ -30,7 +30,8 @@ was cut short for what was forecast of it."""
 SHARE = 10  # the last tenth
 MOST = 30
 _ROUNDING = 1e-9
-_FEW = 8  # places stand for up to 30
+_FEW = 8  # places stand for up to 30, where the last compute is at most so many times the first:
+_NEAR = 2.0
 _BACK = 0.2  # of runs that fell within their last two evaluations: these may be broken
 
 
@@ -190,9 +191,10 @@ def _shared(rho: FloatArray, clock: FloatArray) -> FloatArray:
 
 
 def _standing_for(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Places whose weighted mean is that of a curve at all of x: few where these are many and evenly spaced."""
+    """Places whose weighted mean is that of a curve at all of x: few where these are many, evenly spaced, and near one
+    another, as the last tenth of a run is; a whole rise is no polynomial."""
     gaps = np.diff(x)
-    if len(x) <= _FEW or np.ptp(gaps) > _ROUNDING * x[-1]:
+    if len(x) <= _FEW or x[-1] > _NEAR * x[0] or np.ptp(gaps) > _ROUNDING * x[-1]:
         return x, np.full(len(x), 1.0 / len(x))
     nodes, weights = _gauss_rule(len(x))
     return (x[0] + x[-1]) / 2 + gaps.mean() * nodes, weights

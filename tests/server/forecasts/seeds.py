@@ -71,20 +71,10 @@ def sigmoid(compute: Any, A: float = 0.78, R0: float = 0.12, C_mid: float = 12.0
 
 
 def add_evaluations(
-    session: Session,
-    run: Run,
-    compute: Sequence[float],
-    reward: Sequence[float],
-    *,
-    attempt: int = 1,
-    first_step: int = 0,
-    variance: float | None = 6e-5,
+    session: Session, run: Run, compute: Sequence[float], reward: Sequence[float], **which: Any
 ) -> None:
-    """Evaluations every ten steps, as the ingest would leave them: last_* and dirty_at follow.
-
-    Without a variance nothing is told of how many prompts they are of.
-    """
-    session.add_all(new_evaluations(run, compute, reward, attempt=attempt, first_step=first_step, variance=variance))
+    """`new_evaluations`, stored."""
+    session.add_all(new_evaluations(run, compute, reward, **which))
     session.flush()
 
 
@@ -97,7 +87,10 @@ def new_evaluations(
     first_step: int = 0,
     variance: float | None = 6e-5,
 ) -> list[Evaluation]:
-    """Of a run that has its id; see `add_evaluations`."""
+    """Evaluations every ten steps of a run that has its id, as the ingest would leave them: last_* and dirty_at follow.
+
+    Without a variance nothing is told of how many prompts they are of.
+    """
     first = START + timedelta(seconds=first_step)
     run.last_step = first_step + 10 * (len(compute) - 1)
     run.last_compute, run.last_reward = float(compute[-1]), float(reward[-1])

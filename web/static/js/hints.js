@@ -16,7 +16,7 @@ export function startHints() {
 function show(about) {
   const bubble = document.getElementById("hint") ?? made();
   bubble.textContent = about.title;
-  bubble.showPopover();
+  bubble.togglePopover(true); // it may be open where a browser closes it later than others
   const [beside, own] = [about.getBoundingClientRect(), bubble.getBoundingClientRect()];
   const below = beside.bottom + GAP + own.height <= innerHeight;
   bubble.style.left = `${Math.max(EDGE, Math.min(beside.left, innerWidth - own.width - EDGE))}px`;

@@ -46,3 +46,17 @@ def test_the_order_of_places_has_no_say_in_their_mean() -> None:
     compute = np.linspace(100.0, 4_000.0, 30)
     found = fit(Curve(compute, sigmoid(compute, 0.6, 1.6, 1_500, 0.2) + noise, prompts=1000, samples=16))
     assert predict_mean(found, [4_100.0, 5_000.0, 6_000.0]) == predict_mean(found, [6_000.0, 4_100.0, 5_000.0])
+
+
+@pytest.mark.parametrize("steep", [1.5, 8.0])
+@pytest.mark.parametrize("first", [0.97, 0.5, 0.02])
+def test_a_mean_over_evenly_spaced_places_is_that_over_all_of_them(first: float, steep: float) -> None:
+    """Of many that are near one another few are read; with one moved a little all are."""
+    compute = np.arange(1, 26) * 40.0
+    found = fit(Curve(compute, sigmoid(compute, A=0.7, B=steep, C_mid=900.0, R0=0.2), prompts=256, samples=4))
+    evenly = np.linspace(first, 1.0, 30) * 1_600.0
+    moved = evenly.copy()
+    moved[17] *= 1 + 1e-8
+    few, every = predict_mean(found, evenly), predict_mean(found, moved)
+    for name in ("median", "lower", "upper"):
+        assert getattr(few, name) == pytest.approx(getattr(every, name), abs=1e-6)
