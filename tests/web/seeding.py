@@ -120,11 +120,14 @@ def add_evaluations(
     every: float = 2.0,
     seed: int = 0,
     fall_at: float | None = None,
+    after: float | None = None,
 ) -> None:
-    """Evaluations at compute 0, every, 2 every, ... `until`; from `fall_at` on the pass rate halves again and again."""
+    """Evaluations at compute 0, every, 2 every, ... `until`, or those beyond `after`; from `fall_at` on the pass rate
+    halves again and again."""
     noise = random.Random(seed)
     count = int(until / every)
-    for index in range(count + 1):
+    first = 0 if after is None else int(after / every) + 1
+    for index in range(first, count + 1):
         compute = index * every
         rate = truth(compute)
         if fall_at is not None and compute > fall_at:

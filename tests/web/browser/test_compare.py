@@ -10,7 +10,7 @@ import pytest
 from server.events.service import record
 from server.runs.models import Run
 from tests.web import seeding
-from tests.web.browsing import MARKS, Site, opened, widths
+from tests.web.browsing import MARKS, TRUTH, Site, opened, widths
 
 pytestmark = MARKS
 
@@ -32,6 +32,11 @@ def tick(page: Any, run_id: str) -> Any:
 
 def ticked(page: Any) -> list[str]:
     return parse_qs(urlsplit(page.url).query).get("run", [])
+
+
+def evaluations_drawn(page: Any, site: Site) -> dict[str, int]:
+    drawn = page.evaluate("() => document.querySelector('#plot').data.map((t) => [t.meta ?? '', t.x.length])")
+    return {run: length for run, length in drawn if run in (site.control, site.arm)}
 
 
 def bar(page: Any) -> str:
@@ -199,6 +204,34 @@ def test_the_page_follows_the_runs_it_shows_and_no_others(page: Any, site: Site,
         session.get_one(Run, lone).status = "succeeded"
         record(session, "run.status", actor="trainer", run_id=lone, from_state="running", to_state="succeeded")
     page.wait_for_selector(f'tr#{lone} [data-state="succeeded"]')
+
+
+@pytest.mark.parametrize("path", ["/sweeps/{sweep}", "/compare?run={control}&run={arm}"])
+def test_of_many_curves_those_that_went_on_are_fetched_anew(
+    page: Any, site: Site, faults: list[str], path: str
+) -> None:
+    opened(page, path.format(sweep=site.sweep, control=site.control, arm=site.arm))
+    page.wait_for_selector("[data-live-sign][data-state=live]")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "curves" in request.url else None)
+    before = evaluations_drawn(page, site)
+    grown = "run => document.querySelector('#plot').data.find((t) => t.meta === run)?.x.length > "
+    with site.sessions.begin() as session:
+        seeding.add_evaluations(session, session.get_one(Run, site.arm), TRUTH, until=36, now=site.now, after=30)
+        record(session, "evaluation", actor="trainer", run_id=site.arm, sweep_id=site.sweep)
+    page.wait_for_function(f"{grown}{before[site.arm]}", arg=site.arm)
+    assert [parse_qs(urlsplit(url).query)["run_id"] for url in asked] == [[site.arm]]
+    assert evaluations_drawn(page, site)[site.control] == before[site.control] > 0
+    page.route("**/v1/*curves*", lambda route: route.abort())  # of what is lost nothing is known: all are asked for
+    with site.sessions.begin() as session:
+        seeding.add_evaluations(session, session.get_one(Run, site.control), TRUTH, until=46, now=site.now, after=42)
+        record(session, "evaluation", actor="trainer", run_id=site.control, sweep_id=site.sweep)
+    page.wait_for_selector("[data-chart-error]:visible")
+    page.unroute("**/v1/*curves*")
+    faults.clear()
+    asked.clear()
+    page.wait_for_function(f"{grown}{before[site.control]}", arg=site.control)
+    assert asked == [page.evaluate("() => new URL(document.querySelector('#plot').dataset.curves, location).href")]
 
 
 @pytest.mark.parametrize("path", ["/sweeps/{sweep}", "/compare?run={control}&run={lone}"])

@@ -56,19 +56,37 @@ function throttled(act) {
   return soon;
 }
 
-/** @returns {Promise<unknown>} until all parts of the page show what is new */
-function refreshed() {
+/** @param {string[] | null} runs that changed, null where it is not known which @returns {Promise<unknown>} until all parts of the page show what is new */
+function refreshed(runs) {
   const parts = [];
   if (window.htmx) parts.push(new Promise((done) => document.addEventListener("htmx:finally:request", done, { once: true })));
-  document.body.dispatchEvent(new CustomEvent("forecurve:refresh", { detail: { parts } }));
+  document.body.dispatchEvent(new CustomEvent("forecurve:refresh", { detail: { parts, runs } }));
   const done = Promise.allSettled(parts).then((all) => all.forEach(({ reason }) => reason && reportError(reason)));
   return Promise.race([done, new Promise((over) => setTimeout(over, LONGEST_MS))]);
+}
+
+/** Which runs changed since they were last taken; all may have where a change is not known. */
+function changes() {
+  let runs = new Set();
+  return {
+    add: (change) => (change ? runs?.add(change.run_id) : (runs = null)),
+    taken: () => {
+      const taken = runs && [...runs].filter(Boolean);
+      runs = new Set();
+      return taken;
+    },
+  };
 }
 
 export function startLive() {
   const page = document.body.dataset;
   if (!page.live) return;
-  const refresh = throttled(refreshed);
+  const news = changes();
+  const throttle = throttled(() => refreshed(news.taken()));
+  const refresh = (change) => {
+    news.add(change);
+    throttle();
+  };
   let source = null;
   let cursor = page.cursor || "0";
   let lost = false;
@@ -100,7 +118,8 @@ export function startLive() {
     source.addEventListener("change", (event) => {
       heard();
       cursor = event.lastEventId || cursor;
-      if (concerns(JSON.parse(event.data), page)) refresh();
+      const change = JSON.parse(event.data);
+      if (concerns(change, page)) refresh(change);
     });
     source.onopen = () => {
       heard();

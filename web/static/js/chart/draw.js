@@ -109,14 +109,17 @@ function retick(plot) {
  * Load now and whenever the page is told to refresh; repaint when the theme changes. A failed load is said, not hidden.
  * Of two that are in flight the one that was asked for later counts, in whichever order they come.
  * @template T
- * @param {HTMLElement} plot @param {() => Promise<T>} load @param {(loaded: T) => unknown} show @param {() => void} repaint
+ * @param {HTMLElement} plot @param {(runs: string[] | null) => Promise<T>} load may ask for no more than these runs: all else is what the
+ * last one brought; null where that is not sure
+ * @param {(loaded: T) => unknown} show @param {() => void} repaint
  */
 export async function whenLive(plot, load, show, repaint) {
   let [asked, shown] = [0, 0];
-  const attempt = async () => {
+  const attempt = async (runs = null) => {
+    const all = shown === asked; // that was asked for is shown
     const number = ++asked;
     try {
-      const loaded = await load();
+      const loaded = await load(all ? runs : null);
       if (number < shown) return;
       shown = number;
       await show(loaded);
@@ -129,7 +132,7 @@ export async function whenLive(plot, load, show, repaint) {
     }
   };
   document.body.addEventListener("forecurve:refresh", ({ detail }) => {
-    const done = attempt();
+    const done = attempt(detail?.runs);
     detail?.parts.push(done);
   });
   document.addEventListener("forecurve:theme", repaint);

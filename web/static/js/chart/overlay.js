@@ -19,6 +19,7 @@ import { curveThere, escaped, inOneLine, reading, readings } from "./words.js";
 
 const FIRST = 20; // drawn without being asked for; the rest is one press away
 const NAMES = { width: 180, least: 600 }; // pixels for the names at the right edge, and from which width of the chart on; the keys name them all
+const MOST_ASKED = 20; // runs by their ids, by the API
 const MOST_BUDGETS = 4; // that are named
 const LETTERS = 24; // of a name there
 const LEAST_GAP = 15; // pixels between the names at the right edge
@@ -41,11 +42,21 @@ export async function startOverlay(plot) {
     show();
   });
   startStepping(plot, { arms: true, say: (id) => words(state.view, id) });
-  await whenLive(plot, () => api(plot.dataset.curves), (view) => {
+  await whenLive(plot, (runs) => load(plot.dataset.curves, runs, state.view), (view) => {
     state.view = view;
     name(view.runs);
     return show();
   }, show);
+}
+
+/** The curves, of which those of a few runs alone are asked for where the others are known: long ones weigh 50 kB each. */
+async function load(curves, runs, known) {
+  const few = runs?.filter((id) => known?.runs.some(({ run }) => run.id === id));
+  if (!known || known.others || !few || few.length > MOST_ASKED) return api(curves);
+  if (few.length === 0) return known;
+  const found = await api(`/v1/runs:curves?${new URLSearchParams([["frozen", "false"], ...few.map((id) => ["run_id", id])])}`);
+  const anew = new Map(found.runs.map((view) => [view.run.id, view]));
+  return { ...known, runs: known.runs.map((view) => anew.get(view.run.id) ?? view) };
 }
 
 /**
