@@ -33,12 +33,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 _SCRIPT = """
+from typing import Literal
+
 import forecurve
 
 found = forecurve.fit(forecurve.Curve([1, 2, 3, 4], [0.2, 0.3, 0.35, 0.38]))
-reveal_type(found.A.median)
-reveal_type(forecurve.advise(found, budget=10).action)
+ceiling: float = found.A.median
+action: Literal["stop", "continue", "scale", "undecided"] = forecurve.advise(found, budget=10).action
 forecurve.fit(3)
+forecurve.log(0.5)
 """
 
 
@@ -47,9 +50,7 @@ def test_a_type_checker_knows_the_types_of_who_uses_it(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(_SCRIPT)
     command = [sys.executable, "-m", "mypy", "--strict", "script.py"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout.splitlines()
-    assert said == [
-        'script.py:5: note: Revealed type is "float"',
-        'script.py:6: note: Revealed type is "str"',
-        'script.py:7: error: Argument 1 to "fit" has incompatible type "int"; expected "Curve"  [arg-type]',
-        "Found 1 error in 1 file (checked 1 source file)",
+    assert [(line.split(":")[1], line[-len("[arg-type]") :]) for line in said[:-1]] == [
+        ("9", "[arg-type]"),
+        ("10", "[arg-type]"),
     ]

@@ -10,7 +10,7 @@ from forecurve.digits import as_given
 from ..curves.margins import SURE
 from ..wording import interval_text, share_text
 from .case import Case, case_of, not_to_stop, numbers_of, too_dear, when_text
-from .misfit_verdict import Verdict, misfit_verdict
+from .misfit_verdict import Action, Verdict, misfit_verdict
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,13 +26,13 @@ class Advice:
     """What to do with a run.
 
     Attributes:
-        action: stop | continue | scale | undecided.
+        action: what to do.
         reason: one sentence that names the binding number.
         numbers: the figures behind it; JSON-safe.
         fit: the forecast that it rests on.
     """
 
-    action: str
+    action: Action
     reason: str
     numbers: dict[str, Any] = field(default_factory=dict, repr=False)
     fit: Fit | None = field(default=None, repr=False, compare=False)

@@ -7,6 +7,8 @@ that run is growing to is not worth the rest, and nothing new will begin within 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from ..checks import MIN_POINTS
@@ -15,7 +17,9 @@ from ..departures.misfit import CHANGED, HOLDS, Misfit
 from ..wording import compute_text, further_text, share_text
 from .case import Case
 
-Verdict = tuple[str, str] | None
+Action = Literal["stop", "continue", "scale", "undecided"]
+Said = tuple[Action, str]
+Verdict = Said | None
 
 
 def misfit_verdict(case: Case) -> Verdict:
@@ -31,7 +35,7 @@ def misfit_verdict(case: Case) -> Verdict:
     return _fallen(case, found) if found.fallen else _broken(case, found)
 
 
-def _fallen(case: Case, found: Misfit) -> tuple[str, str]:
+def _fallen(case: Case, found: Misfit) -> Said:
     fell = f"{found.sentence} {case.fit.unit}"
     if case.spent and _surely_grows(case):
         grows = f"what began then still grows: {case.expected_in_words}"
@@ -49,7 +53,7 @@ def _way_back(case: Case, found: Misfit) -> str:
     return "look at how its first evaluation was made"
 
 
-def _broken(case: Case, found: Misfit) -> tuple[str, str]:
+def _broken(case: Case, found: Misfit) -> Said:
     broke = f"{found.sentence} {case.fit.unit}"
     if case.spent:
         return _broken_and_spent(case, broke)
@@ -58,14 +62,14 @@ def _broken(case: Case, found: Misfit) -> tuple[str, str]:
     return "undecided", f"{broke}: one sigmoid cannot describe both sides; {_wait(case)}."
 
 
-def _broken_and_spent(case: Case, broke: str) -> tuple[str, str]:
+def _broken_and_spent(case: Case, broke: str) -> Said:
     if case.later is None:
         return "undecided", f"{broke}, and the budget is spent; what came since is too short to tell."
-    action = "stop" if case.surely_small else "undecided"
+    action: Action = "stop" if case.surely_small else "undecided"
     return action, f"{broke}, and the budget is spent; by what came since {case.expected_in_words}."
 
 
-def _shapeless(case: Case, found: Misfit) -> tuple[str, str]:
+def _shapeless(case: Case, found: Misfit) -> Said:
     """Pinned at an end of the range, or constant."""
     if found.name == "pinned" and found.size == case.fit.curve.bounds[1]:
         return "stop", f"{found.sentence}: nothing is left to gain on these prompts."

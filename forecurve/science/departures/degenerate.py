@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..curves.curve import Curve
 from ..wording import compute_text, reward_text
-from .misfit import AT_ONCE, LARGE, LEAST_FALL, Misfit, least_collapse
+from .misfit import AT_ONCE, LARGE, LEAST_FALL, Misfit, Name, least_collapse
 
 _FAR = 4.0  # standard errors of a difference
 _APART = 3.0  # likewise, of each of those that are far off together by a large part of the range
@@ -53,7 +53,8 @@ def lost_all(curve: Curve) -> Misfit | None:
     fall, at_once = peak - float(reward[-1]), float(reward[since] - reward[since + 1])
     if fall < LEAST_FALL * curve.width:
         return None
-    name, verb = ("collapse", "collapsed") if at_once >= AT_ONCE * fall else ("decline", "fell")
+    name: Name = "collapse" if at_once >= AT_ONCE * fall else "decline"
+    verb = "collapsed" if name == "collapse" else "fell"
     when = float(curve.compute[since])
     size = reward_text(fall, curve.width)
     text = f"The pass rate {verb} by {size}, to less than it began with, beginning about {compute_text(when)}"

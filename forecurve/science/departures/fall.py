@@ -6,7 +6,7 @@ from ..arrays import FloatArray
 from ..wording import compute_text, reward_text
 from .changes import Changes
 from .extension import Extended, NullModel
-from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit, least_collapse
+from .misfit import AT_ONCE, LEAST_FALL, OVER_CUT, RATIO, Misfit, Name, least_collapse
 
 _TOLD = 0.2  # of a fall: less of it regained is not spoken of
 _SUDDEN = 2  # evaluations within which a collapse loses most of what it loses
@@ -49,7 +49,7 @@ def _dated(
 
 def _told(null: NullModel, best: Extended, since: int, width: float) -> Misfit:
     peak = float(best.values[: since + 1].max())
-    name = "collapse" if _is_collapse(best, since, peak) else "decline"
+    name: Name = "collapse" if _is_collapse(best, since, peak) else "decline"
     lowest, now = float(best.values[since + 1 :].min()), float(best.values[-1])
     back = _is_back(null.problem.reward, since)
     size, regained = (peak - lowest) * width, (now - lowest) * width

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+Name = Literal["pinned", "constant", "collapse", "decline", "two-phase", "break", "shape"]
 HOLDS = (None, "shape")  # misfits with which the forecast is still given
 FALLEN = ("collapse", "decline")
 CHANGED = (*FALLEN, "break")  # after which a run is a run of its own
@@ -28,7 +30,7 @@ class Misfit:
     """A reason not to trust the sigmoid.
 
     Attributes:
-        name: pinned | constant | collapse | decline | two-phase | break | shape.
+        name: what is wrong.
         since: compute from which it shows, None for the whole curve.
         size: the fall at its deepest, second rise, level change or twice the log likelihood ratio.
         sentence: what a colleague would say.
@@ -36,7 +38,7 @@ class Misfit:
             when the forecast is to be withheld.
     """
 
-    name: str
+    name: Name
     since: float | None
     size: float
     sentence: str

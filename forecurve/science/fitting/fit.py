@@ -19,7 +19,7 @@ from ..departures.degenerate import degenerate, lost_all, lost_at_last
 from ..departures.drift import drift
 from ..departures.finding import find_misfit
 from ..departures.late_start import LateStart, begins_late, late_start
-from ..departures.misfit import HOLDS, Misfit
+from ..departures.misfit import HOLDS, Misfit, Name
 from ..departures.other_rise import OtherRise, other_rise
 from ..posterior.drawing import Posterior, draw, over_cells
 from ..posterior.draws import Draws
@@ -224,8 +224,8 @@ class Fit:
         return self.curve.unit
 
     @property
-    def misfit(self) -> str | None:
-        """pinned, constant, collapse, decline, two-phase, break, shape, or None."""
+    def misfit(self) -> Name | None:
+        """What is wrong with one sigmoid, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
 
     @property

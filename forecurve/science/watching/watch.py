@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
+Level = Literal["WARN", "ALERT"]
 WARN_THRESHOLD = 20.0  # 1 / 0.05, by Ville's inequality
 ALERT_THRESHOLD = 100.0  # 1 / 0.01
 OTHERS = 2.0  # evidence that is left for an ALERT without any one evaluation
@@ -68,7 +69,7 @@ class Watch:
 
     name: str
     unit: str
-    level: str | None
+    level: Level | None
     since_compute: float | None
     e_value: float
     e_value_robust: float
@@ -256,7 +257,7 @@ def _fall(fit: Fit, compute: FloatArray) -> tuple[float, str] | None:
     return float(compute[min(down, len(compute) - 1)]), found.sentence
 
 
-def _level(sharp: float, robust: float, *, smooth: bool) -> str | None:
+def _level(sharp: float, robust: float, *, smooth: bool) -> Level | None:
     if robust >= ALERT_THRESHOLD:
         return "WARN" if smooth else "ALERT"
     return "WARN" if sharp >= WARN_THRESHOLD else None
