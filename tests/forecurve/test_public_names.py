@@ -41,7 +41,7 @@ found = forecurve.fit(forecurve.Curve([1, 2, 3, 4], [0.2, 0.3, 0.35, 0.38]))
 ceiling: float = found.A.median
 action: Literal["stop", "continue", "scale", "undecided"] = forecurve.advise(found, budget=10).action
 forecurve.fit(3)
-forecurve.log(0.5)
+forecurve.log({"loss": 0.5}, step="7")
 """
 
 
