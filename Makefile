@@ -13,7 +13,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test test-all lint format lock openapi settings-reference recipe-reference warm-start browser clean
+.PHONY: help install demo up test test-all lint format lock openapi settings-reference recipe-reference python-reference warm-start browser clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ settings-reference: $(STAMP) ## Renew the settings' reference page
 recipe-reference: $(STAMP) ## Renew the recipe's reference page and JSON Schema
 	$(BIN)/python -m forecurve.recipes.reference page > docs/reference/recipe.md
 	$(BIN)/python -m forecurve.recipes.reference schema > docs/reference/recipe.schema.json
+
+python-reference: $(STAMP) ## Renew the Python API's reference page
+	$(BIN)/python -m forecurve.python_reference > docs/reference/python.md
 
 warm-start: $(STAMP) ## Train the testbed's base models anew (one to three minutes of CPU each)
 	$(BIN)/python -m trainer.base_weights.warm_start --out trainer/assets/torus-w64-l2-echo.safetensors

@@ -14,12 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from forecurve.client import Api as Api
+    from forecurve.client import ApiError as ApiError
+    from forecurve.client import ClientError as ClientError
+    from forecurve.client import connect as connect
     from forecurve.client import finish as finish
     from forecurve.client import init as init
     from forecurve.client import log as log
+    from forecurve.curve_cells import CurveFileError as CurveFileError
+    from forecurve.curve_files import read_arms as read_arms
+    from forecurve.curve_files import read_curves as read_curves
     from forecurve.recipes import Recipe as Recipe
     from forecurve.science import Advice as Advice
     from forecurve.science import AdviceError as AdviceError
+    from forecurve.science import Backtest as Backtest
     from forecurve.science import CompareError as CompareError
     from forecurve.science import Comparison as Comparison
     from forecurve.science import Curve as Curve
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     from forecurve.science import Watch as Watch
     from forecurve.science import advise as advise
     from forecurve.science import advise_sweep as advise_sweep
+    from forecurve.science import backtest as backtest
     from forecurve.science import compare as compare
     from forecurve.science import fit as fit
     from forecurve.science import freeze as freeze
@@ -46,13 +55,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SCIENCE = (
-    "Advice", "AdviceError", "CompareError", "Comparison", "Curve", "CurveError", "FieldError", "Fit", "FrozenError",
-    "FrozenForecast", "Plan", "PlanError", "Prior", "PriorError", "Siblings", "Watch", "advise", "advise_sweep",
-    "compare", "fit", "freeze", "plan", "rank", "watch",
+    "Advice", "AdviceError", "Backtest", "CompareError", "Comparison", "Curve", "CurveError", "FieldError", "Fit",
+    "FrozenError", "FrozenForecast", "Plan", "PlanError", "Prior", "PriorError", "Siblings", "Watch", "advise",
+    "advise_sweep", "backtest", "compare", "fit", "freeze", "plan", "rank", "watch",
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SCIENCE, "forecurve.science"),
-    **dict.fromkeys(("init", "log", "finish"), "forecurve.client"),
+    **dict.fromkeys(("read_arms", "read_curves"), "forecurve.curve_files"),
+    "CurveFileError": "forecurve.curve_cells",
+    **dict.fromkeys(("Api", "ApiError", "ClientError", "connect", "finish", "init", "log"), "forecurve.client"),
     "Recipe": "forecurve.recipes",
 }
 

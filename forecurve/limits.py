@@ -13,6 +13,9 @@ LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40
 
 MAX_STEP = 2**31 - 1
 
+OVER = ("stopped", "succeeded", "failed")
+"""Statuses of a run that nothing follows."""
+
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """A time outside of these is a clock that is not set. They are fixed, so that an answer never depends on whose clock
 is right: a trainer whose clock is a day ahead keeps its reports, and a batch sent again is judged as before."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
+from forecurve.limits import OVER
+
 from .errors import ApiError, ClientError
 from .http import checked_url, make_http, no_answer, problem
-from .patience import Patience
+from .patience import PATIENCE_S, Patience, retried
 
 Json = dict[str, Any]
 _TOO_MANY = 429
@@ -20,7 +23,11 @@ _ID = re.compile(r"[\w-]+", re.ASCII)
 
 
 class Api:
-    """Calls the service at `url` with a bearer token.
+    """Calls the service at `url` with a bearer token; `with` closes it.
+
+    Bodies and answers are those of docs/reference/http-api.md, as dicts. What gives many gives them one by one, newest
+    first, and asks for the next page when it is needed; its `filters` are the query parameters of its list, and `limit`
+    is the most that are given.
 
     Every method raises ApiError: with the service's own words (field, value, way out) when it refused, with
     `code="unreachable"` when no answer came.
@@ -48,6 +55,7 @@ class Api:
         self.close()
 
     def close(self) -> None:
+        """Give the connection up."""
         self._http.close()
 
     # recipes and sweeps
@@ -57,9 +65,11 @@ class Api:
         return self.post("/v1/sweeps:plan", body)
 
     def create_sweep(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Submit a sweep; the answer has its `id` and its `runs`. The same body with the same key is one sweep."""
         return self.post("/v1/sweeps", body, idempotency_key=idempotency_key)
 
     def sweeps(self, **filters: Any) -> Iterator[Json]:
+        """Sweeps with what is known of their arms."""
         return self.items("/v1/sweeps", **filters)
 
     def sweep(self, sweep_id: str) -> Json:
@@ -67,11 +77,13 @@ class Api:
         return self.get(f"/v1/sweeps/{_part(sweep_id)}")
 
     def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
+        """Stop every run of it."""
         return self.post(f"/v1/sweeps/{_part(sweep_id)}:stop", {"reason": reason})
 
     # runs
 
     def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Submit a run: `preset` or `recipe`, `changes`, `name`, `seed`. The same body with the same key is one run."""
         return self.post("/v1/runs", body, idempotency_key=idempotency_key)
 
     def import_run(self, body: Json) -> Json:
@@ -89,9 +101,11 @@ class Api:
         return self.post(f"/v1/runs/{_part(run_id)}/forks", body, idempotency_key=idempotency_key)
 
     def forks(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        """Runs that went on from its checkpoints."""
         return self.items(f"/v1/runs/{_part(run_id)}/forks", **filters)
 
     def runs(self, **filters: Any) -> Iterator[Json]:
+        """Runs, such as those with `sweep_id=...`, `status="running"` or `task=...`."""
         return self.items("/v1/runs", **filters)
 
     def count_runs(self) -> dict[str, int]:
@@ -99,9 +113,25 @@ class Api:
         return dict(self.get("/v1/runs:count")["statuses"])
 
     def run(self, run_id: str) -> Json:
+        """One run: its status, what it reached and spent, its newest forecast and advice in short."""
         return self.get(f"/v1/runs/{_part(run_id)}")
 
+    def wait(self, run_id: str, timeout_s: float | None = None, *, every_s: float = 2.0) -> Json:
+        """The run once it is over, which it is looked at for every few seconds; for ever without a timeout. A service
+        that is away, as while it is restarted, is waited for 30 s.
+
+        Raises:
+            TimeoutError: it is not over by then.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (run := retried(lambda: self.run(run_id), PATIENCE_S))["status"] not in OVER:
+            if deadline is not None and time.monotonic() + every_s > deadline:
+                raise TimeoutError(f"{run_id} is {run['status']} after {timeout_s:g} s")
+            time.sleep(every_s)
+        return run
+
     def rename_run(self, run_id: str, name: str) -> Json:
+        """Call it otherwise."""
         return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"name": name}))
 
     def name_task(self, run_id: str, task: str | None) -> Json:
@@ -117,9 +147,11 @@ class Api:
         return self.post(f"/v1/runs/{_part(run_id)}:restore", {})
 
     def stop_run(self, run_id: str, reason: str | None = None) -> Json:
+        """It finishes its step, is evaluated, saves a checkpoint and ends."""
         return self.post(f"/v1/runs/{_part(run_id)}:stop", {"reason": reason})
 
     def cancel_run(self, run_id: str, reason: str | None = None) -> Json:
+        """It ends at once, without waiting for a checkpoint."""
         return self.post(f"/v1/runs/{_part(run_id)}:cancel", {"reason": reason})
 
     def pause_run(self, run_id: str, reason: str | None = None) -> Json:
@@ -140,9 +172,11 @@ class Api:
         return self.get("/v1/track-record", **filters)
 
     def checkpoints(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        """Its checkpoints: step, compute, where each lies, its size and digest."""
         return self.items(f"/v1/runs/{_part(run_id)}/checkpoints", **filters)
 
     def attempts(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        """Each time that it was begun or went on, and how that ended."""
         return self.items(f"/v1/runs/{_part(run_id)}/attempts", **filters)
 
     def evaluations(self, run_id: str) -> Json:
@@ -150,6 +184,7 @@ class Api:
         return self.get(f"/v1/runs/{_part(run_id)}/evaluations")
 
     def metric_names(self, run_id: str) -> list[str]:
+        """Of all that it logged."""
         return list(self.get(f"/v1/runs/{_part(run_id)}/metrics")["metrics"])
 
     def metric_points(self, run_id: str, metric: str) -> Iterator[Json]:
@@ -161,20 +196,25 @@ class Api:
             since = page["next_step"]
 
     def run_events(self, run_id: str, **filters: Any) -> Iterator[Json]:
+        """What happened to it."""
         return self.items(f"/v1/runs/{_part(run_id)}/events", **filters)
 
     def recipe(self, run_id: str) -> Json:
+        """Its recipe in full, every default included."""
         return self.get(f"/v1/runs/{_part(run_id)}/recipe")
 
     def events(self, since: int = 0, **filters: Any) -> Json:
+        """What happened after a cursor, oldest first: `items`, and the `cursor` to go on from."""
         return self.get("/v1/events", since=since, **filters)
 
     # advice
 
     def recommendations(self, **filters: Any) -> Iterator[Json]:
+        """Advice, such as that with `status="open"` or `run_id=...`."""
         return self.items("/v1/recommendations", **filters)
 
     def recommendation(self, advice_id: str) -> Json:
+        """One, and what became of it."""
         return self.get(f"/v1/recommendations/{_part(advice_id)}")
 
     def accept_recommendation(self, advice_id: str, reason: str | None) -> Json:
@@ -182,11 +222,13 @@ class Api:
         return self.post(f"/v1/recommendations/{_part(advice_id)}:accept", {"reason": reason})
 
     def dismiss_recommendation(self, advice_id: str, reason: str) -> Json:
+        """Do not follow it, and say why."""
         return self.post(f"/v1/recommendations/{_part(advice_id)}:dismiss", {"reason": reason})
 
     # alerts
 
     def alerts(self, **filters: Any) -> Iterator[Json]:
+        """Alerts, such as those with `open=True` or `run_id=...`."""
         return self.items("/v1/alerts", **filters)
 
     def alert(self, alert_id: str) -> Json:
@@ -194,18 +236,23 @@ class Api:
         return self.get(f"/v1/alerts/{_part(alert_id)}")
 
     def acknowledge_alert(self, alert_id: str) -> Json:
+        """Somebody has seen it; it stays open."""
         return self.post(f"/v1/alerts/{_part(alert_id)}:acknowledge", {})
 
     def resolve_alert(self, alert_id: str) -> Json:
+        """It is over."""
         return self.post(f"/v1/alerts/{_part(alert_id)}:resolve", {})
 
     def deliveries(self, **filters: Any) -> Iterator[Json]:
+        """Messages to channels, and how each fared."""
         return self.items("/v1/deliveries", **filters)
 
     def delivery(self, delivery_id: str) -> Json:
+        """One message to a channel."""
         return self.get(f"/v1/deliveries/{_part(delivery_id)}")
 
     def channels(self, **filters: Any) -> Iterator[Json]:
+        """Where alerts go."""
         return self.items("/v1/channels", **filters)
 
     def create_channel(self, body: Json) -> Json:
@@ -217,6 +264,7 @@ class Api:
         return self.post(f"/v1/channels/{_part(channel_id)}:test", {})
 
     def delete_channel(self, channel_id: str) -> None:
+        """Send nothing there any more."""
         self._send("DELETE", f"/v1/channels/{_part(channel_id)}")
 
     # access
@@ -230,14 +278,17 @@ class Api:
         return self.post("/v1/tokens", body)
 
     def revoke_token(self, token_id: str) -> Json:
+        """From now on it opens nothing."""
         return _object(self._send("DELETE", f"/v1/tokens/{_part(token_id)}"))
 
     # plain HTTP
 
     def get(self, path: str, **query: Any) -> Json:
+        """Any `GET` of the API, such as `/v1/runs:compare`."""
         return _object(self._send("GET", path, params=_present(query)))
 
     def post(self, path: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Any `POST` of the API."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return _object(self._send("POST", path, json=_present(body), headers=headers))
 

@@ -13,6 +13,7 @@ from typing import Any
 from .api import Api
 from .asking import Asked
 from .beginning import Reached
+from .connecting import DEFAULT_URL
 from .earlier import Earlier
 from .errors import ApiError, ClientError
 from .folder import RunFolder, new_attempt, prepare
@@ -27,7 +28,6 @@ from .transport import Transport
 
 log = logging.getLogger("forecurve")
 
-DEFAULT_URL = "http://127.0.0.1:8400"
 AWAY_S = 10.0
 """How long `init` tries a service that is away, as while it is restarted: a run that begins offline stays so."""
 ANSWER_S = AWAY_S

@@ -17,9 +17,9 @@ from forecurve.client.folder import RunFolder
 from forecurve.client.lock import InUse, WriterLock
 from forecurve.client.patience import PATIENCE_S
 from forecurve.client.resuming import ended_with, holder_of, newest_of, root_of, runs_of, unsent_of
+from forecurve.limits import OVER
 
 from ..errors import CliError, bad_input
-from ..showing.run_rows import OVER
 from . import patience
 
 Points = set[tuple[float, float]]

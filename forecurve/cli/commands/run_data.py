@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forecurve.limits import OVER
+
 from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import RunId
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
-from ..showing.run_rows import OVER
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from forecurve.limits import OVER
+
 from ..asking.naming import Named, find_id
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import DATA_DIR, AsJson, DataDir, Limit, RunId, Token, Url
-from ..showing.run_rows import OVER
 
 
 @asks_service

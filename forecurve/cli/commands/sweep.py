@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from forecurve.limits import OVER
+
 from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import Limit
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
-from ..showing.run_rows import OVER
 
 app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop, export.")
 

@@ -12,8 +12,10 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from forecurve.limits import OVER
+
 from ..showing.output import DASH, compute, interval, number
-from ..showing.run_rows import OVER, ceiling
+from ..showing.run_rows import ceiling
 from .tracker import RunProgress
 
 LINE_EVERY_S = 10.0

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forecurve.client.api import Api
-
-from ..showing.run_rows import OVER
+from forecurve.limits import OVER
 
 
 @dataclass

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from forecurve.limits import OVER
+
 from ..asking.patience import patiently, wait
 from .output import compute, line_of, moment, print_newest
-from .run_rows import OVER
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api

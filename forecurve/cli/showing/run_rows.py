@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forecurve.digits import as_given
+from forecurve.limits import OVER
 
 from .output import DASH, changes, compute, interval, number, since
 
@@ -15,7 +16,6 @@ NUMERIC = ["pass rate", "compute"]
 RUN_SPARE = ["updated", "compute", "advice", "ceiling (90 %)", "pass rate"]
 ARM_SPARE = ["change", "advice"]
 """What is left out first where the terminal is narrow."""
-OVER = ("stopped", "succeeded", "failed")
 
 _SHOWS = {"pause": ("pausing", "paused"), "stop": ("stopping",), "cancel": ("stopping",)}
 """What was asked of a run to the statuses that say so by themselves."""

@@ -8,11 +8,12 @@ from typing import Any
 
 from forecurve.client.api import Api
 from forecurve.digits import as_given
+from forecurve.limits import OVER
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
 from .output import compute, interval, number, since
-from .run_rows import OVER, ceiling, state
+from .run_rows import ceiling, state
 
 
 def describe(run: Mapping[str, Any]) -> list[str]:

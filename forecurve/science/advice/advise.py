@@ -26,7 +26,7 @@ class Advice:
     """What to do with a run.
 
     Attributes:
-        action: what to do.
+        action: stop, continue, scale or undecided.
         reason: one sentence that names the binding number.
         numbers: the figures behind it; JSON-safe.
         fit: the forecast that it rests on.

@@ -30,7 +30,7 @@ class Misfit:
     """A reason not to trust the sigmoid.
 
     Attributes:
-        name: what is wrong.
+        name: pinned, constant, collapse, decline, two-phase, break or shape.
         since: compute from which it shows, None for the whole curve.
         size: the fall at its deepest, second rise, level change or twice the log likelihood ratio.
         sentence: what a colleague would say.

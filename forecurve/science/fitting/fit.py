@@ -225,7 +225,7 @@ class Fit:
 
     @property
     def misfit(self) -> Name | None:
-        """What is wrong with one sigmoid, or None."""
+        """Why one sigmoid is the wrong curve, see `Misfit`, or None."""
         return None if self.misfit_detail is None else self.misfit_detail.name
 
     @property

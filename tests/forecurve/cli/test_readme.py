@@ -51,7 +51,7 @@ def python_examples() -> list[str]:
 
 def test_the_python_of_forecasts_runs_as_it_stands() -> None:
     """With the sweep of the docs for the names that the README leaves to its reader."""
-    (text,) = (one for one in python_examples() if "import forecurve" not in one)
+    (text,) = (one for one in python_examples() if "from forecurve import" in one)
     arms = read_arms(ROOT / "docs/science/example.csv")
     curve, curve_b = arms["control"]
     names: dict[str, Any] = {
@@ -84,7 +84,7 @@ def test_the_python_of_forecasts_runs_as_it_stands() -> None:
 
 
 def test_the_python_of_a_trainer_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (text,) = (one for one in python_examples() if "import forecurve" in one)
+    (text,) = (one for one in python_examples() if "forecurve.init" in one)
     monkeypatch.setenv("FORECURVE_URL", "http://127.0.0.1:9")  # nobody is there: training goes on
     monkeypatch.setattr(starting, "AWAY_S", 0.0)
     monkeypatch.setattr(tracking, "_current", None)
