@@ -47,7 +47,7 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
 
 def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: Site) -> None:
     own = f"/runs/{site.control}", f"/sweeps/{site.sweep}"
-    for path in ("/runs", "/sweeps", *own, "/alerts", "/track-record", "/compare", "/settings", "/docs"):
+    for path in ("/runs", "/sweeps", *own, "/alerts", "/track-record", "/compare", "/new", "/settings", "/docs"):
         phone.goto(path)
         assert phone.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"], path
         parts = phone.locator(".bar-top nav a, .bar-top button, .bar-top .mark").all()
@@ -226,7 +226,15 @@ PRINTED = 703  # CSS pixels of A4 between its margins
 PRESSED = "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign]"
 
 
-PATHS = ["/runs", "/runs/{control}", "/sweeps/{sweep}", "/alerts", "/track-record", "/compare?run={control}&run={arm}"]
+PATHS = [
+    "/runs",
+    "/runs/{control}",
+    "/sweeps/{sweep}",
+    "/alerts",
+    "/track-record",
+    "/new",
+    "/compare?run={control}&run={arm}",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)

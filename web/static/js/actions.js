@@ -2,6 +2,7 @@
 //
 //   <button data-action="/v1/runs/{id}:stop" data-confirm="..." data-ask="Reason">   asks, then POSTs {reason}
 //   <button ... data-method="PATCH" data-field="name" data-value="as it is now" data-maxlength="200">  asks for {name}
+//   <button ... data-body="{...}" data-leads="/sweeps/">                             POSTs this, and leads to the page of what was made
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //   <select name="expires_in_s" data-as="number">                                    a number, left out where it is empty
@@ -34,8 +35,8 @@ export function startActions() {
 
 async function press(button) {
   if (isBusy(button)) return;
-  const { action, method = "POST" } = button.dataset; // as asked: a refresh may make another button of this element
-  const act = (answer) => send(button, action, method, answer);
+  const { action, method = "POST", body = "{}" } = button.dataset; // as asked: a refresh may make another button of this element
+  const act = (answer) => send(button, action, method, { ...JSON.parse(body), ...answer });
   if (button.dataset.confirm) return ask(button.dataset, act);
   const fault = await act({});
   if (fault) refused(fault);
@@ -86,6 +87,7 @@ function key() {
 
 function done(source, answer) {
   taken();
+  if (source.dataset.leads) return location.assign(source.dataset.leads + answer.id);
   if (source.dataset.done) secret(source, answer?.[source.dataset.done]);
   if (source.matches("form")) source.reset();
   document.dispatchEvent(new CustomEvent("forecurve:done"));

@@ -2,6 +2,7 @@
 
 import { startActions } from "./actions.js";
 import { startChoosing } from "./choosing.js";
+import { startComposing } from "./composing.js";
 import { startFocus } from "./focus.js";
 import { startHints } from "./hints.js";
 import { startLive } from "./live.js";
@@ -13,6 +14,7 @@ startTimes();
 startOrigin();
 startActions();
 startChoosing();
+startComposing();
 startFocus();
 startHints();
 startTicking();
