@@ -130,7 +130,7 @@ def mass_loop(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masse
                 half = rate + value_at_node(a, b, c, d0, d1, yy, R0[k], A[k]) / 2.0
                 # the area under a normal of this shape is 2 pi half / sqrt(narrow): one logarithm serves both
                 flat = _FLAT * half
-                narrow = (a * nu + flat) * ((c + pull) * nu + flat) - (b * nu) ** 2
+                narrow = _narrow(a, b, c + pull, nu, flat)
                 headroom = 1.0 if told else max(1.0 - R0[k], LEAST_HEADROOM)
                 narrows[k], halves[k] = narrow * headroom * headroom, half
             if pulled and part == 0:
@@ -160,6 +160,11 @@ def mass_loop(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masse
     logs(narrows)
     for k in range(size):
         nodes[k] += narrows[k]
+
+
+def _narrow(a: Any, b: Any, c: Any, nu: Any, flat: Any) -> Any:
+    """The determinant of nu Q's matrix + flat on its diagonal: above 0 where rounding takes that of Q below."""
+    return max(a * c - b * b, 0.0) * nu * nu + flat * ((a + c) * nu + flat)
 
 
 def _form_loop(gg: Any, g1: Any, gy: Any, oo: Any, oy: Any, per_unit: Any, form: Any) -> None:
@@ -200,7 +205,7 @@ def mass_rows(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masse
             log_density = at_top - (dof + 1.0) / 2.0 * np.log1p(((A - mean) / scale) ** 2 / dof)
         half = rate + least / 2.0
         flat = _FLAT * half
-        narrow = (tops.h00 * nu + flat) * (tops.h11 * nu + flat) - (tops.h01 * nu) ** 2
+        narrow = tops.determinant * nu**2 + flat * ((tops.h00 + tops.h11) * nu + flat)  # as `_narrow`
         mass = log_density - 0.5 * np.log(narrow)
         pairs[part] = common + log_node_prior[part] + mass - (nu - 1.0) * np.log(half)
     best = pairs.max(axis=(0, 1))
@@ -210,7 +215,7 @@ def mass_rows(sums: LatticeSums, totals: Any, beforehand: Beforehand, out: Masse
 
 
 # what the loop calls, in the order in which it is to be compiled
-MASS_PARTS = (*AT_NODE, logs, exps, _form_loop, _top_loop)
+MASS_PARTS = (*AT_NODE, logs, exps, _narrow, _form_loop, _top_loop)
 
 
 def form_of(sums: LatticeSums, totals: FloatArray, unit: float) -> Quadratic:
