@@ -3,14 +3,16 @@ something else. What is refused is not shown where a password may stand in it.""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, SecretStr
 
 from forecurve.client.http import url_fault
 from server.database import psycopg_url
 
+_SENDER = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)*", re.ASCII)
 _BROKERS = ("redis", "rediss", "redis+socket")
 
 
@@ -39,7 +41,28 @@ def _http(url: str) -> str:
     return f"{scheme.lower()}://{rest}"
 
 
+def _mail_server(url: SecretStr) -> SecretStr:
+    told = url.get_secret_value().strip()
+    wanted = "it must be smtp://USER:PASSWORD@HOST:587, or smtps://...:465 with TLS from the start"
+    try:
+        parts = urlsplit(told)
+        _ = parts.port  # is read only when asked for
+    except ValueError:
+        raise ValueError(f"cannot be read; {wanted}, with / # ? @ in its password as %2F %23 %3F %40") from None
+    if told and (parts.scheme not in ("smtp", "smtps") or not parts.hostname):
+        raise ValueError(f"is no address of a mail server; {wanted}")
+    return SecretStr(told)
+
+
+def _sender(address: str) -> str:
+    if not _SENDER.fullmatch(address):
+        raise ValueError("must be one address, such as forecurve@example.com")
+    return address
+
+
 DatabaseUrl = Annotated[str, AfterValidator(_database)]
 BrokerUrl = Annotated[str, AfterValidator(_broker)]
 HttpUrl = Annotated[str, AfterValidator(_http)]
+MailServer = Annotated[SecretStr, AfterValidator(_mail_server)]
+Sender = Annotated[str, AfterValidator(_sender)]
 HttpUrlOrNone = Annotated[str, AfterValidator(lambda url: _http(url) if url else url)]

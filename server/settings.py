@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from forecurve.recipes.wording import in_words
 
-from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone
+from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone, MailServer, Sender
 
 
 class Settings(BaseSettings):
@@ -98,6 +98,12 @@ class Settings(BaseSettings):
     allow_private_webhooks: bool = Field(
         False, description="Deliver to loopback and private addresses (on-premises proxies, the demo)."
     )
+    smtp_url: MailServer = Field(
+        SecretStr(""),
+        description="The server that alerts by e-mail are handed to: `smtp://USER:PASSWORD@HOST:587`, with STARTTLS "
+        "where it is offered, or `smtps://...:465`. No mail is sent when empty.",
+    )
+    smtp_from: Sender = Field("forecurve@localhost", description="Whom their mail is from.")
 
 
 def variable(name: str, info: FieldInfo) -> str:
@@ -118,7 +124,7 @@ def get_settings() -> Settings:
         raise SystemExit("; ".join(_faults(error))) from None
 
 
-_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL"})
+_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL", "FORECURVE_SMTP_URL"})
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

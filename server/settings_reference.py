@@ -52,7 +52,9 @@ def _default(info: FieldInfo) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, Path | str):
         return f"`{value}`"
-    assert not isinstance(value, SecretStr), "a secret has no default"
+    if isinstance(value, SecretStr):
+        assert not value.get_secret_value(), "a secret has no default"
+        return "none"
     return f"`{value:g}`"
 
 

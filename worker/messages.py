@@ -1,4 +1,4 @@
-"""What a delivery says: Slack Block Kit for Slack, plain JSON for any other receiver."""
+"""What a delivery says: Slack Block Kit for Slack, a letter for a mailbox, plain JSON for any other receiver."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from server.alerts.models import BACK, DOWN_AGAIN, ENDS, OPENED, RESOLVED, Alert
 from server.forecasts.ending import ending_of
 from server.forecasts.models import Forecast
 from server.runs.models import Run
+
+from .mail import Letter
 
 _HEADER_CHARS = 150
 _SECTION_CHARS = 3000
@@ -105,6 +107,14 @@ def slack_body(notice: Notice) -> dict[str, Any]:
             {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{notice.level} · {notice.alert['id']}"}]},
         ],
     }
+
+
+def letter(notice: Notice) -> Letter:
+    """The same as plain text."""
+    said = f"{_BEFORE[notice.event]}{notice.alert['title']}"
+    figures = [f"{name}: {value}" for name, value in _figures(notice)]
+    text = "\n\n".join([notice.reason or notice.alert["text"], "\n".join(figures), notice.url])
+    return Letter(said if notice.event in ENDS else f"{notice.level}: {said}", f"{text}\n", notice.alert["id"])
 
 
 def escape(text: str) -> str:

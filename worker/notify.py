@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, and_, or_, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import signing_key
+from server.alerts.mailboxes import mailbox
 from server.alerts.models import Alert, Channel, Delivery
 from server.alerts.telling import DELIVER_TASK, IN_TURN
 from server.database import transaction
@@ -29,7 +30,8 @@ from server.runs.models import Run
 from server.settings import Settings
 
 from .clocks import is_ahead, is_reached, lease_of
-from .messages import make_notice, slack_body, webhook_body
+from .mail import Letter, send_mail
+from .messages import letter, make_notice, slack_body, webhook_body
 from .safe_http import Answer, Refused, Resolve, post, resolve_host
 from .trial import trial_message
 
@@ -42,7 +44,7 @@ _FIRST_WAIT_S, _WAIT_GROWTH, _LONGEST_WAIT_S = 5.0, 4.0, 7200.0
 class Content:
     """What is sent, how often that is tried, and what the event of its end is about."""
 
-    message: dict[str, Any]
+    message: dict[str, Any] | Letter
     most_tries: int
     about: dict[str, Any]
 
@@ -141,7 +143,11 @@ def _of_an_alert(session: Session, settings: Settings, delivery: Delivery, chann
     run = session.get_one(Run, alert.run_id)
     forecast = session.get(Forecast, run.forecast_id) if run.forecast_id else None
     notice = make_notice(delivery, alert, run, forecast, public_url=settings.public_url)
-    message = slack_body(notice) if channel.kind == "slack" else webhook_body(notice, now)
+    message: dict[str, Any] | Letter
+    if channel.kind == "email":
+        message = letter(notice)
+    else:
+        message = slack_body(notice) if channel.kind == "slack" else webhook_body(notice, now)
     return Content(message, MAX_TRIES, about={"run_id": run.id, "sweep_id": run.sweep_id, "alert": alert.id})
 
 
@@ -150,6 +156,8 @@ def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -
     if parcel.tries > most:
         given_up = "the try" if most == 1 else f"{most} tries"
         return Result(False, None, f"Given up: {given_up} did not end.", final=True)
+    if isinstance(parcel.content.message, Letter):
+        return _mailed(parcel, parcel.content.message, settings, now)
     body = json.dumps(parcel.content.message, ensure_ascii=False, allow_nan=False).encode()
     timestamp = int(now.timestamp())
     headers = {
@@ -170,6 +178,15 @@ def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
         return Result(False, None, f"No answer: {type(error).__name__}: {error}")
     return _judge(answer)
+
+
+def _mailed(parcel: Parcel, message: Letter, settings: Settings, now: datetime) -> Result:
+    server = settings.smtp_url.get_secret_value()
+    if not server:
+        return Result(False, None, "Not sent: FORECURVE_SMTP_URL of the worker names no mail server.")
+    to, message_id = mailbox(parcel.url), parcel.delivery_id
+    answer = send_mail(server, settings.smtp_from, to, message, message_id=message_id, now=now)
+    return Result(answer.accepted, answer.code, answer.text, final=answer.refused_for_good)
 
 
 def _judge(answer: Answer) -> Result:

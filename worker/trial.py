@@ -7,17 +7,20 @@ from typing import Any
 
 from server.alerts.models import Channel
 
+from .mail import Letter
 from .messages import escape
 
 TITLE = "Test message"
 
 
-def trial_message(channel: Channel, *, public_url: str, now: datetime) -> dict[str, Any]:
+def trial_message(channel: Channel, *, public_url: str, now: datetime) -> dict[str, Any] | Letter:
     """What `channel` is sent when a person wants to see whether it works."""
     text = f"This is a test. Alerts for the channel {channel.name} arrive here."
     url = f"{public_url.rstrip('/')}/alerts"
     if channel.kind == "slack":
         return _slack_body(channel, text, url)
+    if channel.kind == "email":
+        return Letter(TITLE, f"{text}\n\n{url}\n", channel.id)
     data = {"channel": {"id": channel.id, "name": channel.name}, "text": text, "url": url}
     return {"type": "channel.test", "timestamp": now.isoformat(), "data": data}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -16,8 +17,10 @@ from server.errors import Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.pagination import newest_first
+from server.settings import Settings
 
 from .addresses import is_private, parse_address, refusal
+from .mailboxes import SCHEME, mailbox
 from .models import TEST, Channel, Delivery
 from .telling import DELIVER_TASK
 
@@ -26,14 +29,30 @@ SECRET_PREFIX = "whsec_"
 """Standard Webhooks: what follows is the signing key in base64."""
 
 
+@dataclass(frozen=True)
+class Reach:
+    """Where this service can send alerts: to private addresses, and by mail."""
+
+    private: bool = False
+    mail: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Reach:
+        """As the settings allow."""
+        return cls(settings.allow_private_webhooks, bool(settings.smtp_url.get_secret_value()))
+
+
 def create_channel(
-    session: Session, *, name: str, kind: str, url: str, min_level: str, allow_private: bool, actor: str, now: datetime
+    session: Session, *, name: str, kind: str, url: str, min_level: str, reach: Reach, actor: str, now: datetime
 ) -> Channel:
-    """Add a channel with a fresh secret. Invalid when the URL could never be delivered to."""
-    check_url(url, allow_private=allow_private)
+    """Add a channel, with a fresh secret where deliveries are signed. Invalid when nothing could ever be delivered."""
+    if kind == "email":
+        url, secret = _mail_url(url, reach), ""
+    else:
+        check_url(url, allow_private=reach.private)
+        secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     if kind == "webhook" and urlsplit(url).hostname in _SLACK_HOSTS:  # it would refuse every alert, and be shown whole
         raise Invalid.field("kind", kind, "is not what Slack understands, and the URL is Slack's; give kind slack")
-    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, created_at=now)
     session.add(channel)
     session.flush()
@@ -90,6 +109,13 @@ def shown_url(channel: Channel) -> str:
         return channel.url
     parts = urlsplit(channel.url)
     return f"{parts.scheme}://{parts.netloc}/…"
+
+
+def _mail_url(url: str, reach: Reach) -> str:
+    address = mailbox(url)
+    if not reach.mail:
+        raise Invalid.field("kind", "email", "this service sends no mail yet: its operator sets FORECURVE_SMTP_URL")
+    return f"{SCHEME}{address}"
 
 
 def _unknown(channel_id: str) -> NotFound:

@@ -57,14 +57,14 @@ def resolve_alert(alert_id: str, session: DbSession, identity: Operator, now: No
 def create_channel(
     body: ChannelCreate, session: DbSession, identity: Admin, settings: AppSettings, now: Now
 ) -> ChannelCreated:
-    """Add a Slack incoming webhook or a generic webhook. The answer carries the signing secret, once."""
+    """Add a Slack incoming webhook, a generic webhook or a mailbox. The answer carries the signing secret, once."""
     channel = channels.create_channel(
         session,
         name=body.name,
         kind=body.kind,
         url=body.url,
         min_level=body.min_level,
-        allow_private=settings.allow_private_webhooks,
+        reach=channels.Reach.of(settings),
         actor=identity.token_id,
         now=now,
     )

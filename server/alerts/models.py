@@ -53,10 +53,10 @@ class Alert(Base):
 
 
 class Channel(Base):
-    """Where alerts are sent. `secret` signs the body (Standard Webhooks)."""
+    """Where alerts are sent. `secret` signs the body of a webhook (Standard Webhooks); a mailbox has none."""
 
     __tablename__ = "channels"
-    __table_args__ = (CheckConstraint("kind IN ('slack', 'webhook')", name="kind"),)
+    __table_args__ = (CheckConstraint("kind IN ('slack', 'webhook', 'email')", name="kind"),)
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("chn"))
     name: Mapped[str]

@@ -14,6 +14,7 @@ from .channels import shown_url
 from .models import Channel
 
 Level = Literal["WARN", "ALERT"]
+Kind = Literal["slack", "webhook", "email"]
 
 
 class AlertRead(BaseModel):
@@ -49,11 +50,12 @@ class ChannelCreate(Body):
     """A place to send alerts to."""
 
     name: Annotated[Name, Field(max_length=100)]
-    kind: Literal["slack", "webhook"]
+    kind: Kind
     url: str = Field(
         max_length=2000,
-        description="https://, or http:// to a private address where those are allowed; without user name or password.",
-        json_schema_extra={"format": "uri", "pattern": "^https?://[^/@ ]+"},
+        description="https://, or http:// to a private address where those are allowed; without user name or password. "
+        "Of kind `email` one address, such as `mailto:ops@example.com`.",
+        json_schema_extra={"format": "uri", "pattern": "^(https?://[^/@ ]+|mailto:[^@ ]+@[^@ ]+)"},
     )
     min_level: Level = Field("ALERT", description="The lowest level that is sent here.")
 
@@ -63,7 +65,7 @@ class ChannelRead(BaseModel):
 
     id: str
     name: str
-    kind: Literal["slack", "webhook"]
+    kind: Kind
     url: str
     min_level: Level
     created_at: datetime
@@ -74,7 +76,8 @@ class ChannelRead(BaseModel):
 
 
 class ChannelCreated(ChannelRead):
-    """A new channel with its secret, shown this once: verify `webhook-signature` with it (Standard Webhooks)."""
+    """A new channel with its secret, shown this once: verify `webhook-signature` with it (Standard Webhooks). A mailbox
+    has none."""
 
     secret: str
 

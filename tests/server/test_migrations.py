@@ -228,3 +228,18 @@ def test_down_from_the_ends_of_alerts_leaves_their_beginnings_and_up_knows_what_
     with psycopg.connect(empty_database) as connection:
         left = connection.execute("SELECT id, event FROM deliveries ORDER BY id").fetchall()
     assert left == [("dlv_1", "alert"), ("dlv_3", "channel.test")]
+
+
+def test_channels_of_mail_are_out_of_use_after_going_back(empty_database: str) -> None:
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO channels (id, name, kind, url, secret, min_level, enabled)
+              VALUES ('chn_1', 'ops', 'email', 'mailto:ops@lab.example', '', 'ALERT', true),
+                     ('chn_2', 'team', 'slack', 'https://x', 's', 'ALERT', true);
+        """)
+    command.downgrade(alembic_config(empty_database), "0023")
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        left = connection.execute("SELECT id, kind, url, enabled FROM channels ORDER BY id").fetchall()
+    assert left == [("chn_1", "webhook", "", False), ("chn_2", "slack", "https://x", True)]

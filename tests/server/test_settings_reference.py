@@ -59,6 +59,13 @@ SECRET = "hunter2"
         ("FORECURVE_PUBLIC_URL", "fc.example.org", "FORECURVE_PUBLIC_URL is 'fc.example.org': it does not begin with"),
         ("FORECURVE_TRAINER_URL", "api:8400", "FORECURVE_TRAINER_URL is 'api:8400': it does not begin with http://"),
         ("FORECURVE_RAY_URL", "ray://head:10001", "FORECURVE_RAY_URL is 'ray://head:10001': it does not begin with"),
+        (
+            "FORECURVE_SMTP_URL",
+            f"smtp://me:{SECRET}@here:port",
+            "FORECURVE_SMTP_URL cannot be read; it must be smtp://",
+        ),
+        ("FORECURVE_SMTP_URL", SECRET, "FORECURVE_SMTP_URL is no address of a mail server; it must be smtp://"),
+        ("FORECURVE_SMTP_FROM", "a b@c", "FORECURVE_SMTP_FROM is 'a b@c': must be one address, such as forecurve@"),
         ("FORECURVE_LEASE_S", "inf", "FORECURVE_LEASE_S is 'inf': must be at most 86400"),
     ],
 )

@@ -26,6 +26,7 @@ class Kind(StrEnum):
 
     slack = "slack"
     webhook = "webhook"
+    email = "email"
 
 
 class Level(StrEnum):
@@ -40,15 +41,20 @@ class Level(StrEnum):
 def add(
     service: Service,
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    kind: Annotated[Kind, typer.Option("--kind", help="A Slack incoming webhook, or any other webhook.")],
+    kind: Annotated[Kind, typer.Option("--kind", help="A Slack incoming webhook, any other webhook, or a mailbox.")],
     to: Annotated[
-        str, typer.Option("--to", metavar="URL", help="Where alerts are sent, https://...; - reads it from stdin.")
+        str,
+        typer.Option(
+            "--to", metavar="URL", help="Where alerts are sent: https://..., or an address; - reads it from stdin."
+        ),
     ],
     min_level: Annotated[Level, typer.Option("--min-level", help="The lowest level that is sent.")] = Level.alert,
 ) -> Answer:
-    """Send alerts to a Slack channel or a webhook.
+    """Send alerts to a Slack channel, a webhook or a mailbox.
 
     forecurve channel add ops --kind slack --to https://hooks.slack.com/services/...
+
+    forecurve channel add ops --kind email --to ops@example.com
 
     Slack's URL is a credential: with --to - it stays out of the shell's history.
     A webhook's deliveries are signed (Standard Webhooks) with the secret that is shown this once.

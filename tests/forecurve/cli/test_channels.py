@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from pydantic import SecretStr
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -49,6 +51,17 @@ def test_channels_are_added_listed_and_removed(forecurve: Forecurve, admin: str)
     again = forecurve("channel", "remove", items[0]["id"])
     assert again.code == 2
     assert "`forecurve channel list` lists them" in again.err
+
+
+def test_a_mailbox_is_added_where_the_service_sends_mail(
+    forecurve: Forecurve, admin: str, application: FastAPI
+) -> None:
+    refused = forecurve("channel", "add", "ops", "--kind", "email", "--to", "ops@lab.example")
+    assert (refused.code, "FORECURVE_SMTP_URL" in refused.err) == (2, True)
+    application.state.settings.smtp_url = SecretStr("smtp://mail.example")
+    added = forecurve("channel", "add", "ops", "--kind", "email", "--to", "ops@lab.example")
+    assert added.out.split()[1:] == ["ops", "email", "from", "ALERT", "on"]
+    assert "mailto:ops@lab.example" in forecurve("channel", "list").out
 
 
 def test_an_address_may_come_from_stdin(forecurve: Forecurve, admin: str, monkeypatch: pytest.MonkeyPatch) -> None:

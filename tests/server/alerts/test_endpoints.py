@@ -6,6 +6,7 @@ import base64
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Channel, Delivery
@@ -205,6 +206,33 @@ def test_where_private_webhooks_are_allowed_http_goes_to_private_addresses_only(
     api.app.state.settings.allow_private_webhooks = True  # type: ignore[attr-defined]
     answer = api.post("/v1/channels", json={**SLACK, "url": url}, headers=headers["admin"])
     assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("url", ["ops@lab.example", "mailto:ops@lab.example", " MAILTO:ops@lab.example "])
+def test_a_mailbox_has_no_secret(api: TestClient, headers: Headers, url: str) -> None:
+    body = {"name": "ops", "kind": "email", "url": url}
+    refused = api.post("/v1/channels", json=body, headers=headers["admin"])
+    assert (refused.status_code, "FORECURVE_SMTP_URL" in faults(refused)["kind"]) == (422, True)
+    api.app.state.settings.smtp_url = SecretStr("smtp://mail.example")  # type: ignore[attr-defined]
+    made = api.post("/v1/channels", json=body, headers=headers["admin"]).json()
+    assert (made["kind"], made["url"], made["secret"]) == ("email", "mailto:ops@lab.example", "")
+    assert api.post(f"/v1/channels/{made['id']}:test", headers=headers["admin"]).status_code == 202
+    assert api.delete(f"/v1/channels/{made['id']}", headers=headers["admin"]).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "ops", "ops@", "@lab.example", "ops@lab", "a b@lab.example", "ops@lab.example, all@lab.example"),
+        *("ops@lab.example\r\nBcc: all@lab.example", "mailto:ops@lab.example?bcc=all@lab.example"),
+        *("Ops <ops@lab.example>", "https://lab.example", "ö@lab.example", f"{'n' * 250}@lab.example", "a@b@c.de"),
+    ],
+)
+def test_what_is_no_mailbox_is_refused(api: TestClient, headers: Headers, url: str) -> None:
+    api.app.state.settings.smtp_url = SecretStr("smtp://mail.example")  # type: ignore[attr-defined]
+    refused = api.post("/v1/channels", json={"name": "ops", "kind": "email", "url": url}, headers=headers["admin"])
+    assert refused.status_code == 422
+    assert faults(refused)["url"] == "this is no e-mail address; give one like ops@example.com"
 
 
 def test_unknown_fields_kinds_and_levels_are_refused(api: TestClient, headers: Headers) -> None:

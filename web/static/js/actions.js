@@ -99,10 +99,10 @@ function fill({ hash, dataset }) {
   document.querySelector(hash).elements.changes.value ||= dataset.fill;
 }
 
-/** A secret is shown once, beside the form that made it. */
+/** A secret is shown once, beside the form that made it; a mailbox has none. */
 function secret(form, value) {
   const place = form.querySelector("[data-secret]");
-  place.hidden = false;
+  place.hidden = !value;
   place.querySelector("code").textContent = value;
 }
 
