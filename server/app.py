@@ -20,6 +20,8 @@ from server.forecasts.endpoints import router as forecasts
 from server.heads import HeadsOfGets
 from server.health import router as health
 from server.metrics.endpoints import router as metrics
+from server.observing import Timed
+from server.observing import router as observing
 from server.openapi import describe
 from server.places import Places
 from server.problems import add_handlers
@@ -52,10 +54,12 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app.state.tries = Tries(settings.wrong_tokens_a_minute)
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)
+    app.include_router(observing, dependencies=[Depends(known_parameters)])
     for router in ROOMS:
         app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters), Depends(no_body_unread)])
     add_handlers(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(Timed)
     app.add_middleware(HeadsOfGets)
     app.add_middleware(RequestIds)  # added last, so outermost
     describe(app)
