@@ -33,6 +33,7 @@ from server.runs.states import Status
 
 PATH = "/metrics"
 API = "/v1"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
 PROCESS = CollectorRegistry()
 """Of this process."""
 ProcessCollector(registry=PROCESS)
@@ -127,9 +128,9 @@ class Timed:
 
         async def send_timed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _SECONDS.labels(scope["method"], _route(scope), str(message["status"])).observe(
-                    time.perf_counter() - began
-                )
+                method = scope["method"] if scope["method"] in _METHODS else "other"  # anybody may send any word
+                seconds = _SECONDS.labels(method, _route(scope), str(message["status"]))
+                seconds.observe(time.perf_counter() - began)
             await send(message)
 
         await self.app(scope, receive, send_timed)

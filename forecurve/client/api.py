@@ -83,7 +83,7 @@ class Api:
     # runs
 
     def create_run(self, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """Submit a run: `preset` or `recipe`, `changes`, `name`, `seed`. The same body with the same key is one run."""
+        """Submit a run: `preset` or `recipe`, `changes`, `name`. The same body with the same key is one run."""
         return self.post("/v1/runs", body, idempotency_key=idempotency_key)
 
     def import_run(self, body: Json) -> Json:

@@ -85,11 +85,18 @@ def plan_of(session: Session, asked: Composed, room: Room) -> Planned:
         recipe = needed(resolve(session, RunCreate.model_validate(body)))
         room.check(recipe)
         budget = ComputeTotal(total=recipe.budget.compute, unit=recipe.budget.unit)
-        return Planned(recipe, (), 1, budget, "/v1/runs", "/runs/", json.dumps(body), as_command(body))
+        return Planned(recipe, (), 1, budget, "/v1/runs", "/runs/", _json(body), as_command(body))
     plan = make_plan(session, SweepCreate.model_validate(body), room)
     view = plan.view()
-    told = json.dumps(body | {"plan_hash": view.plan_hash})  # what is submitted is what was looked at
+    told = _json(body | {"plan_hash": view.plan_hash})  # what is submitted is what was looked at
     return Planned(plan.base, view.arms, view.runs, view.compute, "/v1/sweeps", "/sweeps/", told, as_command(body))
+
+
+def _json(body: dict[str, Any]) -> str:
+    try:
+        return json.dumps(body, allow_nan=False)
+    except ValueError:
+        raise RecipeError.one("changes", None, "a number in it is not finite; give another") from None
 
 
 def _other(session: Session, base: str) -> tuple[str, str] | None:
