@@ -12,6 +12,7 @@ import typer
 
 from ..given.cores import on_one_core
 from ..given.curves import STDIN, Range, from_stdin, read_long_curves
+from ..showing.figures import HtmlFlag, write_page
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def backtest_command(
     ] = "",
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
     range_: Range = None,
+    html: HtmlFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Forecast finished runs from their first part, and compare with how they ended."""
@@ -51,6 +53,9 @@ def backtest_command(
     found = {file: _backtest(called[file], curves[file], shares, prior, names) for file in curves}
     for file, of_file in curves.items():
         _say_what_is_too_early(called[file], of_file, shares)
+    if html is not None:
+        drawings = [(called[file], one.plot) for file, one in found.items()]
+        write_page(html, "How good forecasts would have been", drawings)
     if as_json:
         print_json(_body(found))
         return

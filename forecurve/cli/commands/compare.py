@@ -9,6 +9,7 @@ import typer
 
 from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
+from ..showing.figures import HtmlFlag, write_page
 
 if TYPE_CHECKING:
     from forecurve.science import Comparison, Curve
@@ -39,6 +40,7 @@ def compare_command(
     ] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
     range_: Range = None,
+    html: HtmlFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
@@ -51,6 +53,8 @@ def compare_command(
         check_difference(flag, value, next(iter(arms.values())))
     known = _known_seeds(file, arms, past or [], seed_sd, unit, range_)
     compared = _compared(arms, control, rope, level, known)
+    if html is not None:
+        write_page(html, f"What each arm changed against {control}", [("All arms", compared.plot)])
     if as_json:
         print_json(compared.to_dict())
         return

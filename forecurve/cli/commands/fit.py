@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -11,6 +12,7 @@ from forecurve.digits import as_given
 
 from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
+from ..showing.figures import HtmlFlag, write_page
 
 if TYPE_CHECKING:
     from forecurve.science import Advice, Curve, Fit, Hindsight
@@ -37,6 +39,7 @@ def fit_command(
     prior: Annotated[
         PriorChoice, typer.Option("--prior", help="siblings: the other series of the file.")
     ] = PriorChoice.none,
+    html: HtmlFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
@@ -51,6 +54,10 @@ def fit_command(
     if prior is PriorChoice.siblings and series:
         curves = read_long_curves(file, unit, range_)  # the others serve as siblings
     asked = [_Asked(*told, budget, target) for told in _fits(curves, prior, wanted, budget)]
+    if html is not None:
+        write_page(
+            html, "Where each curve ends", [(one.fit.curve.name, partial(one.fit.plot, budget)) for one in asked]
+        )
     if as_json:
         print_json({"series": [one.fit.to_dict(**one.question) for one in asked]})
         return

@@ -8,6 +8,7 @@ import typer
 
 from ..given.cores import on_one_core
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
+from ..showing.figures import HtmlFlag, write_page
 from .fit import PriorChoice
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def plan_command(
     prior: Annotated[
         PriorChoice, typer.Option("--prior", help="siblings: the arms inform one another; none: each for itself.")
     ] = PriorChoice.siblings,
+    html: HtmlFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
@@ -55,6 +57,8 @@ def plan_command(
     except PlanError as error:
         flag = "--" if error.field in ("budget", "horizon", "delta", "price") else ""
         raise bad_input(f"{flag}{error}") from error
+    if html is not None:
+        write_page(html, "What to run next", [("All arms", found.plot)])
     if as_json:
         print_json(found.to_dict())
         return

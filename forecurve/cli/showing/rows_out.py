@@ -49,27 +49,31 @@ def rows_answer(columns: Sequence[str], rows: Iterable[Row], form: Form | None, 
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """A file to write, which takes its name once all of it is written; before that, what was there stays."""
+def whole_file(path: Path, flag: str = "--output") -> Iterator[TextIO]:
+    """A file to write, which takes its name once all of it is written; before that, what was there stays.
+
+    Args:
+        flag: of the command that names it, for what is said where it cannot be written.
+    """
     path = path.resolve()
     if path.exists() and not path.is_file():  # a pipe or a device is not replaced
-        with _opened(path, path) as stream:
+        with _opened(path, path, flag) as stream:
             yield stream
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _opened(temporary, path) as stream:
+        with _opened(temporary, path, flag) as stream:
             yield stream
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _opened(path: Path, named: Path) -> TextIO:
+def _opened(path: Path, named: Path, flag: str) -> TextIO:
     try:
         return path.open("w", encoding="utf-8", newline="")
     except OSError as error:
-        raise bad_input(f"--output: {named} cannot be written ({error.strerror}); name another file") from error
+        raise bad_input(f"{flag}: {named} cannot be written ({error.strerror}); name another file") from error
 
 
 _SUFFIXES = {"": Form.csv, ".csv": Form.csv, ".jsonl": Form.jsonl, ".ndjson": Form.jsonl, ".json": Form.json}
