@@ -104,7 +104,9 @@ def test_a_form_without_values_to_try_is_no_fault_before_it_is_sent(site: TestCl
 def test_a_sweep_of_a_runs_recipe_begins_at_its_page(site: TestClient, seeded: Seeded) -> None:
     link = re.search(r'href="(/new\?kind=one_factor&amp;base=recipe%3A[^"]+)"', site.get(f"/runs/{seeded.arm}").text)
     assert link is not None
-    html = site.get(unescape(link[1]), params=None).text
+    again = site.get(unescape(link[1]).replace("one_factor", "run"))
+    assert submission(again.text)[0] == "/v1/runs"
+    html = site.get(unescape(link[1])).text
     assert re.search(r'<option value="recipe:[^"]+" selected>[^<]+ \(a run’s\)', html)
     planned = site.get(f"{unescape(link[1])}&factors=optimizer.learning_rate%3D1e-4&sent=true").text
     assert submission(planned)[1]["recipe_id"].startswith("rec_")
