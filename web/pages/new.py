@@ -17,6 +17,7 @@ from forecurve.recipes import PRESETS, Recipe, RecipeError
 from forecurve.recipes.presets import ABOUT
 from server.dependencies import AppSettings
 from server.errors import Problem
+from server.recipes.schemas import RecipeChoice
 from server.recipes.service import get_recipe, needed, resolve
 from server.runs.room import Room
 from server.runs.schemas import RunCreate
@@ -24,6 +25,7 @@ from server.sweeps.planning import make_plan
 from server.sweeps.schemas import ComputeTotal, PlannedArm, SweepCreate
 from web.composing import INGREDIENTS, Composed, as_command
 from web.page import AnyPage
+from web.recipe_fields import Field, recipe_sections
 
 MOST_ARMS = 60  # that are listed
 router = APIRouter(include_in_schema=False)
@@ -33,7 +35,7 @@ router = APIRouter(include_in_schema=False)
 class Planned:
     """What a submission would create, and what is sent for it."""
 
-    base: Recipe
+    recipe: Sequence[tuple[str, Sequence[Field]]]  # of the run, or of the control, beside itself without the changes
     arms: Sequence[PlannedArm]
     runs: int
     compute: ComputeTotal
@@ -46,18 +48,11 @@ class Planned:
 @router.get("/new")
 def compose(page: AnyPage, settings: AppSettings, asked: Annotated[Composed, Query()]) -> HTMLResponse:
     planned, faults = None, []
-    if asked.sent or not asked.lacks_factors:
-        try:
+    try:
+        if asked.sent or not asked.lacks_factors:
             planned = plan_of(page.session, asked, Room.of(settings))
-        except RecipeError as error:
-            faults = error.problems
-        except Problem as error:
-            faults = error.errors or [{"field": "recipe", "value": None, "message": error.detail}]
-        except ValidationError as error:
-            faults = [
-                {"field": ".".join(map(str, one["loc"])), "value": one["input"], "message": one["msg"]}
-                for one in error.errors()
-            ]
+    except (RecipeError, Problem, ValidationError) as error:
+        faults = _faults(error)
     answer = page.render(
         "new.html",
         asked=asked,
@@ -67,7 +62,6 @@ def compose(page: AnyPage, settings: AppSettings, asked: Annotated[Composed, Que
         presets={f"preset:{name}": (name, about) for name, about in ABOUT.items() if name in PRESETS},
         other=_other(page.session, asked.base),
         ingredients=INGREDIENTS,
-        described=described,
         most_arms=MOST_ARMS,
     )
     answer.status_code = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
@@ -85,11 +79,27 @@ def plan_of(session: Session, asked: Composed, room: Room) -> Planned:
         recipe = needed(resolve(session, RunCreate.model_validate(body)))
         room.check(recipe)
         budget = ComputeTotal(total=recipe.budget.compute, unit=recipe.budget.unit)
-        return Planned(recipe, (), 1, budget, "/v1/runs", "/runs/", _json(body), as_command(body))
+        fields = _beside(session, recipe, body)
+        return Planned(fields, (), 1, budget, "/v1/runs", "/runs/", _json(body), as_command(body))
     plan = make_plan(session, SweepCreate.model_validate(body), room)
     view = plan.view()
     told = _json(body | {"plan_hash": view.plan_hash})  # what is submitted is what was looked at
-    return Planned(plan.base, view.arms, view.runs, view.compute, "/v1/sweeps", "/sweeps/", told, as_command(body))
+    fields = _beside(session, plan.base, body)
+    return Planned(fields, view.arms, view.runs, view.compute, "/v1/sweeps", "/sweeps/", told, as_command(body))
+
+
+def _beside(session: Session, recipe: Recipe, body: dict[str, Any]) -> list[tuple[str, list[Field]]]:
+    unchanged = RecipeChoice(preset=body.get("preset"), recipe_id=body.get("recipe_id"))
+    return recipe_sections(recipe.to_dict(), needed(resolve(session, unchanged)).to_dict())
+
+
+def _faults(error: RecipeError | Problem | ValidationError) -> list[dict[str, Any]]:
+    if isinstance(error, RecipeError):
+        return error.problems
+    if isinstance(error, Problem):
+        return error.errors or [{"field": "recipe", "value": None, "message": error.detail}]
+    told = [(".".join(map(str, one["loc"])), one["input"], one["msg"]) for one in error.errors()]
+    return [dict(zip(("field", "value", "message"), fault, strict=True)) for fault in told]
 
 
 def _json(body: dict[str, Any]) -> str:
@@ -108,10 +118,3 @@ def _other(session: Session, base: str) -> tuple[str, str] | None:
         return base, f"{get_recipe(session, named).name} (a run’s)"
     except Problem:
         return base, named
-
-
-def described(recipe: Recipe) -> list[tuple[str, dict[str, Any]]]:
-    """A recipe by its sections, the plain fields first."""
-    body = recipe.to_dict()
-    plain = {name: value for name, value in body.items() if not isinstance(value, dict)}
-    return [("recipe", plain), *((name, value) for name, value in body.items() if isinstance(value, dict))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -25,6 +25,7 @@ from server.sweeps.models import Sweep
 from server.sweeps.service import get_sweep
 from web import reads
 from web.page import AnyPage
+from web.recipe_fields import recipe_sections
 
 MOST = 20  # of attempts, checkpoints, forks and alerts
 MOST_EVALUATIONS = 200
@@ -32,7 +33,6 @@ MOST_EVENTS = 40
 MOST_DECISIONS = 10
 MOST_PAST = 8  # past runs that are named
 router = APIRouter(include_in_schema=False)
-Field = tuple[str, Any, Any]
 
 
 @router.get("/runs/{run_id}")
@@ -81,19 +81,3 @@ def _with(session: Session, newest: Sequence[Alert], asked: str | None, run_id: 
 
 def _control(page: AnyPage, sweep: Sweep | None) -> dict[str, Any] | None:
     return reads.recipe_body(page.session, sweep.base_recipe_id) if sweep else None
-
-
-def recipe_sections(body: Mapping[str, Any] | None, control: Mapping[str, Any] | None) -> list[tuple[str, list[Field]]]:
-    """The recipe as (section, [(field, value, the control's value where it differs)]); empty for a run without one."""
-    if body is None:
-        return []
-    base = control or body
-    single = {name: value for name, value in body.items() if not isinstance(value, Mapping)}
-    sections: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [("recipe", single, base)]
-    sections += [(name, value, base.get(name, {})) for name, value in body.items() if isinstance(value, Mapping)]
-    return [(name, [_field(*item, was) for item in fields.items()]) for name, fields, was in sections]
-
-
-def _field(name: str, value: Any, control: Mapping[str, Any]) -> Field:
-    was = control.get(name, value)
-    return name, value, None if was == value else was

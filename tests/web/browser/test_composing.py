@@ -9,7 +9,7 @@ import pytest
 
 from server.runs.models import Run
 from server.sweeps.models import Sweep
-from tests.web.browsing import MARKS, Site, widths
+from tests.web.browsing import MARKS, Site, refreshed, widths
 
 pytestmark = MARKS
 
@@ -39,6 +39,9 @@ def test_a_sweep_is_composed_planned_and_submitted(page: Any, site: Site) -> Non
     assert page.input_value("[name=factors]") == "optimizer.learning_rate = 1e-4, 1e-3"
     page.fill("[name=name]", "another name")
     assert page.is_hidden("#planned .primary")
+    refreshed(page)
+    assert page.is_hidden("#planned .primary")
+    assert page.input_value("[name=name]") == "another name"
     page.fill("[name=name]", "learning rates")
     page.click("#planned .primary")
     page.wait_for_url("**/sweeps/swp_*")

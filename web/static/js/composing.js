@@ -5,14 +5,15 @@
 export function startComposing() {
   const form = document.querySelector("form[data-composes]");
   if (!form) return;
-  const planned = document.querySelector(form.dataset.composes);
   const before = written(form);
   const check = () => {
+    const planned = document.querySelector(form.dataset.composes);
     const changed = written(form) !== before;
     planned.querySelector("[data-stale]").hidden = !changed || !planned.querySelector("button");
     for (const button of planned.querySelectorAll("button")) button.hidden = changed;
   };
   form.addEventListener("input", check);
+  document.addEventListener("htmx:after:swap", check); // a refresh brings the plan as it was
   addEventListener("pageshow", check); // the browser may have kept what was written
 }
 
