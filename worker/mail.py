@@ -44,17 +44,24 @@ def send_mail(server: str, sender: str, to: str, letter: Letter, *, message_id: 
         server: `smtp://[USER:PASSWORD@]HOST[:587]`, or `smtps://` for TLS from the first byte.
         message_id: the same at each try, so that a letter that came twice is known as one.
     """
+    taken = False
     try:
         with _connected(server) as smtp:
             smtp.send_message(_message(sender, to, letter, message_id, now))
-    except smtplib.SMTPRecipientsRefused as refused:
-        code, said = refused.recipients[to]
-        return MailAnswer(False, code, _text(said), refused_for_good=code >= _REFUSED_FOR_GOOD)
-    except smtplib.SMTPResponseException as error:
-        return MailAnswer(False, error.smtp_code, _text(error.smtp_error))
+            taken = True
     except (smtplib.SMTPException, OSError) as error:  # ssl's errors are OSErrors
-        return MailAnswer(False, None, f"No answer: {type(error).__name__}: {error}")
+        if not taken:  # else it is no matter how they parted
+            return _refusal(error, to)
     return MailAnswer(True, 250, "The mail server took it.")
+
+
+def _refusal(error: Exception, to: str) -> MailAnswer:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        code, said = error.recipients[to]
+        return MailAnswer(False, code, _text(said), refused_for_good=code >= _REFUSED_FOR_GOOD)
+    if isinstance(error, smtplib.SMTPResponseException):
+        return MailAnswer(False, error.smtp_code, _text(error.smtp_error))
+    return MailAnswer(False, None, f"No answer: {type(error).__name__}: {error}")
 
 
 @contextmanager

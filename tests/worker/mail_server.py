@@ -44,7 +44,7 @@ def mail_server(
                 state.said.append(command)
                 word = command.partition(" ")[0].upper()
                 if word == "QUIT":
-                    return self.answer("221 bye")
+                    return self.answer(state.answers.get("QUIT", "221 bye"))
                 self.take(word, command)
             return None
 

@@ -94,6 +94,13 @@ def test_what_may_pass_is_tried_again_as_the_same_letter(
     assert {letter["message-id"] for letter in server.letters} == {f"<{delivery}@fc.example>"}
 
 
+@pytest.mark.parametrize("parting", ["451 not now", ""])
+def test_a_letter_that_was_taken_is_delivered_however_they_part(parting: str) -> None:
+    with mail_server(answers={"QUIT": parting}) as server:
+        answer = sent(server.url())
+    assert (answer.accepted, len(server.letters)) == (True, 1)
+
+
 def test_a_mailbox_that_is_not_there_is_given_up_at_once(sessions: Sessions, tmp_path: Path) -> None:
     delivery = open_delivery(sessions, TO, "email")
     with mail_server(answers={"RCPT": "550 5.1.1 no such user"}) as server:
