@@ -21,7 +21,8 @@ _HEAD = """\
 Written by `make python-reference` from the docstrings; change it there. [From Python](../guides/python.md) shows how
 these go together. `import forecurve` loads nothing heavy, and the package has types for who checks them.
 The callback for [TRL and transformers](../guides/own-trainer.md#with-trl-or-transformers),
-[verifiers](../guides/datasets.md) and [logs of other trackers](../guides/from-other-trackers.md) have guides of their own."""
+[verifiers](../guides/datasets.md) and [logs of other trackers](../guides/from-other-trackers.md) have guides
+of their own."""
 
 _PARTS: dict[str, Sequence[Any]] = {
     "Curves": (forecurve.Curve, forecurve.read_curves, forecurve.read_arms, science.Evaluation),
