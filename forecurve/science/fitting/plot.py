@@ -48,7 +48,7 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
         _add_curve(figure, fit, first, last)
     _add_evaluations(figure, fit)
     compute_axis(figure, first / 1.08, last, fit.unit)
-    figure.update_yaxes(title="pass rate")
+    figure.update_yaxes(title="pass rate", range=_around_one(fit))
     dress(figure, fit.sentence(budget=budget))
     if withheld:
         if found is not None and found.since is not None:
@@ -58,6 +58,15 @@ def plot(fit: Fit, budget: float | None = None) -> go.Figure:
     if budget is not None and budget > now:
         add_mark(figure, budget, f"expected at {as_given(budget)}: {level_text(predict_ending(fit, budget))}")
     return figure
+
+
+def _around_one(fit: Fit) -> tuple[float, float] | None:
+    """The axis of rewards that are all the same: a tenth of the range about them, and nothing that no reward can be."""
+    reward, (low, high) = float(fit.curve.reward[0]), fit.curve.bounds
+    if (fit.curve.reward != reward).any():
+        return None
+    start = min(max(reward - 0.05 * fit.curve.width, low), high - 0.1 * fit.curve.width)
+    return start, start + 0.1 * fit.curve.width
 
 
 def _add_curve(figure: go.Figure, fit: Fit, first: float, last: float) -> None:

@@ -29,6 +29,23 @@ def test_a_figure_of_a_withheld_forecast_shows_no_curve_and_no_ceiling() -> None
     assert not any(shape.type == "path" for shape in figure.layout.shapes)
 
 
+@pytest.mark.parametrize(
+    ("reward", "bounds", "shown"),
+    [
+        (0.0, (0.0, 1.0), (0, 0.1)),
+        (1.0, (0.0, 1.0), (0.9, 1)),
+        (0.5, (0.0, 1.0), (0.45, 0.55)),
+        (0, (-1, 1), (-0.1, 0.1)),
+    ],
+)
+def test_rewards_that_are_all_the_same_have_an_axis_of_rewards(
+    reward: float, bounds: tuple[float, float], shown: tuple[float, float]
+) -> None:
+    figure = fit(Curve([1, 2, 3, 4], [reward] * 4, bounds=bounds)).plot()
+    assert figure.layout.yaxis.range == pytest.approx(shown)
+    assert fit(Curve([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.3])).plot().layout.yaxis.range is None
+
+
 def test_the_forecast_begins_where_the_fit_ends_and_reaches_past_the_budget() -> None:
     figure = fit(noisy_curve(0)).plot(budget=16_000)
     traces = {trace.name: trace for trace in figure.data}
