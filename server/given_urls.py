@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
@@ -21,13 +21,18 @@ def _database(url: str) -> str:
     return url
 
 
-def _broker(url: str) -> str:
-    wanted = "it must be redis://:PASSWORD@HOST:6379/0, or rediss:// with TLS"
+def _parts(url: str, wanted: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port  # is read only when asked for
     except ValueError:
         raise ValueError(f"cannot be read; {wanted}, with / # ? @ in its password as %2F %23 %3F %40") from None
+    return parts
+
+
+def _broker(url: str) -> str:
+    wanted = "it must be redis://:PASSWORD@HOST:6379/0, or rediss:// with TLS"
+    parts = _parts(url, wanted)
     if parts.scheme not in _BROKERS or not (parts.hostname or parts.path.strip("/")):
         raise ValueError(f"is no address of a Redis; {wanted}")
     return url
@@ -44,11 +49,7 @@ def _http(url: str) -> str:
 def _mail_server(url: SecretStr) -> SecretStr:
     told = url.get_secret_value().strip()
     wanted = "it must be smtp://USER:PASSWORD@HOST:587, or smtps://...:465 with TLS from the start"
-    try:
-        parts = urlsplit(told)
-        _ = parts.port  # is read only when asked for
-    except ValueError:
-        raise ValueError(f"cannot be read; {wanted}, with / # ? @ in its password as %2F %23 %3F %40") from None
+    parts = _parts(told, wanted)
     if told and (parts.scheme not in ("smtp", "smtps") or not parts.hostname):
         raise ValueError(f"is no address of a mail server; {wanted}")
     return SecretStr(told)

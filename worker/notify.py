@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, and_, or_, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import signing_key
-from server.alerts.mailboxes import mailbox
+from server.alerts.mailboxes import SCHEME
 from server.alerts.models import Alert, Channel, Delivery
 from server.alerts.telling import DELIVER_TASK, IN_TURN
 from server.database import transaction
@@ -184,7 +184,7 @@ def _mailed(parcel: Parcel, message: Letter, settings: Settings, now: datetime) 
     server = settings.smtp_url.get_secret_value()
     if not server:
         return Result(False, None, "Not sent: FORECURVE_SMTP_URL of the worker names no mail server.")
-    to, message_id = mailbox(parcel.url), parcel.delivery_id
+    to, message_id = parcel.url.removeprefix(SCHEME), parcel.delivery_id
     answer = send_mail(server, settings.smtp_from, to, message, message_id=message_id, now=now)
     return Result(answer.accepted, answer.code, answer.text, final=answer.refused_for_good)
 

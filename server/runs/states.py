@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from forecurve.limits import OVER
+
 
 class DesiredState(StrEnum):
     RUN = "run"
@@ -27,22 +29,21 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-TERMINAL = frozenset({Status.STOPPED, Status.SUCCEEDED, Status.FAILED})
+TERMINAL = frozenset(map(Status, OVER))
 """No transition leaves these."""
 
 HOLDS_PLACE = frozenset({Status.LAUNCHING, Status.RUNNING, Status.SUSPECT, Status.STOPPING, Status.PAUSING})
 """Statuses in which a run occupies the cluster."""
 
-_ENDS = {Status.STOPPED, Status.SUCCEEDED, Status.FAILED}
 _PAUSES = {Status.PAUSING, Status.PAUSED}
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.QUEUED: frozenset({Status.LAUNCHING, Status.RUNNING, Status.PAUSED, Status.STOPPED, Status.FAILED}),
-    Status.LAUNCHING: frozenset({Status.RUNNING, Status.STOPPING, Status.LOST, Status.QUEUED} | _PAUSES | _ENDS),
-    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | _ENDS),
-    Status.SUSPECT: frozenset({Status.RUNNING, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | _ENDS),
-    Status.STOPPING: frozenset({Status.LOST} | _ENDS),
-    Status.PAUSING: frozenset({Status.PAUSED, Status.STOPPING, Status.LOST} | _ENDS),
+    Status.LAUNCHING: frozenset({Status.RUNNING, Status.STOPPING, Status.LOST, Status.QUEUED} | _PAUSES | TERMINAL),
+    Status.RUNNING: frozenset({Status.SUSPECT, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | TERMINAL),
+    Status.SUSPECT: frozenset({Status.RUNNING, Status.STOPPING, Status.PREEMPTED, Status.LOST} | _PAUSES | TERMINAL),
+    Status.STOPPING: frozenset({Status.LOST} | TERMINAL),
+    Status.PAUSING: frozenset({Status.PAUSED, Status.STOPPING, Status.LOST} | TERMINAL),
     Status.PAUSED: frozenset({Status.QUEUED, Status.STOPPED}),
     Status.PREEMPTED: frozenset({Status.QUEUED, Status.PAUSED, Status.STOPPED, Status.FAILED}),
     Status.LOST: frozenset({Status.QUEUED, Status.PAUSED, Status.STOPPED, Status.FAILED}),

@@ -110,11 +110,11 @@ def _json(body: dict[str, Any]) -> str:
 
 
 def _other(session: Session, base: str) -> tuple[str, str] | None:
-    """A recipe that is no preset, as the form names it, and what it is called."""
+    """What is no preset, as the form names it, and what it is called."""
     kind, _, named = base.partition(":")
-    if kind != "recipe":
+    if kind == "preset" and named in PRESETS:
         return None
     try:
-        return base, f"{get_recipe(session, named).name} (a run’s)"
+        return base, f"{get_recipe(session, named).name} (a run’s)" if kind == "recipe" else base
     except Problem:
-        return base, named
+        return base, base
